@@ -1,0 +1,30 @@
+//! Grammars, corpora, forests and variational inference: all of Grammaton's mathematics and data.
+//!
+//! Synchronous and pure: no clock, no entropy, no threads, no sockets. A result depends on its arguments
+//! and nothing else, so the coordinator and every worker call the same functions and get the same bits.
+//!
+//! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
+//! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`task`] (what a
+//! worker is asked and answers), [`compute`] (how it answers), [`eval`].
+
+pub mod num;
+
+pub mod grammar;
+
+pub mod corpus;
+
+pub mod shard;
+
+pub mod tree;
+
+pub mod forest;
+
+pub mod adaptor;
+
+pub mod task;
+
+pub mod compute;
+
+pub mod sample;
+
+pub mod eval;

@@ -1,0 +1,103 @@
+//! Shards: the runs of items that travel to workers, and the strings and parameters they refer to.
+//!
+//! A shard is cut by content, never by the number of workers, and named by the hash of its content.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::{Grammar, SymbolId};
+
+/// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ParamId(pub u32);
+
+impl ParamId {
+    /// The weight that is always one.
+    pub const ONE: ParamId = ParamId(0);
+
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The parameter of rule number `rule` of the grammar.
+    pub fn of_rule(rule: usize) -> ParamId {
+        ParamId(1 + rule as u32)
+    }
+}
+
+/// Candidate strings of one adapted nonterminal.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StickStrings {
+    /// The adapted nonterminal.
+    pub symbol: SymbolId,
+    /// Distinct, non-empty; the order is that of the parameters, not that of the stick.
+    pub strings: Vec<Vec<SymbolId>>,
+}
+
+/// All stick strings of the model: which string every string parameter stands for.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Lexicon {
+    /// One per adapted nonterminal, in symbol order.
+    pub sticks: Vec<StickStrings>,
+}
+
+impl Lexicon {
+    /// Parameters of the strings of stick number `stick` (position in [`Lexicon::sticks`]).
+    pub fn params(&self, grammar: &Grammar, stick: usize) -> Range<u32> {
+        let before: usize = self.sticks[..stick].iter().map(|s| s.strings.len()).sum();
+        let first = (1 + grammar.rules.len() + before) as u32;
+        first..first + self.sticks[stick].strings.len() as u32
+    }
+
+    /// Number of parameters in all: the constant one, the rules, the strings.
+    pub fn n_params(&self, grammar: &Grammar) -> usize {
+        1 + grammar.rules.len() + self.sticks.iter().map(|s| s.strings.len()).sum::<usize>()
+    }
+
+    /// The nonterminal and string that `param` stands for, if it is a string's.
+    pub fn string(&self, grammar: &Grammar, param: ParamId) -> Option<(SymbolId, &[SymbolId])> {
+        let mut at = param.index().checked_sub(1 + grammar.rules.len())?;
+        for stick in &self.sticks {
+            if at < stick.strings.len() {
+                return Some((stick.symbol, &stick.strings[at]));
+            }
+            at -= stick.strings.len();
+        }
+        None
+    }
+}
+
+/// A distinct sentence and how often it occurs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Sentence {
+    /// Terminals.
+    pub tokens: Vec<SymbolId>,
+    /// Occurrences in the corpus, ≥ 1.
+    pub multiplicity: u32,
+}
+
+/// A run of items, the unit of work.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Shard {
+    /// Sentences, parsed from the start symbol.
+    Sentences(Vec<Sentence>),
+    /// Stick strings by parameter, each parsed from its own nonterminal through that nonterminal's base rules.
+    Strings(Range<u32>),
+}
+
+impl Shard {
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        match self {
+            Shard::Sentences(sentences) => sentences.len(),
+            Shard::Strings(params) => params.len(),
+        }
+    }
+
+    /// Whether it has no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,156 @@
+//! What a worker is asked, and what it answers.
+//!
+//! A [`Task`] names everything that its answer depends on; the same task has the same answer, bit for bit,
+//! on any worker ([`crate::compute`]).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::{Grammar, SymbolId};
+use crate::num::Wide;
+use crate::shard::{Lexicon, ParamId, Shard};
+
+/// Hash of the content of a [`Named`] value (BLAKE3 of its bincode form).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ContentHash(pub [u8; 32]);
+
+/// An immutable value and the hash of its content, by which it is cached and asked for.
+#[derive(Clone, Debug)]
+pub struct Named<T> {
+    /// Hash of `value`.
+    pub hash: ContentHash,
+    /// The value.
+    pub value: Arc<T>,
+}
+
+impl<T: Serialize> Named<T> {
+    /// Names `value` by its content.
+    pub fn new(value: T) -> Named<T> {
+        let mut hasher = blake3::Hasher::new();
+        bincode::serde::encode_into_std_write(&value, &mut hasher, bincode::config::legacy())
+            .expect("a hasher takes all bytes, and the types named here serialise");
+        Named { hash: ContentHash(*hasher.finalize().as_bytes()), value: Arc::new(value) }
+    }
+}
+
+/// A unit of work.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The grammar.
+    pub grammar: Named<Grammar>,
+    /// The stick strings; an empty lexicon before they are chosen.
+    pub lexicon: Named<Lexicon>,
+    /// The items.
+    pub shard: Named<Shard>,
+    /// What to do with them.
+    pub work: Work,
+}
+
+/// What to do with a shard.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Expected counts of constituents under the uniform grammar (sentences only) → [`Answer::Candidates`].
+    Candidates,
+    /// Strings that sentences need and the lexicon lacks → [`Answer::Missing`].
+    Cover,
+    /// Which parameters the shard touches → [`Answer::Index`].
+    Index,
+    /// Inside–outside → [`Answer::Expectation`].
+    Expect {
+        /// Weights of the shard's parameters, in the order of its index.
+        weights: Vec<Wide>,
+        /// Whether to return [`Expectation::losses`].
+        losses: bool,
+    },
+    /// Best analyses of sentences → [`Answer::Decoded`].
+    Decode(Named<Decode>),
+}
+
+/// What to decode with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Decode {
+    /// Weights of all parameters, by [`ParamId`].
+    pub weights: Vec<Wide>,
+    /// The nonterminals whose constituents are the segments.
+    pub segments: Vec<SymbolId>,
+    /// In the order in which [`Decoded::segmentations`] answers.
+    pub decoders: Vec<Decoder>,
+    /// Whether to return the trees as well.
+    pub trees: bool,
+}
+
+/// How the best analysis is chosen (Cohen, Blei & Smith 2010, §3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decoder {
+    /// The most probable tree.
+    Viterbi,
+    /// The segmentation with the highest expected number of correct segments.
+    Mbr,
+    /// The tree with the highest expected number of correct constituents (Goodman 1996), string by string.
+    MbrTree,
+}
+
+/// What a worker answers.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Answer {
+    /// To [`Work::Candidates`]: sorted by (symbol, string), each once.
+    Candidates(Vec<Candidate>),
+    /// To [`Work::Cover`]: sorted by (symbol, string), each once.
+    Missing(Vec<(SymbolId, Vec<SymbolId>)>),
+    /// To [`Work::Index`].
+    Index(Index),
+    /// To [`Work::Expect`].
+    Expectation(Expectation),
+    /// To [`Work::Decode`]: one per sentence of the shard.
+    Decoded(Vec<Decoded>),
+}
+
+/// Expected number of constituents of one label and yield.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Candidate {
+    /// An adapted nonterminal.
+    pub symbol: SymbolId,
+    /// The yield.
+    pub string: Vec<SymbolId>,
+    /// Expected count over the shard, multiplicities counted.
+    pub expected: f64,
+}
+
+/// The parameters that a shard touches.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Index {
+    /// Sorted; the order of weights and counts of this shard.
+    pub params: Vec<ParamId>,
+    /// Items (positions in the shard) that have no derivation at all.
+    pub unparsable: Vec<u32>,
+}
+
+/// Expected counts of a shard.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Expectation {
+    /// Expected uses, in the order of the shard's index; multiplicities counted.
+    pub counts: Vec<f64>,
+    /// Per parameter of the index, Σ over its uses of −ln(1 − posterior of the use): what log Z would lose
+    /// without it. Empty if not asked for; +∞ where nothing could replace it.
+    pub losses: Vec<f64>,
+    /// Σ log Z over the items, multiplicities counted.
+    pub log_z: f64,
+    /// log Z of each item, only for [`Shard::Strings`]; 0 for strings that are not in use.
+    pub log_z_items: Vec<f64>,
+    /// Strings out of use (weight zero) without which some item has no derivation; sorted. The counts mean
+    /// nothing if there are any.
+    pub missing: Vec<ParamId>,
+}
+
+/// The best analyses of a sentence.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Decoded {
+    /// Log probability mass of the sentence under the decoding weights; −∞ if it has no analysis.
+    pub log_z: f64,
+    /// One per decoder asked for: end positions of the segments, ascending, the last one the sentence's length.
+    pub segmentations: Vec<Vec<u32>>,
+    /// One per decoder that gives trees (not [`Decoder::Mbr`]), bracketed; empty if not asked for.
+    pub trees: Vec<String>,
+}
