@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use crate::corpus::{Unit, write_line};
+
 /// A node of a [`Tree`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Node {
@@ -116,6 +118,15 @@ impl Tree {
             }
         }
         ends
+    }
+
+    /// The sentence with its segments marked, as a line of a segmented corpus (see [`Tree::segment_ends`]).
+    ///
+    /// [`Unit::fitting`] finds a unit that the corpus reader takes apart again.
+    pub fn segmented_line(&self, is_segment: impl Fn(&str) -> bool, unit: Unit) -> String {
+        let symbols: Vec<String> = self.terminals().map(str::to_owned).collect();
+        let sentence: Vec<u32> = (0..symbols.len() as u32).collect();
+        write_line(&symbols, &sentence, &self.segment_ends(is_segment), unit)
     }
 
     /// Reads one tree, as printed.
@@ -262,6 +273,8 @@ mod tests {
         assert_eq!(ends("(S (Word a (Word b) (X c)) d e (Word (Word f) g))"), [3, 4, 5, 7]);
         assert_eq!(ends("(Word (Word a) b)"), [2]);
         assert_eq!(ends("(S a)"), [1]);
+        let line = |unit| tree("(S (Word a b) (Word c))").segmented_line(|label| label == "Word", unit);
+        assert_eq!((line(Unit::Char).as_str(), line(Unit::Token).as_str()), ("ab c", "a b | c"));
     }
 
     #[test]
