@@ -39,5 +39,5 @@ impl std::fmt::Display for LeaseId {
 }
 
 /// Names one process of a coordinator: leases of another session mean nothing to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SessionId(pub [u8; 16]);
