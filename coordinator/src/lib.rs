@@ -1,1 +1,2 @@
 //! Coordinator.
+pub mod fleet;
