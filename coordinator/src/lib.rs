@@ -1,1 +1,7 @@
-//! Coordinator.
+//! The coordinator and the command line `grammaton`.
+//!
+//! Reading order: [`cli`] (what a user may ask), [`commands`] (how each is answered), [`job`] (the job file),
+//! [`metrics`] (what is measured), [`output`] (the folder of results), [`model`] (the model file),
+//! [`progress`] and [`report`] (what a user sees).
+
+pub mod job;
