@@ -5,3 +5,9 @@
 //! [`progress`] and [`report`] (what a user sees).
 
 pub mod job;
+
+pub mod metrics;
+
+pub mod outcome;
+
+pub mod model;
