@@ -11,3 +11,11 @@ pub mod metrics;
 pub mod outcome;
 
 pub mod model;
+
+pub mod output;
+
+pub mod progress;
+
+pub mod report;
+
+pub mod stdout;
