@@ -122,10 +122,7 @@ fn errors_name_the_place_and_the_way_out() {
         ("S\\", "g.gr:1:2: expected a character after the backslash, found the end of the line"),
         ("'a b' --> x", "g.gr:1:1: the symbol name \"a b\" contains white space; choose a name without"),
         ("'' --> x", "g.gr:1:1: symbol 0 has an empty name"),
-        (
-            "é --> ",
-            "g.gr:1:3: the right-hand side of `é` is empty, expected at least one symbol after `-->`",
-        ),
+        ("é --> ", "g.gr:1:3: the right-hand side of `é` is empty, expected at least one symbol after `-->`"),
         (
             "S --> A b\n A --> A A\n",
             "g.gr:2:2: `A` derives no string of terminals, whichever of its rules is used; add a rule that ends",
