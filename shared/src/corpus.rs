@@ -37,6 +37,14 @@ pub enum Unit {
     Token,
 }
 
+impl Unit {
+    /// [`Unit::Char`] if every symbol is one character, else [`Unit::Token`].
+    pub fn fitting<'a>(symbols: impl IntoIterator<Item = &'a str>) -> Unit {
+        let single = |symbol: &str| symbol.chars().count() == 1;
+        if symbols.into_iter().all(single) { Unit::Char } else { Unit::Token }
+    }
+}
+
 /// How to read a corpus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {

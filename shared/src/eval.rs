@@ -1,1 +1,3 @@
-//! To be written.
+//! Scores of analyses against gold ones.
+
+pub mod segmentation;
