@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
+use shared::corpus::{Format, Options, Unit};
 use shared::grammar::auto::Auto;
 use shared::task::Decoder;
 
@@ -50,20 +51,25 @@ pub struct ModelTable {
 pub struct CorpusTable {
     /// The text, one sentence a line; `.gz` is read as well.
     pub path: PathBuf,
-    /// How a line is read.
+    /// How the lines are written.
     #[serde(default)]
-    pub format: CorpusFormat,
-    /// What a terminal symbol is.
+    pub format: Format,
+    /// What a symbol is.
     #[serde(default)]
     pub unit: Unit,
     /// The longest sentence that is accepted, in symbols.
     #[serde(default = "CorpusTable::max_symbols")]
-    pub max_symbols: usize,
+    pub max_symbols: u32,
 }
 
 impl CorpusTable {
-    fn max_symbols() -> usize {
-        10_000
+    fn max_symbols() -> u32 {
+        Options::default().max_symbols
+    }
+
+    /// How to read the corpus.
+    pub fn options(&self) -> Options {
+        Options { format: self.format, unit: self.unit, max_symbols: self.max_symbols }
     }
 }
 
@@ -124,28 +130,6 @@ pub enum ModelKind {
     /// An adaptor grammar.
     #[default]
     Adaptor,
-}
-
-/// How a line of a corpus is read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum CorpusFormat {
-    /// Spaces show the gold segments.
-    #[default]
-    Segmented,
-    /// Spaces separate tokens; there is no gold.
-    Tokens,
-}
-
-/// What a terminal symbol is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// A character.
-    #[default]
-    Char,
-    /// A token between spaces.
-    Token,
 }
 
 /// Methods of inference.

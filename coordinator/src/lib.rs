@@ -4,6 +4,10 @@
 //! [`metrics`] (what is measured), [`output`] (the folder of results), [`model`] (the model file),
 //! [`progress`] and [`report`] (what a user sees).
 
+pub mod cli;
+
+pub mod commands;
+
 pub mod job;
 
 pub mod metrics;
@@ -12,6 +16,8 @@ pub mod outcome;
 
 pub mod model;
 
+pub mod input;
+
 pub mod output;
 
 pub mod progress;
@@ -19,3 +25,8 @@ pub mod progress;
 pub mod report;
 
 pub mod stdout;
+
+pub mod pending;
+
+#[cfg(test)]
+mod fixture;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use shared::eval::segmentation::SegmentationScores;
 use shared::task::Decoder;
 
 /// Scores by the name of the decoder.
@@ -57,37 +58,79 @@ pub struct Hyper {
     pub concentration: f64,
 }
 
-/// Agreement of one segmentation with gold.
+/// Agreement of a segmentation with gold, flat, as it is written. A score without a denominator is `null`.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Scores {
-    /// Share of the gold segments that were found.
-    pub token_recall: f64,
     /// Share of the segments found that are gold.
-    pub token_precision: f64,
+    pub token_precision: Option<f64>,
+    /// Share of the gold segments that were found.
+    pub token_recall: Option<f64>,
     /// Harmonic mean of the two.
-    pub token_f1: f64,
+    pub token_f1: Option<f64>,
     /// Boundaries inside sentences.
-    pub boundary_precision: f64,
+    pub boundary_precision: Option<f64>,
     /// Boundaries inside sentences.
-    pub boundary_recall: f64,
+    pub boundary_recall: Option<f64>,
     /// Boundaries inside sentences.
-    pub boundary_f1: f64,
-    /// Boundaries with the edges of the sentence counted.
-    pub boundary_edges_precision: f64,
-    /// Boundaries with the edges of the sentence counted.
-    pub boundary_edges_recall: f64,
-    /// Boundaries with the edges of the sentence counted.
-    pub boundary_edges_f1: f64,
+    pub boundary_f1: Option<f64>,
+    /// Boundaries with the edges of the sentences counted.
+    pub boundary_edges_precision: Option<f64>,
+    /// Boundaries with the edges of the sentences counted.
+    pub boundary_edges_recall: Option<f64>,
+    /// Boundaries with the edges of the sentences counted.
+    pub boundary_edges_f1: Option<f64>,
     /// Distinct segments.
-    pub lexicon_precision: f64,
+    pub lexicon_precision: Option<f64>,
     /// Distinct segments.
-    pub lexicon_recall: f64,
+    pub lexicon_recall: Option<f64>,
     /// Distinct segments.
-    pub lexicon_f1: f64,
+    pub lexicon_f1: Option<f64>,
     /// Sentences scored.
-    pub sentences: usize,
+    pub sentences: u64,
     /// Sentences without an error.
-    pub exact: usize,
+    pub exact: u64,
+}
+
+impl From<&SegmentationScores> for Scores {
+    fn from(scores: &SegmentationScores) -> Scores {
+        let SegmentationScores { token, boundary, boundary_edges, lexicon, sentences, exact } = *scores;
+        Scores {
+            token_precision: token.precision,
+            token_recall: token.recall,
+            token_f1: token.f1,
+            boundary_precision: boundary.precision,
+            boundary_recall: boundary.recall,
+            boundary_f1: boundary.f1,
+            boundary_edges_precision: boundary_edges.precision,
+            boundary_edges_recall: boundary_edges.recall,
+            boundary_edges_f1: boundary_edges.f1,
+            lexicon_precision: lexicon.precision,
+            lexicon_recall: lexicon.recall,
+            lexicon_f1: lexicon.f1,
+            sentences,
+            exact,
+        }
+    }
+}
+
+impl Scores {
+    /// Kinds of unit that are scored, each with precision, recall and F1.
+    pub fn kinds(&self) -> [(&'static str, [Option<f64>; 3]); 4] {
+        [
+            ("tokens", [self.token_precision, self.token_recall, self.token_f1]),
+            ("boundaries", [self.boundary_precision, self.boundary_recall, self.boundary_f1]),
+            (
+                "boundaries with edges",
+                [self.boundary_edges_precision, self.boundary_edges_recall, self.boundary_edges_f1],
+            ),
+            ("lexicon", [self.lexicon_precision, self.lexicon_recall, self.lexicon_f1]),
+        ]
+    }
+}
+
+/// A score with its digits, or a dash.
+pub fn score_text(score: Option<f64>, digits: usize) -> String {
+    score.map_or("–".to_owned(), |score| format!("{score:.digits$}"))
 }
 
 /// What a training run came to.

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use shared::adaptor::{Model, Stick};
+use shared::corpus::{Format, Unit};
 use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
 
-use crate::job::{CorpusFormat, Unit};
+use crate::job::CorpusTable;
 
 const MAGIC: [u8; 8] = *b"GRMTNMDL";
 const VERSION: u32 = 1;
@@ -24,10 +25,10 @@ const MAX_BYTES: usize = 16 << 30;
 /// A model, and how to read the sentences it is meant for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SavedModel {
-    /// What a terminal symbol is.
+    /// What a symbol is; a token, if the format is [`Format::Tokens`].
     pub unit: Unit,
-    /// How a line of the training corpus was read.
-    pub format: CorpusFormat,
+    /// How the lines of the training corpus were written.
+    pub format: Format,
     /// The model.
     pub model: Model,
 }
@@ -88,6 +89,15 @@ pub enum ModelError {
 }
 
 impl SavedModel {
+    /// The model trained on such a corpus.
+    pub fn new(model: Model, corpus: &CorpusTable) -> SavedModel {
+        let unit = match corpus.format {
+            Format::Segmented => corpus.unit,
+            Format::Tokens => Unit::Token,
+        };
+        SavedModel { unit, format: corpus.format, model }
+    }
+
     /// The bytes of `model.bin`.
     pub fn to_bytes(&self) -> Vec<u8> {
         let body = bincode::serde::encode_to_vec(self, bincode::config::legacy())
@@ -378,7 +388,7 @@ pub(crate) mod tests {
         let lexicon = Lexicon { sticks: vec![StickStrings { symbol: symbol(1), strings }] };
         SavedModel {
             unit: Unit::Char,
-            format: CorpusFormat::Segmented,
+            format: Format::Segmented,
             model: Model { grammar, lexicon, params, segments: vec![symbol(1)] },
         }
     }

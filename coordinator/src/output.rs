@@ -90,8 +90,7 @@ impl Output {
         if let Some(decoding) = outcome.with_trees() {
             self.write(PARSES, lines(&decoding.trees).as_bytes())?;
         }
-        let saved =
-            SavedModel { unit: job.corpus.unit, format: job.corpus.format, model: outcome.model.clone() };
+        let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
         let [binary, grammar, sticks] = MODEL;
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::metrics::{Observer, Phase, RoundMetrics, ScoresByDecoder, Start, Summary};
+use crate::metrics::{Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Summary, score_text};
 use crate::stdout;
 
 /// How progress is shown.
@@ -188,7 +188,8 @@ fn line(round: &RoundMetrics, seconds_left: f64) -> String {
 }
 
 fn scores(scores: &ScoresByDecoder) -> String {
-    scores.iter().map(|(decoder, scores)| format!("  {decoder} F1 {:.4}", scores.token_f1)).collect()
+    let text = |scores: &Scores| score_text(scores.token_f1, 4);
+    scores.iter().map(|(decoder, scores)| format!("  {decoder} F1 {}", text(scores))).collect()
 }
 
 /// Seconds in the unit that reads best.

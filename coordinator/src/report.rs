@@ -12,9 +12,11 @@ use std::fmt::Write as _;
 
 use chart::{Chart, Series};
 use html::escape;
+use shared::corpus::Unit;
+use shared::tree::Tree;
 
-use crate::job::{Job, Unit};
-use crate::metrics::{RoundMetrics, Scores, Summary, decoder_name};
+use crate::job::Job;
+use crate::metrics::{RoundMetrics, Scores, Summary, decoder_name, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::Outcome;
 use crate::progress::duration;
@@ -65,7 +67,7 @@ fn figures(report: &Report<'_>) -> String {
     let mut figures: Vec<(String, String)> = summary
         .scores
         .iter()
-        .map(|(decoder, scores)| (format!("token F1, {decoder}"), format!("{:.3}", scores.token_f1)))
+        .map(|(decoder, scores)| (format!("token F1, {decoder}"), score_text(scores.token_f1, 3)))
         .collect();
     if let Some(bound) = summary.bound {
         figures.push(("bound".to_owned(), chart::number(bound, &[])));
@@ -113,7 +115,7 @@ fn curves(report: &Report<'_>) -> String {
         x_label: "round",
         series: by_name(
             report.rounds.iter().flat_map(|round| round.scores.keys()).collect(),
-            &|round, name| round.scores.get(name).map(|scores| scores.token_f1),
+            &|round, name| round.scores.get(name)?.token_f1,
         ),
     };
     let strings = Chart {
@@ -143,30 +145,27 @@ fn scores(report: &Report<'_>) -> String {
     if report.summary.scores.is_empty() {
         return String::new();
     }
-    let mut html = String::from(
-        "<h2>Scores</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th></th><th colspan=\"3\">tokens</th>\
-         <th colspan=\"3\">boundaries</th><th colspan=\"3\">lexicon</th><th>sentences</th></tr>\n<tr><th></th>",
-    );
-    for _ in 0..3 {
-        html.push_str("<th>precision</th><th>recall</th><th>F1</th>");
+    let all = &report.summary.scores;
+    let mut html = String::from("<h2>Scores</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th></th>");
+    for decoder in all.keys() {
+        write!(html, "<th colspan=\"3\">{}</th>", escape(decoder)).expect(TEXT);
     }
-    html.push_str("<th>exact</th></tr></thead>\n<tbody>\n");
-    for (decoder, s) in &report.summary.scores {
-        let Scores { token_precision, token_recall, token_f1, .. } = s;
-        let Scores { boundary_precision, boundary_recall, boundary_f1, .. } = s;
-        let Scores { lexicon_precision, lexicon_recall, lexicon_f1, sentences, exact, .. } = s;
-        line(
-            &mut html,
-            format_args!(
-                "<tr><td>{}</td><td>{token_precision:.4}</td><td>{token_recall:.4}</td>\
-                 <td class=\"main\">{token_f1:.4}</td><td>{boundary_precision:.4}</td><td>{boundary_recall:.4}</td>\
-                 <td>{boundary_f1:.4}</td><td>{lexicon_precision:.4}</td><td>{lexicon_recall:.4}</td>\
-                 <td>{lexicon_f1:.4}</td><td>{exact} of {sentences}</td></tr>",
-                escape(decoder)
-            ),
-        );
+    html.push_str("</tr>\n<tr><th></th>");
+    html.push_str(&"<th>precision</th><th>recall</th><th>F1</th>".repeat(all.len()));
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (at, (kind, _)) in Scores::default().kinds().iter().enumerate() {
+        write!(html, "<tr><td>{kind}</td>").expect(TEXT);
+        for scores in all.values() {
+            let [precision, recall, f1] = scores.kinds()[at].1.map(|score| score_text(score, 4));
+            write!(html, "<td>{precision}</td><td>{recall}</td><td class=\"main\">{f1}</td>").expect(TEXT);
+        }
+        html.push_str("</tr>\n");
     }
-    html + "</tbody></table></div>\n<p class=\"quiet\">Boundaries inside sentences; the edges are not counted.</p>\n"
+    html.push_str("<tr><td>exact sentences</td>");
+    for scores in all.values() {
+        write!(html, "<td colspan=\"3\">{} of {}</td>", scores.exact, scores.sentences).expect(TEXT);
+    }
+    html + "</tr>\n</tbody></table></div>\n"
 }
 
 /// Strings shown of each adapted nonterminal.
@@ -279,7 +278,7 @@ fn drawn_tree(report: &Report<'_>) -> String {
     let grammar = &report.saved.model.grammar;
     let adapted: BTreeSet<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
     let keep = |label: &str| adapted.contains(label);
-    let read = |at: usize| tree::read(decoding.trees.get(at)?, &keep, 12);
+    let read = |at: usize| tree::drawn(&Tree::parse(decoding.trees.get(at)?).ok()?, &keep, 12);
     let mut trees = sampled(report).into_iter().filter_map(read);
     let Some(drawn) = trees.find(|tree| (3..=12).contains(&tree::n_leaves(tree))) else {
         return String::new();

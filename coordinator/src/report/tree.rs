@@ -1,9 +1,11 @@
 //! A parse tree as SVG.
 //!
-//! In: a bracketed tree. Drawn are the root, the adapted nonterminals and the text below them; the rules in
+//! Drawn are the root, the adapted nonterminals and the text below them; the rules in
 //! between (lists of words, lists of letters) say little and take much room, so they are left out.
 
 use std::fmt::Write as _;
+
+use shared::tree::Tree;
 
 use super::html::escape;
 
@@ -16,62 +18,45 @@ pub enum Node {
     Leaf(Vec<String>),
 }
 
-/// What is drawn of `text`: the root and the nonterminals that `keep` says. `None` if it is no bracketed tree, or
-/// nests more than `max_depth` kept nodes.
-pub fn read(text: &str, keep: &dyn Fn(&str) -> bool, max_depth: usize) -> Option<Node> {
-    // Open brackets, kept or not; the kept ones also have their children so far.
-    let mut open: Vec<bool> = Vec::new();
+/// What is drawn of `tree`: the root and the nonterminals that `keep` says. `None` if it nests more than `max_depth`
+/// of them, or is a single word.
+pub fn drawn(tree: &Tree, keep: &dyn Fn(&str) -> bool, max_depth: usize) -> Option<Node> {
+    // Nodes that wait for children: how many, and for those kept their label and the children so far.
+    let mut open: Vec<(u32, bool)> = Vec::new();
     let mut kept: Vec<(String, Vec<Node>)> = Vec::new();
-    let mut tokens = tokens(text).peekable();
-    while let Some(token) = tokens.next() {
-        match token {
-            "(" => {
-                let label = tokens.next().filter(|label| !matches!(*label, "(" | ")"))?;
-                let keeps = open.is_empty() || keep(label);
-                open.push(keeps);
-                if keeps {
-                    kept.push((label.to_owned(), Vec::new()));
-                }
-                if kept.len() > max_depth {
-                    return None;
-                }
+    for node in tree.nodes() {
+        let keeps = node.n_children > 0 && (open.is_empty() || keep(&node.label));
+        if keeps {
+            kept.push((node.label.clone(), Vec::new()));
+        }
+        if node.n_children > 0 {
+            open.push((node.n_children, keeps));
+        } else {
+            let (_, siblings) = kept.last_mut()?;
+            match siblings.last_mut() {
+                Some(Node::Leaf(leaves)) => leaves.push(node.label.clone()),
+                _ => siblings.push(Node::Leaf(vec![node.label.clone()])),
             }
-            ")" => {
-                if open.pop()? {
-                    let (label, children) = kept.pop()?;
-                    let node = Node::Inner(label, children);
-                    match kept.last_mut() {
-                        Some((_, siblings)) => siblings.push(node),
-                        None => return tokens.peek().is_none().then_some(node),
-                    }
-                }
+        }
+        if kept.len() > max_depth {
+            return None;
+        }
+        // A terminal ends itself, and every node whose last child it is.
+        let mut ended = node.n_children == 0;
+        while ended {
+            let Some((missing, keeps)) = open.last_mut() else { break };
+            *missing -= 1;
+            ended = *missing == 0;
+            if ended && *keeps && open.len() > 1 {
+                let (label, children) = kept.pop()?;
+                kept.last_mut()?.1.push(Node::Inner(label, children));
             }
-            leaf => {
-                let (_, siblings) = kept.last_mut()?;
-                match siblings.last_mut() {
-                    Some(Node::Leaf(leaves)) => leaves.push(leaf.to_owned()),
-                    _ => siblings.push(Node::Leaf(vec![leaf.to_owned()])),
-                }
+            if ended {
+                open.pop();
             }
         }
     }
-    None
-}
-
-/// Brackets, and the words between them.
-fn tokens(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        rest = rest.trim_start();
-        let first = rest.chars().next()?;
-        let end = match first {
-            '(' | ')' => 1,
-            _ => rest.find(|c: char| c.is_whitespace() || c == '(' || c == ')').unwrap_or(rest.len()),
-        };
-        let (token, after) = rest.split_at(end);
-        rest = after;
-        Some(token)
-    })
+    kept.pop().map(|(label, children)| Node::Inner(label, children))
 }
 
 /// Number of leaves drawn.
@@ -167,9 +152,17 @@ mod tests {
         label == "Word"
     }
 
+    fn read(max_depth: usize) -> Option<Node> {
+        drawn(&Tree::parse(TREE).unwrap(), &keep, max_depth)
+    }
+
+    fn read_text(text: &str) -> Option<Node> {
+        drawn(&Tree::parse(text).unwrap(), &keep, 9)
+    }
+
     #[test]
     fn only_kept_nodes_remain() {
-        let tree = read(TREE, &keep, 9).unwrap();
+        let tree = read(9).unwrap();
         let word = |leaves: &[&str]| {
             let leaves = leaves.iter().map(|&leaf| leaf.to_owned()).collect();
             Node::Inner("Word".to_owned(), vec![Node::Leaf(leaves)])
@@ -179,16 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused() {
-        for text in ["", "a", "(", ")", "(S", "(S a))", "(S a) b", "(S (Word a)", "((S a))"] {
-            assert_eq!(read(text, &keep, 9), None, "{text}");
-        }
-        assert_eq!(read(TREE, &keep, 1), None);
+    fn deep_trees_are_refused() {
+        assert_eq!(read(1), None);
+        assert_eq!(drawn(&Tree::parse("(S a)").unwrap(), &keep, 1), read_text("(S a)"));
     }
 
     #[test]
     fn labels_are_escaped() {
-        let svg = svg(&read(TREE, &keep, 9).unwrap(), "");
+        let svg = svg(&read(9).unwrap(), "");
         assert!(svg.contains(">&lt;</text>") && svg.contains(">ab</text>"));
     }
 }
