@@ -4,16 +4,16 @@
 //! says so in one line as well; threads that compute catch theirs and turn it into an error.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::commands::{Answer, eval, inspect, parse, sample, train};
-use crate::stdout::Closed;
+use crate::streams::{Closed, tell};
 
 /// Train probabilistic grammars, on one machine or on a cluster.
 #[derive(Parser, Debug)]
@@ -51,7 +51,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         let what = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map_or(String::new(), |place| format!(" ({place})"));
-        tell(&format!("internal error: {what}{place}; please report it, with what led to it"));
+        complain(&format!("internal error: {what}{place}; please report it, with what led to it"));
     }));
     let args: Vec<OsString> = args.into_iter().collect();
     catch_unwind(|| answer(args)).unwrap_or(ExitCode::from(BAD))
@@ -62,10 +62,10 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_env("GRAMMATON_LOG").unwrap_or_else(|_| EnvFilter::new("warn")))
-        .with_writer(std::io::stderr)
-        .init();
+    if let Err(error) = start_log() {
+        complain(&format!("{error:#}"));
+        return ExitCode::from(BAD);
+    }
     let answer = match cli.command {
         Command::Train(args) => train::run(&args),
         Command::Parse(args) => parse::run(&args),
@@ -78,10 +78,17 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) if error.is::<Closed>() => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("{error:#}"));
+            complain(&format!("{error:#}"));
             ExitCode::from(BAD)
         }
     }
+}
+
+fn start_log() -> anyhow::Result<()> {
+    let filter = std::env::var("GRAMMATON_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let filter = EnvFilter::try_new(filter).context("GRAMMATON_LOG: set it to a level, as in info")?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
 }
 
 /// Help and version are answers; everything else is condensed to a line.
@@ -97,7 +104,7 @@ fn misuse(error: &clap::Error) -> ExitCode {
             ExitCode::from(BAD)
         }
         _ => {
-            tell(&condensed(&error.to_string()));
+            complain(&condensed(&error.to_string()));
             ExitCode::from(BAD)
         }
     }
@@ -114,10 +121,10 @@ fn condensed(message: &str) -> String {
     format!("{}; {more}", lines.join("; ").replace(":; ", ": "))
 }
 
-/// One line on standard error; if that is closed too, there is nobody to tell.
-fn tell(message: &str) {
+/// One line, whatever the message has.
+fn complain(message: &str) {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let _ = writeln!(std::io::stderr(), "error: {line}");
+    tell(&format!("error: {line}"));
 }
 
 #[cfg(test)]

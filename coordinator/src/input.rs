@@ -7,8 +7,8 @@ use shared::corpus::{Corpus, Notice, Options, ReadError};
 
 /// Reads the corpus at `path`; `-` is standard input.
 pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>), ReadError> {
-    match path.as_os_str() == "-" {
-        true => Corpus::read(io::stdin().lock(), "standard input", options),
-        false => Corpus::open(path, options),
+    if path.as_os_str() == "-" {
+        return Corpus::read(io::stdin().lock(), "standard input", options);
     }
+    Corpus::open(path, options)
 }

@@ -24,7 +24,9 @@ pub mod progress;
 
 pub mod report;
 
-pub mod stdout;
+pub mod streams;
+
+pub mod nearest;
 
 pub mod pending;
 

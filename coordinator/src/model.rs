@@ -157,27 +157,18 @@ impl SavedModel {
         if read != body.len() {
             return Err(corrupt("its body has bytes left over".to_owned()));
         }
-        consistent(&saved.model).map_err(|what| corrupt(what.to_owned()))?;
+        consistent(&saved.model).map_err(corrupt)?;
         Ok(saved)
     }
 }
 
 /// Whether every index of `model` points at something.
-fn consistent(model: &Model) -> Result<(), &'static str> {
+fn consistent(model: &Model) -> Result<(), String> {
     let Model { grammar, lexicon, params, segments } = model;
     let is_symbol = |symbol: &SymbolId| symbol.index() < grammar.symbols.len();
-    let holds = |condition: bool, what: &'static str| if condition { Ok(()) } else { Err(what) };
+    let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
     let n_rules = grammar.rules.len();
-    holds(grammar.n_nonterminals as usize == grammar.adaptors.len(), "adaptors and nonterminals differ")?;
-    holds(grammar.adaptors.len() <= grammar.symbols.len(), "more nonterminals than symbols")?;
-    holds(
-        grammar.rules.iter().all(|rule| {
-            grammar.is_nonterminal(rule.parent)
-                && rule.children.iter().all(is_symbol)
-                && !rule.children.is_empty()
-        }),
-        "a rule has symbols that the grammar lacks",
-    )?;
+    grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
     holds(params.tau.len() == n_rules && params.alpha.len() == n_rules, "rules and their parameters differ")?;
     let adapted: Vec<SymbolId> = grammar.adapted().collect();
     let of_lexicon: Vec<SymbolId> = lexicon.sticks.iter().map(|stick| stick.symbol).collect();

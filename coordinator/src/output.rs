@@ -40,10 +40,8 @@ impl Output {
     /// Makes the folder if it is not there and tries to write to it. Nothing in it changes yet.
     pub fn open(dir: &Path) -> Result<Output> {
         let refused = || format!("{}: cannot write to the output folder; {WAY_OUT}", dir.display());
-        fs::create_dir_all(dir.join("model")).with_context(refused)?;
-        for dir in [dir, &dir.join("model")] {
-            tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"?")).with_context(refused)?;
-        }
+        fs::create_dir_all(dir).with_context(refused)?;
+        tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"?")).with_context(refused)?;
         Ok(Output { dir: dir.to_owned(), metrics: None })
     }
 
@@ -108,6 +106,7 @@ impl Output {
         let path = self.dir.join(name);
         let folder = path.parent().unwrap_or(&self.dir);
         let aside = || -> io::Result<()> {
+            fs::create_dir_all(folder)?;
             let mut builder = tempfile::Builder::new();
             // Files written aside are private unless told otherwise; results are for whom the umask says.
             #[cfg(unix)]

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::metrics::{Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Summary, score_text};
-use crate::stdout;
+use crate::streams;
 
 /// How progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ impl Progress {
 
     fn emit(&mut self, event: &Event<'_>) {
         let json = serde_json::to_string(event).expect("events are plain data, which serialises");
-        if let Err(error) = stdout::print(&format!("{json}\n")) {
+        if let Err(error) = streams::print(&format!("{json}\n")) {
             self.failed.get_or_insert(error);
         }
     }
@@ -73,7 +73,7 @@ impl Progress {
     fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
-            None => eprintln!("{line}"),
+            None => streams::tell(line),
         }
     }
 }
@@ -99,7 +99,7 @@ impl Observer for Progress {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Phase { phase }),
-            Style::Lines => eprintln!("{}", phase.name()),
+            Style::Lines => streams::tell(phase.name()),
             Style::Bar => {
                 if let Some(bar) = self.bar.take() {
                     bar.finish_and_clear();
@@ -126,7 +126,7 @@ impl Observer for Progress {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Round(round)),
-            Style::Lines => eprintln!("round {}: {}", round.round, line(round, left)),
+            Style::Lines => streams::tell(&format!("round {}: {}", round.round, line(round, left))),
             Style::Bar => {
                 if let Some(bar) = &self.bar {
                     bar.set_position(round.round as u64);
@@ -152,7 +152,7 @@ impl Observer for Progress {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Finished(summary)),
-            Style::Bar | Style::Lines => eprintln!(
+            Style::Bar | Style::Lines => streams::tell(&format!(
                 "{} after {} rounds; {:.2} s preparing, {:.2} s training, {:.2} s decoding{}",
                 if summary.converged { "converged" } else { "stopped" },
                 summary.rounds,
@@ -160,7 +160,7 @@ impl Observer for Progress {
                 summary.timings.rounds,
                 summary.timings.decode,
                 scores(&summary.scores),
-            ),
+            )),
         }
     }
 }

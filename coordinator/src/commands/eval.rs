@@ -9,7 +9,7 @@ use shared::eval::segmentation::score_corpora;
 use super::Answer;
 use crate::input;
 use crate::metrics::{Scores, score_text};
-use crate::stdout;
+use crate::streams;
 
 /// Kinds of analysis that can be compared.
 #[derive(clap::Subcommand, Debug)]
@@ -69,7 +69,7 @@ fn segmentation(args: &SegmentationArgs) -> Result<Answer> {
     let (predicted, _) = input::corpus(&args.predicted, &options)?;
     let scores = Scores::from(&score_corpora(&gold, &predicted)?);
     let text = if args.json { serde_json::to_string(&scores)? + "\n" } else { table(&scores) };
-    stdout::print(&text)?;
+    streams::print(&text)?;
     Ok(Answer::Yes)
 }
 

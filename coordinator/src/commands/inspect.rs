@@ -9,7 +9,7 @@ use shared::grammar::{Grammar, SymbolId};
 
 use super::Answer;
 use crate::model::{self, Entry, SavedModel};
-use crate::stdout::Stdout;
+use crate::streams::Stdout;
 
 /// Arguments of `inspect`.
 #[derive(clap::Args, Debug)]

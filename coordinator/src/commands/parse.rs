@@ -13,8 +13,8 @@ use shared::task::{Answer as TaskAnswer, Decode, Decoded, Decoder, Named, Task, 
 
 use super::Answer;
 use crate::model::SavedModel;
-use crate::stdout::Stdout;
-use crate::{input, pending};
+use crate::streams::Stdout;
+use crate::{input, pending, streams};
 
 /// Arguments of `parse`.
 #[derive(clap::Args, Debug)]
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     let saved = SavedModel::load(&args.model)?;
     let options = Options { format: saved.format, unit: saved.unit, ..Options::default() };
     let (corpus, notices) = input::corpus(&args.corpus, &options)?;
-    notices.iter().for_each(|notice| eprintln!("notice: {notice}"));
+    notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     let sentences = corpus.tokens_for(&saved.model.grammar)?;
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
@@ -100,11 +100,11 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     out.flush()?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
-    eprintln!(
+    streams::tell(&format!(
         "notice: {} of {} sentences have no analysis and are printed whole, the first one in line {first}",
         without.len(),
         sentences.len()
-    );
+    ));
     Ok(Answer::No)
 }
 

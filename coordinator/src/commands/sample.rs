@@ -9,8 +9,8 @@ use shared::sample::{self, Options};
 use shared::tree::Tree;
 
 use super::Answer;
-use crate::job::located::nearest;
-use crate::stdout::Stdout;
+use crate::nearest::nearest;
+use crate::streams::{self, Stdout};
 
 /// Arguments of `sample`.
 #[derive(clap::Args, Debug)]
@@ -46,7 +46,7 @@ pub enum Format {
 pub fn run(args: &Args) -> Result<Answer> {
     let name = args.grammar.display().to_string();
     let (grammar, notices) = syntax::parse(&text(&args.grammar, &name)?, &name)?;
-    notices.iter().for_each(|notice| eprintln!("notice: {notice}"));
+    notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     if args.format == Format::Segmented {
         args.segments.iter().try_for_each(|segment| known(segment, &grammar, &name))?;
     }

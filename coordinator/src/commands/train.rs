@@ -1,6 +1,6 @@
 //! `grammaton train`: job file in, output folder out.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
@@ -11,7 +11,7 @@ use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Style};
-use crate::{pending, stdout};
+use crate::{pending, streams};
 
 /// Arguments of `train`.
 #[derive(clap::Args, Debug)]
@@ -42,7 +42,7 @@ pub struct FleetOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub listen: Option<SocketAddr>,
     /// Workers that must have connected before training begins [default: 1]
     #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
@@ -53,6 +53,12 @@ pub struct FleetOptions {
     /// Let anyone who reaches the address connect
     #[arg(long, requires = "listen", conflicts_with = "token_file")]
     pub insecure: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found =
+        text.to_socket_addrs().map_err(|error| format!("{error}; write it as in 127.0.0.1:7600"))?;
+    found.next().ok_or_else(|| "no address of that name; write it as in 127.0.0.1:7600".to_owned())
 }
 
 /// Trains.
@@ -81,7 +87,7 @@ fn run_with(
     recorder.finished(&summary);
     if matches!(style, Style::Bar | Style::Lines) {
         let report = recorder.output.dir().join("report.html");
-        stdout::print(&format!("{}\n", report.display()))?;
+        streams::print(&format!("{}\n", report.display()))?;
     }
     Ok(Answer::Yes)
 }

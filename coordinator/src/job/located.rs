@@ -14,6 +14,8 @@ use serde::forward_to_deserialize_any;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::nearest::nearest;
+
 /// A value and where it stands.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -102,17 +104,6 @@ impl Fault {
         }
         self
     }
-}
-
-/// The known name nearest to `found`, if one is near enough to be a slip of the finger.
-pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let (distance, name) = known
-        .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(found, name), name))
-        .min_by_key(|&(distance, _)| distance)?;
-    let near = distance <= name.chars().count().max(found.chars().count()).div_ceil(3);
-    let begun = found.chars().count() >= 3 && name.starts_with(found);
-    (near || begun).then_some(name)
 }
 
 fn way_out(found: &str, known: &[&'static str], what: &str) -> String {

@@ -1,6 +1,7 @@
-//! Standard output, which may be closed by whoever reads it (`grammaton parse … | head`).
+//! Standard output and standard error, either of which may be closed by whoever reads it (`grammaton parse … | head`).
 //!
-//! That is no error: the run ends silently. The type says so, so that no other broken pipe is mistaken for it.
+//! Closed output is no error: the run ends silently. The type says so, so that no other broken pipe is mistaken for
+//! it. With standard error closed there is nobody to tell, and the run goes on.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -35,7 +36,12 @@ impl Stdout {
     }
 }
 
-/// Writes `text` at once.
+/// Writes a line to standard error.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Writes `text` to standard output at once.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = Stdout::lock();
     out.text(text)?;
