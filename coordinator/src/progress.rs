@@ -107,7 +107,7 @@ impl Observer for Progress {
                 let (bar, template) = match phase {
                     Phase::Rounds => (
                         ProgressBar::new(self.max_rounds as u64),
-                        "{prefix} {bar:24.cyan/dim} {pos}/{len}  {wide_msg}",
+                        "round {pos}/{len} {bar:12.cyan/dim} {wide_msg}",
                     ),
                     _ => (ProgressBar::new_spinner(), "{spinner} {prefix} {elapsed}"),
                 };
@@ -130,7 +130,7 @@ impl Observer for Progress {
             Style::Bar => {
                 if let Some(bar) = &self.bar {
                     bar.set_position(round.round as u64);
-                    bar.set_message(line(round, left));
+                    bar.set_message(brief(round, left));
                 }
             }
         }
@@ -187,6 +187,19 @@ fn line(round: &RoundMetrics, seconds_left: f64) -> String {
     )
 }
 
+/// A round beside a bar: what is cut off on a narrow terminal comes last.
+fn brief(round: &RoundMetrics, seconds_left: f64) -> String {
+    let mut text = round.bound.map_or("bound –".to_owned(), |bound| format!("bound {bound:.1}"));
+    for (decoder, scores) in &round.scores {
+        text += &format!("  {decoder} {}", score_text(scores.token_f1, 3));
+    }
+    text += &format!("  < {}", duration(seconds_left));
+    if let Some(change) = round.change {
+        text += &format!("  change {change:.1e}");
+    }
+    text + &format!("  {:.0} sentences/s", round.sentences_per_second)
+}
+
 fn scores(scores: &ScoresByDecoder) -> String {
     let text = |scores: &Scores| score_text(scores.token_f1, 4);
     scores.iter().map(|(decoder, scores)| format!("  {decoder} F1 {}", text(scores))).collect()
@@ -216,6 +229,7 @@ mod tests {
             line(&round, 130.0),
             "bound -1234.50  change 3.0e-5  7 strings  100 sentences/s  at most 2 min left"
         );
+        assert_eq!(brief(&round, 130.0), "bound -1234.5  < 2 min  change 3.0e-5  100 sentences/s");
         round.bound = None;
         assert!(line(&round, 1.0).starts_with("bound –"));
     }
