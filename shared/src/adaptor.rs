@@ -1,5 +1,13 @@
-//! Variational adaptor grammars (Cohen, Blei & Smith 2010).
+//! Variational adaptor grammars (Cohen, Blei & Smith 2010), with the misprints corrected (`docs/MATHS.md`).
+//!
+//! [`params`] holds q(v) and q(θ), their updates and the bound; [`hyper`] fits the hyper-parameters; [`candidates`] ranks
+//! the strings that sticks begin with; [`selection`] chooses among them by the bound; [`decode`] finds the best analyses.
 
+pub mod candidates;
+pub mod decode;
+pub mod hyper;
 pub mod params;
+pub mod selection;
+pub mod vb;
 
 pub use params::{Model, Params, Stick};

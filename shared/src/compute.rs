@@ -1,24 +1,178 @@
 //! How a worker answers a task.
+//!
+//! An [`Engine`] keeps what is costly to build from one task to the next: the binarised grammar with the index of its
+//! strings, and the forests of shards. Nothing it keeps changes an answer.
 
-use crate::task::{Answer, Task};
+mod built;
+mod candidates;
 
-/// Answers tasks; keeps what is costly to build (forests) from one task to the next. One per process, shared
-/// by its threads.
-#[derive(Default)]
-pub struct Engine {}
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustc_hash::FxHashMap;
+
+use crate::adaptor::decode;
+use crate::forest::binary::BinaryGrammar;
+use crate::forest::strings::StringIndex;
+use crate::grammar::Grammar;
+use crate::shard::{Lexicon, Shard};
+use crate::task::{Answer, ContentHash, Task, Work};
+use built::BuiltShard;
+
+/// Answers tasks. One per process, shared by its threads.
+pub struct Engine {
+    memory: usize,
+    prepared: Mutex<Option<(ContentHash, ContentHash, Arc<Prepared>)>>,
+    shards: Mutex<Cache>,
+}
 
 /// Why a task has no answer. Never depends on the machine: the same task fails everywhere.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
-    /// The task does not fit its shard, e.g. weights of another length than the shard's index.
-    #[error("task does not fit its shard: {0}")]
-    Mismatch(String),
+    /// The weights have another length than the index of the shard, or than the parameters of the model.
+    #[error("task has {found} weights, its shard or model has {expected} parameters")]
+    Weights {
+        /// In the task.
+        found: usize,
+        /// Parameters there are.
+        expected: usize,
+    },
+    /// Work for sentences on a shard of strings.
+    #[error("a shard of stick strings can only be indexed and counted; this task needs a shard of sentences")]
+    NotSentences,
+    /// A sentence without a derivation under the grammar.
+    #[error("sentence {item} of the shard has no derivation under the grammar: {sentence}")]
+    Unparsable {
+        /// Position in the shard.
+        item: usize,
+        /// Its symbols.
+        sentence: String,
+    },
+    /// Strings of a shard that the lexicon does not have.
+    #[error("shard of strings {start}..{end} does not fit a lexicon with parameters below {n_params}")]
+    NoSuchStrings {
+        /// First parameter.
+        start: u32,
+        /// One past the last.
+        end: u32,
+        /// Parameters there are.
+        n_params: usize,
+    },
+}
+
+/// A grammar and its strings, ready for building forests.
+pub struct Prepared {
+    /// As given.
+    pub grammar: Arc<Grammar>,
+    /// As given.
+    pub lexicon: Arc<Lexicon>,
+    /// Binarised.
+    pub binary: BinaryGrammar,
+    /// Indexed.
+    pub strings: StringIndex,
+}
+
+impl Prepared {
+    /// Prepares `grammar` and `lexicon`.
+    pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>) -> Prepared {
+        let binary = BinaryGrammar::new(&grammar);
+        let strings = StringIndex::new(&grammar, &lexicon);
+        Prepared { grammar, lexicon, binary, strings }
+    }
+}
+
+/// Forests of shards under one grammar and lexicon.
+#[derive(Default)]
+struct Cache {
+    under: Option<(ContentHash, ContentHash)>,
+    shards: FxHashMap<ContentHash, Arc<BuiltShard>>,
+    bytes: usize,
+}
+
+impl Default for Engine {
+    /// With room for 4 GiB of forests.
+    fn default() -> Engine {
+        Engine::with_memory(4 << 30)
+    }
 }
 
 impl Engine {
+    /// Keeps at most `bytes` of forests; shards beyond that are built anew for every task.
+    pub fn with_memory(bytes: usize) -> Engine {
+        Engine { memory: bytes, prepared: Mutex::new(None), shards: Mutex::new(Cache::default()) }
+    }
+
     /// The answer to `task`.
     pub fn run(&self, task: &Task) -> Result<Answer, ComputeError> {
-        let _ = task;
-        Err(ComputeError::Mismatch("not written".into()))
+        let prepared = self.prepared(task);
+        let sentences = match task.shard.value.as_ref() {
+            Shard::Sentences(sentences) => Some(sentences),
+            Shard::Strings(params) => {
+                let n_params = prepared.lexicon.n_params(&prepared.grammar);
+                if params.start as usize <= prepared.grammar.rules.len() || params.end as usize > n_params {
+                    let (start, end) = (params.start, params.end);
+                    return Err(ComputeError::NoSuchStrings { start, end, n_params });
+                }
+                None
+            }
+        };
+        match &task.work {
+            Work::Candidates { max_length } => {
+                let sentences = sentences.ok_or(ComputeError::NotSentences)?;
+                candidates::count(&prepared, sentences, *max_length).map(Answer::Candidates)
+            }
+            Work::Cover => {
+                let sentences = sentences.ok_or(ComputeError::NotSentences)?;
+                candidates::missing(&prepared, sentences).map(Answer::Missing)
+            }
+            Work::Index => Ok(Answer::Index(self.built(task, &prepared).index.clone())),
+            Work::Expect { weights, losses } => {
+                self.built(task, &prepared).expect(weights, *losses).map(Answer::Expectation)
+            }
+            Work::Decode(with) => {
+                let sentences = sentences.ok_or(ComputeError::NotSentences)?;
+                let expected = prepared.lexicon.n_params(&prepared.grammar) + prepared.lexicon.sticks.len();
+                if with.value.weights.len() != expected {
+                    return Err(ComputeError::Weights { found: with.value.weights.len(), expected });
+                }
+                let sentences: Vec<_> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();
+                Ok(Answer::Decoded(decode::decode(&prepared, &with.value, &sentences)))
+            }
+        }
     }
+
+    fn prepared(&self, task: &Task) -> Arc<Prepared> {
+        let mut kept = lock(&self.prepared);
+        if let Some((grammar, lexicon, prepared)) = kept.as_ref()
+            && (*grammar, *lexicon) == (task.grammar.hash, task.lexicon.hash)
+        {
+            return prepared.clone();
+        }
+        let prepared = Arc::new(Prepared::new(task.grammar.value.clone(), task.lexicon.value.clone()));
+        *kept = Some((task.grammar.hash, task.lexicon.hash, prepared.clone()));
+        prepared
+    }
+
+    fn built(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
+        let under = (task.grammar.hash, task.lexicon.hash);
+        {
+            let mut cache = lock(&self.shards);
+            if cache.under != Some(under) {
+                *cache = Cache { under: Some(under), ..Cache::default() };
+            }
+            if let Some(built) = cache.shards.get(&task.shard.hash) {
+                return built.clone();
+            }
+        }
+        let built = Arc::new(BuiltShard::new(prepared, task.shard.value.clone()));
+        let mut cache = lock(&self.shards);
+        if cache.under == Some(under) && cache.bytes + built.size() <= self.memory {
+            cache.bytes += built.size();
+            cache.shards.insert(task.shard.hash, built.clone());
+        }
+        built
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

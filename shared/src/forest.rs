@@ -1,1 +1,132 @@
-//! To be written.
+//! Forests: the packed derivations of one item, the one currency between formalisms and algorithms.
+//!
+//! A [`Forest`] is a flat hypergraph in topological order. Formalisms only build forests ([`build`]); inference
+//! only reads them ([`inside`], [`best`]). It depends on the structure of the grammar, not on weights, so it is
+//! built once and read in every round.
+
+pub mod best;
+pub mod binary;
+pub mod build;
+pub mod chains;
+pub mod inside;
+pub mod strings;
+
+use crate::shard::ParamId;
+
+/// The packed derivations of one item.
+///
+/// Node 0 is the empty derivation of weight one, which stands in for absent tails; the root is the last node.
+/// Invariant: the tails of an edge come before its head; every node has an edge and is part of a derivation.
+#[derive(Clone, Debug, Default)]
+pub struct Forest {
+    /// `[n_nodes + 1]`: the edges of node `v` are `edges[first_edge[v]..first_edge[v + 1]]`.
+    pub first_edge: Vec<u32>,
+    /// Grouped by head.
+    pub edges: Vec<Edge>,
+    /// `[n_nodes]`: what each node derives.
+    pub labels: Vec<Label>,
+}
+
+/// One way to derive a node: weight of `param` times the values of `tails`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Edge {
+    /// A [`ParamId`], or a position in a shard's index once the forest is indexed.
+    pub param: u32,
+    /// Nodes.
+    pub tails: [u32; 2],
+}
+
+/// A constituent: `symbol` over the tokens `[start, end)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Label {
+    /// A symbol of the [`binary::BinaryGrammar`].
+    pub symbol: u32,
+    /// First token.
+    pub start: u32,
+    /// One past the last token.
+    pub end: u32,
+}
+
+impl Forest {
+    /// Number of nodes, the empty one included.
+    pub fn n_nodes(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The last node.
+    pub fn root(&self) -> usize {
+        self.n_nodes() - 1
+    }
+
+    /// The edges of `node`.
+    #[inline]
+    pub fn edges_of(&self, node: usize) -> &[Edge] {
+        &self.edges[self.first_edge[node] as usize..self.first_edge[node + 1] as usize]
+    }
+
+    /// The parameters of all edges, with repeats, as global ids.
+    pub fn params(&self) -> impl Iterator<Item = ParamId> + '_ {
+        self.edges.iter().map(|edge| ParamId(edge.param))
+    }
+
+    /// The same forest without the edges whose parameter is not `alive`, and without all that only they used;
+    /// `None` if no derivation is left. The remaining derivations keep their order.
+    pub fn pruned(&self, alive: impl Fn(u32) -> bool) -> Option<Forest> {
+        let n = self.n_nodes();
+        let mut productive = vec![false; n];
+        productive[0] = true;
+        let live = |edge: &Edge, productive: &[bool]| {
+            alive(edge.param) && edge.tails.iter().all(|&tail| productive[tail as usize])
+        };
+        for node in 1..n {
+            productive[node] = self.edges_of(node).iter().any(|edge| live(edge, &productive));
+        }
+        if !productive[self.root()] {
+            return None;
+        }
+        let mut reached = vec![false; n];
+        reached[self.root()] = true;
+        for node in (1..n).rev().filter(|&node| productive[node]) {
+            if reached[node] {
+                for edge in self.edges_of(node).iter().filter(|edge| live(edge, &productive)) {
+                    edge.tails.iter().for_each(|&tail| reached[tail as usize] = true);
+                }
+            }
+        }
+        let mut forest = Forest::empty();
+        let mut renamed = vec![0u32; n];
+        for node in (1..n).filter(|&node| reached[node] && productive[node]) {
+            renamed[node] = forest.n_nodes() as u32;
+            for edge in self.edges_of(node).iter().filter(|edge| live(edge, &productive)) {
+                let tails = edge.tails.map(|tail| renamed[tail as usize]);
+                forest.edges.push(Edge { param: edge.param, tails });
+            }
+            forest.end_node(self.labels[node]);
+        }
+        forest.edges.shrink_to_fit();
+        Some(forest)
+    }
+
+    /// A forest of the empty derivation alone, to which nodes are added by [`Forest::end_node`].
+    fn empty() -> Forest {
+        Forest {
+            first_edge: vec![0, 0],
+            edges: Vec::new(),
+            labels: vec![Label { symbol: u32::MAX, start: 0, end: 0 }],
+        }
+    }
+
+    /// Closes a node: the edges pushed since the last call are its own.
+    fn end_node(&mut self, label: Label) {
+        self.first_edge.push(self.edges.len() as u32);
+        self.labels.push(label);
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        4 * self.first_edge.len()
+            + size_of::<Edge>() * self.edges.len()
+            + size_of::<Label>() * self.labels.len()
+            + size_of::<Forest>()
+    }
+}

@@ -6,6 +6,7 @@
 
 pub mod auto;
 pub mod check;
+mod cycle;
 pub mod syntax;
 
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,8 @@
-//! Numbers: weights with an unbounded exponent, and special functions.
+//! Numbers: weights with an unbounded exponent, special functions, reproducible noise.
 
+pub mod noise;
 pub mod special;
 pub mod wide;
 
+pub use noise::Noise;
 pub use wide::Wide;

@@ -51,7 +51,10 @@ pub struct Task {
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Expected counts of constituents under the uniform grammar (sentences only) → [`Answer::Candidates`].
-    Candidates,
+    Candidates {
+        /// Longest string to count.
+        max_length: u32,
+    },
     /// Strings that sentences need and the lexicon lacks → [`Answer::Missing`].
     Cover,
     /// Which parameters the shard touches → [`Answer::Index`].
@@ -70,7 +73,7 @@ pub enum Work {
 /// What to decode with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Decode {
-    /// Weights of all parameters, by [`ParamId`].
+    /// Weights of all parameters, by [`ParamId`], then the escape weights of the adapted nonterminals.
     pub weights: Vec<Wide>,
     /// The nonterminals whose constituents are the segments.
     pub segments: Vec<SymbolId>,
@@ -78,6 +81,8 @@ pub struct Decode {
     pub decoders: Vec<Decoder>,
     /// Whether to return the trees as well.
     pub trees: bool,
+    /// Whether adapted nonterminals may also expand through their rules: for sentences never seen in training.
+    pub open: bool,
 }
 
 /// How the best analysis is chosen (Cohen, Blei & Smith 2010, §3.4).

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use shared::corpus::{Corpus, Format, Options, ReadError, Unit};
-use shared::grammar::syntax;
+use shared::corpus::{Corpus, Format, Options, ReadError, Unit, shards};
+use shared::grammar::{SymbolId, syntax};
+use shared::shard::Shard;
 
 const CHARS: Options = Options { format: Format::Segmented, unit: Unit::Char, max_symbols: 100 };
 const MARKED: Options = Options { format: Format::Segmented, unit: Unit::Token, max_symbols: 100 };
@@ -97,7 +98,7 @@ fn errors_name_the_line_the_byte_and_the_way_out() {
         (
             b"abc\na bcd\n",
             &short,
-            "c.txt:2: the line that begins at byte 4 has more than 3 symbols; split it, or raise max_symbols",
+            "c.txt:2: the line that begins at byte 4 is longer than 3 symbols (of 64 bytes); split it, or raise max_symbols",
         ),
     ] {
         assert_eq!(read(text, options).unwrap_err().to_string(), expected);
@@ -147,6 +148,31 @@ proptest! {
                 prop_assert_eq!(&corpus.line(place, ends), &lines[place]);
             }
         }
+    }
+
+    #[test]
+    fn shards_hold_every_sentence_once_and_know_its_places(
+        sentences in prop::collection::vec(prop::collection::vec(0..2u32, 1..4), 0..40),
+        shard_symbols in 1..20u32,
+    ) {
+        let sentences: Vec<Vec<SymbolId>> =
+            sentences.into_iter().map(|tokens| tokens.into_iter().map(SymbolId).collect()).collect();
+        let cut = shards::cut(&sentences, shard_symbols);
+        let mut back = vec![None; sentences.len()];
+        for (place, shard) in cut.iter().enumerate() {
+            let Shard::Sentences(distinct) = &shard.shard else { panic!("sentences make shards of sentences") };
+            prop_assert_eq!(distinct.len(), shard.positions.len());
+            for (sentence, positions) in distinct.iter().zip(&shard.positions) {
+                prop_assert_eq!(sentence.multiplicity as usize, positions.len());
+                for &position in positions {
+                    prop_assert!(back[position as usize].replace(sentence.tokens.clone()).is_none());
+                }
+            }
+            let n_symbols: usize = distinct.iter().map(|sentence| sentence.tokens.len()).sum();
+            prop_assert!(n_symbols >= shard_symbols as usize || place + 1 == cut.len());
+        }
+        let back: Vec<Vec<SymbolId>> = back.into_iter().flatten().collect();
+        prop_assert_eq!(back, sentences);
     }
 
     #[test]

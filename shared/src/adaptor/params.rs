@@ -1,8 +1,13 @@
-//! The global variational parameters, and a model to keep.
+//! The global variational parameters: their weights, updates and share of the bound.
+//!
+//! Letters as in the paper: q(v_i) = Beta(γ¹_i, γ²_i), q(θ_A) = Dirichlet(τ_A), priors Beta(1 − b, a + i·b) and
+//! Dirichlet(α_A) with discount b and concentration a.
 
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
+use crate::num::Wide;
+use crate::num::special::{digamma, ln_beta, ln_gamma};
 use crate::shard::{Lexicon, ParamId};
 
 /// What training gives: all that decoding needs.
@@ -44,4 +49,164 @@ pub struct Stick {
     pub discount: f64,
     /// Concentration of the Pitman–Yor process.
     pub concentration: f64,
+}
+
+/// E[ln v_i] and E[ln(1 − v_i)] under q, `[order.len() − 1]` each.
+pub(crate) struct StickLogs {
+    pub(crate) broken: Vec<f64>,
+    pub(crate) left: Vec<f64>,
+}
+
+impl Params {
+    /// Parameters that equal the priors, with the given strings in use.
+    pub fn new(grammar: &Grammar, sticks: Vec<Stick>) -> Params {
+        let alpha: Vec<f64> = grammar.rules.iter().map(|rule| rule.alpha).collect();
+        let mut params = Params { tau: alpha.clone(), alpha, sticks };
+        params.sticks.iter_mut().for_each(|stick| stick.update(&|_| 0.0));
+        params
+    }
+
+    /// Weight one for every rule and every string in use: what the first round runs with. `[n_params]`
+    pub fn uniform_weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
+        let mut weights = vec![Wide::ZERO; lexicon.n_params(grammar)];
+        weights[..=grammar.rules.len()].fill(Wide::ONE);
+        for param in self.sticks.iter().flat_map(|stick| &stick.order) {
+            weights[param.index()] = Wide::ONE;
+        }
+        weights
+    }
+
+    /// exp E_q[log θ] and exp E_q[log π], by parameter; zero for strings that are not in use. `[n_params]`
+    pub fn weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
+        let mut weights = vec![Wide::ZERO; lexicon.n_params(grammar)];
+        weights[ParamId::ONE.index()] = Wide::ONE;
+        for rules in groups(grammar) {
+            let psi_sum = digamma(self.tau[rules.clone()].iter().sum());
+            for rule in rules {
+                // φ_{A→β} = Ψ(τ_{A→β}) − Ψ(Σ τ)  (Fig. 1, line 5)
+                weights[ParamId::of_rule(rule).index()] = Wide::from_ln(digamma(self.tau[rule]) - psi_sum);
+            }
+        }
+        for stick in &self.sticks {
+            let logs = stick.logs();
+            let mut left_so_far = 0.0;
+            for (i, param) in stick.order.iter().enumerate() {
+                // φ_{A→s_i} = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)]  (Fig. 1, line 4, with j inside the sum); v_N = 1
+                let broken = logs.broken.get(i).copied().unwrap_or(0.0);
+                weights[param.index()] = Wide::from_ln(broken + left_so_far);
+                left_so_far += logs.left.get(i).copied().unwrap_or(0.0);
+            }
+        }
+        weights
+    }
+
+    /// Sets τ and γ from the expected counts of a round, `[n_params]`.
+    pub fn update(&mut self, counts: &[f64]) {
+        for (rule, tau) in self.tau.iter_mut().enumerate() {
+            // τ_{A→β} = α_A + f(A→β)  (Fig. 1, line 3, with the prior)
+            *tau = self.alpha[rule] + counts[ParamId::of_rule(rule).index()];
+        }
+        self.sticks.iter_mut().for_each(|stick| stick.update(&|param| counts[param.index()]));
+    }
+
+    /// Σ KL(q(v)‖p(v)) + Σ KL(q(θ)‖p(θ)): what the bound pays for the global parameters. The bound itself is
+    /// Σ log Z of a round run with [`Params::weights`], less this.
+    pub fn divergence(&self, grammar: &Grammar) -> f64 {
+        let rules: f64 = groups(grammar)
+            .map(|rules| {
+                let (tau, alpha) = (&self.tau[rules.clone()], &self.alpha[rules]);
+                let (sum_tau, sum_alpha): (f64, f64) = (tau.iter().sum(), alpha.iter().sum());
+                let psi_sum = digamma(sum_tau);
+                let per_rule =
+                    |(&t, &a): (&f64, &f64)| ln_gamma(a) - ln_gamma(t) + (t - a) * (digamma(t) - psi_sum);
+                ln_gamma(sum_tau) - ln_gamma(sum_alpha) + tau.iter().zip(alpha).map(per_rule).sum::<f64>()
+            })
+            .sum();
+        rules + self.sticks.iter().map(Stick::divergence).sum::<f64>()
+    }
+}
+
+/// The rules of each nonterminal, as ranges.
+pub(crate) fn groups(grammar: &Grammar) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+    let mut start = 0;
+    grammar.rules.chunk_by(|a, b| a.parent == b.parent).map(move |chunk| {
+        let range = start..start + chunk.len();
+        start = range.end;
+        range
+    })
+}
+
+impl Stick {
+    /// Sets γ from expected uses of the strings.
+    pub fn update(&mut self, uses: &dyn Fn(ParamId) -> f64) {
+        let n = self.order.len();
+        (self.gamma1, self.gamma2) = (vec![0.0; n], vec![0.0; n]);
+        let mut later = 0.0;
+        for i in (0..n).rev() {
+            let f = uses(self.order[i]);
+            // γ¹_i = 1 − b + F_i,  γ²_i = a + i·b + Σ_{j>i} F_j, i from 1  (Fig. 1, lines 1–2, with j > i)
+            self.gamma1[i] = 1.0 - self.discount + f;
+            self.gamma2[i] = self.concentration + (i + 1) as f64 * self.discount + later;
+            later += f;
+        }
+    }
+
+    /// Sorts the strings by expected uses, most used first, if that raises the bound; whether it did.
+    ///
+    /// With q(z) fixed and γ at its optimum, the stick's part of the bound is Σ_{i<N} ln B(γ¹_i, γ²_i) less terms of
+    /// the prior that do not depend on the order.
+    pub fn sort_by_uses(&mut self, uses: &dyn Fn(ParamId) -> f64) -> bool {
+        let mut sorted = self.clone();
+        sorted.order.sort_by(|&a, &b| uses(b).total_cmp(&uses(a))); // stable: ties keep their order
+        if sorted.order == self.order {
+            return false;
+        }
+        sorted.update(uses);
+        let fit = |stick: &Stick| -> f64 {
+            let atoms = stick.gamma1.iter().zip(&stick.gamma2).take(stick.order.len().saturating_sub(1));
+            atoms.map(|(&gamma1, &gamma2)| ln_beta(gamma1, gamma2)).sum()
+        };
+        let mut unsorted = self.clone();
+        unsorted.update(uses);
+        let better = fit(&sorted) > fit(&unsorted);
+        if better {
+            self.order = sorted.order;
+        }
+        better
+    }
+
+    /// Expected total uses, from γ.
+    pub fn uses(&self) -> f64 {
+        let prior = 1.0 - self.discount;
+        self.gamma1.iter().map(|gamma1| gamma1 - prior).sum()
+    }
+
+    /// Posterior mean of the mass outside the strings in use, were the restaurant open:
+    /// (a + K·b) / (a + n) for K strings and n uses.
+    pub fn escape(&self) -> f64 {
+        let spread = self.concentration + self.order.len() as f64 * self.discount;
+        spread / (self.concentration + self.uses())
+    }
+
+    pub(crate) fn logs(&self) -> StickLogs {
+        let mut logs = StickLogs { broken: Vec::new(), left: Vec::new() };
+        for i in 0..self.order.len().saturating_sub(1) {
+            let psi_sum = digamma(self.gamma1[i] + self.gamma2[i]);
+            logs.broken.push(digamma(self.gamma1[i]) - psi_sum);
+            logs.left.push(digamma(self.gamma2[i]) - psi_sum);
+        }
+        logs
+    }
+
+    /// Σ_{i<N} KL(Beta(γ¹_i, γ²_i) ‖ Beta(1 − b, a + i·b)).
+    fn divergence(&self) -> f64 {
+        let logs = self.logs();
+        let terms = logs.broken.iter().zip(&logs.left).enumerate().map(|(i, (&broken, &left))| {
+            let (prior1, prior2) = (1.0 - self.discount, self.concentration + (i + 1) as f64 * self.discount);
+            ln_beta(prior1, prior2) - ln_beta(self.gamma1[i], self.gamma2[i])
+                + (self.gamma1[i] - prior1) * broken
+                + (self.gamma2[i] - prior2) * left
+        });
+        terms.sum()
+    }
 }

@@ -65,7 +65,7 @@ pub enum ReadError {
     },
     /// A line with too many symbols.
     #[error(
-        "{source_name}:{line}: the line that begins at byte {byte} has more than {max_symbols} symbols; \
+        "{source_name}:{line}: the line that begins at byte {byte} is longer than {max_symbols} symbols (of 64 bytes); \
          split it, or raise max_symbols"
     )]
     TooLong {

@@ -4,8 +4,9 @@
 //! [`super::syntax`] turns those into lines and columns.
 //! Cost: linear in the size of the grammar, without recursion, so a hostile grammar cannot exhaust the stack.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
+use super::cycle::{on_cycle, shortest_cycle};
 use super::{Adaptor, Grammar, Rule, SymbolId};
 
 /// Why a grammar is not valid.
@@ -431,82 +432,6 @@ impl Grammar {
     fn rule_text(&self, rule: &Rule) -> String {
         let children: Vec<&str> = rule.children.iter().map(|&child| self.name(child)).collect();
         format!("{} --> {}", self.name(rule.parent), children.join(" "))
-    }
-}
-
-/// Which nodes lie on a cycle: those in a strongly connected component with an edge inside it.
-///
-/// Tarjan (1972), with an explicit stack.
-fn on_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
-    const UNSEEN: usize = usize::MAX;
-    let n = edges.len();
-    let (mut number, mut low) = (vec![UNSEEN; n], vec![0; n]);
-    let (mut component, mut in_component) = (Vec::new(), vec![false; n]);
-    let mut found = vec![false; n];
-    let mut next_number = 0;
-    for root in 0..n {
-        if number[root] != UNSEEN {
-            continue;
-        }
-        // (node, how many of its edges have been followed)
-        let mut path = vec![(root, 0)];
-        while let Some(&mut (node, ref mut followed)) = path.last_mut() {
-            if *followed == 0 {
-                number[node] = next_number;
-                low[node] = next_number;
-                next_number += 1;
-                component.push(node);
-                in_component[node] = true;
-            }
-            if let Some(&child) = edges[node].get(*followed) {
-                *followed += 1;
-                let child = child as usize;
-                found[node] |= child == node;
-                if number[child] == UNSEEN {
-                    path.push((child, 0));
-                } else if in_component[child] {
-                    low[node] = low[node].min(number[child]);
-                }
-                continue;
-            }
-            path.pop();
-            if let Some(&(parent, _)) = path.last() {
-                low[parent] = low[parent].min(low[node]);
-            }
-            if low[node] == number[node] {
-                let first = component.iter().rposition(|&member| member == node).expect("it was pushed");
-                let alone = component.len() - first == 1;
-                for member in component.drain(first..) {
-                    in_component[member] = false;
-                    found[member] |= !alone;
-                }
-            }
-        }
-    }
-    found
-}
-
-/// A shortest cycle through `start`, which must lie on one; `start` stands at both ends.
-fn shortest_cycle(edges: &[Vec<u32>], start: u32) -> Vec<u32> {
-    let mut reached_from: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut open = std::collections::VecDeque::from([start]);
-    while let Some(node) = open.pop_front() {
-        for &child in &edges[node as usize] {
-            if reached_from.contains_key(&child) {
-                continue;
-            }
-            reached_from.insert(child, node);
-            open.push_back(child);
-        }
-    }
-    let mut cycle = vec![start];
-    loop {
-        let before = reached_from[cycle.last().expect("it begins with one")];
-        cycle.push(before);
-        if before == start {
-            cycle.reverse();
-            return cycle;
-        }
     }
 }
 

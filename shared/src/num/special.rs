@@ -1,1 +1,108 @@
-//! Special functions.
+//! Special functions of positive arguments, in pure Rust, so that all machines agree on every bit.
+
+pub use libm::{exp, log as ln, log1p as ln_1p};
+
+/// ln Γ(x) for x > 0. Relative error 4e-16 (libm).
+pub fn ln_gamma(x: f64) -> f64 {
+    libm::lgamma(x)
+}
+
+/// Ψ(x) = d/dx ln Γ(x) for x > 0. Error ≤ 2e-15 · max(1, |Ψ(x)|).
+///
+/// Below 8 the recurrence Ψ(x) = Ψ(x + 8) − Σ_{k<8} 1/(x + k) is summed as one fraction; from there the asymptotic
+/// series (Abramowitz & Stegun 6.3.18) with seven terms.
+pub fn digamma(x: f64) -> f64 {
+    if x >= 8.0 {
+        return digamma_series(x);
+    }
+    let (mut numerator, mut denominator) = (1.0, x);
+    for k in 1..8 {
+        let factor = x + f64::from(k);
+        numerator = numerator * factor + denominator;
+        denominator *= factor;
+    }
+    digamma_series(x + 8.0) - numerator / denominator
+}
+
+fn digamma_series(x: f64) -> f64 {
+    let inverse = 1.0 / x;
+    let z = inverse * inverse;
+    let tail = 1.0 / 132.0 - z * (691.0 / 32760.0 - z * (1.0 / 12.0));
+    let series = 1.0 / 12.0 - z * (1.0 / 120.0 - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z * tail)));
+    ln(x) - 0.5 * inverse - z * series
+}
+
+/// Ψ′(x) for x > 0. Error ≤ 2e-15 · max(1, Ψ′(x)).
+///
+/// Shifted to 10 by Ψ′(x) = Ψ′(x + 1) + 1/x², then the asymptotic series (Abramowitz & Stegun 6.4.12).
+pub fn trigamma(mut x: f64) -> f64 {
+    let mut shifted = 0.0;
+    while x < 10.0 {
+        shifted += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let inverse = 1.0 / x;
+    let z = inverse * inverse;
+    let tail = 1.0 / 30.0 - z * (5.0 / 66.0 - z * (691.0 / 2730.0 - z * (7.0 / 6.0)));
+    let series = 1.0 / 6.0 - z * (1.0 / 30.0 - z * (1.0 / 42.0 - z * tail));
+    shifted + inverse + 0.5 * z + z * inverse * series
+}
+
+/// ln B(x, y) = ln Γ(x) + ln Γ(y) − ln Γ(x + y).
+pub fn ln_beta(x: f64, y: f64) -> f64 {
+    ln_gamma(x) + ln_gamma(y) - ln_gamma(x + y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (x, Ψ(x), Ψ′(x), ln Γ(x)) to 17 digits, from arbitrary-precision arithmetic.
+    const REFERENCE: &[(f64, f64, f64, f64)] = &[
+        (1e-06, -1000000.5772140201, 1000000000001.645, 13.815509980749432),
+        (0.001, -1000.5755719318103, 1000001.6425331958, 6.907178885383853),
+        (0.1, -10.423754940411076, 101.43329915079275, 2.252712651734206),
+        (0.5, -1.9635100260214235, 4.934802200544679, 0.5723649429247001),
+        (1.0, -0.5772156649015329, 1.6449340668482264, 0.0),
+        (1.25, -0.22745353337626542, 1.1973291545071107, -0.09827183642181316),
+        (2.0, 0.42278433509846713, 0.6449340668482264, 0.0),
+        (3.7, 1.1671535393615113, 0.3100378576700383, 1.428072326665388),
+        (7.999, 2.015508332090348, 0.1331547166131586, 8.523145786158915),
+        (8.0, 2.01564147795561, 0.1331370146940314, 8.525161361065415),
+        (9.5, 2.1977378764029494, 0.11099728846909904, 11.689333420797269),
+        (10.0, 2.251752589066721, 0.10516633568168575, 12.801827480081469),
+        (12.3, 2.468398400301138, 0.0846951702459164, 18.238983407092245),
+        (55.5, 4.0073469585404435, 0.01818131736322176, 166.32150615984037),
+        (1000.0, 6.907255195648812, 0.0010005001666666333, 5905.220423209181),
+        (123456.75, 11.723642121279044, 8.100035437610752e-06, 1323901.5615730141),
+    ];
+
+    #[test]
+    fn agrees_with_reference_values() {
+        for &(x, psi, psi1, gamma) in REFERENCE {
+            for (name, found, expected) in [
+                ("digamma", digamma(x), psi),
+                ("trigamma", trigamma(x), psi1),
+                ("ln_gamma", ln_gamma(x), gamma),
+            ] {
+                let error = (found - expected).abs() / expected.abs().max(1.0);
+                assert!(error < 3e-15, "{name}({x}) = {found}, expected {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn recurrences_hold() {
+        let mut x = 1e-6;
+        while x < 1e6 {
+            let scale = digamma(x).abs().max(1.0);
+            assert!((digamma(x + 1.0) - digamma(x) - 1.0 / x).abs() / scale < 1e-14, "digamma at {x}");
+            let scale = trigamma(x).max(1.0);
+            assert!(
+                (trigamma(x) - trigamma(x + 1.0) - 1.0 / (x * x)).abs() / scale < 1e-14,
+                "trigamma at {x}"
+            );
+            x *= 1.37;
+        }
+    }
+}

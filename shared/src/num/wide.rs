@@ -1,4 +1,13 @@
 //! Weights whose exponent has no bounds that matter.
+//!
+//! The tail of a long stick weighs e^−15000, and a sentence of 10,000 tokens has a probability to match, so
+//! `f64` underflows. [`Wide`] keeps the mantissa of an `f64` and an exponent of its own. It adds and multiplies
+//! with the rounding that `f64` would have if its exponent were unbounded: where `f64` neither overflows nor
+//! underflows, both give the same bits. So the fast real-space passes and the wide ones are interchangeable,
+//! no logarithm is taken per edge, and no scaling factor has to be carried around.
+
+use std::cmp::Ordering;
+use std::ops::{Add, Div, Mul};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,4 +18,168 @@ pub struct Wide {
     pub mantissa: f64,
     /// 0 if the mantissa is 0.
     pub exponent: i32,
+}
+
+/// ln 2, its leading 32 bits (so that a multiple by an exponent is exact) and the rest.
+const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
+const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+
+impl Wide {
+    /// Zero.
+    pub const ZERO: Wide = Wide { mantissa: 0.0, exponent: 0 };
+    /// One.
+    pub const ONE: Wide = Wide { mantissa: 1.0, exponent: 0 };
+
+    /// e^`ln`; −∞ gives zero. `ln` must be below 1e9 in magnitude.
+    pub fn from_ln(ln: f64) -> Wide {
+        if ln == f64::NEG_INFINITY {
+            return Wide::ZERO;
+        }
+        let exponent = (ln / std::f64::consts::LN_2).floor();
+        let rest = (ln - exponent * LN_2_HIGH) - exponent * LN_2_LOW;
+        normalised(libm::exp(rest), exponent as i32)
+    }
+
+    /// From a finite non-negative number.
+    pub fn from_f64(value: f64) -> Wide {
+        normalised(value, 0)
+    }
+
+    /// Natural logarithm; −∞ for zero.
+    pub fn ln(self) -> f64 {
+        if self.is_zero() {
+            return f64::NEG_INFINITY;
+        }
+        let exponent = f64::from(self.exponent);
+        exponent * LN_2_HIGH + (exponent * LN_2_LOW + libm::log(self.mantissa))
+    }
+
+    /// Nearest `f64`: zero below 2^−1022, infinite from 2^1024 on.
+    pub fn to_f64(self) -> f64 {
+        match self.exponent {
+            -1022..=1023 => self.mantissa * power_of_two(self.exponent),
+            ..-1022 => 0.0,
+            1024.. => f64::INFINITY,
+        }
+    }
+
+    /// Whether it is zero.
+    pub fn is_zero(self) -> bool {
+        self.mantissa == 0.0
+    }
+}
+
+/// 2^exponent for −1022 ≤ exponent ≤ 1023.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// `mantissa · 2^exponent` with its mantissa brought into [1, 2).
+fn normalised(mantissa: f64, exponent: i32) -> Wide {
+    if mantissa == 0.0 {
+        return Wide::ZERO;
+    }
+    if mantissa < f64::MIN_POSITIVE {
+        return normalised(mantissa * power_of_two(60), exponent - 60);
+    }
+    let shift = ((mantissa.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    let fraction = mantissa.to_bits() & ((1 << 52) - 1);
+    Wide { mantissa: f64::from_bits(fraction | (1023 << 52)), exponent: exponent + shift }
+}
+
+impl Mul for Wide {
+    type Output = Wide;
+
+    #[inline]
+    fn mul(self, other: Wide) -> Wide {
+        let mantissa = self.mantissa * other.mantissa; // 0, or in [1, 4)
+        let exponent = self.exponent + other.exponent;
+        if mantissa >= 2.0 {
+            Wide { mantissa: mantissa * 0.5, exponent: exponent + 1 }
+        } else if mantissa == 0.0 {
+            Wide::ZERO
+        } else {
+            Wide { mantissa, exponent }
+        }
+    }
+}
+
+impl Div for Wide {
+    type Output = Wide;
+
+    fn div(self, other: Wide) -> Wide {
+        normalised(self.mantissa / other.mantissa, self.exponent - other.exponent)
+    }
+}
+
+impl Add for Wide {
+    type Output = Wide;
+
+    #[inline]
+    fn add(self, other: Wide) -> Wide {
+        if other.is_zero() {
+            return self;
+        }
+        if self.is_zero() {
+            return other;
+        }
+        let (large, small) = if self.exponent >= other.exponent { (self, other) } else { (other, self) };
+        let apart = large.exponent - small.exponent;
+        if apart > 64 {
+            return large; // less than half a unit in the last place
+        }
+        let mantissa = large.mantissa + small.mantissa * power_of_two(-apart); // in [1, 4)
+        if mantissa >= 2.0 {
+            Wide { mantissa: mantissa * 0.5, exponent: large.exponent + 1 }
+        } else {
+            Wide { mantissa, exponent: large.exponent }
+        }
+    }
+}
+
+impl PartialOrd for Wide {
+    fn partial_cmp(&self, other: &Wide) -> Option<Ordering> {
+        if self.is_zero() || other.is_zero() {
+            return self.mantissa.partial_cmp(&other.mantissa);
+        }
+        match self.exponent.cmp(&other.exponent) {
+            Ordering::Equal => self.mantissa.partial_cmp(&other.mantissa),
+            unequal => Some(unequal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn logarithms_come_back_from_far_out() {
+        for ln in [0.0, -1.0, -15_000.0, -1e6, 700.0, 1e-9, -745.2] {
+            let back = Wide::from_ln(ln).ln();
+            assert!((back - ln).abs() <= 1e-15 * ln.abs().max(1.0) * 4.0, "{ln} came back as {back}");
+        }
+        assert!(Wide::from_ln(f64::NEG_INFINITY).is_zero());
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_f64_bit_for_bit_in_its_range(a in 1e-100f64..1e100, b in 1e-100f64..1e100) {
+            let (x, y) = (Wide::from_f64(a), Wide::from_f64(b));
+            prop_assert_eq!((x + y).to_f64().to_bits(), (a + b).to_bits());
+            prop_assert_eq!((x * y).to_f64().to_bits(), (a * b).to_bits());
+            prop_assert_eq!((x / y).to_f64().to_bits(), (a / b).to_bits());
+            prop_assert_eq!(x.partial_cmp(&y), a.partial_cmp(&b));
+        }
+
+        #[test]
+        fn adds_and_multiplies_beyond_the_range_of_f64(a in -1e5f64..1e5, apart in -30.0f64..30.0) {
+            let (x, y) = (Wide::from_ln(a), Wide::from_ln(a + apart));
+            let sum = a + apart.max(0.0) + (-apart.abs()).exp().ln_1p();
+            prop_assert!(((x + y).ln() - sum).abs() < 1e-9);
+            prop_assert!(((x * y).ln() - (2.0 * a + apart)).abs() < 1e-9);
+        }
+    }
 }

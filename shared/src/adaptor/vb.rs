@@ -1,0 +1,265 @@
+//! Variational Bayes: what the coordinator does with the counts of a round.
+//!
+//! A [`Trainer`] is handed the sums over all shards ([`Totals`]) of a round that ran with its weights, and moves the
+//! parameters: strings out of use ([`super::selection`]), order of the sticks, γ and τ, hyper-parameters. It guards the
+//! bound: it may never fall. Dropping strings is decided to first order; where that was wrong and the bound of the next
+//! round is lower, the drop is taken back, the round runs again, and fewer strings are dropped from then on.
+//!
+//! ```text
+//! weights → shards → Totals ─┬─ some item has no derivation → strings restored ────┐
+//!                            ├─ bound fell after a drop     → drop taken back  ────┤ Step::Again
+//!                            └─ bound rose → drop, sort, update, fit → Step::Next  ┘→ weights
+//! ```
+
+use super::hyper::Fit;
+use super::params::{Params, Stick};
+use super::selection::{Evidence, StringTable};
+use crate::grammar::Grammar;
+use crate::num::{Noise, Wide};
+
+use crate::shard::{Lexicon, ParamId};
+use std::sync::Arc;
+
+/// How to train.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// Whether strings are dropped when the bound rises without them; else the sticks stay as they are.
+    pub select_by_bound: bool,
+    /// Share of a stick that a round may drop.
+    pub drop_share: f64,
+    /// Whether sticks are sorted by expected uses when that raises the bound.
+    pub resort: bool,
+    /// Hyper-parameters to fit.
+    pub fit: Fit,
+    /// Discount of sticks whose grammar says nothing.
+    pub discount: f64,
+    /// Concentration of sticks whose grammar says nothing.
+    pub concentration: f64,
+    /// Growing sticks (PY+inc, footnote 5 of the paper); `None`: all strings from the start.
+    pub growth: Option<Growth>,
+    /// Relative change of the bound below which training has converged.
+    pub tolerance: f64,
+    /// Largest |ln| of the noise on the weights of the first round; 0: uniform.
+    pub jitter: f64,
+}
+
+/// Sticks that grow while training.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Growth {
+    /// Strings of each stick in the first round.
+    pub start: usize,
+    /// Strings added to each stick after every round.
+    pub step: usize,
+}
+
+/// Sums over all shards of a round.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Totals {
+    /// Expected uses by parameter, `[n_params]`.
+    pub counts: Vec<f64>,
+    /// Losses by parameter, `[n_params]`; zero where nothing was asked for.
+    pub losses: Vec<f64>,
+    /// log Z of every string's own grammaton by parameter, `[n_params]`.
+    pub log_z_strings: Vec<f64>,
+    /// Σ log Z over all items.
+    pub log_z: f64,
+    /// Strings out of use that some item needs.
+    pub missing: Vec<ParamId>,
+}
+
+/// What came of a round.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// The round has to run again, with new weights.
+    Again {
+        /// Strings taken back into use.
+        restored: usize,
+    },
+    /// On to the next round.
+    Next(RoundReport),
+}
+
+/// A round that counts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RoundReport {
+    /// The bound under the weights of the round; none for the first, whose weights come from no q.
+    pub bound: Option<f64>,
+    /// Its change relative to the round before.
+    pub change: Option<f64>,
+    /// Strings that went out of use.
+    pub dropped: usize,
+    /// Whether some stick was put into a new order.
+    pub resorted: bool,
+    /// Whether the change is below the tolerance and no string is about to move.
+    pub converged: bool,
+}
+
+/// The bound fell though nothing was dropped or added: a defect, never noise.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error(
+    "the bound fell from {before} to {after} in round {round}; this is a defect of the program, please report it"
+)]
+pub struct BoundFell {
+    /// The round.
+    pub round: usize,
+    /// The bound of the round before.
+    pub before: f64,
+    /// The bound of this round.
+    pub after: f64,
+}
+
+/// Moves the parameters from round to round.
+pub struct Trainer {
+    grammar: Arc<Grammar>,
+    lexicon: Arc<Lexicon>,
+    table: StringTable,
+    settings: Settings,
+    params: Params,
+    noise: Noise,
+    /// Rounds that counted.
+    rounds: usize,
+    bound: Option<f64>,
+    /// Expected uses that `params` were updated from.
+    counts: Vec<f64>,
+    /// The parameters before the last drop, as long as it may be taken back.
+    before_drop: Option<Params>,
+    drop_share: f64,
+    /// Whether strings were added since the last round: the bound may fall then.
+    grew: bool,
+}
+
+/// The share of the bound by which rounding may lower it.
+const ROUNDING: f64 = 1e-9;
+/// Rounds before the first drop: the first counts are those of uniform weights.
+const ROUNDS_BEFORE_DROPS: usize = 2;
+
+impl Trainer {
+    /// Starts with all strings of `lexicon` in use, or the first of them if sticks grow. `noise` is drawn from only if
+    /// there is jitter.
+    pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, settings: Settings, noise: Noise) -> Trainer {
+        let in_use = settings.growth.map_or(usize::MAX, |growth| growth.start);
+        let sticks = lexicon.sticks.iter().enumerate().map(|(number, strings)| {
+            let adaptor = grammar.adaptors[strings.symbol.index()].unwrap_or_default();
+            Stick {
+                symbol: strings.symbol,
+                order: lexicon.params(&grammar, number).take(in_use).map(ParamId).collect(),
+                gamma1: Vec::new(),
+                gamma2: Vec::new(),
+                discount: adaptor.discount.unwrap_or(settings.discount),
+                concentration: adaptor.concentration.unwrap_or(settings.concentration),
+            }
+        });
+        let params = Params::new(&grammar, sticks.collect());
+        Trainer {
+            table: StringTable::new(&grammar, &lexicon),
+            counts: vec![0.0; lexicon.n_params(&grammar)],
+            drop_share: settings.drop_share,
+            rounds: 0,
+            bound: None,
+            before_drop: None,
+            grew: false,
+            grammar,
+            lexicon,
+            settings,
+            params,
+            noise,
+        }
+    }
+
+    /// The parameters as they are.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Weights for the next round, `[n_params]`.
+    pub fn weights(&self) -> Vec<Wide> {
+        if self.rounds > 0 {
+            return self.params.weights(&self.grammar, &self.lexicon);
+        }
+        let mut weights = self.params.uniform_weights(&self.grammar, &self.lexicon);
+        if self.settings.jitter > 0.0 {
+            for (at, weight) in weights.iter_mut().enumerate().skip(1).filter(|(_, weight)| !weight.is_zero())
+            {
+                *weight = Wide::from_ln(self.settings.jitter * self.noise.symmetric(at as u64));
+            }
+        }
+        weights
+    }
+
+    /// Whether the next round is to report losses.
+    pub fn wants_losses(&self) -> bool {
+        self.settings.select_by_bound && self.rounds >= ROUNDS_BEFORE_DROPS && self.drop_share > 0.0
+    }
+
+    /// Takes in a round that ran with [`Trainer::weights`].
+    pub fn absorb(&mut self, totals: Totals) -> Result<Step, BoundFell> {
+        if !totals.missing.is_empty() {
+            let restored = self.params.use_strings(&self.table, &totals.missing);
+            self.params.update(&self.counts);
+            return Ok(Step::Again { restored });
+        }
+        let bound = (self.rounds > 0).then(|| totals.log_z - self.params.divergence(&self.grammar));
+        if let (Some(before), Some(after)) = (self.bound, bound)
+            && after < before - ROUNDING * before.abs()
+            && !self.grew
+        {
+            let Some(params) = self.before_drop.take() else {
+                return Err(BoundFell { round: self.rounds + 1, before, after });
+            };
+            let in_use: usize = self.params.in_use().count();
+            self.params = params;
+            self.advance();
+            // From fewer strings a round down to none.
+            self.drop_share = if self.drop_share * in_use as f64 > 1.0 { self.drop_share / 4.0 } else { 0.0 };
+            return Ok(Step::Again { restored: self.params.in_use().count() - in_use });
+        }
+        let change = self.bound.zip(bound).map(|(before, after)| (after - before) / before.abs());
+        let with_losses = self.wants_losses();
+        self.bound = bound;
+        self.rounds += 1;
+        self.counts = totals.counts;
+        self.before_drop = None;
+        self.grew = self.grow();
+
+        let mut dropped = 0;
+        if with_losses {
+            let evidence =
+                Evidence { counts: &self.counts, losses: &totals.losses, log_z: &totals.log_z_strings };
+            let before = self.params.clone();
+            dropped = self.params.drop_strings(&self.table, &evidence, self.drop_share).len();
+            self.before_drop = (dropped > 0).then_some(before);
+        }
+        let resorted = self.advance();
+        let still = dropped == 0
+            && !self.grew
+            && !(self.settings.select_by_bound && self.rounds <= ROUNDS_BEFORE_DROPS);
+        let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged }))
+    }
+
+    /// Sorts, updates and fits from the last counts; whether some stick was sorted.
+    fn advance(&mut self) -> bool {
+        let counts = &self.counts;
+        let mut resorted = false;
+        if self.settings.resort {
+            for stick in &mut self.params.sticks {
+                resorted |= stick.sort_by_uses(&|param| counts[param.index()]);
+            }
+        }
+        self.params.update(counts);
+        self.params.fit(&self.grammar, self.settings.fit);
+        resorted
+    }
+
+    /// Puts the next strings at the ends of the sticks; whether there were any.
+    fn grow(&mut self) -> bool {
+        let Some(Growth { start, step }) = self.settings.growth else { return false };
+        let seen = start + (self.rounds - 1) * step;
+        let next = |stick: usize| {
+            let params = self.lexicon.params(&self.grammar, stick);
+            params.skip(seen).take(step).map(ParamId).collect::<Vec<_>>()
+        };
+        let next: Vec<ParamId> = (0..self.lexicon.sticks.len()).flat_map(next).collect();
+        self.params.use_strings(&self.table, &next) > 0
+    }
+}

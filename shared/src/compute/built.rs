@@ -1,0 +1,198 @@
+//! A shard with the forests of its items.
+//!
+//! The forests are folded ([`Chains`]): their edges hold chains, and chains hold positions in the shard's index.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use super::{ComputeError, Prepared, lock};
+use crate::forest::binary::{Adapted, Kind};
+use crate::forest::build::Builder;
+use crate::forest::chains::Chains;
+use crate::forest::inside::{Counts, Scratch, Weights, expect, real};
+use crate::forest::{Forest, best};
+use crate::num::Wide;
+use crate::shard::{ParamId, Shard};
+use crate::task::{Expectation, Index};
+
+/// Forests by item.
+pub struct BuiltShard {
+    pub index: Index,
+    items: Vec<Item>,
+    chains: Chains,
+    /// The same forests without strings that went out of use, once there are enough of those.
+    compact: Mutex<Option<Arc<Compact>>>,
+    /// Position in the index of the first string parameter.
+    first_string: u32,
+    is_strings: bool,
+}
+
+struct Item {
+    forest: Option<Forest>,
+    multiplicity: f64,
+    /// Position in the index of the string that the item is; `None` for sentences.
+    own: Option<u32>,
+}
+
+/// Forests restricted to some of the parameters.
+struct Compact {
+    /// By chain.
+    alive: Vec<bool>,
+    n_alive: usize,
+    /// `None` where no derivation is left.
+    forests: Vec<Option<Forest>>,
+}
+
+impl BuiltShard {
+    pub fn new(prepared: &Prepared, shard: Arc<Shard>) -> BuiltShard {
+        let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+        let mut items: Vec<(Option<Forest>, f64, Option<ParamId>)> = match shard.as_ref() {
+            Shard::Sentences(sentences) => sentences
+                .iter()
+                .map(|sentence| {
+                    let forest = builder.build(0, &sentence.tokens);
+                    (forest, f64::from(sentence.multiplicity), None)
+                })
+                .collect(),
+            Shard::Strings(params) => params
+                .clone()
+                .map(|param| {
+                    let (symbol, string) = prepared
+                        .lexicon
+                        .string(&prepared.grammar, ParamId(param))
+                        .expect("the engine checked that the lexicon has these strings");
+                    let Kind::Adapted(stick) = prepared.binary.kinds[symbol.index()] else {
+                        unreachable!("the lexicon has strings of adapted nonterminals")
+                    };
+                    let forest = builder.build(prepared.binary.base[stick as usize], string);
+                    (forest, 1.0, Some(ParamId(param)))
+                })
+                .collect(),
+        };
+        let own = items.iter().filter_map(|(_, _, own)| *own);
+        let forests = items.iter().filter_map(|(forest, _, _)| forest.as_ref());
+        let mut params: Vec<ParamId> = forests.flat_map(Forest::params).chain(own).collect();
+        params.push(ParamId::ONE);
+        params.sort_unstable();
+        params.dedup();
+        let local =
+            |param: u32| params.binary_search(&ParamId(param)).expect("all parameters were gathered") as u32;
+        let n_rules = prepared.grammar.rules.len();
+        let first_string = params.partition_point(|&param| param.index() <= n_rules) as u32;
+        let mut chains = Chains::default();
+        for forest in items.iter_mut().filter_map(|(forest, _, _)| forest.as_mut()) {
+            forest.edges.iter_mut().for_each(|edge| edge.param = local(edge.param));
+            *forest = chains.fold(forest, first_string);
+        }
+        chains.close();
+        let unparsable = (0..items.len()).filter(|&item| items[item].0.is_none());
+        let unparsable = unparsable.map(|item| item as u32).collect();
+        let items = items
+            .into_iter()
+            .map(|(forest, multiplicity, own)| {
+                let own = own.map(|param| local(param.0));
+                Item { forest, multiplicity, own }
+            })
+            .collect();
+        let is_strings = matches!(shard.as_ref(), Shard::Strings(_));
+        BuiltShard {
+            index: Index { params, unparsable },
+            items,
+            chains,
+            compact: Mutex::new(None),
+            first_string,
+            is_strings,
+        }
+    }
+
+    /// Bytes held, the compact copy not counted.
+    pub fn size(&self) -> usize {
+        self.items.iter().filter_map(|item| item.forest.as_ref()).map(Forest::size).sum::<usize>()
+            + self.chains.size()
+            + 4 * self.index.params.len()
+    }
+
+    /// Inside–outside over all items in use.
+    pub fn expect(&self, weights: &[Wide], with_losses: bool) -> Result<Expectation, ComputeError> {
+        let n = self.index.params.len();
+        if weights.len() != n {
+            return Err(ComputeError::Weights { found: weights.len(), expected: n });
+        }
+        let chain_weights = self.chains.weights(weights);
+        let compact = self.compact(&chain_weights);
+        let real = real(&chain_weights);
+        let chain_weights = Weights { wide: &chain_weights, real: &real };
+        let n_chains = self.chains.len();
+        let mut uses = vec![0.0; n_chains];
+        let mut losses = vec![0.0; if with_losses { n_chains } else { 0 }];
+        let mut scratch = Scratch::default();
+        let mut answer = Expectation::default();
+        let mut missing = BTreeSet::new();
+        for (at, item) in self.items.iter().enumerate() {
+            let mut log_z = 0.0;
+            if item.own.is_none_or(|own| !weights[own as usize].is_zero()) {
+                let forest = match &compact {
+                    Some(compact) => compact.forests[at].as_ref(),
+                    None => item.forest.as_ref(),
+                };
+                let mut counts = Counts { uses: &mut uses, losses: &mut losses };
+                let z = forest.map_or(Wide::ZERO, |forest| {
+                    expect(forest, &chain_weights, item.multiplicity, &mut counts, &mut scratch)
+                });
+                if z.is_zero() {
+                    let needs = item.needs(&self.chains, weights);
+                    missing.extend(needs.into_iter().map(|param| self.index.params[param as usize]));
+                } else {
+                    log_z = z.ln();
+                }
+            }
+            answer.log_z += item.multiplicity * log_z;
+            if self.is_strings {
+                answer.log_z_items.push(log_z);
+            }
+        }
+        answer.counts = vec![0.0; n];
+        self.chains.distribute(&uses, &mut answer.counts);
+        if with_losses {
+            answer.losses = vec![0.0; n];
+            self.chains.distribute(&losses, &mut answer.losses);
+            answer.losses[..self.first_string as usize].fill(0.0);
+        }
+        answer.missing = missing.into_iter().collect();
+        Ok(answer)
+    }
+
+    /// Forests without the chains of weight zero, if enough of them are; never changes an answer, since all that
+    /// is left out has weight zero.
+    fn compact(&self, weights: &[Wide]) -> Option<Arc<Compact>> {
+        let n_alive = weights.iter().filter(|weight| !weight.is_zero()).count();
+        let mut kept = lock(&self.compact);
+        let fits = |compact: &Compact| {
+            weights.iter().zip(&compact.alive).all(|(weight, &alive)| alive || weight.is_zero())
+        };
+        if kept.as_ref().is_some_and(|compact| !fits(compact)) {
+            *kept = None;
+        }
+        let before = kept.as_ref().map_or(weights.len(), |compact| compact.n_alive);
+        if n_alive * 4 < before * 3 {
+            let alive: Vec<bool> = weights.iter().map(|weight| !weight.is_zero()).collect();
+            let pruned = |forest: &Forest| forest.pruned(|chain| alive[chain as usize]);
+            let forests = self.items.iter().map(|item| item.forest.as_ref().and_then(pruned));
+            let forests = forests.collect();
+            *kept = Some(Arc::new(Compact { alive, n_alive, forests }));
+        }
+        kept.clone()
+    }
+}
+
+impl Item {
+    /// Positions of the fewest strings of weight zero that would give the item a derivation.
+    fn needs(&self, chains: &Chains, weights: &[Wide]) -> Vec<u32> {
+        let Some(forest) = &self.forest else { return Vec::new() };
+        let out_of_use = |chain: u32| {
+            chains.params(chain).iter().copied().filter(|&param| weights[param as usize].is_zero())
+        };
+        let cheapest = best::min_cost(forest, |_, edge| out_of_use(edge.param).count() as f64, |_| false);
+        cheapest.edges(forest).into_iter().flat_map(|(_, edge)| out_of_use(edge.param)).collect()
+    }
+}

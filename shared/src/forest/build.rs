@@ -1,0 +1,266 @@
+//! Builds the forest of one item: a context-free grammar with stick strings over a sequence of tokens.
+//!
+//! First goals (a symbol over a span) are opened from the root downwards, each with all its candidate edges. Then
+//! they are closed in order of span length, which keeps those that derive their span; what the root does not reach
+//! through these is dropped. So a right-recursive list opens only the suffixes of its span, and the forest holds only
+//! what is part of a derivation.
+
+use rustc_hash::FxHashMap;
+
+use super::binary::{Adapted, BinaryGrammar, Kind};
+use super::strings::StringIndex;
+use super::{Edge, Forest, Label};
+use crate::grammar::SymbolId;
+use crate::shard::ParamId;
+
+/// Builds forests, reusing its scratch memory from item to item.
+pub struct Builder<'a> {
+    binary: &'a BinaryGrammar,
+    strings: &'a StringIndex,
+    adapted: Adapted,
+    /// The escape parameter of the first adapted nonterminal ([`Adapted::Open`] only).
+    first_escape: u32,
+    /// Longest yield of an adapted nonterminal in [`Adapted::Rules`] mode.
+    max_yield: u32,
+    found: Vec<Found>,
+    /// `[n_tokens + 1]`: the strings found at token `i` are `found[first_found[i]..first_found[i + 1]]`.
+    first_found: Vec<u32>,
+    goals: Vec<Goal>,
+    open: Vec<u32>,
+    known: FxHashMap<(u32, u32, u32), u32>,
+    candidates: Vec<Edge>,
+}
+
+/// A stick string that occurs in the item.
+struct Found {
+    stick: u32,
+    end: u32,
+    param: ParamId,
+}
+
+/// A symbol over a span, and its candidate edges, whose tails are goals.
+struct Goal {
+    label: Label,
+    edges: (u32, u32),
+}
+
+/// Stands for the empty derivation among goals.
+const EMPTY: u32 = u32::MAX;
+
+impl<'a> Builder<'a> {
+    /// A builder for sentences (`Adapted::Strings` or `Adapted::Rules`) and for stick strings.
+    pub fn new(binary: &'a BinaryGrammar, strings: &'a StringIndex, adapted: Adapted) -> Builder<'a> {
+        Builder {
+            binary,
+            strings,
+            adapted,
+            first_escape: 0,
+            max_yield: u32::MAX,
+            found: Vec::new(),
+            first_found: Vec::new(),
+            goals: Vec::new(),
+            open: Vec::new(),
+            known: FxHashMap::default(),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// A builder whose adapted nonterminals also expand through their rules; that costs the parameter
+    /// `first_escape` + the nonterminal's number.
+    pub fn open(binary: &'a BinaryGrammar, strings: &'a StringIndex, first_escape: ParamId) -> Builder<'a> {
+        Builder { first_escape: first_escape.0, ..Builder::new(binary, strings, Adapted::Open) }
+    }
+
+    /// Leaves out adapted constituents of more than `max_yield` tokens in [`Adapted::Rules`] mode.
+    pub fn with_max_yield(self, max_yield: u32) -> Builder<'a> {
+        Builder { max_yield, ..self }
+    }
+
+    /// All derivations of `tokens` from `root` (a symbol of the binary grammar; A° for a string of A's stick).
+    /// `None` if there are none.
+    pub fn build(&mut self, root: u32, tokens: &[SymbolId]) -> Option<Forest> {
+        self.find_strings(tokens);
+        self.goals.clear();
+        self.known.clear();
+        self.candidates.clear();
+        if tokens.is_empty() || self.goal(root, 0, tokens.len(), tokens)? == EMPTY {
+            return None;
+        }
+        while let Some(goal) = self.open.pop() {
+            let first = self.candidates.len() as u32;
+            self.expand(self.goals[goal as usize].label, tokens);
+            self.goals[goal as usize].edges = (first, self.candidates.len() as u32);
+        }
+        self.close()
+    }
+
+    fn find_strings(&mut self, tokens: &[SymbolId]) {
+        self.found.clear();
+        self.first_found.clear();
+        self.first_found.push(0);
+        for start in 0..tokens.len() {
+            if self.adapted != Adapted::Rules {
+                let found = &mut self.found;
+                self.strings.matches(tokens, start, |stick, end, param| {
+                    found.push(Found { stick: stick as u32, end: end as u32, param });
+                });
+            }
+            self.first_found.push(self.found.len() as u32);
+        }
+    }
+
+    fn found_at(&self, start: usize) -> std::ops::Range<usize> {
+        self.first_found[start] as usize..self.first_found[start + 1] as usize
+    }
+
+    fn string(&self, stick: u32, start: usize, end: usize) -> Option<ParamId> {
+        let found = &self.found[self.found_at(start)];
+        found.iter().find(|f| f.stick == stick && f.end == end as u32).map(|f| f.param)
+    }
+
+    /// The goal of `symbol` over `[start, end)`, opened if it is new; `EMPTY` for a terminal that matches. `None` if
+    /// a glance tells that it has no derivation.
+    fn goal(&mut self, symbol: u32, start: usize, end: usize, tokens: &[SymbolId]) -> Option<u32> {
+        match self.binary.kinds[symbol as usize] {
+            Kind::Terminal => return (end == start + 1 && tokens[start].0 == symbol).then_some(EMPTY),
+            Kind::Adapted(stick) if self.adapted == Adapted::Strings => {
+                self.string(stick, start, end)?;
+            }
+            Kind::Adapted(_) if self.adapted == Adapted::Rules && (end - start) as u32 > self.max_yield => {
+                return None;
+            }
+            _ => {
+                if !self.binary.admits(symbol, &tokens[start..end]) {
+                    return None;
+                }
+            }
+        }
+        let label = Label { symbol, start: start as u32, end: end as u32 };
+        let fresh = self.goals.len() as u32;
+        let goal = *self.known.entry((symbol, label.start, label.end)).or_insert(fresh);
+        if goal == fresh {
+            self.goals.push(Goal { label, edges: (0, 0) });
+            self.open.push(goal);
+        }
+        Some(goal)
+    }
+
+    /// Pushes the candidate edges of a goal.
+    fn expand(&mut self, label: Label, tokens: &[SymbolId]) {
+        let (start, end) = (label.start as usize, label.end as usize);
+        if let Kind::Adapted(stick) = self.binary.kinds[label.symbol as usize] {
+            if let Some(param) = self.string(stick, start, end) {
+                self.candidates.push(Edge { param: param.0, tails: [EMPTY; 2] });
+            }
+            let param = match self.adapted {
+                Adapted::Strings => return,
+                Adapted::Rules => ParamId::ONE.0,
+                Adapted::Open => self.first_escape + stick,
+            };
+            let base = self.binary.base[stick as usize];
+            if let Some(goal) = self.goal(base, start, end, tokens) {
+                self.candidates.push(Edge { param, tails: [goal, EMPTY] });
+            }
+            return;
+        }
+        let binary = self.binary;
+        for production in &binary.productions[label.symbol as usize] {
+            let (param, left) = (production.param.0, production.left);
+            let Some(right) = production.right else {
+                if let Some(goal) = self.goal(left, start, end, tokens) {
+                    self.candidates.push(Edge { param, tails: [goal, EMPTY] });
+                }
+                continue;
+            };
+            match binary.kinds[left as usize] {
+                Kind::Adapted(stick) if self.adapted == Adapted::Strings => {
+                    for at in self.found_at(start) {
+                        let (found, split) = (self.found[at].stick, self.found[at].end as usize);
+                        if found == stick && split < end {
+                            self.split(param, left, right, start, split, end, tokens);
+                        }
+                    }
+                }
+                _ => {
+                    let longest = binary.max_length[left as usize].min((end - start - 1) as u32) as usize;
+                    for length in binary.min_length[left as usize] as usize..=longest {
+                        self.split(param, left, right, start, start + length, end, tokens);
+                    }
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one edge: its parameter, two symbols, three positions")]
+    fn split(
+        &mut self,
+        param: u32,
+        left: u32,
+        right: u32,
+        i: usize,
+        k: usize,
+        j: usize,
+        tokens: &[SymbolId],
+    ) {
+        let admits = |symbol: u32, span: &[SymbolId]| match self.binary.kinds[symbol as usize] {
+            Kind::Adapted(_) if self.adapted == Adapted::Strings => true,
+            _ => self.binary.admits(symbol, span),
+        };
+        if !admits(left, &tokens[i..k]) || !admits(right, &tokens[k..j]) {
+            return;
+        }
+        if let Some(left) = self.goal(left, i, k, tokens)
+            && let Some(right) = self.goal(right, k, j, tokens)
+        {
+            self.candidates.push(Edge { param, tails: [left, right] });
+        }
+    }
+
+    /// Keeps the goals that derive their span and that the root (goal 0) reaches.
+    fn close(&mut self) -> Option<Forest> {
+        let n = self.goals.len();
+        let rank = |goal: u32| {
+            let label = self.goals[goal as usize].label;
+            (label.end - label.start, self.binary.rank[label.symbol as usize], goal)
+        };
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        order.sort_unstable_by_key(|&goal| rank(goal));
+        let edges = |goal: u32| {
+            let (first, end) = self.goals[goal as usize].edges;
+            &self.candidates[first as usize..end as usize]
+        };
+        let mut productive = vec![false; n];
+        let derives = |edge: &Edge, productive: &[bool]| {
+            edge.tails.iter().all(|&tail| tail == EMPTY || productive[tail as usize])
+        };
+        for &goal in &order {
+            productive[goal as usize] = edges(goal).iter().any(|edge| derives(edge, &productive));
+        }
+        if !productive[0] {
+            return None;
+        }
+        let mut reached = vec![false; n];
+        reached[0] = true;
+        for &goal in order.iter().rev().filter(|&&goal| productive[goal as usize]) {
+            if reached[goal as usize] {
+                for edge in edges(goal).iter().filter(|edge| derives(edge, &productive)) {
+                    for &tail in edge.tails.iter().filter(|&&tail| tail != EMPTY) {
+                        reached[tail as usize] = true;
+                    }
+                }
+            }
+        }
+        let mut forest = Forest::empty();
+        let mut node = vec![0u32; n];
+        for &goal in order.iter().filter(|&&goal| reached[goal as usize] && productive[goal as usize]) {
+            node[goal as usize] = forest.n_nodes() as u32;
+            for edge in edges(goal).iter().filter(|edge| derives(edge, &productive)) {
+                let tails = edge.tails.map(|tail| if tail == EMPTY { 0 } else { node[tail as usize] });
+                forest.edges.push(Edge { param: edge.param, tails });
+            }
+            forest.end_node(self.goals[goal as usize].label);
+        }
+        forest.edges.shrink_to_fit();
+        Some(forest)
+    }
+}

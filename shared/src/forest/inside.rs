@@ -1,0 +1,188 @@
+//! Inside and outside passes, and expected counts.
+//!
+//! In: a [`Forest`] in topological order, weights by edge parameter, scratch memory. Out: the total weight of all
+//! derivations, and the expected number of uses of every parameter (Lari & Young 1990; Baker 1979).
+//! Cost: two multiplications and an addition per edge inside, five multiplications outside; no allocation once the
+//! scratch has grown.
+//!
+//! Both passes are written once over [`Number`] and run in real space. Weights of a round sum to at most one per
+//! nonterminal, so no value exceeds one, and as long as the root's is above 2^−900 nothing that matters underflows:
+//! what is lost below 2^−1000 could only have had a posterior under 2^−100. Else the item is done again with
+//! [`Wide`], which has no bounds, and the same bits otherwise.
+
+use std::ops::{Add, Mul};
+
+use super::{Edge, Forest};
+use crate::num::{Wide, special};
+
+/// What the passes need of a number.
+pub trait Number: Copy + Add<Output = Self> + Mul<Output = Self> {
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// Nearest `f64`.
+    fn to_f64(self) -> f64;
+}
+
+impl Number for f64 {
+    const ZERO: f64 = 0.0;
+    const ONE: f64 = 1.0;
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+impl Number for Wide {
+    const ZERO: Wide = Wide::ZERO;
+    const ONE: Wide = Wide::ONE;
+    fn to_f64(self) -> f64 {
+        Wide::to_f64(self)
+    }
+}
+
+/// Weights by parameter, in both forms.
+pub struct Weights<'a> {
+    /// Exact.
+    pub wide: &'a [Wide],
+    /// The same, rounded ([`real`]).
+    pub real: &'a [f64],
+}
+
+/// `weights` in real space; zero below 2^−1000, which keeps the passes clear of slow subnormal numbers.
+pub fn real(weights: &[Wide]) -> Vec<f64> {
+    weights.iter().map(|weight| if weight.exponent < -1000 { 0.0 } else { weight.to_f64() }).collect()
+}
+
+/// Node values, reused from item to item.
+#[derive(Default)]
+pub struct Scratch {
+    real: Values<f64>,
+    wide: Values<Wide>,
+}
+
+struct Values<N> {
+    /// Inside value of every node.
+    beta: Vec<N>,
+    /// Outside value of every node, over the root's inside value.
+    alpha: Vec<N>,
+}
+
+impl<N> Default for Values<N> {
+    fn default() -> Values<N> {
+        Values { beta: Vec::new(), alpha: Vec::new() }
+    }
+}
+
+/// Where expected counts go.
+pub struct Counts<'a> {
+    /// By parameter: expected uses are added, times the item's multiplicity.
+    pub uses: &'a mut [f64],
+    /// By parameter: Σ −ln(1 − posterior of the use) is added, unless empty.
+    pub losses: &'a mut [f64],
+}
+
+/// Above this, nothing can take the place of a use: its loss is infinite.
+const CERTAIN: f64 = 1.0 - 1e-13;
+/// Below this, −ln(1 − p) is p.
+const NEGLIGIBLE: f64 = 1e-9;
+
+/// Adds the expected counts of an item that occurs `multiplicity` times, and gives the total weight of its
+/// derivations. Adds nothing if that is zero.
+pub fn expect(
+    forest: &Forest,
+    weights: &Weights,
+    multiplicity: f64,
+    counts: &mut Counts,
+    scratch: &mut Scratch,
+) -> Wide {
+    if counts.losses.is_empty() {
+        return edge_posteriors(forest, weights, scratch, |_, edge, posterior| {
+            counts.uses[edge.param as usize] += multiplicity * posterior;
+        });
+    }
+    edge_posteriors(forest, weights, scratch, |_, edge, posterior| {
+        counts.uses[edge.param as usize] += multiplicity * posterior;
+        counts.losses[edge.param as usize] += multiplicity * loss(posterior);
+    })
+}
+
+/// Calls `found(node, edge, posterior)` for every edge, heads before tails, where the posterior is the expected number
+/// of times that the edge is part of the derivation; gives the total weight of the derivations, and calls nothing if
+/// that is zero.
+pub fn edge_posteriors(
+    forest: &Forest,
+    weights: &Weights,
+    scratch: &mut Scratch,
+    found: impl FnMut(usize, &Edge, f64),
+) -> Wide {
+    let z = inside_values(forest, weights.real, &mut scratch.real.beta);
+    if in_range(z) {
+        outside(forest, weights.real, 1.0 / z, &mut scratch.real, found);
+        return Wide::from_f64(z);
+    }
+    let z = inside_values(forest, weights.wide, &mut scratch.wide.beta);
+    if !z.is_zero() {
+        outside(forest, weights.wide, Wide::ONE / z, &mut scratch.wide, found);
+    }
+    z
+}
+
+/// Whether a root value in real space can be trusted, see the module's documentation.
+fn in_range(z: f64) -> bool {
+    const LOW: f64 = f64::from_bits((1023 - 900) << 52); // 2^−900
+    const HIGH: f64 = f64::from_bits((1023 + 900) << 52); // 2^900
+    (LOW..=HIGH).contains(&z)
+}
+
+/// `beta[v] = Σ_{edges of v} w · beta[left] · beta[right]`; returns the root's.
+fn inside_values<N: Number>(forest: &Forest, weights: &[N], beta: &mut Vec<N>) -> N {
+    beta.clear();
+    beta.push(N::ONE);
+    for node in 1..forest.n_nodes() {
+        let mut sum = N::ZERO;
+        for edge in forest.edges_of(node) {
+            let [left, right] = edge.tails.map(|tail| beta[tail as usize]);
+            sum = sum + weights[edge.param as usize] * left * right;
+        }
+        beta.push(sum);
+    }
+    beta[forest.root()]
+}
+
+/// `alpha[tail] += alpha[head] · w · beta[other tail]` from the root down, where `alpha[root]` = 1/Z, so that the
+/// posterior of an edge is `alpha[head] · w · beta[left] · beta[right]`.
+fn outside<N: Number>(
+    forest: &Forest,
+    weights: &[N],
+    inverse_z: N,
+    values: &mut Values<N>,
+    mut found: impl FnMut(usize, &Edge, f64),
+) {
+    let Values { beta, alpha } = values;
+    alpha.clear();
+    alpha.resize(forest.n_nodes(), N::ZERO);
+    alpha[forest.root()] = inverse_z;
+    for node in (1..forest.n_nodes()).rev() {
+        let outside = alpha[node];
+        for edge in forest.edges_of(node) {
+            let [left, right] = edge.tails.map(|tail| tail as usize);
+            let outer = outside * weights[edge.param as usize];
+            let (by_left, by_right) = (outer * beta[left], outer * beta[right]);
+            alpha[left] = alpha[left] + by_right;
+            alpha[right] = alpha[right] + by_left;
+            found(node, edge, (by_left * beta[right]).to_f64());
+        }
+    }
+}
+
+/// −ln(1 − p).
+fn loss(posterior: f64) -> f64 {
+    if posterior < NEGLIGIBLE {
+        posterior
+    } else if posterior < CERTAIN {
+        -special::ln_1p(-posterior)
+    } else {
+        f64::INFINITY
+    }
+}
