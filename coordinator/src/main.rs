@@ -1,2 +1,7 @@
-//! Command line.
-fn main() {}
+//! The command `grammaton`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    coordinator::cli::run(std::env::args_os())
+}

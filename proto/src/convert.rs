@@ -16,7 +16,8 @@ use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
 use shared::task::{
-    Answer, Candidate, ContentHash, Decode, Decoded, Decoder, Expectation, Index, Named, Task, Work,
+    Answer, Candidate, Candidates, ContentHash, Decode, Decoded, Decoder, Expectation, Index, Named, Task,
+    Work,
 };
 
 use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
@@ -306,6 +307,7 @@ impl Wire for Decode {
             segments: self.segments.iter().map(|symbol| symbol.0).collect(),
             decoders: self.decoders.iter().map(decoder).collect(),
             trees: self.trees,
+            open: self.open,
         }
     }
 
@@ -325,6 +327,7 @@ impl Wire for Decode {
             segments: message.segments.into_iter().map(SymbolId).collect(),
             decoders: message.decoders.iter().enumerate().map(decoder).collect::<Result<_, _>>()?,
             trees: message.trees,
+            open: message.open,
         })
     }
 }
@@ -335,11 +338,14 @@ impl Wire for Answer {
 
     fn to_wire(&self) -> v1::Answer {
         let answer = match self {
-            Answer::Candidates(candidates) => v1::answer::Answer::Candidates(v1::Candidates {
-                symbols: candidates.iter().map(|candidate| candidate.symbol.0).collect(),
-                strings: Some(strings_to_wire(candidates.iter().map(|candidate| &candidate.string[..]))),
-                expected: candidates.iter().map(|candidate| candidate.expected).collect(),
-            }),
+            Answer::Candidates(Candidates { found, unparsable }) => {
+                v1::answer::Answer::Candidates(v1::Candidates {
+                    symbols: found.iter().map(|candidate| candidate.symbol.0).collect(),
+                    strings: Some(strings_to_wire(found.iter().map(|candidate| &candidate.string[..]))),
+                    expected: found.iter().map(|candidate| candidate.expected).collect(),
+                    unparsable: unparsable.clone(),
+                })
+            }
             Answer::Missing(missing) => v1::answer::Answer::Missing(v1::Missing {
                 symbols: missing.iter().map(|(symbol, _)| symbol.0).collect(),
                 strings: Some(strings_to_wire(missing.iter().map(|(_, string)| &string[..]))),
@@ -364,13 +370,14 @@ impl Wire for Answer {
 
     fn from_wire(message: v1::Answer) -> Result<Answer, WireError> {
         match message.answer.ok_or(WireError::Missing { field: "answer" })? {
-            v1::answer::Answer::Candidates(v1::Candidates { symbols, strings, expected }) => {
+            v1::answer::Answer::Candidates(v1::Candidates { symbols, strings, expected, unparsable }) => {
                 let labelled = labelled_strings("candidates", symbols, strings)?;
                 same_length("candidates.expected", expected.len(), labelled.len())?;
                 numbers("candidates.expected", &expected, NON_NEGATIVE, non_negative)?;
                 let candidates = labelled.into_iter().zip(expected);
                 let candidate = |((symbol, string), expected)| Candidate { symbol, string, expected };
-                Ok(Answer::Candidates(candidates.map(candidate).collect()))
+                ascending("candidates.unparsable", &unparsable)?;
+                Ok(Answer::Candidates(Candidates { found: candidates.map(candidate).collect(), unparsable }))
             }
             v1::answer::Answer::Missing(v1::Missing { symbols, strings }) => {
                 Ok(Answer::Missing(labelled_strings("missing", symbols, strings)?))
@@ -505,7 +512,10 @@ pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
         ..v1::LeaseHead::default()
     };
     head.work = match &task.work {
-        Work::Candidates => v1::lease_head::Work::Candidates,
+        Work::Candidates { max_length } => {
+            head.max_length = *max_length;
+            v1::lease_head::Work::Candidates
+        }
         Work::Cover => v1::lease_head::Work::Cover,
         Work::Index => v1::lease_head::Work::Index,
         Work::Expect { weights, losses } => {
@@ -529,7 +539,7 @@ pub fn work_from_wire(
     decode: impl FnOnce(ContentHash) -> Result<Named<Decode>, WireError>,
 ) -> Result<Work, WireError> {
     match v1::lease_head::Work::try_from(head.work) {
-        Ok(v1::lease_head::Work::Candidates) => Ok(Work::Candidates),
+        Ok(v1::lease_head::Work::Candidates) => Ok(Work::Candidates { max_length: head.max_length }),
         Ok(v1::lease_head::Work::Cover) => Ok(Work::Cover),
         Ok(v1::lease_head::Work::Index) => Ok(Work::Index),
         Ok(v1::lease_head::Work::Expect) => {
@@ -600,7 +610,8 @@ pub fn shard_fits(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result
 
 /// Whether there is a weight for each parameter, and the segments are nonterminals of `grammar`.
 pub fn decode_fits(grammar: &Grammar, lexicon: &Lexicon, decode: &Decode) -> Result<(), WireError> {
-    same_length("decode.weights", decode.weights.len(), lexicon.n_params(grammar))?;
+    let escapes = lexicon.sticks.len();
+    same_length("decode.weights", decode.weights.len(), lexicon.n_params(grammar) + escapes)?;
     let segments = decode.segments.iter().map(|symbol| symbol.0);
     in_range("decode.segments", segments, 0..u64::from(grammar.n_nonterminals))
 }
@@ -610,8 +621,9 @@ pub fn answer_fits(task: &Task, answer: &Answer) -> Result<(), WireError> {
     let (grammar, lexicon): (&Arc<Grammar>, &Arc<Lexicon>) = (&task.grammar.value, &task.lexicon.value);
     let (n_items, n_params) = (task.shard.value.len(), lexicon.n_params(grammar) as u64);
     match (&task.work, answer) {
-        (Work::Candidates, Answer::Candidates(candidates)) => {
-            for (at, candidate) in candidates.iter().enumerate() {
+        (Work::Candidates { .. }, Answer::Candidates(Candidates { found, unparsable })) => {
+            in_range("candidates.unparsable", unparsable.iter().copied(), 0..n_items as u64)?;
+            for (at, candidate) in found.iter().enumerate() {
                 adapted("candidates.symbols", at, grammar, candidate.symbol)?;
                 terminals("candidates.strings", grammar, &candidate.string)?;
             }
@@ -639,10 +651,15 @@ pub fn answer_fits(task: &Task, answer: &Answer) -> Result<(), WireError> {
             let n_log_z = if matches!(*task.shard.value, Shard::Strings(_)) { n_items } else { 0 };
             same_length("expectation.log_z_items", expectation.log_z_items.len(), n_log_z)
         }
-        (Work::Decode(_), Answer::Decoded(decoded)) => {
+        (Work::Decode(with), Answer::Decoded(decoded)) => {
             same_length("decoded.sentences", decoded.len(), n_items)?;
             let Shard::Sentences(sentences) = &*task.shard.value else { return Ok(()) };
+            let decoders = &with.value.decoders;
+            let n_trees =
+                decoders.iter().filter(|&&decoder| with.value.trees && decoder != Decoder::Mbr).count();
             for (sentence, decoded) in sentences.iter().zip(decoded) {
+                same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
+                same_length("decoded.trees", decoded.trees.len(), n_trees)?;
                 let ends = decoded.segmentations.iter().filter_map(|ends| ends.last().copied());
                 let length = sentence.tokens.len() as u64;
                 in_range("decoded.segmentations", ends, length..length + 1)?;
@@ -665,7 +682,7 @@ fn answer_kind(answer: &Answer) -> &'static str {
 
 fn work_kind(work: &Work) -> &'static str {
     match work {
-        Work::Candidates => "candidates",
+        Work::Candidates { .. } => "candidates",
         Work::Cover => "missing strings",
         Work::Index => "an index",
         Work::Expect { .. } => "an expectation",

@@ -64,8 +64,9 @@ fn weights() -> impl Strategy<Value = Vec<Wide>> {
 
 fn decode() -> impl Strategy<Value = Decode> {
     let decoder = prop_oneof![Just(Decoder::Viterbi), Just(Decoder::Mbr), Just(Decoder::MbrTree)];
-    (weights(), string(), vec(decoder, 0..4), any::<bool>())
-        .prop_map(|(weights, segments, decoders, trees)| Decode { weights, segments, decoders, trees })
+    (weights(), string(), vec(decoder, 0..4), any::<bool>()).prop_map(
+        |(weights, segments, decoders, trees)| Decode { weights, segments, decoders, trees, open: trees },
+    )
 }
 
 fn log_z() -> impl Strategy<Value = f64> {
@@ -92,7 +93,10 @@ fn answer() -> impl Strategy<Value = Answer> {
     let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
     let candidates = labelled().prop_map(|labelled| {
         let candidate = |(symbol, string)| Candidate { symbol, string, expected: 0.25 };
-        Answer::Candidates(labelled.into_iter().map(candidate).collect())
+        Answer::Candidates(Candidates {
+            found: labelled.into_iter().map(candidate).collect(),
+            unparsable: vec![1, 7],
+        })
     });
     let index = (params(), btree_set(0..99u32, 0..4)).prop_map(|(params, unparsable)| {
         Answer::Index(Index { params, unparsable: unparsable.into_iter().collect() })

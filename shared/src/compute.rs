@@ -39,14 +39,6 @@ pub enum ComputeError {
     /// Work for sentences on a shard of strings.
     #[error("a shard of stick strings can only be indexed and counted; this task needs a shard of sentences")]
     NotSentences,
-    /// A sentence without a derivation under the grammar.
-    #[error("sentence {item} of the shard has no derivation under the grammar: {sentence}")]
-    Unparsable {
-        /// Position in the shard.
-        item: usize,
-        /// Its symbols.
-        sentence: String,
-    },
     /// Strings of a shard that the lexicon does not have.
     #[error("shard of strings {start}..{end} does not fit a lexicon with parameters below {n_params}")]
     NoSuchStrings {
@@ -118,11 +110,11 @@ impl Engine {
         match &task.work {
             Work::Candidates { max_length } => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
-                candidates::count(&prepared, sentences, *max_length).map(Answer::Candidates)
+                Ok(Answer::Candidates(candidates::count(&prepared, sentences, *max_length)))
             }
             Work::Cover => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
-                candidates::missing(&prepared, sentences).map(Answer::Missing)
+                Ok(Answer::Missing(candidates::missing(&prepared, sentences)))
             }
             Work::Index => Ok(Answer::Index(self.built(task, &prepared).index.clone())),
             Work::Expect { weights, losses } => {

@@ -100,8 +100,8 @@ pub enum Decoder {
 /// What a worker answers.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Answer {
-    /// To [`Work::Candidates`]: sorted by (symbol, string), each once.
-    Candidates(Vec<Candidate>),
+    /// To [`Work::Candidates`].
+    Candidates(Candidates),
     /// To [`Work::Cover`]: sorted by (symbol, string), each once.
     Missing(Vec<(SymbolId, Vec<SymbolId>)>),
     /// To [`Work::Index`].
@@ -110,6 +110,15 @@ pub enum Answer {
     Expectation(Expectation),
     /// To [`Work::Decode`]: one per sentence of the shard.
     Decoded(Vec<Decoded>),
+}
+
+/// Strings of a shard of sentences that could be on a stick.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Candidates {
+    /// Sorted by (symbol, string), each once.
+    pub found: Vec<Candidate>,
+    /// Sentences (positions in the shard) that the grammar cannot derive.
+    pub unparsable: Vec<u32>,
 }
 
 /// Expected number of constituents of one label and yield.

@@ -136,10 +136,10 @@ pub fn tiny_grammar() -> Grammar {
 /// A task without weights has no answer.
 pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
-        return Err(ComputeError::Mismatch("not a task of this harness".into()));
+        return Err(ComputeError::NotSentences);
     };
     let Some(first) = weights.first() else {
-        return Err(ComputeError::Mismatch("no weights".into()));
+        return Err(ComputeError::Weights { found: 0, expected: 1 });
     };
     std::thread::sleep(Duration::from_millis(first.exponent as u64));
     let multiplicity = f64::from(sentences[0].multiplicity);

@@ -19,7 +19,6 @@ use crate::forest::build::Builder;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
 use crate::forest::{Edge, Forest};
 use crate::grammar::SymbolId;
-use crate::num::Wide;
 use crate::shard::ParamId;
 use crate::task::{Decode, Decoded, Decoder};
 use crate::tree::{Node, Tree};
@@ -297,9 +296,4 @@ impl Session<'_> {
         self.inner_spans.insert(param, spans.clone());
         spans
     }
-}
-
-/// Escape weights of the sticks, to be put after the weights of the parameters.
-pub fn escapes(params: &super::Params) -> impl Iterator<Item = Wide> + '_ {
-    params.sticks.iter().map(|stick| Wide::from_f64(stick.escape()))
 }

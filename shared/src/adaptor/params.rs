@@ -100,6 +100,13 @@ impl Params {
         weights
     }
 
+    /// [`Params::weights`], then the escape weights of the sticks: what [`crate::task::Decode`] needs.
+    pub fn decoding_weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
+        let mut weights = self.weights(grammar, lexicon);
+        weights.extend(self.sticks.iter().map(|stick| Wide::from_f64(stick.escape())));
+        weights
+    }
+
     /// Sets τ and γ from the expected counts of a round, `[n_params]`.
     pub fn update(&mut self, counts: &[f64]) {
         for (rule, tau) in self.tau.iter_mut().enumerate() {

@@ -45,8 +45,8 @@ impl Params {
     pub fn use_strings(&mut self, table: &StringTable, params: &[ParamId]) -> usize {
         let mut taken = 0;
         for (number, stick) in self.sticks.iter_mut().enumerate() {
-            let known: BTreeSet<ParamId> = stick.order.iter().copied().collect();
-            let fresh = params.iter().filter(|&&p| table.stick(p) == number && !known.contains(&p));
+            let mut known: BTreeSet<ParamId> = stick.order.iter().copied().collect();
+            let fresh = params.iter().filter(|&&param| table.stick(param) == number && known.insert(param));
             let before = stick.order.len();
             stick.order.extend(fresh);
             taken += stick.order.len() - before;

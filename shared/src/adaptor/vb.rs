@@ -11,14 +11,16 @@
 //!                            └─ bound rose → drop, sort, update, fit → Step::Next  ┘→ weights
 //! ```
 
+use std::sync::Arc;
+
 use super::hyper::Fit;
 use super::params::{Params, Stick};
 use super::selection::{Evidence, StringTable};
 use crate::grammar::Grammar;
 use crate::num::{Noise, Wide};
 
-use crate::shard::{Lexicon, ParamId};
-use std::sync::Arc;
+use crate::shard::{Lexicon, ParamId, Shard};
+use crate::task::Expectation;
 
 /// How to train.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,6 +33,8 @@ pub struct Settings {
     pub resort: bool,
     /// Hyper-parameters to fit.
     pub fit: Fit,
+    /// Whether sticks have a discount; without, they are Dirichlet processes.
+    pub pitman_yor: bool,
     /// Discount of sticks whose grammar says nothing.
     pub discount: f64,
     /// Concentration of sticks whose grammar says nothing.
@@ -63,8 +67,38 @@ pub struct Totals {
     pub log_z_strings: Vec<f64>,
     /// Σ log Z over all items.
     pub log_z: f64,
-    /// Strings out of use that some item needs.
+    /// Strings out of use that some item needs; may hold repeats.
     pub missing: Vec<ParamId>,
+}
+
+impl Totals {
+    /// Of no shards yet.
+    pub fn new(n_params: usize) -> Totals {
+        Totals {
+            counts: vec![0.0; n_params],
+            losses: vec![0.0; n_params],
+            log_z_strings: vec![0.0; n_params],
+            log_z: 0.0,
+            missing: Vec::new(),
+        }
+    }
+
+    /// Adds what was found for the next shard, whose index is `params`. The sums depend on the order of the shards, so
+    /// that has to be the same every time.
+    pub fn add(&mut self, shard: &Shard, params: &[ParamId], found: Expectation) {
+        self.missing.extend(found.missing);
+        self.log_z += found.log_z;
+        for (param, count) in params.iter().zip(&found.counts) {
+            self.counts[param.index()] += count;
+        }
+        for (param, loss) in params.iter().zip(&found.losses) {
+            self.losses[param.index()] += loss;
+        }
+        if let Shard::Strings(strings) = shard {
+            let strings = strings.start as usize..strings.end as usize;
+            self.log_z_strings[strings].copy_from_slice(&found.log_z_items);
+        }
+    }
 }
 
 /// What came of a round.
@@ -145,7 +179,10 @@ impl Trainer {
                 order: lexicon.params(&grammar, number).take(in_use).map(ParamId).collect(),
                 gamma1: Vec::new(),
                 gamma2: Vec::new(),
-                discount: adaptor.discount.unwrap_or(settings.discount),
+                discount: match settings.pitman_yor {
+                    true => adaptor.discount.unwrap_or(settings.discount),
+                    false => 0.0,
+                },
                 concentration: adaptor.concentration.unwrap_or(settings.concentration),
             }
         });

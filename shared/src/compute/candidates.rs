@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
-use super::{ComputeError, Prepared};
+use super::Prepared;
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
@@ -14,25 +14,24 @@ use crate::forest::{Forest, best};
 use crate::grammar::SymbolId;
 use crate::num::Wide;
 use crate::shard::Sentence;
-use crate::task::Candidate;
+use crate::task::{Candidate, Candidates};
 
 /// Expected number of constituents of every adapted nonterminal and yield of at most `max_length` symbols, with all
 /// rules of weight one (§3.3 of the paper, G_heur).
-pub fn count(
-    prepared: &Prepared,
-    sentences: &[Sentence],
-    max_length: u32,
-) -> Result<Vec<Candidate>, ComputeError> {
+pub fn count(prepared: &Prepared, sentences: &[Sentence], max_length: u32) -> Candidates {
     let mut limited = rules_builder(prepared).with_max_yield(max_length);
     let mut unlimited = rules_builder(prepared);
     let wide = vec![Wide::ONE; 1 + prepared.grammar.rules.len()];
     let weights = Weights { real: &real(&wide), wide: &wide };
     let mut scratch = Scratch::default();
     let mut tally: FxHashMap<(SymbolId, &[SymbolId]), f64> = FxHashMap::default();
-    for (item, sentence) in sentences.iter().enumerate() {
+    let mut unparsable = Vec::new();
+    for (sentence, item) in sentences.iter().zip(0..) {
         let tokens = sentence.tokens.as_slice();
-        let forest = limited.build(0, tokens).or_else(|| unlimited.build(0, tokens));
-        let forest = forest.ok_or_else(|| unparsable(prepared, item, sentence))?;
+        let Some(forest) = limited.build(0, tokens).or_else(|| unlimited.build(0, tokens)) else {
+            unparsable.push(item);
+            continue;
+        };
         edge_posteriors(&forest, &weights, &mut scratch, |node, _, posterior| {
             let label = forest.labels[node];
             if let Kind::Adapted(_) = prepared.binary.kinds[label.symbol as usize] {
@@ -42,32 +41,28 @@ pub fn count(
             }
         });
     }
-    let mut candidates: Vec<Candidate> = tally
+    let mut found: Vec<Candidate> = tally
         .into_iter()
         .map(|((symbol, string), expected)| Candidate { symbol, string: string.to_vec(), expected })
         .collect();
-    candidates.sort_unstable_by(|a, b| (a.symbol, &a.string).cmp(&(b.symbol, &b.string)));
-    Ok(candidates)
+    found.sort_unstable_by(|a, b| (a.symbol, &a.string).cmp(&(b.symbol, &b.string)));
+    Candidates { found, unparsable }
 }
 
 /// Strings that the lexicon lacks and some sentence cannot do without: the fewest for each such sentence, then the
-/// shortest; with the strings that these need in turn.
-pub fn missing(
-    prepared: &Prepared,
-    sentences: &[Sentence],
-) -> Result<Vec<(SymbolId, Vec<SymbolId>)>, ComputeError> {
+/// shortest; with the strings that these need in turn. Sentences that the grammar cannot derive need none.
+pub fn missing(prepared: &Prepared, sentences: &[Sentence]) -> Vec<(SymbolId, Vec<SymbolId>)> {
     let mut with_strings = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
     let mut with_rules = rules_builder(prepared);
     let mut missing = BTreeSet::new();
-    for (item, sentence) in sentences.iter().enumerate() {
-        let tokens = sentence.tokens.as_slice();
-        if with_strings.build(0, tokens).is_some() {
-            continue;
+    for tokens in sentences.iter().map(|sentence| sentence.tokens.as_slice()) {
+        if with_strings.build(0, tokens).is_none()
+            && let Some(forest) = with_rules.build(0, tokens)
+        {
+            missing.extend(cheapest_missing(prepared, &forest, tokens));
         }
-        let forest = with_rules.build(0, tokens).ok_or_else(|| unparsable(prepared, item, sentence))?;
-        missing.extend(cheapest_missing(prepared, &forest, tokens));
     }
-    Ok(missing.into_iter().collect())
+    missing.into_iter().collect()
 }
 
 fn cheapest_missing(
@@ -111,9 +106,4 @@ fn cheapest_missing(
 
 fn rules_builder(prepared: &Prepared) -> Builder<'_> {
     Builder::new(&prepared.binary, &prepared.strings, Adapted::Rules)
-}
-
-fn unparsable(prepared: &Prepared, item: usize, sentence: &Sentence) -> ComputeError {
-    let names: Vec<&str> = sentence.tokens.iter().map(|&token| prepared.grammar.name(token)).collect();
-    ComputeError::Unparsable { item, sentence: names.join(" ") }
 }

@@ -1,0 +1,153 @@
+//! The command line: reads the arguments, runs the command, and turns what happened into an exit code.
+//!
+//! 0 done, 1 a negative answer, 2 bad input or use. An error is one line on standard error. A panic is a bug, and
+//! says so in one line as well; threads that compute catch theirs and turn it into an error.
+
+use std::ffi::OsString;
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::commands::{Answer, eval, inspect, parse, sample, train};
+use crate::streams::{Closed, tell};
+
+/// Train probabilistic grammars, on one machine or on a cluster.
+#[derive(Parser, Debug)]
+#[command(
+    name = "grammaton",
+    version,
+    propagate_version = true,
+    after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad input or use.\n\
+                  GRAMMATON_LOG sets what is logged to standard error (error, warn, info, debug, trace)."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Train a model as a job file says
+    Train(train::Args),
+    /// Segment or parse text with a trained model
+    Parse(parse::Args),
+    /// Compare an analysis with gold
+    #[command(subcommand)]
+    Eval(eval::Args),
+    /// Draw sentences, with their analysis, from a grammar
+    Sample(sample::Args),
+    /// Show what a model has learned
+    Inspect(inspect::Args),
+}
+
+const BAD: u8 = 2;
+
+/// Runs the command line `args`, of which the first is the program's name.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        let what = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map_or(String::new(), |place| format!(" ({place})"));
+        complain(&format!("internal error: {what}{place}; please report it, with what led to it"));
+    }));
+    let args: Vec<OsString> = args.into_iter().collect();
+    catch_unwind(|| answer(args)).unwrap_or(ExitCode::from(BAD))
+}
+
+fn answer(args: Vec<OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return misuse(&error),
+    };
+    if let Err(error) = start_log() {
+        complain(&format!("{error:#}"));
+        return ExitCode::from(BAD);
+    }
+    let answer = match cli.command {
+        Command::Train(args) => train::run(&args),
+        Command::Parse(args) => parse::run(&args),
+        Command::Eval(args) => eval::run(&args),
+        Command::Sample(args) => sample::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+    };
+    match answer {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) if error.is::<Closed>() => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::from(BAD)
+        }
+    }
+}
+
+fn start_log() -> anyhow::Result<()> {
+    let filter = std::env::var("GRAMMATON_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let filter = EnvFilter::try_new(filter).context("GRAMMATON_LOG: set it to a level, as in info")?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+/// Help and version are answers; everything else is condensed to a line.
+fn misuse(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Whoever closes standard output does not want the rest.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            ExitCode::from(BAD)
+        }
+        _ => {
+            complain(&condensed(&error.to_string()));
+            ExitCode::from(BAD)
+        }
+    }
+}
+
+/// The error and its tips, without the usage that follows them.
+fn condensed(message: &str) -> String {
+    let told = message.split("\n\nUsage:").next().unwrap_or(message);
+    let told = told.strip_prefix("error: ").unwrap_or(told);
+    let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let more = "try --help";
+    let lines: Vec<&str> =
+        lines.into_iter().filter(|line| !line.starts_with("For more information")).collect();
+    format!("{}; {more}", lines.join("; ").replace(":; ", ": "))
+}
+
+/// One line, whatever the message has.
+fn complain(message: &str) {
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    tell(&format!("error: {line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn misuse_is_told_in_a_line() {
+        let told = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err().to_string());
+        assert_eq!(
+            told(&["grammaton", "trian"]),
+            "unrecognized subcommand 'trian'; tip: a similar subcommand exists: 'train'; try --help"
+        );
+        assert_eq!(
+            told(&["grammaton", "inspect"]),
+            "the following required arguments were not provided: <MODEL>; try --help"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! `grammaton inspect`: what a model has learned.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde::Serialize;
+use shared::corpus::Unit;
+use shared::grammar::{Grammar, SymbolId};
+
+use super::Answer;
+use crate::model::{self, Entry, SavedModel};
+use crate::streams::Stdout;
+
+/// Arguments of `inspect`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The model: a folder that `train` wrote, or its model.bin
+    pub model: PathBuf,
+    /// Strings shown of each adapted nonterminal, the most used first
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct Inspection<'a> {
+    nonterminals: usize,
+    terminals: usize,
+    rules: usize,
+    start: &'a str,
+    segments: Vec<&'a str>,
+    unit: Unit,
+    parameters_sha256: String,
+    sticks: Vec<Stick<'a>>,
+}
+
+#[derive(Serialize)]
+struct Stick<'a> {
+    nonterminal: &'a str,
+    strings: usize,
+    discount: f64,
+    concentration: f64,
+    top: Vec<Entry>,
+}
+
+/// Shows a model.
+pub fn run(args: &Args) -> Result<Answer> {
+    let saved = SavedModel::load(&args.model)?;
+    let inspection = inspect(&saved, args.top);
+    let mut out = Stdout::lock();
+    if args.json {
+        out.line(&serde_json::to_string_pretty(&inspection)?)?;
+    } else {
+        print(&inspection, &mut out)?;
+    }
+    out.flush()?;
+    Ok(Answer::Yes)
+}
+
+fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
+    let model = &saved.model;
+    let nonterminals = model.grammar.n_nonterminals as usize;
+    let sticks = model.params.sticks.iter().enumerate().map(|(at, stick)| Stick {
+        nonterminal: model.grammar.name(stick.symbol),
+        strings: stick.order.len(),
+        discount: stick.discount,
+        concentration: stick.concentration,
+        top: model::top(saved, at, top),
+    });
+    Inspection {
+        nonterminals,
+        terminals: model.grammar.symbols.len() - nonterminals,
+        rules: model.grammar.rules.len(),
+        start: model.grammar.name(Grammar::START),
+        segments: model.segments.iter().map(|&symbol: &SymbolId| model.grammar.name(symbol)).collect(),
+        unit: saved.unit,
+        parameters_sha256: model::parameters_sha256(model),
+        sticks: sticks.collect(),
+    }
+}
+
+fn print(inspection: &Inspection<'_>, out: &mut Stdout) -> Result<()> {
+    let Inspection { rules, nonterminals, terminals, start, .. } = inspection;
+    out.line(&format!("{rules} rules, {nonterminals} nonterminals, {terminals} terminals, start {start}"))?;
+    out.line(&format!("segments: {}", inspection.segments.join(", ")))?;
+    out.line(&format!("parameters_sha256: {}", inspection.parameters_sha256))?;
+    for stick in &inspection.sticks {
+        out.line("")?;
+        out.line(&format!(
+            "{}: {} strings, discount {:.4}, concentration {:.4}",
+            stick.nonterminal, stick.strings, stick.discount, stick.concentration
+        ))?;
+        if !stick.top.is_empty() {
+            out.line("      uses    weight  string")?;
+        }
+        for Entry { string, uses, weight, .. } in &stick.top {
+            out.line(&format!("{uses:>10.2}  {weight:>8.6}  {string}"))?;
+        }
+    }
+    Ok(())
+}

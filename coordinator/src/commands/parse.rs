@@ -1,0 +1,159 @@
+//! `grammaton parse`: text in, its segmentation or its trees out.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail, ensure};
+use rayon::prelude::*;
+use shared::adaptor::Model;
+use shared::compute::Engine;
+use shared::corpus::{Corpus, Options};
+use shared::grammar::SymbolId;
+use shared::shard::{Sentence, Shard};
+use shared::task::{Answer as TaskAnswer, Decode, Decoded, Decoder, Named, Task, Work};
+
+use super::Answer;
+use crate::model::SavedModel;
+use crate::streams::Stdout;
+use crate::{input, streams};
+
+/// Arguments of `parse`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The model: a folder that `train` wrote, or its model.bin
+    pub model: PathBuf,
+    /// The text, one sentence a line, written as the training corpus was; `-` for standard input
+    pub corpus: PathBuf,
+    /// How the best analysis is chosen
+    #[arg(long, value_enum, default_value = "viterbi")]
+    pub decoder: DecoderName,
+    /// What is printed
+    #[arg(long, value_enum, default_value = "segmentation")]
+    pub format: Format,
+    /// Threads; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+}
+
+/// Decoders by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum DecoderName {
+    /// The most probable tree
+    Viterbi,
+    /// The segmentation with the most correct segments expected
+    Mbr,
+    /// The tree with the most correct constituents expected
+    MbrTree,
+}
+
+impl From<DecoderName> for Decoder {
+    fn from(name: DecoderName) -> Decoder {
+        match name {
+            DecoderName::Viterbi => Decoder::Viterbi,
+            DecoderName::Mbr => Decoder::Mbr,
+            DecoderName::MbrTree => Decoder::MbrTree,
+        }
+    }
+}
+
+/// What is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Format {
+    /// Sentences cut into segments
+    Segmentation,
+    /// Bracketed trees
+    Brackets,
+}
+
+/// Sentences decoded at a time; the lines of the ones before are printed meanwhile.
+const BATCH: usize = 4096;
+/// Sentences to a task.
+const CHUNK: usize = 256;
+
+/// Parses. The answer is negative if a sentence has no analysis.
+pub fn run(args: &Args) -> Result<Answer> {
+    if args.format == Format::Brackets && args.decoder == DecoderName::Mbr {
+        bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
+    }
+    let saved = SavedModel::load(&args.model)?;
+    let options = Options { format: saved.format, unit: saved.unit, ..Options::default() };
+    let (corpus, notices) = input::corpus(&args.corpus, &options)?;
+    notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    let sentences = corpus.tokens_for(&saved.model.grammar)?;
+    let threads = args.threads.map_or(0, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let decode = Decode {
+        weights: saved.model.params.decoding_weights(&saved.model.grammar, &saved.model.lexicon),
+        segments: saved.model.segments.clone(),
+        decoders: vec![args.decoder.into()],
+        trees: args.format == Format::Brackets,
+        open: true,
+    };
+    let decoding = Decoding::new(saved.model, decode);
+    let mut out = Stdout::lock();
+    let mut without = Vec::new();
+    for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
+        for (decoded, at) in pool.install(|| decoding.run(batch))?.iter().zip(first..) {
+            if decoded.log_z == f64::NEG_INFINITY {
+                without.push(corpus.lines[at]);
+            }
+            out.line(&line(args.format, &corpus, at, decoded)?)?;
+        }
+    }
+    out.flush()?;
+    let Some(first) = without.first() else { return Ok(Answer::Yes) };
+    streams::tell(&format!(
+        "notice: {} of {} sentences have no analysis and are printed whole, the first one in line {first}",
+        without.len(),
+        sentences.len()
+    ));
+    Ok(Answer::No)
+}
+
+/// A sentence without an analysis is one segment, or an empty tree.
+fn line(format: Format, corpus: &Corpus, at: usize, decoded: &Decoded) -> Result<String> {
+    let analysed = decoded.log_z > f64::NEG_INFINITY;
+    let length = corpus.sentences[at].len() as u32;
+    Ok(match (format, decoded.segmentations.first(), decoded.trees.first()) {
+        (Format::Segmentation, Some(ends), _) if analysed => corpus.line(at, ends),
+        (Format::Segmentation, ..) if !analysed => corpus.line(at, &[length]),
+        (Format::Brackets, _, Some(tree)) if analysed => tree.clone(),
+        (Format::Brackets, ..) if !analysed => "()".to_owned(),
+        _ => bail!("internal error: a sentence was decoded without an answer; please report it"),
+    })
+}
+
+/// A model ready to decode.
+struct Decoding {
+    engine: Engine,
+    task: Task,
+}
+
+impl Decoding {
+    fn new(model: Model, decode: Decode) -> Decoding {
+        let task = Task {
+            grammar: Named::new(model.grammar),
+            lexicon: Named::new(model.lexicon),
+            shard: Named::new(Shard::Sentences(Vec::new())),
+            work: Work::Decode(Named::new(decode)),
+        };
+        Decoding { engine: Engine::default(), task }
+    }
+
+    /// One answer per sentence, in order.
+    fn run(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
+        let chunks: Vec<Vec<Decoded>> =
+            sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_>>()?;
+        Ok(chunks.into_iter().flatten().collect())
+    }
+
+    fn chunk(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
+        let items = sentences.iter().map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 });
+        let shard = Named::new(Shard::Sentences(items.collect()));
+        let answer = self.engine.run(&Task { shard, ..self.task.clone() })?;
+        let TaskAnswer::Decoded(decoded) = answer else {
+            bail!("internal error: not a decoding; please report it")
+        };
+        ensure!(decoded.len() == sentences.len(), "internal error: sentences were lost; please report it");
+        Ok(decoded)
+    }
+}

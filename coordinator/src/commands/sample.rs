@@ -1,0 +1,90 @@
+//! `grammaton sample`: sentences, with their gold analysis, drawn from a grammar.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use shared::corpus::{Unit, write_line};
+use shared::grammar::{Grammar, syntax};
+use shared::sample::{self, Options};
+use shared::tree::Tree;
+
+use super::Answer;
+use crate::nearest::nearest;
+use crate::streams::{self, Stdout};
+
+/// Arguments of `sample`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The grammar file
+    pub grammar: PathBuf,
+    /// Number of sentences
+    #[arg(short, long, value_name = "N")]
+    pub n: usize,
+    /// The same seed gives the same sentences on every machine
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// What is printed
+    #[arg(long, value_enum, default_value = "segmented")]
+    pub format: Format,
+    /// Nonterminals whose constituents are the segments, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "Word")]
+    pub segments: Vec<String>,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Format {
+    /// Gold segments: spaces between words, or | if a symbol is longer than a letter
+    Segmented,
+    /// Symbols with spaces between them
+    Tokens,
+    /// Bracketed trees
+    Brackets,
+}
+
+/// Draws sentences.
+pub fn run(args: &Args) -> Result<Answer> {
+    let name = args.grammar.display().to_string();
+    let (grammar, notices) = syntax::parse(&text(&args.grammar, &name)?, &name)?;
+    notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    if args.format == Format::Segmented {
+        args.segments.iter().try_for_each(|segment| known(segment, &grammar, &name))?;
+    }
+    let terminals = &grammar.symbols[grammar.n_nonterminals as usize..];
+    let letters = terminals.iter().all(|name| name.chars().count() == 1);
+    let unit = if letters { Unit::Char } else { Unit::Token };
+    let mut out = Stdout::lock();
+    for tree in sample::sample(&grammar, args.n, args.seed, &Options::default())? {
+        out.line(&match args.format {
+            Format::Segmented => segmented(&tree, &args.segments, unit),
+            Format::Tokens => tree.terminals().collect::<Vec<_>>().join(" "),
+            Format::Brackets => tree.to_string(),
+        })?;
+    }
+    out.flush()?;
+    Ok(Answer::Yes)
+}
+
+fn text(path: &Path, name: &str) -> Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read the grammar"))?;
+    String::from_utf8(bytes).with_context(|| format!("{name}: grammar is not UTF-8; save it as UTF-8"))
+}
+
+fn known(segment: &str, grammar: &Grammar, name: &str) -> Result<()> {
+    let nonterminals = &grammar.symbols[..grammar.n_nonterminals as usize];
+    if nonterminals.iter().any(|known| known == segment) {
+        return Ok(());
+    }
+    let way_out = match nearest(segment, nonterminals.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean --segments {near}?"),
+        None => format!("choose with --segments from: {}", nonterminals.join(", ")),
+    };
+    bail!("{name}: no nonterminal \"{segment}\" to take the segments from; {way_out}")
+}
+
+fn segmented(tree: &Tree, segments: &[String], unit: Unit) -> String {
+    let symbols: Vec<String> = tree.terminals().map(str::to_owned).collect();
+    let sentence: Vec<u32> = (0..symbols.len() as u32).collect();
+    let ends = tree.segment_ends(|label| segments.iter().any(|segment| segment == label));
+    write_line(&symbols, &sentence, &ends, unit)
+}

@@ -1,0 +1,246 @@
+//! `grammaton train`: job file in, output folder out.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+
+use super::Answer;
+use proto::token::Token;
+
+use crate::fleet::{Fleet, FleetConfig, Listen};
+use crate::job::Job;
+use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::progress::{Progress, Style};
+use crate::streams;
+use crate::train::{self, input::Input};
+
+/// Arguments of `train`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The job file
+    pub job: PathBuf,
+    /// Folder for the results, instead of the job's output.dir
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Set a value of the job, as in --set inference.seed=2; may be repeated, the last one wins
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Where the work is done
+    #[command(flatten)]
+    pub fleet: FleetOptions,
+    /// Show no progress
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
+    /// Show progress as one JSON object per line on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the work is done.
+#[derive(clap::Args, Clone, PartialEq, Debug, Default)]
+pub struct FleetOptions {
+    /// Workers in this process; all cores by default, none with --listen
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub workers: Option<u16>,
+    /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub listen: Option<SocketAddr>,
+    /// Workers that must have connected before training begins [default: 1]
+    #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
+    pub min_workers: Option<u32>,
+    /// File with the secret that workers must know; without it, the variable GRAMMATON_TOKEN
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub token_file: Option<PathBuf>,
+    /// Let anyone who reaches the address connect
+    #[arg(long, requires = "listen", conflicts_with = "token_file")]
+    pub insecure: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found =
+        text.to_socket_addrs().map_err(|error| format!("{error}; write it as in 127.0.0.1:7600"))?;
+    found.next().ok_or_else(|| "no address of that name; write it as in 127.0.0.1:7600".to_owned())
+}
+
+/// Trains.
+pub fn run(args: &Args) -> Result<Answer> {
+    run_with(args, train)
+}
+
+fn train(job: &Job, options: &FleetOptions, observer: &mut dyn Observer) -> Result<Outcome> {
+    let input = Input::load(job)?;
+    let listen = |address| -> Result<Listen> {
+        let token = Token::find(options.token_file.as_deref())?;
+        Ok(Listen { address, token, insecure: options.insecure })
+    };
+    let all_cores = FleetConfig::default().local_workers;
+    let fleet = Fleet::start(FleetConfig {
+        local_workers: match options.workers {
+            Some(workers) => usize::from(workers),
+            None if options.listen.is_some() => 0,
+            None => all_cores,
+        },
+        listen: options.listen.map(listen).transpose()?,
+        min_members: options.min_workers.unwrap_or(1) as usize,
+        ..FleetConfig::default()
+    })?;
+    observer.started(&Start {
+        sentences: input.corpus.sentences.len(),
+        symbols: input.corpus.n_symbols(),
+        rules: input.grammar.rules.len(),
+        adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
+        max_rounds: job.inference.max_rounds,
+    })?;
+    if let Some(address) = fleet.address() {
+        observer.notice(&format!("workers may join: grammaton-worker --coordinator http://{address}"));
+        observer.phase(Phase::Waiting);
+    }
+    let mut outcome = train::train(job, &input, &fleet, observer)?;
+    outcome.workers = match options.listen {
+        None => options.workers.map_or(all_cores, usize::from),
+        Some(_) => fleet.members().len(),
+    };
+    fleet.shutdown();
+    Ok(outcome)
+}
+
+fn run_with(
+    args: &Args,
+    train: impl FnOnce(&Job, &FleetOptions, &mut dyn Observer) -> Result<Outcome>,
+) -> Result<Answer> {
+    let mut job = Job::load(&args.job, &args.set)?;
+    if let Some(dir) = &args.out {
+        ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
+        job.output.dir = dir.clone();
+    }
+    let style = Style::choose(args.quiet, args.json);
+    let mut recorder = Recorder {
+        job: &job,
+        output: Output::open(&job.output.dir)?,
+        progress: Progress::new(style),
+        rounds: Vec::new(),
+    };
+    let outcome = train(&job, &args.fleet, &mut recorder)?;
+    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome)?;
+    recorder.finished(&summary);
+    if matches!(style, Style::Bar | Style::Lines) {
+        let report = recorder.output.dir().join("report.html");
+        streams::print(&format!("{}\n", report.display()))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Shows and keeps what training tells.
+struct Recorder<'a> {
+    job: &'a Job,
+    output: Output,
+    progress: Progress,
+    rounds: Vec<RoundMetrics>,
+}
+
+impl Observer for Recorder<'_> {
+    fn started(&mut self, start: &Start) -> Result<()> {
+        self.output.begin(self.job)?;
+        self.progress.started(start)
+    }
+
+    fn phase(&mut self, phase: Phase) {
+        self.progress.phase(phase);
+    }
+
+    fn round(&mut self, round: &RoundMetrics) -> Result<()> {
+        self.output.round(round)?;
+        self.rounds.push(round.clone());
+        self.progress.round(round)
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.progress.notice(text);
+    }
+
+    fn finished(&mut self, summary: &Summary) {
+        self.progress.finished(summary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::fixture;
+    use crate::model::SavedModel;
+
+    fn args(dir: &Path) -> Args {
+        let job = dir.join("job.toml");
+        fs::write(&job, "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n").unwrap();
+        Args {
+            job,
+            out: Some(dir.join("out")),
+            set: vec!["inference.seed=7".to_owned()],
+            fleet: FleetOptions::default(),
+            quiet: true,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn a_run_leaves_a_whole_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let answer = run_with(&args(dir.path()), |_, _, observer| fixture::train(observer)).unwrap();
+        assert_eq!(answer, Answer::Yes);
+        let out = dir.path().join("out");
+        let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+        let rounds: Vec<RoundMetrics> =
+            read("metrics.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rounds.len(), 40);
+        assert_eq!(rounds[0].bound, None);
+        let summary: Summary = serde_json::from_str(&read("summary.json")).unwrap();
+        assert_eq!((summary.rounds, summary.seed), (40, 7));
+        assert!(summary.scores["mbr"].token_f1 > summary.scores["viterbi"].token_f1);
+        assert!(read("job.toml").contains("seed = 7"));
+        for name in ["segmentation.viterbi.txt", "segmentation.mbr.txt", "parses.txt"] {
+            assert_eq!(read(name).lines().count(), fixture::GOLD.len(), "{name}");
+        }
+        let saved = SavedModel::load(&out).unwrap();
+        assert_eq!(crate::model::parameters_sha256(&saved.model), summary.parameters_sha256);
+        assert!(read("model/sticks.tsv").lines().count() > 20);
+        assert!(read("model/grammar.txt").contains("Word"));
+        let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
+    }
+
+    #[test]
+    fn a_failed_run_keeps_the_old_result_until_its_input_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        run_with(&args(dir.path()), |_, _, observer| fixture::train(observer)).unwrap();
+        let summary = dir.path().join("out/summary.json");
+        run_with(&args(dir.path()), |_, _, _| anyhow::bail!("no corpus")).unwrap_err();
+        assert!(summary.exists());
+        run_with(&args(dir.path()), |_, _, observer| {
+            observer.started(&Start::default())?;
+            anyhow::bail!("interrupted")
+        })
+        .unwrap_err();
+        assert!(!summary.exists() && !dir.path().join("out/report.html").exists());
+    }
+
+    #[test]
+    fn report_shows_the_run_and_escapes_its_symbols() {
+        let dir = tempfile::tempdir().unwrap();
+        run_with(&args(dir.path()), |_, _, observer| fixture::train(observer)).unwrap();
+        let page = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
+        for expected in
+            ["corpus.txt", "token F1, mbr", "<svg class=\"chart\"", "<svg class=\"tree\"", "h&amp;t", "&lt;"]
+        {
+            assert!(page.contains(expected), "{expected}");
+        }
+        for unwanted in ["h&t", "NaN", "<script", "http://", "https://"] {
+            assert!(!page.contains(unwanted), "{unwanted}");
+        }
+    }
+}

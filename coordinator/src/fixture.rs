@@ -1,0 +1,146 @@
+//! A training run made up for tests: a small lexicon, forty rounds, two decoders.
+
+use anyhow::Result;
+use shared::adaptor::{Model, Params, Stick};
+use shared::eval::segmentation;
+use shared::grammar::{SymbolId, auto};
+use shared::shard::{Lexicon, ParamId, StickStrings};
+use shared::task::Decoder;
+
+use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
+use crate::outcome::{Decoding, Outcome};
+
+/// Gold, with symbols that HTML would read as its own.
+pub const GOLD: [&str; 12] = [
+    "yu want tu si D6 bUk",
+    "lUk D*z 6 b7 wIT hIz h&t",
+    "&nd 6 dOgi",
+    "yu want tu lUk &t DIs",
+    "h&v 6 drINk nQ",
+    "wAts D&t < 6 dOgi",
+    "WAt d yu want D&t f%",
+    "D&ts 6 brIdZ &nd 6 tr#n",
+    "wAt du yu si In D6 bUk",
+    "Its 6 d(",
+    "kAm ov% h( &nd lUk",
+    "op6n D6 d) plIz",
+];
+
+/// Pretends to train; tells `observer` of forty rounds.
+pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
+    let model = model();
+    observer.phase(Phase::Preprocess);
+    let rules = model.grammar.rules.len();
+    let start =
+        Start { sentences: GOLD.len(), symbols: 201, rules, adapted: vec!["Word".into()], max_rounds: 40 };
+    observer.started(&start)?;
+    observer.notice("corpus.txt:7: skipped 2 empty lines, this being the first");
+    observer.phase(Phase::Rounds);
+    let lines =
+        |merged: usize| GOLD.iter().enumerate().map(move |(at, line)| merge(line, at % 3 < merged)).collect();
+    let gold: Vec<String> = GOLD.map(str::to_owned).to_vec();
+    let (viterbi, mbr): (Vec<String>, Vec<String>) = (lines(2), lines(1));
+    for round in 1..=40 {
+        let done = 1.0 - (-(round as f64) / 6.0).exp();
+        let bound = |round: f64| -212_345.6 + 14_321.5 * (1.0 - (-round / 6.0).exp());
+        let f1 = |last: f64| Scores { token_f1: Some(last * done), ..Scores::default() };
+        let scores: ScoresByDecoder =
+            [("viterbi".to_owned(), f1(0.56)), ("mbr".to_owned(), f1(0.81))].into_iter().collect();
+        observer.round(&RoundMetrics {
+            run: 1,
+            round,
+            bound: (round > 1).then(|| bound(round as f64)),
+            change: (round > 2).then(|| 1.0 - bound(round as f64) / bound(round as f64 - 1.0)),
+            seconds: 0.015 + 0.01 / round as f64,
+            sentences_per_second: 9790.0 / 0.02,
+            strings: [("Word".to_owned(), 15_000 - 320 * round.min(25))].into_iter().collect(),
+            hyper: [("Word".to_owned(), Hyper { discount: 0.41, concentration: 12.0 })].into_iter().collect(),
+            scores,
+            dropped: 320,
+            restored: 3,
+            resorted: true,
+        })?;
+    }
+    observer.phase(Phase::Decode);
+    let trees = |lines: &[String]| lines.iter().map(|line| tree(line)).collect();
+    let scored = |lines: &[String]| Scores::from(&score(&gold, lines));
+    Ok(Outcome {
+        rounds: 40,
+        converged: true,
+        bound: Some(-198_024.1),
+        run: 1,
+        bounds: vec![Some(-198_024.1)],
+        scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
+            .into_iter()
+            .collect(),
+        timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
+        workers: 2,
+        decodings: vec![
+            Decoding { decoder: Decoder::Viterbi, trees: trees(&viterbi), segmentations: viterbi },
+            Decoding { decoder: Decoder::Mbr, trees: Vec::new(), segmentations: mbr },
+        ],
+        gold: Some(gold),
+        notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
+        model,
+    })
+}
+
+/// A model whose words are those of [`GOLD`].
+fn model() -> Model {
+    let mut letters: Vec<String> = GOLD.concat().chars().filter(|c| *c != ' ').map(String::from).collect();
+    letters.sort();
+    letters.dedup();
+    let auto::AutoGrammar { grammar, word } = auto::auto(auto::Auto::Unigram, &letters).unwrap();
+    let mut words: Vec<&str> = GOLD.iter().flat_map(|line| line.split(' ')).collect();
+    words.sort_unstable();
+    words.dedup();
+    let symbols = |word: &&str| -> Vec<SymbolId> {
+        word.chars().map(|c| grammar.symbol(&c.to_string()).unwrap()).collect()
+    };
+    let strings: Vec<Vec<SymbolId>> = words.iter().map(symbols).collect();
+    let n = strings.len();
+    let first = 1 + grammar.rules.len() as u32;
+    let falling = |scale: f64| (0..n).map(|at| 0.6 + scale / (at + 1) as f64).collect();
+    let stick = Stick {
+        symbol: word,
+        order: (first..first + n as u32).map(ParamId).collect(),
+        gamma1: falling(900.0),
+        gamma2: falling(9000.0),
+        discount: 0.41,
+        concentration: 12.0,
+    };
+    let n_rules = grammar.rules.len();
+    let params = Params { tau: vec![2.0; n_rules], alpha: vec![1.0; n_rules], sticks: vec![stick] };
+    let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
+    Model { grammar, lexicon, params, segments: vec![word] }
+}
+
+/// Joins the first two words.
+fn merge(line: &str, joins: bool) -> String {
+    if joins { line.replacen(' ', "", 1) } else { line.to_owned() }
+}
+
+fn tree(line: &str) -> String {
+    let escaped = |c: char| if "()%'\\".contains(c) { format!("\\{c}") } else { c.to_string() };
+    let word =
+        |word: &str| format!("(Word (Chars {}))", word.chars().map(escaped).collect::<Vec<_>>().join(" "));
+    format!("(Sentence (Words {}))", line.split(' ').map(word).collect::<Vec<_>>().join(" "))
+}
+
+fn score(gold: &[String], found: &[String]) -> segmentation::SegmentationScores {
+    let letters = |line: &String| line.chars().filter(|c| *c != ' ').collect::<Vec<char>>();
+    let ends = |lines: &[String]| -> Vec<Vec<u32>> {
+        let ends = |line: &String| {
+            let words = line.split(' ').map(|word| word.chars().count() as u32);
+            words
+                .scan(0, |end, length| {
+                    *end += length;
+                    Some(*end)
+                })
+                .collect()
+        };
+        lines.iter().map(ends).collect()
+    };
+    let sentences: Vec<Vec<char>> = gold.iter().map(letters).collect();
+    segmentation::score(&sentences, &ends(gold), &ends(found))
+}

@@ -1,0 +1,518 @@
+//! The job file: what to train on what, how, and where the result goes.
+//!
+//! In: TOML with four tables, and `--set key=value` overrides, of which the last one wins. Out: a checked [`Job`].
+//! A key is added by adding a field here and its value to the table's `Default`; errors name the nearest known
+//! key, with file, line and column. Paths in the file are relative to the file, those given with `--set` to the
+//! current folder.
+
+pub mod located;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize, Serializer};
+use shared::corpus::{Format, Options, Unit};
+use shared::grammar::auto::Auto;
+use shared::task::Decoder;
+
+use located::{Fault, Node, Problem};
+
+/// A training job.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// What is trained.
+    pub model: ModelTable,
+    /// What it is trained on.
+    pub corpus: CorpusTable,
+    /// How it is trained.
+    #[serde(default)]
+    pub inference: InferenceTable,
+    /// Where the result goes.
+    #[serde(default)]
+    pub output: OutputTable,
+}
+
+/// `[model]`
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelTable {
+    /// The kind of model.
+    #[serde(default)]
+    pub kind: ModelKind,
+    /// The grammar.
+    pub grammar: GrammarSource,
+}
+
+/// `[corpus]`
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorpusTable {
+    /// The text, one sentence a line; `.gz` is read as well.
+    pub path: PathBuf,
+    /// How the lines are written.
+    #[serde(default)]
+    pub format: Format,
+    /// What a symbol is.
+    #[serde(default)]
+    pub unit: Unit,
+    /// The longest sentence that is accepted, in symbols.
+    #[serde(default = "CorpusTable::max_symbols")]
+    pub max_symbols: u32,
+}
+
+impl CorpusTable {
+    fn max_symbols() -> u32 {
+        Options::default().max_symbols
+    }
+
+    /// How to read the corpus.
+    pub fn options(&self) -> Options {
+        Options { format: self.format, unit: self.unit, max_symbols: self.max_symbols }
+    }
+}
+
+/// `[inference]`
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InferenceTable {
+    /// The method.
+    pub method: Method,
+    /// The prior over an adapted nonterminal's strings.
+    pub adaptor: AdaptorPrior,
+    /// Strings per adapted nonterminal.
+    pub truncation: usize,
+    /// Weight of the length penalty when candidate strings are ranked (Cohen, Blei & Smith 2010, Eq. 3).
+    pub rho: f64,
+    /// Rounds after which training stops even if it has not converged.
+    pub max_rounds: usize,
+    /// Relative change of the bound below which training has converged.
+    pub tolerance: f64,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// How the strings of the sticks and their order are chosen while training.
+    pub selection: Selection,
+    /// Share of a stick's strings that a round may drop, with selection by the bound.
+    pub drop_share: f64,
+    /// Hyper-parameters that are fitted; the discount only with the Pitman–Yor adaptor.
+    pub fit: Vec<Hyperparameter>,
+    /// Concentration that a stick begins with, unless the grammar gives it.
+    pub concentration: f64,
+    /// Discount that a stick begins with, unless the grammar gives it; 0 with the Dirichlet adaptor.
+    pub discount: f64,
+    /// Longest candidate string, in symbols.
+    pub max_string: u32,
+    /// Strings per stick in the first round, with sticks that grow; 0: all from the start.
+    pub grow_from: usize,
+    /// Strings added to each stick after every round, with sticks that grow.
+    pub grow_by: usize,
+    /// Runs from different starts, of which the one with the highest bound is kept.
+    pub restarts: usize,
+    /// Largest |ln| of the noise on the weights that runs after the first start from.
+    pub jitter: f64,
+}
+
+impl Default for InferenceTable {
+    fn default() -> InferenceTable {
+        InferenceTable {
+            method: Method::default(),
+            adaptor: AdaptorPrior::default(),
+            truncation: 15_000,
+            rho: -0.2,
+            max_rounds: 40,
+            tolerance: 1e-5,
+            seed: 1,
+            selection: Selection::default(),
+            drop_share: 0.2,
+            fit: vec![Hyperparameter::Concentration, Hyperparameter::Discount, Hyperparameter::Alpha],
+            concentration: 1.0,
+            discount: 0.1,
+            max_string: 64,
+            grow_from: 0,
+            grow_by: 400,
+            restarts: 1,
+            jitter: 0.5,
+        }
+    }
+}
+
+/// `[output]`
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OutputTable {
+    /// The folder that the results are written to; made if it is not there.
+    pub dir: PathBuf,
+    /// The decoders that are scored and written.
+    pub decoders: Vec<Decoder>,
+    /// The nonterminals whose constituents are the segments; none: `Word`.
+    pub segments: Vec<String>,
+    /// Rounds from one scoring against gold to the next; 0: only at the end.
+    pub score_every: usize,
+}
+
+impl Default for OutputTable {
+    fn default() -> OutputTable {
+        OutputTable {
+            dir: "out".into(),
+            decoders: vec![Decoder::Viterbi, Decoder::Mbr],
+            segments: Vec::new(),
+            score_every: 10,
+        }
+    }
+}
+
+/// Kinds of model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelKind {
+    /// An adaptor grammar.
+    #[default]
+    Adaptor,
+}
+
+/// Methods of inference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Variational Bayes with truncated sticks (Cohen, Blei & Smith 2010).
+    #[default]
+    Vb,
+}
+
+/// Priors over an adapted nonterminal's strings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdaptorPrior {
+    /// The Pitman–Yor process; its discount is fitted.
+    #[default]
+    PitmanYor,
+    /// The Dirichlet process: discount 0.
+    Dirichlet,
+}
+
+/// How strings are chosen while training.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    /// Strings that the bound is better off without are dropped, and sticks sorted by expected uses where that raises it.
+    #[default]
+    Bound,
+    /// Sticks are sorted, but keep their strings.
+    Sorted,
+    /// Sticks stay as the candidates were ranked: the paper's setting.
+    Fixed,
+}
+
+/// Hyper-parameters of the priors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hyperparameter {
+    /// Concentration of the sticks (the papers' a).
+    Concentration,
+    /// Discount of the sticks (the papers' b).
+    Discount,
+    /// Pseudo-counts of the rules.
+    Alpha,
+}
+
+/// Where the grammar comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GrammarSource {
+    /// Made for the symbols of the corpus: `auto:unigram`.
+    Auto(Auto),
+    /// A file in py-cfg's syntax.
+    File(PathBuf),
+}
+
+const AUTO: &str = "auto:";
+
+impl fmt::Display for GrammarSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GrammarSource::Auto(Auto::Unigram) => write!(out, "{AUTO}unigram"),
+            GrammarSource::Auto(Auto::Colloc) => write!(out, "{AUTO}colloc"),
+            GrammarSource::File(path) => write!(out, "{}", path.display()),
+        }
+    }
+}
+
+impl Serialize for GrammarSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GrammarSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<GrammarSource, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.strip_prefix(AUTO) {
+            Some(name) => {
+                let name: de::value::StrDeserializer<'_, D::Error> =
+                    de::IntoDeserializer::into_deserializer(name);
+                Auto::deserialize(name).map(GrammarSource::Auto)
+            }
+            None => Ok(GrammarSource::File(text.into())),
+        }
+    }
+}
+
+/// Why there is no job.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// The file cannot be read.
+    #[error("{path}: cannot read the job file")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not text.
+    #[error("{path}:{line}: job file is not UTF-8; save it as UTF-8")]
+    Encoding {
+        /// The file.
+        path: String,
+        /// The first line that is not.
+        line: usize,
+    },
+    /// The file says something that is not understood.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl Job {
+    /// Reads the job file at `path` and applies `overrides`, each `table.key=value`.
+    pub fn load(path: &Path, overrides: &[String]) -> Result<Job, JobError> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|source| JobError::Read { path: name.clone(), source })?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
+            JobError::Encoding { path: name.clone(), line }
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Ok(Job::parse(&text, &name, folder, overrides)?)
+    }
+
+    /// Reads a job from its text. `name` stands in errors; relative paths in the text are put under `folder`.
+    pub fn parse(text: &str, name: &str, folder: &Path, overrides: &[String]) -> Result<Job, Fault> {
+        let mut root = Node::document(text, name)?;
+        for path in ["model.grammar", "corpus.path", "output.dir"] {
+            if let Some(value) = root.find_string(path)
+                && !value.starts_with(AUTO)
+                && !value.is_empty()
+            {
+                *value = folder.join(&*value).display().to_string();
+            }
+        }
+        for assignment in overrides {
+            root.set(assignment)?;
+        }
+        let mut job = Job::deserialize(root.clone())?;
+        if root.find("output.dir").is_none() {
+            job.output.dir = folder.join(&job.output.dir);
+        }
+        job.check(&root)?;
+        Ok(job)
+    }
+
+    /// The job as a job file which does the same from any folder: paths are absolute, defaults are spelled out.
+    pub fn to_toml(&self) -> String {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let mut job = self.clone();
+        job.corpus.path = absolute(&job.corpus.path);
+        job.output.dir = absolute(&job.output.dir);
+        if let GrammarSource::File(path) = &mut job.model.grammar {
+            *path = absolute(path);
+        }
+        toml::to_string(&job).expect("tables of plain values have a TOML form")
+    }
+
+    /// Refuses values outside their range.
+    fn check(&self, root: &Node) -> Result<(), Fault> {
+        let inference = &self.inference;
+        let in_range = |path: &str, holds: bool, found: &dyn fmt::Display, range: &str| {
+            if holds {
+                return Ok(());
+            }
+            let problem = Problem::Mismatch { found: found.to_string(), expected: range.to_owned() };
+            Err(Fault::new(root.find(path).unwrap_or(root), problem))
+        };
+        let (path, dir) = (&self.corpus.path, &self.output.dir);
+        in_range("corpus.path", !path.as_os_str().is_empty(), &"an empty one", "the path of a file")?;
+        in_range("output.dir", !dir.as_os_str().is_empty(), &"an empty one", "the path of a folder")?;
+        let grammar =
+            !matches!(&self.model.grammar, GrammarSource::File(path) if path.as_os_str().is_empty());
+        in_range("model.grammar", grammar, &"an empty one", "the path of a file, or \"auto:unigram\"")?;
+        let max_symbols = self.corpus.max_symbols;
+        in_range("corpus.max_symbols", max_symbols >= 1, &max_symbols, "1 or more")?;
+        let truncation = inference.truncation;
+        let holds = (1..=100_000_000).contains(&truncation);
+        in_range("inference.truncation", holds, &truncation, "from 1 to 100000000")?;
+        let rho = inference.rho;
+        in_range("inference.rho", (-10.0..=10.0).contains(&rho), &rho, "from -10 to 10")?;
+        in_range("inference.max_rounds", inference.max_rounds >= 1, &inference.max_rounds, "1 or more")?;
+        let tolerance = inference.tolerance;
+        let holds = (0.0..1.0).contains(&tolerance);
+        in_range("inference.tolerance", holds, &tolerance, "0 or more and below 1")?;
+        let share = inference.drop_share;
+        in_range("inference.drop_share", share > 0.0 && share <= 1.0, &share, "above 0 and at most 1")?;
+        let a = inference.concentration;
+        in_range("inference.concentration", (1e-3..=1e6).contains(&a), &a, "from 0.001 to 1000000")?;
+        let b = inference.discount;
+        in_range("inference.discount", (0.0..=0.99).contains(&b), &b, "from 0 to 0.99")?;
+        in_range("inference.max_string", inference.max_string >= 1, &inference.max_string, "1 or more")?;
+        let restarts = inference.restarts;
+        in_range("inference.restarts", (1..=1000).contains(&restarts), &restarts, "from 1 to 1000")?;
+        let jitter = inference.jitter;
+        in_range("inference.jitter", (0.0..=10.0).contains(&jitter), &jitter, "from 0 to 10")?;
+        let decoders = &self.output.decoders;
+        let distinct = (0..decoders.len()).all(|at| !decoders[..at].contains(&decoders[at]));
+        in_range("output.decoders", distinct, &"one named twice", "a list of different decoders")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: &str = "[model]\ngrammar = \"../g.gr\"\n\n[corpus]\npath = \"c.txt\"\n";
+
+    fn parse(text: &str, overrides: &[&str]) -> Result<Job, String> {
+        let overrides: Vec<String> = overrides.iter().map(|&s| s.to_owned()).collect();
+        Job::parse(text, "job.toml", Path::new("jobs"), &overrides).map_err(|fault| fault.to_string())
+    }
+
+    fn refusal(more: &str) -> String {
+        parse(&format!("{JOB}{more}"), &[]).unwrap_err()
+    }
+
+    #[test]
+    fn defaults_fill_what_is_left_out() {
+        let job = parse(JOB, &[]).unwrap();
+        assert_eq!(job.inference, InferenceTable::default());
+        assert_eq!(job.corpus.max_symbols, 10_000);
+        assert_eq!(job.output.decoders, [Decoder::Viterbi, Decoder::Mbr]);
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file_and_overrides_to_the_current_folder() {
+        let job = parse(JOB, &["corpus.path=other.txt"]).unwrap();
+        assert_eq!(job.model.grammar, GrammarSource::File("jobs/../g.gr".into()));
+        assert_eq!(job.corpus.path, Path::new("other.txt"));
+        assert_eq!(job.output.dir, Path::new("jobs/out"));
+        let job = parse(JOB, &["output.dir=here", "output.dir=there"]).unwrap();
+        assert_eq!(job.output.dir, Path::new("there"));
+    }
+
+    #[test]
+    fn automatic_grammars_are_not_paths() {
+        let job = parse(JOB, &["model.grammar=auto:colloc"]).unwrap();
+        assert_eq!(job.model.grammar, GrammarSource::Auto(Auto::Colloc));
+        let error = parse(JOB, &["model.grammar=auto:unigrm"]).unwrap_err();
+        assert_eq!(
+            error,
+            "--set model.grammar=auto:unigrm: unknown model.grammar \"unigrm\"; did you mean \"unigram\"?"
+        );
+    }
+
+    #[test]
+    fn errors_say_where_what_and_the_way_out() {
+        for (more, expected) in [
+            (
+                "[inference]\ntruncatoin = 1\n",
+                "job.toml:7:1: unknown key \"truncatoin\" in [inference]; did you mean \"truncation\"?",
+            ),
+            (
+                "[inference]\nzzz = 1\n",
+                "job.toml:7:1: unknown key \"zzz\" in [inference]; the keys are: method, adaptor, truncation, \
+                 rho, max_rounds, tolerance, seed, selection, drop_share, fit, concentration, discount, \
+                 max_string, grow_from, grow_by, restarts, jitter",
+            ),
+            ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
+            (
+                "[inference]\n  truncation = \"many\"\n",
+                "job.toml:7:16: inference.truncation must be a whole number, 0 or more, found \"many\"",
+            ),
+            (
+                "[inference]\ntruncation = 0\n",
+                "job.toml:7:14: inference.truncation must be from 1 to 100000000, found 0",
+            ),
+            (
+                "[inference]\nseed = -1\n",
+                "job.toml:7:8: inference.seed must be a whole number, 0 or more, found -1",
+            ),
+            ("[inference]\nrho = nan\n", "job.toml:7:7: inference.rho must be from -10 to 10, found NaN"),
+            (
+                "[inference]\nadaptor = \"pitman-yorr\"\n",
+                "job.toml:7:11: unknown inference.adaptor \"pitman-yorr\"; did you mean \"pitman-yor\"?",
+            ),
+            ("[inference]\nadaptor = 3\n", "job.toml:7:11: inference.adaptor must be a string, found 3"),
+            (
+                "[output]\ndecoders = [\"viterbi\", \"mrb\"]\n",
+                "job.toml:7:24: unknown output.decoders \"mrb\"; did you mean \"mbr\"?",
+            ),
+            (
+                "[output]\ndecoders = [\"mbr\", \"mbr\"]\n",
+                "job.toml:7:12: output.decoders must be a list of different decoders, found one named twice",
+            ),
+            (
+                "[output]\ndir = \"\"\n",
+                "job.toml:7:7: output.dir must be the path of a folder, found an empty one",
+            ),
+        ] {
+            assert_eq!(refusal(more), expected);
+        }
+    }
+
+    #[test]
+    fn required_keys_are_named() {
+        let error = parse("[model]\nkind = \"adaptor\"\n[corpus]\npath = \"c\"\n", &[]).unwrap_err();
+        assert_eq!(error, "job.toml:1:1: [model] lacks the key \"grammar\"");
+        assert_eq!(
+            parse("[model]\ngrammar = \"g\"\n", &[]).unwrap_err(),
+            "job.toml: table [corpus] is missing"
+        );
+    }
+
+    #[test]
+    fn broken_toml_has_its_place() {
+        assert!(refusal("[inference\n").starts_with("job.toml:6:11: not valid TOML: "));
+    }
+
+    #[test]
+    fn overrides_are_typed_and_may_open_tables() {
+        let job =
+            parse(JOB, &["inference.seed=7", "inference.rho = -1", "output.decoders=[\"mbr\"]"]).unwrap();
+        assert_eq!((job.inference.seed, job.inference.rho), (7, -1.0));
+        assert_eq!(job.output.decoders, [Decoder::Mbr]);
+        assert_eq!(parse(JOB, &["corpus.path=1984"]).unwrap().corpus.path, Path::new("1984"));
+        assert_eq!(
+            parse(JOB, &["inference.sede=7"]).unwrap_err(),
+            "--set inference.sede=7: unknown key \"sede\" in [inference]; did you mean \"seed\"?"
+        );
+        assert!(parse(JOB, &["seed"]).unwrap_err().contains("write key=value"));
+        assert!(parse(JOB, &["seed=1"]).unwrap_err().contains("name the table and the key"));
+        assert!(parse(JOB, &["corpus.path.x=1"]).unwrap_err().contains("corpus.path is not a table"));
+    }
+
+    #[test]
+    fn largest_seed_is_read() {
+        let text = format!("{JOB}[inference]\nseed = 18446744073709551615\n");
+        match parse(&text, &[]) {
+            Ok(job) => assert_eq!(job.inference.seed, u64::MAX),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn printed_job_is_read_back() {
+        let job = parse(JOB, &["inference.seed=7", "model.grammar=auto:colloc"]).unwrap();
+        let again = Job::parse(&job.to_toml(), "job.toml", Path::new("elsewhere"), &[]).unwrap();
+        assert_eq!(again.inference, job.inference);
+        assert_eq!(again.model, job.model);
+        assert!(again.corpus.path.is_absolute());
+        assert_eq!(again.to_toml(), job.to_toml());
+    }
+}

@@ -1,0 +1,422 @@
+//! TOML that remembers where each value stood, so that every error can say so.
+//!
+//! In: the text of a job file, and `--set key=value` overrides. Out: a tree of [`Node`]s which serde reads like
+//! any other format. The error type keeps what serde knows (the unknown key and the known ones, what was
+//! expected, what was found), and is filled with the place and the path of the value on its way out.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+use std::fmt;
+
+use serde::de::value::StringDeserializer;
+use serde::de::{self, DeserializeSeed, Deserializer, Expected, IntoDeserializer, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::nearest::nearest;
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// `job.toml:7:3`, or `--set inference.rho=2`.
+    pub place: String,
+    /// Dotted keys from the root; empty at the root.
+    pub path: String,
+    /// What the user typed after `--set key=`: read as it stands where a string is wanted.
+    raw: Option<String>,
+}
+
+/// A TOML value. Dates are read as strings.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// `true`, `false`.
+    Boolean(bool),
+    /// A whole number; wider than TOML's, so that every `u64` seed is one.
+    Integer(i128),
+    /// A number with a point or an exponent.
+    Float(f64),
+    /// Text.
+    String(String),
+    /// A list.
+    Array(Vec<Node>),
+    /// Keys with the place of each key, and their values.
+    Table(BTreeMap<String, (String, Node)>),
+}
+
+/// Why a job is refused, with its place.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fault {
+    place: Option<String>,
+    path: String,
+    problem: Problem,
+}
+
+/// What is wrong with a value.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Problem {
+    /// The text is not TOML.
+    Syntax(String),
+    /// A key that no table of this name has.
+    UnknownKey {
+        /// As written.
+        key: String,
+        /// Those there are.
+        known: Vec<&'static str>,
+    },
+    /// A key without which there is no job.
+    MissingKey(&'static str),
+    /// A word outside a closed set.
+    UnknownName {
+        /// As written.
+        found: String,
+        /// Those there are.
+        known: Vec<&'static str>,
+    },
+    /// A value of the wrong type, or outside its range.
+    Mismatch {
+        /// What was found, in words.
+        found: String,
+        /// What was expected, in words.
+        expected: String,
+    },
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl Fault {
+    /// A fault of the value at `node`.
+    pub fn new(node: &Node, problem: Problem) -> Fault {
+        Fault { place: Some(node.place.clone()), path: node.path.clone(), problem }
+    }
+
+    fn of(problem: Problem) -> Fault {
+        Fault { place: None, path: String::new(), problem }
+    }
+
+    /// The innermost place wins.
+    fn at(mut self, place: &str, path: &str) -> Fault {
+        if self.place.is_none() {
+            self.place = Some(place.to_owned());
+            self.path = path.to_owned();
+        }
+        self
+    }
+}
+
+fn way_out(found: &str, known: &[&'static str], what: &str) -> String {
+    match nearest(found, known.iter().copied()) {
+        Some(name) => format!("did you mean \"{name}\"?"),
+        None => format!("{what}: {}", known.join(", ")),
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(out, "{place}: ")?;
+        }
+        match &self.problem {
+            Problem::Syntax(message) => write!(out, "not valid TOML: {message}"),
+            Problem::UnknownKey { key, known } if self.path.is_empty() => {
+                write!(out, "unknown table [{key}]; {}", way_out(key, known, "the tables are"))
+            }
+            Problem::UnknownKey { key, known } => {
+                let way_out = way_out(key, known, "the keys are");
+                write!(out, "unknown key \"{key}\" in [{}]; {way_out}", self.path)
+            }
+            Problem::MissingKey(key) if self.path.is_empty() => write!(out, "table [{key}] is missing"),
+            Problem::MissingKey(key) => write!(out, "[{}] lacks the key \"{key}\"", self.path),
+            Problem::UnknownName { found, known } => {
+                let way_out = way_out(found, known, "the choices are");
+                write!(out, "unknown {} \"{found}\"; {way_out}", self.path)
+            }
+            Problem::Mismatch { found, expected } => {
+                write!(out, "{} must be {expected}, found {found}", self.path)
+            }
+            Problem::Other(message) => write!(out, "{}: {message}", self.path),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// serde names Rust's types; users think in numbers.
+fn in_words(expected: &dyn Expected) -> String {
+    let expected = expected.to_string();
+    match expected.as_str() {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        struct_name if struct_name.starts_with("struct ") => "a table".to_owned(),
+        _ => expected,
+    }
+}
+
+fn found_in_words(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Bool(value) => value.to_string(),
+        Unexpected::Unsigned(value) => value.to_string(),
+        Unexpected::Signed(value) => value.to_string(),
+        Unexpected::Float(value) => value.to_string(),
+        Unexpected::Str(value) => format!("\"{value}\""),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a table".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Fault {
+        Fault::of(Problem::Other(message.to_string()))
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        Fault::of(Problem::Mismatch { found: found_in_words(found), expected: in_words(expected) })
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Fault {
+        de::Error::invalid_type(found, expected)
+    }
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Fault {
+        Fault::of(Problem::UnknownName { found: found.to_owned(), known: known.to_vec() })
+    }
+
+    fn unknown_field(key: &str, known: &'static [&'static str]) -> Fault {
+        Fault::of(Problem::UnknownKey { key: key.to_owned(), known: known.to_vec() })
+    }
+
+    fn missing_field(key: &'static str) -> Fault {
+        Fault::of(Problem::MissingKey(key))
+    }
+}
+
+impl Node {
+    /// Reads a TOML document; `name` stands before the line numbers.
+    pub fn document(text: &str, name: &str) -> Result<Node, Fault> {
+        let place = |at: usize| {
+            let before = &text[..at.min(text.len())];
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+            format!("{name}:{line}:{column}")
+        };
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            Fault { place: Some(place(at)), path: String::new(), problem: syntax(&error) }
+        })?;
+        let mut root = Node::new(DeValue::Table(table.into_inner()), 0, String::new(), &place);
+        root.place = name.to_owned();
+        Ok(root)
+    }
+
+    /// Reads `key.key=value` and puts it in, over what is there. The value is TOML, or else a string.
+    pub fn set(&mut self, assignment: &str) -> Result<(), Fault> {
+        let place = format!("--set {assignment}");
+        let fail = |message: &str| Fault {
+            place: Some(place.clone()),
+            path: String::new(),
+            problem: Problem::Syntax(message.to_owned()),
+        };
+        let (path, raw) =
+            assignment.split_once('=').ok_or_else(|| fail("write key=value, as in inference.seed=2"))?;
+        let (path, raw) = (path.trim(), raw.trim());
+        let mut node = match DeValue::parse(raw) {
+            Ok(value) => Node::new(value.into_inner(), 0, path.to_owned(), &|_| place.clone()),
+            Err(_) => Node {
+                value: Value::String(raw.to_owned()),
+                place: place.clone(),
+                path: path.to_owned(),
+                raw: None,
+            },
+        };
+        node.raw = Some(raw.to_owned());
+        let keys: Vec<&str> = path.split('.').map(str::trim).collect();
+        if keys.len() < 2 || keys.iter().any(|key| key.is_empty()) {
+            return Err(fail("name the table and the key, as in inference.seed=2"));
+        }
+        let mut at = self;
+        for (depth, &key) in keys.iter().enumerate() {
+            let Value::Table(entries) = &mut at.value else {
+                return Err(fail(&format!("{} is not a table", keys[..depth].join("."))));
+            };
+            let (_, entry) = entries.entry(key.to_owned()).or_insert_with(|| {
+                let path = keys[..=depth].join(".");
+                let value = Value::Table(BTreeMap::new());
+                (place.clone(), Node { value, place: place.clone(), path, raw: None })
+            });
+            at = entry;
+        }
+        *at = node;
+        Ok(())
+    }
+
+    /// The node at dotted keys.
+    pub fn find(&self, path: &str) -> Option<&Node> {
+        path.split('.').try_fold(self, |node, key| match &node.value {
+            Value::Table(entries) => entries.get(key).map(|(_, node)| node),
+            _ => None,
+        })
+    }
+
+    /// The string at dotted keys, to change.
+    pub fn find_string(&mut self, path: &str) -> Option<&mut String> {
+        let node = path.split('.').try_fold(self, |node, key| match &mut node.value {
+            Value::Table(entries) => entries.get_mut(key).map(|(_, node)| node),
+            _ => None,
+        })?;
+        match &mut node.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn new(value: DeValue<'_>, at: usize, path: String, place: &dyn Fn(usize) -> String) -> Node {
+        let value = match value {
+            DeValue::String(text) => Value::String(text.into_owned()),
+            DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix())
+                .map_or_else(|_| Value::String(digits.to_string()), Value::Integer),
+            DeValue::Float(digits) => {
+                digits.as_str().parse().map_or_else(|_| Value::String(digits.to_string()), Value::Float)
+            }
+            DeValue::Boolean(value) => Value::Boolean(value),
+            DeValue::Datetime(date) => Value::String(date.to_string()),
+            DeValue::Array(items) => Value::Array(
+                items.into_iter().map(|item| Node::of_spanned(item, path.clone(), place)).collect(),
+            ),
+            DeValue::Table(entries) => Value::Table(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        let key_place = place(key.span().start);
+                        let key = key.into_inner().into_owned();
+                        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                        (key, (key_place, Node::of_spanned(value, path, place)))
+                    })
+                    .collect(),
+            ),
+        };
+        Node { value, place: place(at), path, raw: None }
+    }
+
+    fn of_spanned(value: Spanned<DeValue<'_>>, path: String, place: &dyn Fn(usize) -> String) -> Node {
+        let at = value.span().start;
+        Node::new(value.into_inner(), at, path, place)
+    }
+}
+
+fn syntax(error: &toml::de::Error) -> Problem {
+    Problem::Syntax(error.message().lines().collect::<Vec<_>>().join("; "))
+}
+
+impl<'de> Deserializer<'de> for Node {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Node { value, place, path, .. } = self;
+        let result = match value {
+            Value::Boolean(value) => visitor.visit_bool(value),
+            Value::Integer(value) => match (u64::try_from(value), i64::try_from(value)) {
+                (Ok(value), _) => visitor.visit_u64(value),
+                (_, Ok(value)) => visitor.visit_i64(value),
+                _ => visitor.visit_f64(value as f64),
+            },
+            Value::Float(value) => visitor.visit_f64(value),
+            Value::String(value) => visitor.visit_string(value),
+            Value::Array(items) => visitor.visit_seq(de::value::SeqDeserializer::new(items.into_iter())),
+            Value::Table(entries) => {
+                visitor.visit_map(Entries { path: path.clone(), entries: entries.into_iter(), value: None })
+            }
+        };
+        result.map_err(|fault| fault.at(&place, &path))
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Fault> {
+        if let Some(raw) = self.raw.take()
+            && !matches!(self.value, Value::String(_))
+        {
+            self.value = Value::String(raw);
+        }
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_string(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let Value::String(text) = self.value else {
+            return self.deserialize_any(WantsString(visitor));
+        };
+        let word: StringDeserializer<Fault> = text.into_deserializer();
+        visitor.visit_enum(word).map_err(|fault| fault.at(&self.place, &self.path))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// Refuses everything, saying that a string was wanted.
+struct WantsString<V>(V);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for WantsString<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a string")
+    }
+}
+
+impl IntoDeserializer<'_, Fault> for Node {
+    type Deserializer = Node;
+
+    fn into_deserializer(self) -> Node {
+        self
+    }
+}
+
+struct Entries {
+    path: String,
+    entries: btree_map::IntoIter<String, (String, Node)>,
+    value: Option<Node>,
+}
+
+impl<'de> de::MapAccess<'de> for Entries {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some((key, (place, value))) = self.entries.next() else { return Ok(None) };
+        self.value = Some(value);
+        let key: StringDeserializer<Fault> = key.into_deserializer();
+        seed.deserialize(key).map(Some).map_err(|fault| fault.at(&place, &self.path))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let value = self.value.take().expect("serde asks for a key before its value");
+        let (place, path) = (value.place.clone(), value.path.clone());
+        seed.deserialize(value).map_err(|fault| fault.at(&place, &path))
+    }
+}

@@ -1,0 +1,280 @@
+//! What is measured: a line per round (`metrics.jsonl`), and the whole (`summary.json`).
+//!
+//! The names of the fields are a contract: scripts and papers read them. Scores are by decoder, under the name
+//! that the job file gives it: `scores.viterbi.token_f1`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use shared::eval::segmentation::SegmentationScores;
+use shared::task::Decoder;
+
+/// Scores by the name of the decoder.
+pub type ScoresByDecoder = BTreeMap<String, Scores>;
+
+/// The decoder's name in job files, metrics and file names.
+pub fn decoder_name(decoder: Decoder) -> &'static str {
+    match decoder {
+        Decoder::Viterbi => "viterbi",
+        Decoder::Mbr => "mbr",
+        Decoder::MbrTree => "mbr-tree",
+    }
+}
+
+/// What a round came to.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RoundMetrics {
+    /// Which of the job's runs, from 1.
+    pub run: usize,
+    /// From 1.
+    pub round: usize,
+    /// The variational bound under which this round's counts were taken; none in the first round.
+    pub bound: Option<f64>,
+    /// Change of the bound relative to the round before.
+    pub change: Option<f64>,
+    /// Wall time of the round.
+    pub seconds: f64,
+    /// Sentences, each occurrence counted, by wall time.
+    pub sentences_per_second: f64,
+    /// Strings in use, by adapted nonterminal.
+    pub strings: BTreeMap<String, usize>,
+    /// Hyper-parameters, by adapted nonterminal.
+    pub hyper: BTreeMap<String, Hyper>,
+    /// Scores against gold, where there is gold and the round was decoded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: ScoresByDecoder,
+    /// Strings that went out of use in this round.
+    pub dropped: usize,
+    /// Strings that came back because a sentence needed them.
+    pub restored: usize,
+    /// Whether the strings were put into a new order.
+    pub resorted: bool,
+}
+
+/// Hyper-parameters of one adapted nonterminal.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Hyper {
+    /// Discount of the Pitman–Yor process (the papers' b).
+    pub discount: f64,
+    /// Concentration of the Pitman–Yor process (the papers' a).
+    pub concentration: f64,
+}
+
+/// Agreement of a segmentation with gold, flat, as it is written. A score without a denominator is `null`.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Scores {
+    /// Share of the segments found that are gold.
+    pub token_precision: Option<f64>,
+    /// Share of the gold segments that were found.
+    pub token_recall: Option<f64>,
+    /// Harmonic mean of the two.
+    pub token_f1: Option<f64>,
+    /// Boundaries inside sentences.
+    pub boundary_precision: Option<f64>,
+    /// Boundaries inside sentences.
+    pub boundary_recall: Option<f64>,
+    /// Boundaries inside sentences.
+    pub boundary_f1: Option<f64>,
+    /// Boundaries with the edges of the sentences counted.
+    pub boundary_edges_precision: Option<f64>,
+    /// Boundaries with the edges of the sentences counted.
+    pub boundary_edges_recall: Option<f64>,
+    /// Boundaries with the edges of the sentences counted.
+    pub boundary_edges_f1: Option<f64>,
+    /// Distinct segments.
+    pub lexicon_precision: Option<f64>,
+    /// Distinct segments.
+    pub lexicon_recall: Option<f64>,
+    /// Distinct segments.
+    pub lexicon_f1: Option<f64>,
+    /// Sentences scored.
+    pub sentences: u64,
+    /// Sentences without an error.
+    pub exact: u64,
+}
+
+impl From<&SegmentationScores> for Scores {
+    fn from(scores: &SegmentationScores) -> Scores {
+        let SegmentationScores { token, boundary, boundary_edges, lexicon, sentences, exact } = *scores;
+        Scores {
+            token_precision: token.precision,
+            token_recall: token.recall,
+            token_f1: token.f1,
+            boundary_precision: boundary.precision,
+            boundary_recall: boundary.recall,
+            boundary_f1: boundary.f1,
+            boundary_edges_precision: boundary_edges.precision,
+            boundary_edges_recall: boundary_edges.recall,
+            boundary_edges_f1: boundary_edges.f1,
+            lexicon_precision: lexicon.precision,
+            lexicon_recall: lexicon.recall,
+            lexicon_f1: lexicon.f1,
+            sentences,
+            exact,
+        }
+    }
+}
+
+impl Scores {
+    /// Kinds of unit that are scored, each with precision, recall and F1.
+    pub fn kinds(&self) -> [(&'static str, [Option<f64>; 3]); 4] {
+        [
+            ("tokens", [self.token_precision, self.token_recall, self.token_f1]),
+            ("boundaries", [self.boundary_precision, self.boundary_recall, self.boundary_f1]),
+            (
+                "boundaries with edges",
+                [self.boundary_edges_precision, self.boundary_edges_recall, self.boundary_edges_f1],
+            ),
+            ("lexicon", [self.lexicon_precision, self.lexicon_recall, self.lexicon_f1]),
+        ]
+    }
+}
+
+/// A score with its digits, or a dash.
+pub fn score_text(score: Option<f64>, digits: usize) -> String {
+    score.map_or("–".to_owned(), |score| format!("{score:.digits$}"))
+}
+
+/// What a training run came to.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Rounds run.
+    pub rounds: usize,
+    /// Whether the bound's change fell below the tolerance.
+    pub converged: bool,
+    /// The last bound.
+    pub bound: Option<f64>,
+    /// The run that was kept, from 1.
+    pub run: usize,
+    /// The last bound of every run.
+    pub bounds: Vec<Option<f64>>,
+    /// Scores against gold by decoder; empty without gold.
+    pub scores: ScoresByDecoder,
+    /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
+    pub parameters_sha256: String,
+    /// Where the time went.
+    pub timings: Timings,
+    /// Workers (in-process threads, or remote members) that took part.
+    pub workers: usize,
+    /// The job's seed.
+    pub seed: u64,
+    /// Sentences of the corpus.
+    pub sentences: usize,
+    /// What the user should know about this run.
+    pub notices: Vec<String>,
+    /// The version that ran it.
+    pub version: String,
+}
+
+/// Wall seconds by phase.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Timings {
+    /// Reading, candidate strings, shards.
+    pub preprocess: f64,
+    /// All rounds.
+    pub rounds: f64,
+    /// All decoders, last round.
+    pub decode: f64,
+}
+
+/// A part of a training run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Waiting for the first workers.
+    Waiting,
+    /// Reading, candidate strings, shards.
+    Preprocess,
+    /// Rounds of inference.
+    Rounds,
+    /// Decoding of the corpus.
+    Decode,
+}
+
+impl Phase {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Waiting => "waiting for workers",
+            Phase::Preprocess => "preparing",
+            Phase::Rounds => "training",
+            Phase::Decode => "decoding",
+        }
+    }
+}
+
+/// What is known when training begins.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Start {
+    /// Sentences of the corpus.
+    pub sentences: usize,
+    /// Symbols of the corpus.
+    pub symbols: usize,
+    /// Rules of the grammar.
+    pub rules: usize,
+    /// Names of the adapted nonterminals.
+    pub adapted: Vec<String>,
+    /// The job's limit.
+    pub max_rounds: usize,
+}
+
+/// Is told how a training run goes.
+pub trait Observer {
+    /// The corpus and the grammar are read; what an earlier run left may be cleared.
+    fn started(&mut self, start: &Start) -> anyhow::Result<()>;
+
+    /// A phase begins.
+    fn phase(&mut self, phase: Phase);
+
+    /// A round is over. An error (the disk is full) ends the run.
+    fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()>;
+
+    /// Something that the user should know; also in the summary.
+    fn notice(&mut self, text: &str);
+
+    /// All is written.
+    fn finished(&mut self, summary: &Summary);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_contract() {
+        let mut summary = Summary::default();
+        for decoder in [Decoder::Viterbi, Decoder::Mbr] {
+            summary.scores.insert(decoder_name(decoder).to_owned(), Scores::default());
+        }
+        let json = serde_json::to_value(&summary).unwrap();
+        for path in [
+            "/rounds",
+            "/converged",
+            "/bound",
+            "/scores/viterbi/token_f1",
+            "/scores/mbr/token_f1",
+            "/parameters_sha256",
+            "/timings/preprocess",
+            "/timings/rounds",
+            "/timings/decode",
+            "/workers",
+            "/seed",
+        ] {
+            assert!(json.pointer(path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn first_round_has_no_bound_and_unscored_rounds_no_scores() {
+        let json = serde_json::to_value(RoundMetrics { round: 1, ..RoundMetrics::default() }).unwrap();
+        assert!(json["bound"].is_null());
+        assert!(json.get("scores").is_none());
+    }
+
+    #[test]
+    fn decoder_names_are_those_of_the_job_file() {
+        for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree] {
+            assert_eq!(serde_json::to_value(decoder).unwrap(), decoder_name(decoder));
+        }
+    }
+}

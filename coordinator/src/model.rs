@@ -1,0 +1,466 @@
+//! The model folder: `model.bin`, which `parse` loads, and two files to read, `grammar.txt` and `sticks.tsv`.
+//!
+//! `model.bin` is the magic, the format's version (u32), the length of the body (u64), the body (bincode of a
+//! [`SavedModel`], fixed-size little-endian integers), and the BLAKE3 hash of everything before it. A file that
+//! fails a check is refused with the reason; what passes is safe to index with.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use shared::adaptor::{Model, Stick};
+use shared::corpus::{Format, Unit};
+use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
+
+use crate::job::CorpusTable;
+
+const MAGIC: [u8; 8] = *b"GRMTNMDL";
+const VERSION: u32 = 1;
+const HEADER: usize = MAGIC.len() + 4 + 8;
+const HASH: usize = blake3::OUT_LEN;
+/// A body that asks for more than this is not a model.
+const MAX_BYTES: usize = 16 << 30;
+
+/// A model, and how to read the sentences it is meant for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SavedModel {
+    /// What a symbol is; a token, if the format is [`Format::Tokens`].
+    pub unit: Unit,
+    /// How the lines of the training corpus were written.
+    pub format: Format,
+    /// The model.
+    pub model: Model,
+}
+
+/// Why there is no model.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// Nothing there.
+    #[error(
+        "{path}: no model here; give the folder `model` of a finished `grammaton train`, or its output folder"
+    )]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("{path}: cannot read the model")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is something else.
+    #[error("{path}: not a model file; give the model.bin that `grammaton train` wrote")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file ends too early.
+    #[error("{path}: model is cut short, found {found} bytes of {expected}; copy it again, or train again")]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Bytes there.
+        found: u64,
+        /// Bytes that there should be.
+        expected: u64,
+    },
+    /// The bytes are not those that were written.
+    #[error("{path}: model is damaged ({what}); copy it again, or train again")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What does not hold.
+        what: String,
+    },
+    /// Written by a later version.
+    #[error(
+        "{path}: model format {found} is newer than this build reads ({VERSION}); upgrade grammaton, or train again"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+}
+
+impl SavedModel {
+    /// The model trained on such a corpus.
+    pub fn new(model: Model, corpus: &CorpusTable) -> SavedModel {
+        let unit = match corpus.format {
+            Format::Segmented => corpus.unit,
+            Format::Tokens => Unit::Token,
+        };
+        SavedModel { unit, format: corpus.format, model }
+    }
+
+    /// The bytes of `model.bin`.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let body = bincode::serde::encode_to_vec(self, bincode::config::legacy())
+            .expect("a model is plain data, which serialises");
+        let mut bytes = Vec::with_capacity(HEADER + body.len() + HASH);
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((body.len() as u64).to_le_bytes());
+        bytes.extend(body);
+        bytes.extend(blake3::hash(&bytes).as_bytes());
+        bytes
+    }
+
+    /// Loads from a model folder, an output folder, or a `model.bin`.
+    pub fn load(path: &Path) -> Result<SavedModel, ModelError> {
+        let path = [path.join("model.bin"), path.join("model/model.bin"), path.to_owned()]
+            .into_iter()
+            .find(|path| path.is_file())
+            .ok_or_else(|| ModelError::Missing { path: path.to_owned() })?;
+        let bytes = std::fs::read(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
+        SavedModel::from_bytes(&bytes, &path)
+    }
+
+    /// Reads the bytes of a `model.bin`; `path` stands in errors.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<SavedModel, ModelError> {
+        let corrupt = |what: String| ModelError::Corrupt { path: path.to_owned(), what };
+        if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) || bytes.is_empty() {
+            return Err(ModelError::Foreign { path: path.to_owned() });
+        }
+        let truncated = |expected: u64| ModelError::Truncated {
+            path: path.to_owned(),
+            found: bytes.len() as u64,
+            expected,
+        };
+        let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
+            return Err(truncated((HEADER + HASH) as u64));
+        };
+        let version = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
+        if version > VERSION {
+            return Err(ModelError::Newer { path: path.to_owned(), found: version });
+        }
+        let length = u64::from_le_bytes(header[12..20].try_into().expect("eight bytes"));
+        let expected = length.saturating_add((HEADER + HASH) as u64);
+        if (bytes.len() as u64) < expected {
+            return Err(truncated(expected));
+        }
+        if bytes.len() as u64 > expected {
+            return Err(corrupt(format!("{} bytes too many", bytes.len() as u64 - expected)));
+        }
+        let (body, hash) = rest.split_at(length as usize);
+        if blake3::hash(&bytes[..HEADER + body.len()]).as_bytes() != hash {
+            return Err(corrupt("its checksum does not fit".to_owned()));
+        }
+        let config = bincode::config::legacy().with_limit::<MAX_BYTES>();
+        let (saved, read): (SavedModel, usize) =
+            bincode::serde::decode_from_slice(body, config).map_err(|error| corrupt(error.to_string()))?;
+        if read != body.len() {
+            return Err(corrupt("its body has bytes left over".to_owned()));
+        }
+        consistent(&saved.model).map_err(corrupt)?;
+        Ok(saved)
+    }
+}
+
+/// Whether every index of `model` points at something.
+fn consistent(model: &Model) -> Result<(), String> {
+    let Model { grammar, lexicon, params, segments } = model;
+    let is_symbol = |symbol: &SymbolId| symbol.index() < grammar.symbols.len();
+    let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
+    let n_rules = grammar.rules.len();
+    grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
+    holds(params.tau.len() == n_rules && params.alpha.len() == n_rules, "rules and their parameters differ")?;
+    let adapted: Vec<SymbolId> = grammar.adapted().collect();
+    let of_lexicon: Vec<SymbolId> = lexicon.sticks.iter().map(|stick| stick.symbol).collect();
+    let of_params: Vec<SymbolId> = params.sticks.iter().map(|stick| stick.symbol).collect();
+    holds(adapted == of_lexicon && adapted == of_params, "sticks and adapted nonterminals differ")?;
+    for (at, stick) in params.sticks.iter().enumerate() {
+        let strings = lexicon.params(grammar, at);
+        holds(stick.order.iter().all(|param| strings.contains(&param.0)), "a stick has a string it lacks")?;
+        let n = stick.order.len();
+        holds(stick.gamma1.len() == n && stick.gamma2.len() == n, "a stick and its parameters differ")?;
+    }
+    let mut strings = lexicon.sticks.iter().flat_map(|stick| &stick.strings);
+    holds(
+        strings.all(|string| !string.is_empty() && string.iter().all(is_symbol)),
+        "a string has symbols that the grammar lacks",
+    )?;
+    holds(segments.iter().all(is_symbol), "segments are not symbols")
+}
+
+/// SHA-256 of the parameters, in hexadecimal: two runs agree on it exactly if they agree on every bit.
+///
+/// Hashed in this order, numbers in little-endian: the symbols' names; τ and α of every rule; for every stick its
+/// symbol, discount, concentration, and its strings in stick order, each with γ¹ and γ². Lists begin with their
+/// length as u64; floats are their IEEE 754 bits.
+pub fn parameters_sha256(model: &Model) -> String {
+    let mut hash = Sha256::new();
+    let length = |hash: &mut Sha256, n: usize| hash.update((n as u64).to_le_bytes());
+    length(&mut hash, model.grammar.symbols.len());
+    for name in &model.grammar.symbols {
+        length(&mut hash, name.len());
+        hash.update(name.as_bytes());
+    }
+    for values in [&model.params.tau, &model.params.alpha] {
+        length(&mut hash, values.len());
+        for value in values {
+            hash.update(value.to_le_bytes());
+        }
+    }
+    length(&mut hash, model.params.sticks.len());
+    for stick in &model.params.sticks {
+        hash.update(stick.symbol.0.to_le_bytes());
+        hash.update(stick.discount.to_le_bytes());
+        hash.update(stick.concentration.to_le_bytes());
+        length(&mut hash, stick.order.len());
+        for (rank, &param) in stick.order.iter().enumerate() {
+            let string = model.lexicon.string(&model.grammar, param).map_or(&[][..], |(_, string)| string);
+            length(&mut hash, string.len());
+            for symbol in string {
+                hash.update(symbol.0.to_le_bytes());
+            }
+            hash.update(stick.gamma1[rank].to_le_bytes());
+            hash.update(stick.gamma2[rank].to_le_bytes());
+        }
+    }
+    hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("a string takes all text");
+        hex
+    })
+}
+
+/// A string of a stick, for people.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Entry {
+    /// From 1.
+    pub rank: usize,
+    /// Its symbols, joined without spaces where symbols are characters.
+    pub string: String,
+    /// Expected uses in corpus and strings: γ¹ − 1 + discount.
+    pub uses: f64,
+    /// Mean of the share of the stick that it holds.
+    pub weight: f64,
+}
+
+/// The first `limit` strings of stick number `at`, in stick order.
+pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
+    let Model { grammar, lexicon, params, .. } = &saved.model;
+    let stick = &params.sticks[at];
+    let strings = &lexicon.sticks[at].strings;
+    let first = lexicon.params(grammar, at).start;
+    mean_weights(stick)
+        .zip(&stick.order)
+        .take(limit)
+        .enumerate()
+        .map(|(rank, (weight, param))| Entry {
+            rank: rank + 1,
+            string: spell(grammar, &strings[(param.0 - first) as usize], saved.unit),
+            uses: (stick.gamma1[rank] - 1.0 + stick.discount).max(0.0),
+            weight,
+        })
+        .collect()
+}
+
+/// The `limit` strings with the most expected uses, the most used first.
+pub fn top(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
+    let mut entries = entries(saved, at, usize::MAX);
+    entries.sort_by(|a, b| b.uses.total_cmp(&a.uses).then(a.rank.cmp(&b.rank)));
+    entries.truncate(limit);
+    entries
+}
+
+/// E[π_i] = E[v_i] Π_{j<i} (1 − E[v_j]), the breaks being independent under q; the last break is 1.
+fn mean_weights(stick: &Stick) -> impl Iterator<Item = f64> + '_ {
+    let last = stick.order.len().saturating_sub(1);
+    let mut left = 1.0;
+    (0..stick.order.len()).map(move |at| {
+        let (one, two) = (stick.gamma1[at], stick.gamma2[at]);
+        let share = if at == last { 1.0 } else { one / (one + two) };
+        let weight = left * share;
+        left *= 1.0 - share;
+        weight
+    })
+}
+
+/// The symbols as text.
+pub fn spell(grammar: &Grammar, symbols: &[SymbolId], unit: Unit) -> String {
+    let names: Vec<&str> = symbols.iter().map(|&symbol| grammar.name(symbol)).collect();
+    match unit {
+        Unit::Char => names.concat(),
+        Unit::Token => names.join(" "),
+    }
+}
+
+/// `sticks.tsv`: every string in use, stick by stick.
+pub fn sticks_tsv(saved: &SavedModel) -> String {
+    let mut tsv = String::from("nonterminal\trank\tstring\tuses\tweight\n");
+    for (at, stick) in saved.model.params.sticks.iter().enumerate() {
+        let name = saved.model.grammar.name(stick.symbol);
+        for Entry { rank, string, uses, weight } in entries(saved, at, usize::MAX) {
+            writeln!(tsv, "{name}\t{rank}\t{string}\t{uses:.4}\t{weight:.6e}")
+                .expect("a string takes all text");
+        }
+    }
+    tsv
+}
+
+/// The mean probability of every rule under q(θ): τ over the sum of its group.
+fn rule_means(model: &Model) -> Vec<f64> {
+    let mut totals = vec![0.0; model.grammar.n_nonterminals as usize];
+    for (rule, tau) in model.grammar.rules.iter().zip(&model.params.tau) {
+        totals[rule.parent.index()] += tau;
+    }
+    let rules = model.grammar.rules.iter().zip(&model.params.tau);
+    rules.map(|(rule, tau)| tau / totals[rule.parent.index()]).collect()
+}
+
+/// `grammar.txt`: the grammar with its learned hyper-parameters, which reads as a grammar file, and in comments the
+/// mean probability of every rule.
+pub fn grammar_text(model: &Model) -> String {
+    let mut grammar = model.grammar.clone();
+    for (rule, &alpha) in grammar.rules.iter_mut().zip(&model.params.alpha) {
+        rule.alpha = alpha;
+    }
+    for stick in &model.params.sticks {
+        grammar.adaptors[stick.symbol.index()] =
+            Some(Adaptor { discount: Some(stick.discount), concentration: Some(stick.concentration) });
+    }
+    let mut text = syntax::print(&grammar);
+    text.push_str("\n# Mean probability of each rule:\n");
+    for (rule, mean) in grammar.rules.iter().zip(rule_means(model)) {
+        let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
+        let parent = grammar.name(rule.parent);
+        writeln!(text, "# {mean:.6e} {parent} --> {}", children.join(" ")).expect("a string takes all text");
+    }
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use shared::adaptor::Params;
+    use shared::grammar::Rule;
+    use shared::shard::{Lexicon, ParamId, StickStrings};
+
+    use super::*;
+
+    /// S → Word | Word S over the letters a and b, and three words.
+    pub(crate) fn small() -> SavedModel {
+        let symbol = SymbolId;
+        let rule = |parent: u32, children: &[u32]| Rule {
+            parent: symbol(parent),
+            children: children.iter().map(|&at| symbol(at)).collect(),
+            alpha: 1.0,
+        };
+        let grammar = Grammar {
+            symbols: ["Sentence", "Word", "Phon", "a", "b"].map(str::to_owned).to_vec(),
+            n_nonterminals: 3,
+            rules: vec![
+                rule(0, &[1]),
+                rule(0, &[1, 0]),
+                rule(1, &[2]),
+                rule(1, &[2, 1]),
+                rule(2, &[3]),
+                rule(2, &[4]),
+            ],
+            adaptors: vec![None, Some(Adaptor::default()), None],
+        };
+        let strings = [vec![3], vec![3, 4], vec![4, 4, 3]];
+        let strings = strings.map(|string: Vec<u32>| string.into_iter().map(symbol).collect()).to_vec();
+        let stick = Stick {
+            symbol: symbol(1),
+            order: vec![ParamId(8), ParamId(7), ParamId(9)],
+            gamma1: vec![7.5, 3.5, 1.5],
+            gamma2: vec![7.5, 3.5, 1.0],
+            discount: 0.5,
+            concentration: 1.0,
+        };
+        let params =
+            Params { tau: vec![1.0, 3.0, 1.0, 1.0, 1.0, 1.0], alpha: vec![1.0; 6], sticks: vec![stick] };
+        let lexicon = Lexicon { sticks: vec![StickStrings { symbol: symbol(1), strings }] };
+        SavedModel {
+            unit: Unit::Char,
+            format: Format::Segmented,
+            model: Model { grammar, lexicon, params, segments: vec![symbol(1)] },
+        }
+    }
+
+    fn refusal(bytes: &[u8]) -> String {
+        SavedModel::from_bytes(bytes, Path::new("model.bin")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        let saved = small();
+        let loaded = SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap();
+        assert_eq!(loaded, saved);
+    }
+
+    #[test]
+    fn every_cut_and_every_flipped_byte_is_refused() {
+        let bytes = small().to_bytes();
+        for length in 0..bytes.len() {
+            refusal(&bytes[..length]);
+        }
+        for at in 0..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x40;
+            refusal(&bytes);
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_reason() {
+        let bytes = small().to_bytes();
+        assert!(refusal(b"PK\x03\x04 something else").contains("not a model file"));
+        assert!(refusal(&bytes[..bytes.len() - 1]).contains("cut short"));
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert!(refusal(&longer).contains("1 bytes too many"));
+        let mut newer = bytes.clone();
+        newer[8] = 9;
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (1)"));
+        let mut damaged = bytes;
+        damaged[HEADER + 9] ^= 1;
+        assert!(refusal(&damaged).contains("checksum"));
+    }
+
+    #[test]
+    fn inconsistent_model_is_refused_even_with_a_good_checksum() {
+        let mut saved = small();
+        saved.model.params.sticks[0].order[0] = ParamId(99);
+        assert!(refusal(&saved.to_bytes()).contains("a stick has a string it lacks"));
+    }
+
+    #[test]
+    fn entries_show_uses_and_mean_weights() {
+        let entries = entries(&small(), 0, 10);
+        let rows: Vec<_> = entries.iter().map(|e| (e.string.as_str(), e.uses, e.weight)).collect();
+        assert_eq!(rows, [("ab", 7.0, 0.5), ("a", 3.0, 0.25), ("bba", 1.0, 0.25)]);
+        assert!(sticks_tsv(&small()).contains("\nWord\t1\tab\t7.0000\t5.000000e-1\n"));
+    }
+
+    #[test]
+    fn grammar_text_is_a_grammar() {
+        let text = grammar_text(&small().model);
+        let (grammar, _) = syntax::parse(&text, "grammar.txt").unwrap();
+        assert_eq!(grammar.symbols, small().model.grammar.symbols);
+        assert_eq!(grammar.adaptors[1], Some(Adaptor { discount: Some(0.5), concentration: Some(1.0) }));
+        assert!(text.contains("# 2.500000e-1 Sentence --> Word\n"));
+    }
+
+    #[test]
+    fn digest_sees_every_parameter_and_the_order_of_strings() {
+        let saved = small();
+        let digest = parameters_sha256(&saved.model);
+        assert_eq!(digest.len(), 64);
+        assert_eq!(digest, parameters_sha256(&saved.model.clone()));
+        let change = |edit: &dyn Fn(&mut Model)| {
+            let mut model = saved.model.clone();
+            edit(&mut model);
+            parameters_sha256(&model)
+        };
+        assert_ne!(digest, change(&|m| m.params.tau[0] = 1.0 + f64::EPSILON));
+        assert_ne!(digest, change(&|m| m.params.sticks[0].order.swap(0, 1)));
+        assert_ne!(digest, change(&|m| m.params.sticks[0].discount = 0.25));
+    }
+}

@@ -1,0 +1,73 @@
+//! What a training run gives: the model, the decoded corpus, and how it went.
+
+use shared::adaptor::Model;
+use shared::task::Decoder;
+
+use crate::metrics::{ScoresByDecoder, Summary, Timings};
+use crate::model;
+
+/// The result of training, before it is written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// The trained model.
+    pub model: Model,
+    /// Rounds run.
+    pub rounds: usize,
+    /// Whether the bound's change fell below the tolerance.
+    pub converged: bool,
+    /// The last bound.
+    pub bound: Option<f64>,
+    /// The run that was kept, from 1.
+    pub run: usize,
+    /// The last bound of every run.
+    pub bounds: Vec<Option<f64>>,
+    /// Scores against gold; empty without gold.
+    pub scores: ScoresByDecoder,
+    /// Where the time went.
+    pub timings: Timings,
+    /// Workers that took part.
+    pub workers: usize,
+    /// One per decoder of the job, in its order.
+    pub decodings: Vec<Decoding>,
+    /// Gold segmentation, a line per sentence of the corpus; `None` without gold.
+    pub gold: Option<Vec<String>>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// The corpus as one decoder reads it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Decoding {
+    /// The decoder.
+    pub decoder: Decoder,
+    /// A line per sentence of the corpus, spaces between segments.
+    pub segmentations: Vec<String>,
+    /// A bracketed tree per sentence of the corpus; empty for decoders that give none.
+    pub trees: Vec<String>,
+}
+
+impl Outcome {
+    /// The summary of the run.
+    pub fn summary(&self, seed: u64) -> Summary {
+        Summary {
+            rounds: self.rounds,
+            converged: self.converged,
+            bound: self.bound,
+            run: self.run,
+            bounds: self.bounds.clone(),
+            scores: self.scores.clone(),
+            parameters_sha256: model::parameters_sha256(&self.model),
+            timings: self.timings,
+            workers: self.workers,
+            seed,
+            sentences: self.decodings.first().map_or(0, |decoding| decoding.segmentations.len()),
+            notices: self.notices.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    /// The first decoding that has trees.
+    pub fn with_trees(&self) -> Option<&Decoding> {
+        self.decodings.iter().find(|decoding| !decoding.trees.is_empty())
+    }
+}

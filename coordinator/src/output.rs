@@ -1,0 +1,135 @@
+//! The output folder: what a training run leaves behind.
+//!
+//! `metrics.jsonl` grows by a line each round, so a run can be watched. Everything else is written aside, synced
+//! and renamed, so no file is ever half there, and `summary.json` comes last: **where it is, the result is
+//! whole**. A run that begins removes what an earlier one left, `summary.json` first, but only once its own input
+//! has been read; other files in the folder are left alone.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use shared::task::Decoder;
+
+use crate::job::Job;
+use crate::metrics::{RoundMetrics, Summary, decoder_name};
+use crate::model::{self, SavedModel};
+use crate::outcome::Outcome;
+use crate::report::{self, Report};
+
+const SUMMARY: &str = "summary.json";
+const METRICS: &str = "metrics.jsonl";
+const JOB: &str = "job.toml";
+const PARSES: &str = "parses.txt";
+const REPORT: &str = "report.html";
+const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.tsv"];
+
+fn segmentation(decoder: Decoder) -> String {
+    format!("segmentation.{}.txt", decoder_name(decoder))
+}
+
+/// An output folder that can be written to.
+#[derive(Debug)]
+pub struct Output {
+    dir: PathBuf,
+    metrics: Option<File>,
+}
+
+impl Output {
+    /// Makes the folder if it is not there and tries to write to it. Nothing in it changes yet.
+    pub fn open(dir: &Path) -> Result<Output> {
+        let refused = || format!("{}: cannot write to the output folder; {WAY_OUT}", dir.display());
+        fs::create_dir_all(dir).with_context(refused)?;
+        tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"?")).with_context(refused)?;
+        Ok(Output { dir: dir.to_owned(), metrics: None })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Clears what an earlier run left, and writes the job.
+    pub fn begin(&mut self, job: &Job) -> Result<()> {
+        let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(segmentation);
+        let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(decoders.iter().map(String::as_str));
+        for name in old.chain(MODEL) {
+            match fs::remove_file(self.dir.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| self.refused(name));
+                }
+                _ => {}
+            }
+        }
+        self.write(JOB, job.to_toml().as_bytes())?;
+        let file = File::create(self.dir.join(METRICS)).with_context(|| self.refused(METRICS))?;
+        self.metrics = Some(file);
+        Ok(())
+    }
+
+    /// Adds a line to `metrics.jsonl`.
+    pub fn round(&mut self, round: &RoundMetrics) -> Result<()> {
+        let refused = self.refused(METRICS);
+        let file = self.metrics.as_mut().ok_or_else(|| anyhow!("a round before the run began"))?;
+        let mut line = serde_json::to_string(round).context("metrics do not serialise")?;
+        line.push('\n');
+        file.write_all(line.as_bytes()).context(refused)
+    }
+
+    /// Writes the result, `summary.json` last.
+    pub fn finish(&self, job: &Job, rounds: &[RoundMetrics], outcome: &Outcome) -> Result<Summary> {
+        let rounds: Vec<RoundMetrics> =
+            rounds.iter().filter(|round| round.run == outcome.run).cloned().collect();
+        if let Some(metrics) = &self.metrics {
+            metrics.sync_all().with_context(|| self.refused(METRICS))?;
+        }
+        for decoding in &outcome.decodings {
+            self.write(&segmentation(decoding.decoder), lines(&decoding.segmentations).as_bytes())?;
+        }
+        if let Some(decoding) = outcome.with_trees() {
+            self.write(PARSES, lines(&decoding.trees).as_bytes())?;
+        }
+        let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
+        let [binary, grammar, sticks] = MODEL;
+        self.write(binary, &saved.to_bytes())?;
+        self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
+        self.write(sticks, model::sticks_tsv(&saved).as_bytes())?;
+        let summary = outcome.summary(job.inference.seed);
+        let page =
+            report::render(&Report { job, rounds: &rounds, outcome, saved: &saved, summary: &summary });
+        self.write(REPORT, page.as_bytes())?;
+        let json = serde_json::to_string_pretty(&summary).context("summary does not serialise")?;
+        self.write(SUMMARY, format!("{json}\n").as_bytes())?;
+        Ok(summary)
+    }
+
+    /// Writes aside, syncs, renames.
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.dir.join(name);
+        let folder = path.parent().unwrap_or(&self.dir);
+        let aside = || -> io::Result<()> {
+            fs::create_dir_all(folder)?;
+            let mut builder = tempfile::Builder::new();
+            // Files written aside are private unless told otherwise; results are for whom the umask says.
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+            let mut file = builder.prefix(".writing-").tempfile_in(folder)?;
+            file.write_all(bytes)?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)?;
+            File::open(folder)?.sync_all()
+        };
+        aside().with_context(|| self.refused(name))
+    }
+
+    fn refused(&self, name: &str) -> String {
+        format!("{}: cannot write the result; {WAY_OUT}", self.dir.join(name).display())
+    }
+}
+
+const WAY_OUT: &str = "make room or allow it, or choose another folder with --out DIR";
+
+fn lines(lines: &[String]) -> String {
+    lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+}

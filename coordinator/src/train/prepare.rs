@@ -1,0 +1,177 @@
+//! Chooses the strings of the sticks and cuts the shards (§3.3 of Cohen, Blei & Smith 2010).
+
+use anyhow::{Result, bail};
+use shared::adaptor::candidates::Tally;
+use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
+use shared::grammar::{Grammar, SymbolId};
+use shared::shard::{Lexicon, Shard, StickStrings};
+use shared::task::{Answer, Index, Named, Task, Work};
+
+use super::input::Input;
+use super::plan::{Plan, PlannedShard};
+use crate::fleet::Map;
+
+/// How strings are chosen.
+pub struct Choice {
+    /// Strings per adapted nonterminal.
+    pub truncation: usize,
+    /// ρ of Eq. 3.
+    pub rho: f64,
+    /// Longest string.
+    pub max_length: u32,
+}
+
+/// A plan, and what was done on the way to it.
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// Strings left out because their own nonterminal cannot derive them from the others.
+    pub underivable: usize,
+    /// Strings added so that every sentence has a derivation.
+    pub added: usize,
+}
+
+/// Prepares training.
+pub fn prepare(fleet: &dyn Map, input: &Input, choice: &Choice) -> Result<Prepared> {
+    let grammar = Named::new(input.grammar.clone());
+    let sentences: Vec<Named<Shard>> =
+        input.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect();
+    let tasks = |lexicon: &Named<Lexicon>, shards: &[Named<Shard>], work: Work| -> Vec<Task> {
+        let task = |shard: &Named<Shard>| Task {
+            grammar: grammar.clone(),
+            lexicon: lexicon.clone(),
+            shard: shard.clone(),
+            work: work.clone(),
+        };
+        shards.iter().map(task).collect()
+    };
+
+    let count = Work::Candidates { max_length: choice.max_length };
+    let mut lexicon = Named::new(candidates(fleet, input, choice, |empty| tasks(empty, &sentences, count))?);
+
+    let mut underivable = 0;
+    let (mut strings, mut indexes);
+    loop {
+        strings = string_shards(&grammar.value, &lexicon.value);
+        indexes = index(fleet, tasks(&lexicon, &strings, Work::Index))?;
+        let gone = unparsable_strings(&strings, &indexes);
+        if gone.is_empty() {
+            break;
+        }
+        underivable += gone.len();
+        lexicon = Named::new(without(&grammar.value, &lexicon.value, &gone));
+    }
+
+    let missing = missing(fleet, tasks(&lexicon, &sentences, Work::Cover))?;
+    let added = missing.len();
+    if added > 0 {
+        let mut covered = lexicon.value.as_ref().clone();
+        for (symbol, string) in missing {
+            let stick = covered.sticks.iter_mut().find(|stick| stick.symbol == symbol);
+            stick.expect("workers answer with adapted nonterminals").strings.push(string);
+        }
+        lexicon = Named::new(covered);
+        strings = string_shards(&grammar.value, &lexicon.value);
+        indexes = index(fleet, tasks(&lexicon, &strings, Work::Index))?;
+    }
+
+    let mut all = index(fleet, tasks(&lexicon, &sentences, Work::Index))?;
+    all.append(&mut indexes);
+    let shards = sentences.into_iter().chain(strings).zip(all);
+    let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
+    Ok(Prepared { plan: Plan { grammar, lexicon, shards }, underivable, added })
+}
+
+/// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
+fn candidates(
+    fleet: &dyn Map,
+    input: &Input,
+    choice: &Choice,
+    tasks: impl FnOnce(&Named<Lexicon>) -> Vec<Task>,
+) -> Result<Lexicon> {
+    let adapted: Vec<SymbolId> = input.grammar.adapted().collect();
+    let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Vec::new() });
+    let empty = Named::new(Lexicon { sticks: empty.collect() });
+    let mut tally = Tally::default();
+    let mut unparsable: Vec<(usize, u32)> = Vec::new();
+    fleet.map("candidates", tasks(&empty), &mut |shard, answer| {
+        if let Answer::Candidates(candidates) = answer {
+            tally.add(candidates.found);
+            unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
+        }
+    })?;
+    if let Some(&(shard, item)) = unparsable.first() {
+        let others = match unparsable.len() {
+            1 => String::new(),
+            n => format!(" (and {} more sentences)", n - 1),
+        };
+        bail!(
+            "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, or leave it out",
+            input.describe(shard, item)
+        );
+    }
+    Ok(Lexicon { sticks: tally.top(&adapted, choice.truncation, choice.rho) })
+}
+
+fn missing(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<(SymbolId, Vec<SymbolId>)>> {
+    let mut missing = Vec::new();
+    fleet.map("cover", tasks, &mut |_, answer| {
+        if let Answer::Missing(strings) = answer {
+            missing.extend(strings);
+        }
+    })?;
+    missing.sort_unstable();
+    missing.dedup();
+    Ok(missing)
+}
+
+fn index(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<Index>> {
+    let mut indexes = Vec::new();
+    fleet.map("index", tasks, &mut |_, answer| {
+        if let Answer::Index(index) = answer {
+            indexes.push(index);
+        }
+    })?;
+    Ok(indexes)
+}
+
+/// Runs of stick strings, in parameter order: one ends with the string that brings it to the size of a shard.
+fn string_shards(grammar: &Grammar, lexicon: &Lexicon) -> Vec<Named<Shard>> {
+    let mut shards = Vec::new();
+    for (number, stick) in lexicon.sticks.iter().enumerate() {
+        let params = lexicon.params(grammar, number);
+        let (mut start, mut n_symbols) = (params.start, 0);
+        for (param, string) in params.clone().zip(&stick.strings) {
+            n_symbols += string.len();
+            if n_symbols >= DEFAULT_SHARD_SYMBOLS as usize {
+                shards.push(Named::new(Shard::Strings(start..param + 1)));
+                (start, n_symbols) = (param + 1, 0);
+            }
+        }
+        if start < params.end {
+            shards.push(Named::new(Shard::Strings(start..params.end)));
+        }
+    }
+    shards
+}
+
+/// Parameters of the strings that have no derivation, ascending.
+fn unparsable_strings(shards: &[Named<Shard>], indexes: &[Index]) -> Vec<u32> {
+    let of_shard = |(shard, index): (&Named<Shard>, &Index)| match shard.value.as_ref() {
+        Shard::Strings(params) => {
+            let first = params.start;
+            index.unparsable.iter().map(|item| first + item).collect()
+        }
+        Shard::Sentences(_) => Vec::new(),
+    };
+    shards.iter().zip(indexes).flat_map(of_shard).collect()
+}
+
+fn without(grammar: &Grammar, lexicon: &Lexicon, gone: &[u32]) -> Lexicon {
+    let sticks = lexicon.sticks.iter().enumerate().map(|(number, stick)| {
+        let kept = lexicon.params(grammar, number).zip(&stick.strings);
+        let kept = kept.filter(|(param, _)| gone.binary_search(param).is_err());
+        StickStrings { symbol: stick.symbol, strings: kept.map(|(_, string)| string.clone()).collect() }
+    });
+    Lexicon { sticks: sticks.collect() }
+}

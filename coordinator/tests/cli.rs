@@ -1,0 +1,194 @@
+//! The command line as users meet it: the real binary, its exit codes, and what it says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use tempfile::TempDir;
+
+fn grammaton(args: &[&str]) -> Assert {
+    Command::cargo_bin("grammaton").expect("the binary is built before its tests").args(args).assert()
+}
+
+/// A folder with the files named.
+fn folder(files: &[(&str, &[u8])]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        fs::write(dir.path().join(name), content).unwrap();
+    }
+    dir
+}
+
+fn at(dir: &TempDir, name: &str) -> String {
+    dir.path().join(name).display().to_string()
+}
+
+fn stdout(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+}
+
+/// Bad input: exit code 2, and one line on standard error which has all of `parts`.
+fn refused(args: &[&str], parts: &[&str]) {
+    let assert = grammaton(args).code(2);
+    let told = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(told.starts_with("error: ") && told.trim_end().lines().count() == 1, "{told}");
+    for part in parts {
+        assert!(told.contains(part), "{part:?} is not in: {told}");
+    }
+}
+
+const JOB: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n";
+
+const GRAMMAR: &[u8] =
+    b"1 1 S --> Ws\n2 1 Ws --> Word\n1 1 Ws --> Word Ws\n1 1 Word --> L\n1 1 Word --> L Word\n\
+    1 1 L --> a\n1 1 L --> b\n";
+
+#[test]
+fn help_names_every_command() {
+    let help = stdout(&grammaton(&["--help"]).success());
+    for command in ["train", "parse", "eval", "sample", "inspect", "Exit codes", "GRAMMATON_LOG"] {
+        assert!(help.contains(command), "{command}");
+    }
+    let help = stdout(&grammaton(&["train", "--help"]).success());
+    for flag in
+        ["--out", "--set", "--workers", "--listen", "--min-workers", "--token-file", "--insecure", "--quiet"]
+    {
+        assert!(help.contains(flag), "{flag}");
+    }
+    let version = stdout(&grammaton(&["--version"]).success());
+    assert_eq!(version, format!("grammaton {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn misuse_is_one_line() {
+    refused(&["trian"], &["a similar subcommand exists: 'train'"]);
+    refused(&["train"], &["<JOB>"]);
+    refused(&["train", "job.toml", "--workers", "0"], &["--workers"]);
+    refused(&["train", "job.toml", "--insecure"], &["--listen"]);
+}
+
+#[test]
+fn job_with_an_unknown_key_is_refused_with_the_nearest() {
+    let job = format!("{JOB}[inference]\ntruncatoin = 3\n");
+    let dir = folder(&[("job.toml", job.as_bytes())]);
+    refused(
+        &["train", &at(&dir, "job.toml")],
+        &["job.toml:6:1: unknown key \"truncatoin\" in [inference]; did you mean \"truncation\"?"],
+    );
+}
+
+#[test]
+fn job_that_cannot_be_read_is_named() {
+    let dir = folder(&[("latin1.toml", b"[model]\ngrammar = \"\xe9\"\n")]);
+    refused(&["train", &at(&dir, "latin1.toml")], &["latin1.toml:2", "not UTF-8"]);
+    refused(&["train", &at(&dir, "absent.toml")], &["absent.toml", "No such file"]);
+    refused(&["train", dir.path().to_str().unwrap()], &["cannot read the job file"]);
+}
+
+#[test]
+fn output_folder_that_cannot_be_written_is_refused_before_training() {
+    let dir = folder(&[("job.toml", JOB.as_bytes()), ("file", b"")]);
+    refused(
+        &["train", &at(&dir, "job.toml"), "--out", &at(&dir, "file/out")],
+        &["file/out", "cannot write to the output folder", "--out DIR"],
+    );
+}
+
+#[test]
+fn model_that_is_none_is_refused() {
+    let dir = folder(&[("text.bin", b"hello"), ("short.bin", b"GRMTNMDL\x01\0\0\0")]);
+    refused(&["inspect", &at(&dir, "text.bin")], &["not a model file"]);
+    refused(&["inspect", &at(&dir, "short.bin")], &["cut short"]);
+    refused(&["inspect", &at(&dir, "absent")], &["no model here"]);
+    refused(&["parse", &at(&dir, "text.bin"), "-"], &["not a model file"]);
+}
+
+#[test]
+fn brackets_need_a_decoder_that_gives_trees() {
+    refused(&["parse", "model", "-", "--decoder", "mbr", "--format", "brackets"], &["--decoder mbr-tree"]);
+}
+
+#[test]
+fn eval_scores_a_segmentation() {
+    let dir = folder(&[("gold", b"ab c\nd e\n"), ("found", b"ab c\nde\n")]);
+    let args = ["eval", "segmentation", &at(&dir, "gold"), &at(&dir, "found")];
+    let text = stdout(&grammaton(&args).success());
+    assert!(text.contains("tokens                    0.6667    0.5000    0.5714"), "{text}");
+    assert!(text.contains("1 of 2 sentences are exact"), "{text}");
+    let json = stdout(&grammaton(&[&args[..], &["--json"]].concat()).success());
+    let scores: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(scores["boundary_recall"], 0.5);
+    assert_eq!(scores["boundary_precision"], 1.0);
+    assert_eq!(scores["exact"], 1);
+}
+
+#[test]
+fn eval_reads_tokens_and_standard_input() {
+    let dir = folder(&[("gold", b"a b | c\n")]);
+    let mut command = Command::cargo_bin("grammaton").unwrap();
+    let args = ["eval", "segmentation", &at(&dir, "gold"), "-", "--unit", "token", "--json"];
+    let json = stdout(&command.args(args).write_stdin("a b | c\n").assert().success());
+    assert!(json.contains("\"token_f1\":1.0"), "{json}");
+    refused(&["eval", "segmentation", "-", "-"], &["only one"]);
+}
+
+#[test]
+fn eval_refuses_different_texts() {
+    let dir = folder(&[("gold", b"ab c\n"), ("other", b"ab d\n"), ("longer", b"ab c\nd\n")]);
+    refused(
+        &["eval", "segmentation", &at(&dir, "gold"), &at(&dir, "other")],
+        &["other:1", "only the boundaries"],
+    );
+    refused(&["eval", "segmentation", &at(&dir, "gold"), &at(&dir, "longer")], &["2 sentences"]);
+}
+
+#[test]
+fn samples_depend_on_the_seed_alone() {
+    let dir = folder(&[("g.gr", GRAMMAR)]);
+    let grammar = at(&dir, "g.gr");
+    let draw = |more: &[&str]| {
+        let args = [&["sample", &grammar, "-n", "20"], more].concat();
+        stdout(&grammaton(&args).success())
+    };
+    let drawn = draw(&["--seed", "3"]);
+    assert_eq!(drawn.lines().count(), 20);
+    assert_eq!(drawn, draw(&["--seed", "3"]));
+    assert_ne!(drawn, draw(&["--seed", "4"]));
+    let letters = |text: &str| text.replace(' ', "");
+    assert_eq!(letters(&draw(&["--seed", "3", "--format", "tokens"])), letters(&drawn));
+    assert!(draw(&["--format", "brackets"]).starts_with("(S (Ws (Word (L "));
+}
+
+#[test]
+fn sample_names_the_nearest_nonterminal() {
+    let dir = folder(&[("g.gr", GRAMMAR)]);
+    refused(
+        &["sample", &at(&dir, "g.gr"), "-n", "1", "--segments", "Wrod"],
+        &["did you mean --segments Word?"],
+    );
+    refused(&["sample", &at(&dir, "g.gr"), "-n", "1", "--segments", "Syllable"], &["S, Ws, Word, L"]);
+}
+
+#[test]
+fn example_corpus_is_what_its_readme_says() {
+    let examples: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/segmentation");
+    let grammar = examples.join("lexicon.gr").display().to_string();
+    let drawn = stdout(&grammaton(&["sample", &grammar, "-n", "2500", "--seed", "1"]).success());
+    assert_eq!(drawn, fs::read_to_string(examples.join("corpus.txt")).unwrap());
+}
+
+#[test]
+fn closed_standard_output_is_silent() {
+    let dir = folder(&[("g.gr", GRAMMAR)]);
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("grammaton"))
+        .args(["sample", &at(&dir, "g.gr"), "-n", "100000"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
