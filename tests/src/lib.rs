@@ -1,1 +1,148 @@
-//! Harness of the whole-system tests.
+//! Harness of the whole-system tests: real processes that never outlive their test, and tasks that any fleet
+//! answers alike.
+//!
+//! No sleeping to wait for others: [`eventually`] polls, with a bound.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use shared::compute::ComputeError;
+use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use shared::num::Wide;
+use shared::shard::{Lexicon, Sentence, Shard};
+use shared::task::{Answer, Expectation, Named, Task, Work};
+
+/// Longest wait for anything that should happen at once, on a machine that is busy.
+pub const SOON: Duration = Duration::from_secs(60);
+
+/// The binary of that name, built by the same `cargo test`.
+pub fn binary(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a running program has a path");
+    let target = test.ancestors().nth(2).expect("tests lie in target/<profile>/deps");
+    let path = target.join(name);
+    assert!(path.is_file(), "{} is not built: run `cargo test --workspace`", path.display());
+    path
+}
+
+/// A process that is killed when it goes out of scope.
+pub struct Process {
+    child: Child,
+    log: Arc<Mutex<String>>,
+}
+
+impl Process {
+    /// Starts `command`; its standard error is collected.
+    pub fn spawn(command: &mut Command) -> Process {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let log = Arc::new(Mutex::new(String::new()));
+        let (lines, sink) = (BufReader::new(child.stderr.take().expect("it is piped")), log.clone());
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                sink.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        Process { child, log }
+    }
+
+    /// Sends a signal by name, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "cannot send SIG{name}");
+    }
+
+    /// Kills it at once.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("one's own child can be killed");
+    }
+
+    /// Waits for its end, not for ever.
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        let log = self.log.clone();
+        eventually(&|| log.lock().unwrap().clone(), || {
+            status = self.child.try_wait().expect("one's own child can be waited for");
+            status.is_some()
+        });
+        status.expect("it was waited for")
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Errors mean that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until `condition` holds; panics with what `state` says if it does not soon.
+pub fn eventually(state: &dyn Fn() -> String, mut condition: impl FnMut() -> bool) {
+    let begun = clock();
+    while !condition() {
+        assert!(begun.elapsed() < SOON, "did not happen within {SOON:?}: {}", state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The present moment.
+#[expect(clippy::disallowed_methods, reason = "tests are drivers too: they bound their waits")]
+pub fn clock() -> Instant {
+    Instant::now()
+}
+
+/// A task for [`echo`]: takes `duration`, carries `n_weights` weights, and has an answer of its own.
+pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
+    let word = SymbolId(1 + name % 2);
+    let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i32 }];
+    weights.resize(n_weights, Wide { mantissa: 1.0 + f64::from(name) / 1e6, exponent: -3 });
+    let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
+    Task {
+        grammar: Named::new(tiny_grammar()),
+        lexicon: Named::new(Lexicon::default()),
+        shard: Named::new(Shard::Sentences(vec![sentence])),
+        work: Work::Expect { weights, losses: false },
+    }
+}
+
+/// S → a | b | a S | b S.
+pub fn tiny_grammar() -> Grammar {
+    let rule = |children: &[u32]| Rule {
+        parent: Grammar::START,
+        children: children.iter().copied().map(SymbolId).collect(),
+        alpha: 1.0,
+    };
+    Grammar {
+        symbols: ["S", "a", "b"].map(String::from).into(),
+        n_nonterminals: 1,
+        rules: vec![rule(&[1]), rule(&[2]), rule(&[1, 0]), rule(&[2, 0])],
+        adaptors: vec![Some(Adaptor::default())],
+    }
+}
+
+/// Stands in for the engine: takes as long as the task says and answers from its weights and its shard.
+/// A task without weights has no answer.
+pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
+    let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
+        return Err(ComputeError::Mismatch("not a task of this harness".into()));
+    };
+    let Some(first) = weights.first() else {
+        return Err(ComputeError::Mismatch("no weights".into()));
+    };
+    std::thread::sleep(Duration::from_millis(first.exponent as u64));
+    let multiplicity = f64::from(sentences[0].multiplicity);
+    let counts = weights.iter().map(|weight| weight.mantissa * multiplicity).collect();
+    Ok(Answer::Expectation(Expectation { counts, log_z: -multiplicity, ..Expectation::default() }))
+}

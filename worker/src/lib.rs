@@ -1,1 +1,117 @@
-//! Worker.
+//! The worker: joins a coordinator, computes what it is lent, answers, and owns nothing worth losing.
+//!
+//! In: tasks over one stream that it opens itself. Out: their answers. Computing happens on threads of its
+//! own, so that signs of life never wait for it.
+//!
+//! Reading order: [`membership`] (decides), [`driver`] (acts), `connection` (the stream), `blobs` (what is
+//! kept), `pool` (the threads).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::token::Token;
+use shared::compute::{ComputeError, Engine};
+use shared::task::{Answer, Task};
+
+pub mod membership;
+
+mod driver;
+
+mod connection;
+
+mod blobs;
+
+mod pool;
+
+pub use driver::run;
+
+/// How a task is answered; [`engine`] unless a test says otherwise.
+pub type Compute = Arc<dyn Fn(&Task) -> Result<Answer, ComputeError> + Send + Sync>;
+
+/// The mathematics: one [`Engine`] for all threads of a process.
+pub fn engine() -> Compute {
+    let engine = Engine::default();
+    Arc::new(move |task| engine.run(task))
+}
+
+/// Which coordinator, and with what.
+#[derive(Clone)]
+pub struct WorkerConfig {
+    /// `http://host:port` of the coordinator.
+    pub coordinator: String,
+    /// Threads that compute, at least 1.
+    pub threads: u32,
+    /// What the coordinator asks for.
+    pub token: Option<Token>,
+    /// What the coordinator calls this worker in logs and summaries.
+    pub name: String,
+    /// Allows a coordinator beyond loopback without a token.
+    pub insecure: bool,
+    /// How long to look for a coordinator that cannot be reached.
+    pub give_up_after: Duration,
+    /// Encoded bytes of grammars, lexicons and shards to keep.
+    pub cache_bytes: u64,
+    /// How tasks are computed.
+    pub compute: Compute,
+}
+
+impl Default for WorkerConfig {
+    fn default() -> WorkerConfig {
+        WorkerConfig {
+            coordinator: String::new(),
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            token: None,
+            name: "worker".into(),
+            insecure: false,
+            give_up_after: Duration::from_secs(300),
+            cache_bytes: 1 << 30,
+            compute: engine(),
+        }
+    }
+}
+
+/// Why a worker ends without having been told that the job is finished, or to leave.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The coordinator's address is not one.
+    #[error("{url}: not the address of a coordinator, expected http://host:port")]
+    Url {
+        /// As given.
+        url: String,
+    },
+    /// A coordinator beyond loopback, and no token.
+    #[error(
+        "{url}: refusing a coordinator beyond loopback without a token; give one (--token-file, or {}), or \
+         say --insecure",
+        proto::token::TOKEN_VARIABLE
+    )]
+    Exposed {
+        /// As given.
+        url: String,
+    },
+    /// A number of threads that no coordinator takes.
+    #[error("{found} threads, expected 1 to {}", proto::MAX_SLOTS)]
+    Threads {
+        /// As given.
+        found: u32,
+    },
+    /// The coordinator does not want this worker.
+    #[error("the coordinator refused this worker: {detail}")]
+    Refused {
+        /// What it said.
+        detail: String,
+    },
+    /// The coordinator could not be reached for too long.
+    #[error("no coordinator at {url} for {waited:?}, giving up: {detail}")]
+    GaveUp {
+        /// As given.
+        url: String,
+        /// For how long.
+        waited: Duration,
+        /// The last error.
+        detail: String,
+    },
+    /// The operating system refused a thread.
+    #[error("cannot start a compute thread: {0}")]
+    Thread(#[source] std::io::Error),
+}

@@ -1,2 +1,102 @@
-//! Command line.
-fn main() {}
+//! Command line of the worker.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use proto::token::{TOKEN_VARIABLE, Token};
+use tokio::signal::unix::{SignalKind, signal};
+use worker::WorkerConfig;
+
+/// Computes for a Grammaton coordinator until its job is finished.
+#[derive(Parser)]
+#[command(name = "grammaton-worker", version, after_help = format!(
+    "Exit codes: 0 job finished, or asked to leave (SIGTERM, Ctrl-C: tasks in work are finished first; a second\n\
+     one ends at once); 2 refused, given up, or bad use. The token is read from --token-file, else from\n\
+     {TOKEN_VARIABLE}. Logs go to standard error; RUST_LOG chooses them."
+))]
+struct Arguments {
+    /// Coordinator to work for, as http://host:port
+    #[arg(long, value_name = "URL")]
+    coordinator: String,
+    /// Tasks to compute at the same time [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(proto::MAX_SLOTS)))]
+    threads: Option<u32>,
+    /// File that holds the coordinator's token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Name in the coordinator's logs and summary [default: host and process]
+    #[arg(long)]
+    name: Option<String>,
+    /// Work for a coordinator beyond loopback without a token
+    #[arg(long)]
+    insecure: bool,
+    /// Seconds to look for a coordinator that cannot be reached
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    give_up_after: u64,
+    /// Mebibytes of grammars and shards to keep
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    cache: u64,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match start(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn start(arguments: Arguments) -> anyhow::Result<()> {
+    let defaults = WorkerConfig::default();
+    let config = WorkerConfig {
+        coordinator: arguments.coordinator,
+        threads: arguments.threads.unwrap_or(defaults.threads),
+        token: Token::find(arguments.token_file.as_deref())?,
+        name: arguments.name.unwrap_or_else(host_and_process),
+        insecure: arguments.insecure,
+        give_up_after: Duration::from_secs(arguments.give_up_after),
+        cache_bytes: arguments.cache.saturating_mul(1 << 20),
+        ..defaults
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the network's threads")?;
+    let result = runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+        let shutdown = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                std::process::exit(2);
+            });
+        };
+        Ok(worker::run(config, shutdown).await?)
+    });
+    // Threads may still compute what nobody wants any more.
+    runtime.shutdown_background();
+    result
+}
+
+fn host_and_process() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "worker" } else { host.trim() };
+    format!("{host}-{}", std::process::id())
+}

@@ -71,17 +71,18 @@ impl BuiltShard {
         };
         let own = items.iter().filter_map(|(_, _, own)| *own);
         let forests = items.iter().filter_map(|(forest, _, _)| forest.as_ref());
-        let mut params: Vec<ParamId> = forests.flat_map(Forest::params).chain(own).collect();
-        params.push(ParamId::ONE);
-        params.sort_unstable();
-        params.dedup();
-        let local =
-            |param: u32| params.binary_search(&ParamId(param)).expect("all parameters were gathered") as u32;
+        let mut touched = vec![false; prepared.lexicon.n_params(&prepared.grammar)];
+        touched[ParamId::ONE.index()] = true;
+        forests.flat_map(Forest::params).chain(own).for_each(|param| touched[param.index()] = true);
+        let params: Vec<ParamId> =
+            (0..touched.len() as u32).map(ParamId).filter(|param| touched[param.index()]).collect();
+        let mut local = vec![0; touched.len()];
+        params.iter().zip(0..).for_each(|(param, at)| local[param.index()] = at);
         let n_rules = prepared.grammar.rules.len();
         let first_string = params.partition_point(|&param| param.index() <= n_rules) as u32;
         let mut chains = Chains::default();
         for forest in items.iter_mut().filter_map(|(forest, _, _)| forest.as_mut()) {
-            forest.edges.iter_mut().for_each(|edge| edge.param = local(edge.param));
+            forest.edges.iter_mut().for_each(|edge| edge.param = local[edge.param as usize]);
             *forest = chains.fold(forest, first_string);
         }
         chains.close();
@@ -90,7 +91,7 @@ impl BuiltShard {
         let items = items
             .into_iter()
             .map(|(forest, multiplicity, own)| {
-                let own = own.map(|param| local(param.0));
+                let own = own.map(|param| local[param.index()]);
                 Item { forest, multiplicity, own }
             })
             .collect();

@@ -29,6 +29,10 @@ pub struct Builder<'a> {
     open: Vec<u32>,
     known: FxHashMap<(u32, u32, u32), u32>,
     candidates: Vec<Edge>,
+    /// Goals in the order in which they are closed.
+    order: Vec<u32>,
+    /// `[n_goals]`: the node of a goal; see [`UNPRODUCTIVE`], [`UNREACHED`] and [`REACHED`] before it has one.
+    nodes: Vec<u32>,
 }
 
 /// A stick string that occurs in the item.
@@ -47,6 +51,13 @@ struct Goal {
 /// Stands for the empty derivation among goals.
 const EMPTY: u32 = u32::MAX;
 
+/// A goal without a derivation.
+const UNPRODUCTIVE: u32 = u32::MAX;
+/// A goal with a derivation that is not known to be part of one of the root.
+const UNREACHED: u32 = u32::MAX - 1;
+/// A goal that is part of a derivation of the root.
+const REACHED: u32 = u32::MAX - 2;
+
 impl<'a> Builder<'a> {
     /// A builder for sentences (`Adapted::Strings` or `Adapted::Rules`) and for stick strings.
     pub fn new(binary: &'a BinaryGrammar, strings: &'a StringIndex, adapted: Adapted) -> Builder<'a> {
@@ -62,6 +73,8 @@ impl<'a> Builder<'a> {
             open: Vec::new(),
             known: FxHashMap::default(),
             candidates: Vec::new(),
+            order: Vec::new(),
+            nodes: Vec::new(),
         }
     }
 
@@ -218,49 +231,53 @@ impl<'a> Builder<'a> {
 
     /// Keeps the goals that derive their span and that the root (goal 0) reaches.
     fn close(&mut self) -> Option<Forest> {
-        let n = self.goals.len();
-        let rank = |goal: u32| {
-            let label = self.goals[goal as usize].label;
-            (label.end - label.start, self.binary.rank[label.symbol as usize], goal)
-        };
-        let mut order: Vec<u32> = (0..n as u32).collect();
-        order.sort_unstable_by_key(|&goal| rank(goal));
+        let Builder { binary, goals, candidates, order, nodes, .. } = self;
+        order.clear();
+        order.extend(0..goals.len() as u32);
+        order.sort_unstable_by_key(|&goal| {
+            let label = goals[goal as usize].label;
+            (label.end - label.start, binary.rank[label.symbol as usize], goal)
+        });
         let edges = |goal: u32| {
-            let (first, end) = self.goals[goal as usize].edges;
-            &self.candidates[first as usize..end as usize]
+            let (first, end) = goals[goal as usize].edges;
+            &candidates[first as usize..end as usize]
         };
-        let mut productive = vec![false; n];
-        let derives = |edge: &Edge, productive: &[bool]| {
-            edge.tails.iter().all(|&tail| tail == EMPTY || productive[tail as usize])
+        let derives = |edge: &Edge, nodes: &[u32]| {
+            edge.tails.iter().all(|&tail| tail == EMPTY || nodes[tail as usize] != UNPRODUCTIVE)
         };
-        for &goal in &order {
-            productive[goal as usize] = edges(goal).iter().any(|edge| derives(edge, &productive));
+        nodes.clear();
+        nodes.resize(goals.len(), UNPRODUCTIVE);
+        for &goal in order.iter() {
+            if edges(goal).iter().any(|edge| derives(edge, nodes)) {
+                nodes[goal as usize] = UNREACHED;
+            }
         }
-        if !productive[0] {
+        if nodes[0] == UNPRODUCTIVE {
             return None;
         }
-        let mut reached = vec![false; n];
-        reached[0] = true;
-        for &goal in order.iter().rev().filter(|&&goal| productive[goal as usize]) {
-            if reached[goal as usize] {
-                for edge in edges(goal).iter().filter(|edge| derives(edge, &productive)) {
-                    for &tail in edge.tails.iter().filter(|&&tail| tail != EMPTY) {
-                        reached[tail as usize] = true;
+        nodes[0] = REACHED;
+        for &goal in order.iter().rev() {
+            if nodes[goal as usize] == REACHED {
+                for edge in edges(goal) {
+                    if derives(edge, nodes) {
+                        for &tail in edge.tails.iter().filter(|&&tail| tail != EMPTY) {
+                            nodes[tail as usize] = REACHED;
+                        }
                     }
                 }
             }
         }
         let mut forest = Forest::empty();
-        let mut node = vec![0u32; n];
-        for &goal in order.iter().filter(|&&goal| reached[goal as usize] && productive[goal as usize]) {
-            node[goal as usize] = forest.n_nodes() as u32;
-            for edge in edges(goal).iter().filter(|edge| derives(edge, &productive)) {
-                let tails = edge.tails.map(|tail| if tail == EMPTY { 0 } else { node[tail as usize] });
-                forest.edges.push(Edge { param: edge.param, tails });
+        for &goal in order.iter() {
+            if nodes[goal as usize] == REACHED {
+                for edge in edges(goal).iter().filter(|edge| derives(edge, nodes)) {
+                    let tails = edge.tails.map(|tail| if tail == EMPTY { 0 } else { nodes[tail as usize] });
+                    forest.edges.push(Edge { param: edge.param, tails });
+                }
+                nodes[goal as usize] = forest.n_nodes() as u32;
+                forest.end_node(goals[goal as usize].label);
             }
-            forest.end_node(self.goals[goal as usize].label);
         }
-        forest.edges.shrink_to_fit();
         Some(forest)
     }
 }

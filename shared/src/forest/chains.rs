@@ -20,6 +20,28 @@ pub struct Chains {
     first: Vec<u32>,
     params: Vec<u32>,
     known: FxHashMap<Box<[u32]>, u32>,
+    scratch: Scratch,
+}
+
+/// Reused from forest to forest.
+#[derive(Default)]
+struct Scratch {
+    /// `[n_nodes]`: edges that have the node as a tail.
+    uses: Vec<u32>,
+    /// `[n_nodes]`: what becomes of the node.
+    fates: Vec<Fate>,
+    /// The chains of folded nodes, end to end.
+    folded: Vec<u32>,
+    chain: Vec<u32>,
+}
+
+/// What becomes of a node.
+#[derive(Clone, Copy)]
+enum Fate {
+    /// It is this node of the folded forest.
+    Kept(u32),
+    /// It is this stretch of [`Scratch::folded`] on the edges that use it, with this tail.
+    Folded { first: u32, end: u32, tail: u32 },
 }
 
 /// Longer chains are not made: they would be copied too often on the way up.
@@ -63,6 +85,7 @@ impl Chains {
     /// Forgets how chains were found, once all forests are folded.
     pub fn close(&mut self) {
         self.known = FxHashMap::default();
+        self.scratch = Scratch::default();
     }
 
     /// Bytes held.
@@ -70,58 +93,62 @@ impl Chains {
         4 * (self.first.len() + self.params.len())
     }
 
-    fn number(&mut self, chain: Vec<u32>) -> u32 {
+    fn number(&mut self, chain: &[u32]) -> u32 {
         if self.first.is_empty() {
             self.first.push(0);
         }
-        if let Some(&number) = self.known.get(chain.as_slice()) {
+        if let Some(&number) = self.known.get(chain) {
             return number;
         }
         let number = self.len() as u32;
-        self.params.extend_from_slice(&chain);
+        self.params.extend_from_slice(chain);
         self.first.push(self.params.len() as u32);
-        self.known.insert(chain.into_boxed_slice(), number);
+        self.known.insert(chain.into(), number);
         number
     }
 
     /// `forest` with chains for parameters, where parameter 0 is the constant one and strings begin at `first_string`.
     pub fn fold(&mut self, forest: &Forest, first_string: u32) -> Forest {
         let n = forest.n_nodes();
-        let mut uses = vec![0u32; n];
+        let Scratch { mut uses, mut fates, mut folded, mut chain } = std::mem::take(&mut self.scratch);
+        uses.clear();
+        uses.resize(n, 0);
         forest.edges.iter().flat_map(|edge| edge.tails).for_each(|tail| uses[tail as usize] += 1);
-        let mut folded: Vec<Option<(Vec<u32>, u32)>> = vec![None; n];
-        let mut renamed = vec![0u32; n];
+        fates.clear();
+        fates.push(Fate::Kept(0));
+        folded.clear();
         let mut result = Forest::empty();
         for node in 1..n {
             let edges = forest.edges_of(node);
             let may_fold = edges.len() == 1 && node != forest.root();
+            let mut fate = Fate::Kept(result.n_nodes() as u32);
             for edge in edges {
-                let mut chain: Vec<u32> = Vec::new();
+                chain.clear();
                 chain.extend((edge.param != 0).then_some(edge.param));
-                let mut tails = [0; 2];
-                for (place, &tail) in edge.tails.iter().enumerate() {
-                    match &folded[tail as usize] {
-                        Some((params, below)) => {
-                            chain.extend_from_slice(params);
-                            tails[place] = *below;
-                        }
-                        None => tails[place] = renamed[tail as usize],
+                let tails = edge.tails.map(|tail| match fates[tail as usize] {
+                    Fate::Kept(tail) => tail,
+                    Fate::Folded { first, end, tail } => {
+                        chain.extend_from_slice(&folded[first as usize..end as usize]);
+                        tail
                     }
-                }
+                });
                 let once = uses[node] == 1 || chain.iter().all(|&param| param < first_string);
                 if may_fold && once && chain.len() <= MAX_CHAIN && tails.contains(&0) {
-                    folded[node] = Some((chain, tails[0] + tails[1]));
+                    let first = folded.len() as u32;
+                    folded.extend_from_slice(&chain);
+                    fate = Fate::Folded { first, end: folded.len() as u32, tail: tails[0] + tails[1] };
                 } else {
-                    let param = self.number(chain);
+                    let param = self.number(&chain);
                     result.edges.push(Edge { param, tails });
                 }
             }
-            if folded[node].is_none() {
-                renamed[node] = result.n_nodes() as u32;
+            if let Fate::Kept(_) = fate {
                 result.end_node(forest.labels[node]);
             }
+            fates.push(fate);
         }
         result.edges.shrink_to_fit();
+        self.scratch = Scratch { uses, fates, folded, chain };
         result
     }
 }

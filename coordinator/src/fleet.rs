@@ -1,0 +1,363 @@
+//! The fleet: everything that computes tasks, in this process or far away, behind one blocking call.
+//!
+//! In: batches of [`Task`]s. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
+//! is answered exactly once, and the same whoever computed it, so callers never see that members come and go.
+//!
+//! [`scheduler`] decides who computes what and never acts; [`driver`] owns clock and channels and acts;
+//! [`local`] and [`remote`] are the two kinds of members; [`holdings`] is what a remote member keeps.
+//! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use proto::token::Token;
+use shared::compute::{ComputeError, Engine};
+use shared::task::{Answer, Task};
+use tokio::sync::{mpsc, oneshot};
+
+use self::driver::{Input, Progress};
+use self::scheduler::{Cause, Failure, MemberId, Patience};
+
+pub mod scheduler;
+
+mod driver;
+mod holdings;
+mod inline;
+mod local;
+mod remote;
+
+pub use inline::Inline;
+
+/// How a task is answered; [`engine`] unless a test says otherwise.
+pub type Compute = Arc<dyn Fn(&Task) -> Result<Answer, ComputeError> + Send + Sync>;
+
+/// The mathematics: one [`Engine`] for all threads of a process.
+pub fn engine() -> Compute {
+    let engine = Engine::default();
+    Arc::new(move |task| engine.run(task))
+}
+
+/// Who computes, and when to give up on whom.
+#[derive(Clone)]
+pub struct FleetConfig {
+    /// Threads of this process that compute.
+    pub local_workers: usize,
+    /// Where remote workers may join, if they may.
+    pub listen: Option<Listen>,
+    /// Members to wait for before the first task is lent; all local threads together are one.
+    pub min_members: usize,
+    /// Members beyond which workers are refused.
+    pub max_members: usize,
+    /// How long a batch waits without any member, once there were some; the first ones are awaited for ever.
+    pub no_workers_grace: Duration,
+    /// Silence after which a member is lent nothing more.
+    pub suspect_after: Duration,
+    /// Silence after which a member is forgotten.
+    pub dead_after: Duration,
+    /// How local threads compute.
+    pub compute: Compute,
+}
+
+impl Default for FleetConfig {
+    fn default() -> FleetConfig {
+        let patience = Patience::default();
+        FleetConfig {
+            local_workers: std::thread::available_parallelism().map_or(1, usize::from),
+            listen: None,
+            min_members: patience.min_members,
+            max_members: 4096,
+            no_workers_grace: patience.no_workers_grace,
+            suspect_after: patience.suspect_after,
+            dead_after: patience.dead_after,
+            compute: engine(),
+        }
+    }
+}
+
+/// Where remote workers may join, and which.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// Address to bind; port 0 takes any free one.
+    pub address: SocketAddr,
+    /// What workers must know; whoever reaches the port may join if there is none.
+    pub token: Option<Token>,
+    /// Allows an address beyond loopback without a token.
+    pub insecure: bool,
+}
+
+/// Why a fleet cannot start or a batch has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// Anybody could join.
+    #[error(
+        "{address}: refusing to listen beyond loopback without a token; give one (a file, or {}), or say \
+         insecure",
+        proto::token::TOKEN_VARIABLE
+    )]
+    Exposed {
+        /// Address asked for.
+        address: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    #[error("{address}: cannot listen: {source}")]
+    Bind {
+        /// Address asked for.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Nobody would ever compute.
+    #[error("no local workers and no address to listen on; allow at least one of them")]
+    Nobody,
+    /// The operating system refused a thread or a socket.
+    #[error("cannot start the fleet: {0}")]
+    Start(#[source] std::io::Error),
+    /// A batch has no result.
+    #[error("{name}: {failure}")]
+    Batch {
+        /// Name of the batch.
+        name: String,
+        /// Why.
+        failure: Failure,
+    },
+    /// The fleet has stopped.
+    #[error("the fleet has stopped")]
+    Stopped,
+}
+
+/// What a batch cost.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct MapReport {
+    /// From submission to the last answer.
+    pub wall: Duration,
+    /// Sum over tasks of the time spent computing the answer that counted.
+    pub busy: Duration,
+    /// Leases, backups and repeats included.
+    pub attempts: usize,
+    /// Members lost meanwhile.
+    pub losses: Vec<Loss>,
+    /// Bytes sent to remote members.
+    pub bytes_sent: u64,
+    /// Bytes received from remote members.
+    pub bytes_received: u64,
+}
+
+/// A member that was lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// A member, for status and summary.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemberInfo {
+    /// Its id.
+    pub id: MemberId,
+    /// What it calls itself.
+    pub name: String,
+    /// Tasks that it computes at the same time.
+    pub slots: u32,
+    /// Answers of it that counted.
+    pub tasks_done: u64,
+    /// How it is.
+    pub state: MemberState,
+}
+
+/// How a member is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemberState {
+    /// Heard of lately.
+    Healthy,
+    /// Silent for a while.
+    Suspect,
+    /// Takes no more leases.
+    Draining,
+    /// No longer there.
+    Gone(Cause),
+}
+
+/// Something that answers batches of tasks.
+pub trait Map {
+    /// Runs `tasks`; hands each answer to `each` with its task's position, in task order, as soon as all
+    /// before it are there. `name` appears in logs and errors.
+    fn map(
+        &self,
+        name: &str,
+        tasks: Vec<Task>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError>;
+}
+
+/// Members and the thread that directs them.
+///
+/// Dropped without [`Fleet::shutdown`], it cuts its connections, and remote workers wait for a coordinator to
+/// come back.
+pub struct Fleet {
+    inputs: mpsc::Sender<Input>,
+    address: Option<SocketAddr>,
+    /// Held while a batch is in work: there is one at a time.
+    turn: Mutex<()>,
+}
+
+impl Fleet {
+    /// Starts local workers, and listens for remote ones if asked to. Not to be called within a runtime.
+    pub fn start(config: FleetConfig) -> Result<Fleet, FleetError> {
+        if config.local_workers == 0 && config.listen.is_none() {
+            return Err(FleetError::Nobody);
+        }
+        let listener = config.listen.as_ref().map(bind).transpose()?;
+        let address = match &listener {
+            Some(listener) => Some(listener.local_addr().map_err(FleetError::Start)?),
+            None => None,
+        };
+        // Every member may have a few messages under way; a full channel slows down readers, never the driver.
+        let (inputs, received) = mpsc::channel(1024);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("fleet-io")
+            .enable_all()
+            .build()
+            .map_err(FleetError::Start)?;
+        let to_fleet = inputs.clone();
+        std::thread::Builder::new()
+            .name("fleet".into())
+            .spawn(move || {
+                runtime.block_on(driver::run(config, listener, to_fleet, received));
+                runtime.shutdown_background();
+            })
+            .map_err(FleetError::Start)?;
+        Ok(Fleet { inputs, address, turn: Mutex::new(()) })
+    }
+
+    /// Where remote workers may join; with the port that was taken.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// As [`Map::map`].
+    pub fn map(
+        &self,
+        name: &str,
+        tasks: Vec<Task>,
+        mut each: impl FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        Map::map(self, name, tasks, &mut each)
+    }
+
+    /// Who is there, and who of those that computed something is gone.
+    pub fn members(&self) -> Vec<MemberInfo> {
+        let (reply, members) = oneshot::channel();
+        match self.inputs.blocking_send(Input::MembersAsked { reply }) {
+            Ok(()) => members.blocking_recv().unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Tells remote workers that the job is finished, so that they exit, and stops. Waits a few seconds for
+    /// them at most.
+    pub fn shutdown(self) {
+        let (reply, stopped) = oneshot::channel();
+        if self.inputs.blocking_send(Input::Finished { reply }).is_ok() {
+            // An error means that the driver is gone, and so has stopped.
+            let _ = stopped.blocking_recv();
+        }
+    }
+}
+
+impl Map for Fleet {
+    fn map(
+        &self,
+        name: &str,
+        tasks: Vec<Task>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each task is accepted once, and then comes the end: sending never waits for a slow `each`.
+        let (progress, mut received) = mpsc::channel(tasks.len() + 1);
+        let (name, tasks) = (name.to_owned(), Arc::new(tasks));
+        let submitted = Input::Submitted { name: name.clone(), tasks, progress };
+        self.inputs.blocking_send(submitted).map_err(|_| FleetError::Stopped)?;
+        let mut early = std::collections::BTreeMap::new();
+        let mut next = 0;
+        loop {
+            match received.blocking_recv().ok_or(FleetError::Stopped)? {
+                Progress::Answered(task, answer) => {
+                    early.insert(task.index(), answer);
+                    while let Some(answer) = early.remove(&next) {
+                        each(next, answer);
+                        next += 1;
+                    }
+                }
+                Progress::Done(report) => return Ok(report),
+                Progress::Failed(failure) => return Err(FleetError::Batch { name, failure }),
+            }
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        // A full channel is drained by the driver soon; one that is closed has no driver any more.
+        let _ = self.inputs.blocking_send(Input::Abandoned);
+    }
+}
+
+fn bind(listen: &Listen) -> Result<TcpListener, FleetError> {
+    let address = listen.address;
+    if !address.ip().is_loopback() && listen.token.is_none() && !listen.insecure {
+        return Err(FleetError::Exposed { address });
+    }
+    let failed = |source| FleetError::Bind { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Bytes to and from all remote members since the start.
+#[derive(Default)]
+struct Traffic {
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl Traffic {
+    fn count_sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn count_received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Sent and received.
+    fn so_far(&self) -> (u64, u64) {
+        (self.sent.load(Ordering::Relaxed), self.received.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_beyond_loopback_takes_a_token_or_insecure() {
+        let address = "0.0.0.0:0".parse().unwrap();
+        let open = Listen { address, token: None, insecure: false };
+        assert!(matches!(bind(&open), Err(FleetError::Exposed { .. })));
+        let token = Token::new("s3cret", "test").ok();
+        assert!(bind(&Listen { token, ..open.clone() }).is_ok());
+        assert!(bind(&Listen { insecure: true, ..open.clone() }).is_ok());
+        assert!(bind(&Listen { address: "127.0.0.1:0".parse().unwrap(), ..open }).is_ok());
+    }
+
+    #[test]
+    fn a_fleet_of_nobody_is_refused() {
+        let config = FleetConfig { local_workers: 0, listen: None, ..FleetConfig::default() };
+        assert!(matches!(Fleet::start(config), Err(FleetError::Nobody)));
+    }
+}

@@ -1,0 +1,419 @@
+//! Owns the fleet's clock and channels: waits for one input, asks the scheduler, does what it says.
+//!
+//! In: [`Input`]s from members and from the [`super::Fleet`]. Out: orders to members, progress to the caller.
+//! Invariant: never waits for anything but the next input or deadline; each channel that it sends to has room
+//! for all that can be under way.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proto::lease::{BatchId, LeaseId, SessionId, TaskIndex};
+use shared::task::{Answer, ContentHash, Task};
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{info, warn};
+
+use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
+use super::{FleetConfig, Loss, MapReport, MemberInfo, MemberState, Traffic, local, remote};
+
+/// How long members may take to hear that the job is finished.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What reaches the driver.
+pub(super) enum Input {
+    /// A member wants to join.
+    Joined {
+        /// What it calls itself.
+        name: String,
+        /// Tasks that it computes at the same time.
+        slots: u32,
+        /// Shards that it kept from an earlier connection.
+        holds: Vec<ContentHash>,
+        /// How it is reached.
+        desk: Desk,
+        /// Its id, or nothing if there are too many.
+        reply: oneshot::Sender<Option<MemberId>>,
+    },
+    /// Something happened to a member; an answer has its own variant.
+    Happened(Event),
+    /// A valid answer arrived.
+    Answered {
+        /// From whom.
+        member: MemberId,
+        /// To which lease.
+        lease: LeaseId,
+        /// The answer.
+        answer: Answer,
+        /// Time spent on it.
+        busy: Duration,
+    },
+    /// The caller has tasks.
+    Submitted {
+        /// For logs.
+        name: String,
+        /// The tasks.
+        tasks: Arc<Vec<Task>>,
+        /// Where answers go; has room for all of them and the end.
+        progress: mpsc::Sender<Progress>,
+    },
+    /// Somebody wants to know who is there.
+    MembersAsked {
+        /// Where to say so.
+        reply: oneshot::Sender<Vec<MemberInfo>>,
+    },
+    /// The job is finished.
+    Finished {
+        /// Told when the members know.
+        reply: oneshot::Sender<()>,
+    },
+    /// The caller is gone.
+    Abandoned,
+}
+
+/// What the caller of a batch hears.
+pub(super) enum Progress {
+    /// The answer that counts.
+    Answered(TaskIndex, Answer),
+    /// All were answered.
+    Done(MapReport),
+    /// The batch has no result.
+    Failed(Failure),
+}
+
+/// How a member is reached; dropping it dismisses the member.
+pub(super) struct Desk {
+    /// Has room for `slots + 1` leases and the farewell.
+    pub orders: mpsc::Sender<Order>,
+    /// Never sent to: its end tells a connection that it is dismissed, even one that cannot send.
+    #[expect(dead_code, reason = "its end is the message")]
+    dismissal: oneshot::Sender<()>,
+    /// Whether it is reached over a connection.
+    pub remote: bool,
+}
+
+impl Desk {
+    /// A desk for a member of `slots`, and the member's side of it.
+    pub fn new(slots: u32, remote: bool) -> (Desk, mpsc::Receiver<Order>, oneshot::Receiver<()>) {
+        let (orders, received) = mpsc::channel(slots as usize + 2);
+        let (dismissal, dismissed) = oneshot::channel();
+        (Desk { orders, dismissal, remote }, received, dismissed)
+    }
+}
+
+/// What a member is told.
+pub(super) enum Order {
+    /// Compute a task.
+    Compute(Job),
+    /// The job is finished.
+    Leave,
+}
+
+/// A lease and where its task is.
+#[derive(Clone)]
+pub(super) struct Job {
+    /// The lease.
+    pub lease: LeaseId,
+    /// The tasks of its batch.
+    pub tasks: Arc<Vec<Task>>,
+}
+
+impl Job {
+    /// The task.
+    pub fn task(&self) -> &Task {
+        &self.tasks[self.lease.task.index()]
+    }
+}
+
+/// The batch in work, for those who check answers.
+#[derive(Clone)]
+pub(super) struct Current {
+    /// Its id.
+    pub id: BatchId,
+    /// Its tasks.
+    pub tasks: Arc<Vec<Task>>,
+}
+
+struct Member {
+    name: String,
+    slots: u32,
+    remote: bool,
+    tasks_done: u64,
+    /// `None` once it is gone.
+    desk: Option<Desk>,
+    /// Why, then.
+    gone: Option<Cause>,
+}
+
+struct Batch {
+    name: String,
+    progress: mpsc::Sender<Progress>,
+    begun: Instant,
+    report: MapReport,
+    /// Bytes sent and received before.
+    traffic: (u64, u64),
+}
+
+struct Driver {
+    started: Instant,
+    max_members: usize,
+    scheduler: Scheduler,
+    members: BTreeMap<MemberId, Member>,
+    next_member: u64,
+    next_batch: u64,
+    batch: Option<Batch>,
+    current: watch::Sender<Option<Current>>,
+    traffic: Arc<Traffic>,
+    /// Set when the job is finished: when to stop waiting for members to leave, and whom to tell then.
+    farewell: Option<(Instant, oneshot::Sender<()>)>,
+}
+
+/// The present moment.
+#[expect(clippy::disallowed_methods, reason = "the driver owns the fleet's clock")]
+pub(super) fn clock() -> Instant {
+    Instant::now()
+}
+
+/// Directs members until the fleet is shut down or dropped.
+pub(super) async fn run(
+    config: FleetConfig,
+    listener: Option<TcpListener>,
+    to_fleet: mpsc::Sender<Input>,
+    mut inputs: mpsc::Receiver<Input>,
+) {
+    let (current, watched) = watch::channel(None);
+    let traffic = Arc::new(Traffic::default());
+    let patience = Patience {
+        min_members: config.min_members,
+        no_workers_grace: config.no_workers_grace,
+        suspect_after: config.suspect_after,
+        dead_after: config.dead_after,
+        ..Patience::default()
+    };
+    let mut driver = Driver {
+        started: clock(),
+        max_members: config.max_members,
+        scheduler: Scheduler::new(patience),
+        members: BTreeMap::new(),
+        next_member: 0,
+        next_batch: 0,
+        batch: None,
+        current,
+        traffic: traffic.clone(),
+        farewell: None,
+    };
+    if config.local_workers > 0 {
+        let slots = config.local_workers as u32;
+        let (desk, orders, _) = Desk::new(slots, false);
+        if let Some(member) = driver.join("local".into(), slots, Vec::new(), desk) {
+            local::start(member, config.local_workers, orders, config.compute, to_fleet.clone());
+        }
+    }
+    if let (Some(listener), Some(listen)) = (listener, config.listen) {
+        let door = remote::Door::new(listen.token, session(), to_fleet, traffic, watched);
+        tokio::spawn(remote::serve(listener, door));
+    }
+    loop {
+        let deadline = driver.next_deadline();
+        let input = tokio::select! {
+            input = inputs.recv() => input,
+            () = tokio::time::sleep_until(deadline.into()) => Some(Input::Happened(Event::Tick)),
+        };
+        match input {
+            None | Some(Input::Abandoned) => return,
+            Some(input) => driver.handle(input),
+        }
+        if driver.is_over() {
+            if let Some((_, reply)) = driver.farewell.take() {
+                // The caller need not wait for it.
+                let _ = reply.send(());
+            }
+            return;
+        }
+    }
+}
+
+/// A name that no other process has: from the time and the process.
+#[expect(clippy::disallowed_methods, reason = "the driver owns the clock; sessions differ, results do not")]
+fn session() -> SessionId {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let seed = format!("{} {}", since.as_nanos(), std::process::id());
+    let mut session = [0; 16];
+    session.copy_from_slice(&blake3::hash(seed.as_bytes()).as_bytes()[..16]);
+    SessionId(session)
+}
+
+impl Driver {
+    fn next_deadline(&self) -> Instant {
+        let idle = self.started + self.started.elapsed() + Duration::from_secs(3600);
+        let scheduler = self.scheduler.next_deadline().map(|at| self.started + at);
+        let farewell = self.farewell.as_ref().map(|(until, _)| *until);
+        [scheduler, farewell].into_iter().flatten().fold(idle, Instant::min)
+    }
+
+    /// Whether the job is finished and all remote members know, or took too long.
+    fn is_over(&self) -> bool {
+        let remote = |member: &Member| member.remote && member.desk.is_some();
+        self.farewell
+            .as_ref()
+            .is_some_and(|(until, _)| *until <= clock() || !self.members.values().any(remote))
+    }
+
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Joined { name, slots, holds, desk, reply } => {
+                let member = self.join(name, slots, holds, desk);
+                if let (Err(_), Some(member)) = (reply.send(member), member) {
+                    let cause = Cause::Disconnected("closed before the welcome".into());
+                    self.decide(Event::MemberLost { member, cause }, None);
+                }
+            }
+            Input::Happened(event) => self.decide(event, None),
+            Input::Answered { member, lease, answer, busy } => {
+                self.decide(Event::Answered { member, lease }, Some((answer, busy)))
+            }
+            Input::Submitted { name, tasks, progress } => self.submit(name, tasks, progress),
+            Input::MembersAsked { reply } => {
+                // Whoever asked may have gone.
+                let _ = reply.send(self.infos());
+            }
+            Input::Finished { reply } => {
+                for desk in self.members.values().filter_map(|member| member.desk.as_ref()) {
+                    // A member whose desk is closed has left already.
+                    let _ = desk.orders.try_send(Order::Leave);
+                }
+                self.farewell = Some((clock() + FAREWELL, reply));
+            }
+            Input::Abandoned => {}
+        }
+    }
+
+    /// The new member's id, unless there are too many.
+    fn join(&mut self, name: String, slots: u32, holds: Vec<ContentHash>, desk: Desk) -> Option<MemberId> {
+        let present = self.members.values().filter(|member| member.desk.is_some()).count();
+        if present >= self.max_members || self.farewell.is_some() {
+            return None;
+        }
+        let member = MemberId(self.next_member);
+        self.next_member += 1;
+        info!(member = member.0, name, slots, "joined");
+        let remote = desk.remote;
+        let state = Member { name, slots, remote, tasks_done: 0, desk: Some(desk), gone: None };
+        self.members.insert(member, state);
+        self.decide(Event::MemberJoined { member, slots, holds, watched: remote }, None);
+        Some(member)
+    }
+
+    fn submit(&mut self, name: String, tasks: Arc<Vec<Task>>, progress: mpsc::Sender<Progress>) {
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        let shards = tasks.iter().map(|task| task.shard.hash).collect();
+        self.current.send_replace(Some(Current { id: batch, tasks }));
+        let (report, traffic) = (MapReport::default(), self.traffic.so_far());
+        self.batch = Some(Batch { name, progress, begun: clock(), report, traffic });
+        self.decide(Event::BatchSubmitted { batch, shards }, None);
+    }
+
+    /// Asks the scheduler and does what it says; `answer` is that of an `Answered`.
+    fn decide(&mut self, event: Event, mut answer: Option<(Answer, Duration)>) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            if let Event::MemberLost { member, cause } = &event {
+                self.dismiss(*member, cause.clone());
+            }
+            for action in self.scheduler.handle(self.started.elapsed(), event) {
+                match action {
+                    Action::Lend { member, lease } => {
+                        if !self.lend(member, lease) {
+                            let cause = Cause::Disconnected("its connection is closed".into());
+                            events.push(Event::MemberLost { member, cause });
+                        }
+                    }
+                    Action::Accept { member, lease } => {
+                        if let Some((answer, busy)) = answer.take() {
+                            self.accept(member, lease, answer, busy);
+                        }
+                    }
+                    Action::Discard { member, lease } => {
+                        info!(member = member.0, %lease, "answer discarded: one came before it");
+                    }
+                    Action::Forget { member, cause } => self.dismiss(member, cause),
+                    Action::ReportWaiting { members, wanted } => {
+                        let name = self.batch.as_ref().map(|batch| &batch.name[..]);
+                        warn!(members, wanted, batch = name, "waiting for workers");
+                    }
+                    Action::BatchDone { .. } => self.end(None),
+                    Action::Fail { failure, .. } => self.end(Some(failure)),
+                }
+            }
+        }
+    }
+
+    /// Whether the order reached the member's desk.
+    fn lend(&mut self, member: MemberId, lease: LeaseId) -> bool {
+        let (Some(batch), Some(current)) = (&mut self.batch, &*self.current.borrow()) else { return true };
+        batch.report.attempts += 1;
+        let job = Job { lease, tasks: current.tasks.clone() };
+        let desk = self.members.get(&member).and_then(|member| member.desk.as_ref());
+        desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
+    }
+
+    fn accept(&mut self, member: MemberId, lease: LeaseId, answer: Answer, busy: Duration) {
+        if let Some(member) = self.members.get_mut(&member) {
+            member.tasks_done += 1;
+        }
+        if let Some(batch) = &mut self.batch {
+            batch.report.busy += busy;
+            // Room is never short; the caller may have gone.
+            let _ = batch.progress.try_send(Progress::Answered(lease.task, answer));
+        }
+    }
+
+    fn dismiss(&mut self, id: MemberId, cause: Cause) {
+        let Some(member) = self.members.get_mut(&id).filter(|member| member.desk.is_some()) else { return };
+        member.desk = None;
+        let name = member.name.clone();
+        let cause = if self.farewell.is_some() { Cause::Left } else { cause };
+        if cause == Cause::Left {
+            info!(member = id.0, name, "left");
+        } else {
+            warn!(member = id.0, name, %cause, "lost");
+            if let Some(batch) = &mut self.batch {
+                batch.report.losses.push(Loss { name, cause: cause.clone() });
+            }
+        }
+        member.gone = Some(cause);
+        if member.tasks_done == 0 {
+            self.members.remove(&id);
+        }
+    }
+
+    fn end(&mut self, failure: Option<Failure>) {
+        self.current.send_replace(None);
+        let Some(Batch { name, progress, begun, mut report, traffic }) = self.batch.take() else { return };
+        let (sent, received) = self.traffic.so_far();
+        report.wall = begun.elapsed();
+        (report.bytes_sent, report.bytes_received) = (sent - traffic.0, received - traffic.1);
+        let end = match failure {
+            None => Progress::Done(report),
+            Some(failure) => {
+                warn!(batch = name, %failure, "batch failed");
+                Progress::Failed(failure)
+            }
+        };
+        // Room is never short; the caller may have gone.
+        let _ = progress.try_send(end);
+    }
+
+    fn infos(&self) -> Vec<MemberInfo> {
+        let info = |(&id, member): (&MemberId, &Member)| {
+            let state = match &member.gone {
+                Some(cause) => MemberState::Gone(cause.clone()),
+                None => self.scheduler.state(id),
+            };
+            let Member { name, slots, tasks_done, .. } = member;
+            MemberInfo { id, name: name.clone(), slots: *slots, tasks_done: *tasks_done, state }
+        };
+        self.members.iter().map(info).collect()
+    }
+}

@@ -1,0 +1,49 @@
+//! A fleet of one, the calling thread: for tests and small jobs.
+
+use shared::task::{Answer, Task};
+
+use super::scheduler::Failure;
+use super::{Compute, FleetError, Map, MapReport, engine};
+
+/// Runs tasks one after the other on the calling thread.
+pub struct Inline {
+    compute: Compute,
+}
+
+impl Inline {
+    /// With another way to compute than the engine's.
+    pub fn new(compute: Compute) -> Inline {
+        Inline { compute }
+    }
+}
+
+impl Default for Inline {
+    fn default() -> Inline {
+        Inline::new(engine())
+    }
+}
+
+impl Map for Inline {
+    fn map(
+        &self,
+        name: &str,
+        tasks: Vec<Task>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        let begun = super::driver::clock();
+        let mut busy = std::time::Duration::ZERO;
+        for (at, task) in tasks.iter().enumerate() {
+            let started = begun.elapsed();
+            let answer = (self.compute)(task).map_err(|error| FleetError::Batch {
+                name: name.into(),
+                failure: Failure::Task {
+                    task: proto::lease::TaskIndex(at as u32),
+                    detail: error.to_string(),
+                },
+            })?;
+            busy += begun.elapsed() - started;
+            each(at, answer);
+        }
+        Ok(MapReport { wall: begun.elapsed(), busy, attempts: tasks.len(), ..MapReport::default() })
+    }
+}

@@ -1,0 +1,174 @@
+//! Payloads: large values cut into pieces, and put together again under a declared size and checksum.
+//!
+//! In: pieces from a peer, in order, after a head that declared their [`v1::Extent`]. Out: the whole, or a
+//! typed error. Invariants: no more memory is taken than has arrived, and never more than [`MAX_PAYLOAD`];
+//! what comes out has the declared size and checksum.
+//! Does not look inside: that is [`crate::convert`].
+
+use prost::bytes::Bytes;
+
+use crate::v1;
+
+/// Bytes of a full piece.
+pub const PIECE: usize = 1 << 20;
+
+/// Largest payload that is taken from a peer: 1 GiB.
+pub const MAX_PAYLOAD: u64 = 1 << 30;
+
+/// Why a payload is refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PayloadError {
+    /// The head declares no extent.
+    #[error("a payload's head declares no extent")]
+    NoExtent,
+    /// The declared size is beyond [`MAX_PAYLOAD`].
+    #[error("payload of {found} bytes, expected at most {MAX_PAYLOAD}; cut the corpus into smaller shards")]
+    TooLarge {
+        /// Bytes declared.
+        found: u64,
+    },
+    /// The declared checksum is not one.
+    #[error("checksum of {found} bytes, expected {}", blake3::OUT_LEN)]
+    ChecksumLength {
+        /// Bytes of the checksum.
+        found: usize,
+    },
+    /// A piece is empty or larger than [`PIECE`].
+    #[error("piece of {found} bytes, expected 1 to {PIECE}")]
+    PieceLength {
+        /// Bytes of the piece.
+        found: usize,
+    },
+    /// More bytes came than were declared.
+    #[error("payload grew to {found} bytes, expected {expected} as declared")]
+    Overrun {
+        /// Bytes declared.
+        expected: u64,
+        /// Bytes arrived.
+        found: u64,
+    },
+    /// The bytes are not those that were declared.
+    #[error("payload of {size} bytes does not match its checksum; the connection or the peer is broken")]
+    Checksum {
+        /// Bytes of the payload.
+        size: u64,
+    },
+}
+
+/// The extent to declare before `payload`.
+pub fn extent(payload: &[u8]) -> v1::Extent {
+    v1::Extent {
+        size: payload.len() as u64,
+        checksum: Bytes::copy_from_slice(blake3::hash(payload).as_bytes()),
+    }
+}
+
+/// `payload` in pieces, none of them empty; shares its memory.
+pub fn pieces(payload: Bytes) -> impl Iterator<Item = v1::Piece> {
+    (0..payload.len()).step_by(PIECE).map(move |start| {
+        let end = payload.len().min(start + PIECE);
+        v1::Piece { data: payload.slice(start..end) }
+    })
+}
+
+/// A payload of which some pieces are still to come.
+#[derive(Debug)]
+pub struct Assembly {
+    /// Bytes declared, at most [`MAX_PAYLOAD`] and more than have arrived.
+    size: u64,
+    checksum: blake3::Hash,
+    arrived: Vec<u8>,
+}
+
+/// What is there after a head or a piece.
+#[derive(Debug)]
+pub enum Progress {
+    /// More pieces are to come.
+    Partial(Assembly),
+    /// All of it, verified.
+    Whole(Bytes),
+}
+
+impl Assembly {
+    /// Begins a payload of the declared extent; one of no bytes is whole at once.
+    pub fn begin(extent: Option<v1::Extent>) -> Result<Progress, PayloadError> {
+        let v1::Extent { size, checksum } = extent.ok_or(PayloadError::NoExtent)?;
+        if size > MAX_PAYLOAD {
+            return Err(PayloadError::TooLarge { found: size });
+        }
+        let checksum: [u8; blake3::OUT_LEN] =
+            checksum[..].try_into().map_err(|_| PayloadError::ChecksumLength { found: checksum.len() })?;
+        Assembly { size, checksum: blake3::Hash::from(checksum), arrived: Vec::new() }.check()
+    }
+
+    /// Adds the next piece.
+    pub fn push(mut self, piece: &v1::Piece) -> Result<Progress, PayloadError> {
+        let length = piece.data.len();
+        if length == 0 || length > PIECE {
+            return Err(PayloadError::PieceLength { found: length });
+        }
+        let found = self.arrived.len() as u64 + length as u64;
+        if found > self.size {
+            return Err(PayloadError::Overrun { expected: self.size, found });
+        }
+        self.arrived.extend_from_slice(&piece.data);
+        self.check()
+    }
+
+    fn check(self) -> Result<Progress, PayloadError> {
+        if (self.arrived.len() as u64) < self.size {
+            return Ok(Progress::Partial(self));
+        }
+        if blake3::hash(&self.arrived) != self.checksum {
+            return Err(PayloadError::Checksum { size: self.size });
+        }
+        Ok(Progress::Whole(self.arrived.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assemble(extent: v1::Extent, pieces: impl Iterator<Item = v1::Piece>) -> Result<Bytes, PayloadError> {
+        let mut progress = Assembly::begin(Some(extent))?;
+        for piece in pieces {
+            match progress {
+                Progress::Partial(assembly) => progress = assembly.push(&piece)?,
+                Progress::Whole(_) => panic!("a piece after the last one"),
+            }
+        }
+        match progress {
+            Progress::Whole(bytes) => Ok(bytes),
+            Progress::Partial(_) => panic!("pieces are missing"),
+        }
+    }
+
+    #[test]
+    fn pieces_assemble_to_the_whole() {
+        for size in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
+            let whole: Bytes = (0..size).map(|at| (at % 251) as u8).collect::<Vec<_>>().into();
+            assert_eq!(pieces(whole.clone()).count(), size.div_ceil(PIECE));
+            assert_eq!(assemble(extent(&whole), pieces(whole.clone())).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn a_declared_size_beyond_the_limit_is_refused_before_any_piece() {
+        let huge = v1::Extent { size: MAX_PAYLOAD + 1, ..extent(b"") };
+        assert_eq!(
+            Assembly::begin(Some(huge)).unwrap_err(),
+            PayloadError::TooLarge { found: MAX_PAYLOAD + 1 }
+        );
+    }
+
+    #[test]
+    fn other_bytes_than_declared_are_refused() {
+        let changed = assemble(extent(b"abc"), pieces(Bytes::from_static(b"abd")));
+        assert_eq!(changed.unwrap_err(), PayloadError::Checksum { size: 3 });
+        let longer = assemble(extent(b"abc"), pieces(Bytes::from_static(b"abcd")));
+        assert_eq!(longer.unwrap_err(), PayloadError::Overrun { expected: 3, found: 4 });
+        let empty = assemble(extent(b"abc"), std::iter::once(v1::Piece::default()));
+        assert_eq!(empty.unwrap_err(), PayloadError::PieceLength { found: 0 });
+    }
+}

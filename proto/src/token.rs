@@ -1,0 +1,99 @@
+//! Bearer tokens: who may join a fleet.
+//!
+//! In: a file or the environment variable [`TOKEN_VARIABLE`]. Invariants: a token is never printed, not even
+//! by `Debug`, and is compared in constant time. Sent as `authorization: Bearer …`.
+
+use std::path::{Path, PathBuf};
+
+use subtle::ConstantTimeEq;
+
+/// Environment variable that holds the token where no file is named.
+pub const TOKEN_VARIABLE: &str = "GRAMMATON_TOKEN";
+
+/// A secret that coordinator and workers share.
+#[derive(Clone)]
+pub struct Token(String);
+
+/// Why a token cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The file cannot be read.
+    #[error("{}: cannot read the token: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Nothing there, or characters that a header cannot carry.
+    #[error("{origin}: a token must be visible ASCII without spaces, at least one character")]
+    Unusable {
+        /// The file or variable.
+        origin: String,
+    },
+}
+
+impl Token {
+    /// `secret`, without surrounding white space; `origin` names its source in errors.
+    pub fn new(secret: &str, origin: &str) -> Result<Token, TokenError> {
+        let secret = secret.trim();
+        if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError::Unusable { origin: origin.into() });
+        }
+        Ok(Token(secret.into()))
+    }
+
+    /// From `file` if one is named, else from [`TOKEN_VARIABLE`] if it is set, else none.
+    pub fn find(file: Option<&Path>) -> Result<Option<Token>, TokenError> {
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| TokenError::Unreadable { path: path.into(), source })?;
+            return Token::new(&text, &path.display().to_string()).map(Some);
+        }
+        match std::env::var(TOKEN_VARIABLE) {
+            Ok(secret) => Token::new(&secret, TOKEN_VARIABLE).map(Some),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => {
+                Err(TokenError::Unusable { origin: TOKEN_VARIABLE.into() })
+            }
+        }
+    }
+
+    /// Value of the `authorization` header.
+    pub fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
+    /// Whether `header` carries this token; takes the same time wherever they differ.
+    pub fn admits(&self, header: Option<&str>) -> bool {
+        let expected = self.header();
+        header.is_some_and(|header| expected.as_bytes().ct_eq(header.as_bytes()).into())
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_token_is_admitted() {
+        let token = Token::new(" s3cret\n", "test").unwrap();
+        assert!(token.admits(Some("Bearer s3cret")));
+        for other in [None, Some(""), Some("Bearer s3cre"), Some("s3cret"), Some("Bearer s3cret ")] {
+            assert!(!token.admits(other), "{other:?}");
+        }
+        assert_eq!(format!("{token:?}"), "Token(..)");
+    }
+
+    #[test]
+    fn an_empty_token_is_refused() {
+        let error = Token::new(" \n", "token.txt").unwrap_err();
+        assert!(error.to_string().starts_with("token.txt: "), "{error}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Laws of the conversion: values survive the wire unchanged, and broken bytes are errors, never panics.
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use proto::convert::{Blob, Wire, WireError};
+use proto::v1;
+use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use shared::num::Wide;
+use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
+use shared::task::{Answer, Candidate, Decode, Decoded, Decoder, Expectation, Index, Named};
+
+fn string() -> impl Strategy<Value = Vec<SymbolId>> {
+    vec((0..9u32).prop_map(SymbolId), 1..5)
+}
+
+fn grammar() -> impl Strategy<Value = Grammar> {
+    (1..4u32, 1..5u32).prop_flat_map(|(n_nonterminals, n_terminals)| {
+        let n_symbols = n_nonterminals + n_terminals;
+        let children = vec((0..n_symbols).prop_map(SymbolId), 1..4);
+        let rule = ((0..n_nonterminals).prop_map(SymbolId), children, 1e-5..10.0f64)
+            .prop_map(|(parent, children, alpha)| Rule { parent, children, alpha });
+        let adaptor = (proptest::option::of(0.0..1.0f64), proptest::option::of(1e-3..100.0f64))
+            .prop_map(|(discount, concentration)| Adaptor { discount, concentration });
+        (
+            vec("[A-Za-zé]{1,4}", n_symbols as usize),
+            Just(n_nonterminals),
+            vec(rule, 0..6),
+            vec(proptest::option::of(adaptor), n_nonterminals as usize),
+        )
+            .prop_map(|(symbols, n_nonterminals, rules, adaptors)| Grammar {
+                symbols,
+                n_nonterminals,
+                rules,
+                adaptors,
+            })
+    })
+}
+
+fn lexicon() -> impl Strategy<Value = Lexicon> {
+    let sticks = proptest::collection::btree_map(0..9u32, vec(string(), 0..4), 0..4);
+    sticks.prop_map(|sticks| Lexicon {
+        sticks: sticks
+            .into_iter()
+            .map(|(symbol, strings)| StickStrings { symbol: SymbolId(symbol), strings })
+            .collect(),
+    })
+}
+
+fn shard() -> impl Strategy<Value = Shard> {
+    let sentence = (string(), 1..9u32).prop_map(|(tokens, multiplicity)| Sentence { tokens, multiplicity });
+    prop_oneof![
+        vec(sentence, 0..5).prop_map(Shard::Sentences),
+        (0..99u32, 0..99u32).prop_map(|(start, length)| Shard::Strings(start..start + length)),
+    ]
+}
+
+fn weights() -> impl Strategy<Value = Vec<Wide>> {
+    let weight = prop_oneof![
+        Just(Wide { mantissa: 0.0, exponent: 0 }),
+        (1.0..2.0f64, any::<i32>()).prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
+    ];
+    vec(weight, 0..9)
+}
+
+fn decode() -> impl Strategy<Value = Decode> {
+    let decoder = prop_oneof![Just(Decoder::Viterbi), Just(Decoder::Mbr), Just(Decoder::MbrTree)];
+    (weights(), string(), vec(decoder, 0..4), any::<bool>())
+        .prop_map(|(weights, segments, decoders, trees)| Decode { weights, segments, decoders, trees })
+}
+
+fn log_z() -> impl Strategy<Value = f64> {
+    prop_oneof![-1e6..1e3f64, Just(f64::NEG_INFINITY)]
+}
+
+fn params() -> impl Strategy<Value = Vec<ParamId>> {
+    btree_set((0..99u32).prop_map(ParamId), 0..6).prop_map(|params| params.into_iter().collect())
+}
+
+fn expectation() -> impl Strategy<Value = Expectation> {
+    (vec((0.0..1e9f64, 0.0..9.0f64), 0..6), any::<bool>(), log_z(), vec(log_z(), 0..4), params()).prop_map(
+        |(pairs, infinite, log_z, log_z_items, missing)| Expectation {
+            counts: pairs.iter().map(|pair| pair.0).collect(),
+            losses: pairs.iter().map(|pair| if infinite { f64::INFINITY } else { pair.1 }).collect(),
+            log_z,
+            log_z_items,
+            missing,
+        },
+    )
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
+    let candidates = labelled().prop_map(|labelled| {
+        let candidate = |(symbol, string)| Candidate { symbol, string, expected: 0.25 };
+        Answer::Candidates(labelled.into_iter().map(candidate).collect())
+    });
+    let index = (params(), btree_set(0..99u32, 0..4)).prop_map(|(params, unparsable)| {
+        Answer::Index(Index { params, unparsable: unparsable.into_iter().collect() })
+    });
+    let ends = btree_set(1..30u32, 0..4).prop_map(|ends| ends.into_iter().collect());
+    let decoded = (log_z(), vec(ends, 0..3), vec("[(a-c) ]{0,8}", 0..3))
+        .prop_map(|(log_z, segmentations, trees)| Decoded { log_z, segmentations, trees });
+    prop_oneof![
+        candidates,
+        labelled().prop_map(|labelled| Answer::Missing(labelled.into_iter().collect())),
+        index,
+        expectation().prop_map(Answer::Expectation),
+        vec(decoded, 0..4).prop_map(Answer::Decoded),
+    ]
+}
+
+/// Every blob reads back under its own hash, and no other bytes do.
+fn check_blob(blob: &Blob, flip: usize, bit: u8) -> Result<(), TestCaseError> {
+    let (kind, bytes) = (blob.kind() as i32, blob.to_bytes());
+    let back = Blob::from_bytes(kind, blob.hash(), bytes.clone()).expect("its own bytes are valid");
+    prop_assert_eq!(back.hash(), blob.hash());
+    prop_assert_eq!(back.to_bytes(), bytes.clone());
+    let mut broken = bytes.to_vec();
+    if !broken.is_empty() {
+        let at = flip % broken.len();
+        broken[at] ^= 1 << bit;
+        if let Ok(read) = Blob::from_bytes(kind, blob.hash(), broken.into()) {
+            prop_assert_eq!(read.to_bytes(), bytes, "other content passed under this hash");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn blobs_survive_the_wire(
+        grammar in grammar(), lexicon in lexicon(), shard in shard(), decode in decode(),
+        flip in any::<usize>(), bit in 0..8u8,
+    ) {
+        check_blob(&Blob::Grammar(Named::new(grammar)), flip, bit)?;
+        check_blob(&Blob::Lexicon(Named::new(lexicon)), flip, bit)?;
+        check_blob(&Blob::Shard(Named::new(shard)), flip, bit)?;
+        check_blob(&Blob::Decode(Named::new(decode)), flip, bit)?;
+    }
+
+    #[test]
+    fn answers_and_weights_survive_the_wire(answer in answer(), weights in weights()) {
+        prop_assert_eq!(Answer::from_bytes(answer.to_bytes()).unwrap(), answer);
+        prop_assert_eq!(Vec::<Wide>::from_bytes(weights.to_bytes()).unwrap(), weights);
+    }
+
+    #[test]
+    fn broken_answers_never_panic(answer in answer(), flips in vec((any::<usize>(), 0..8u8), 1..6)) {
+        let mut bytes = answer.to_bytes().to_vec();
+        for (at, bit) in flips {
+            let length = bytes.len().max(1);
+            if let Some(byte) = bytes.get_mut(at % length) {
+                *byte ^= 1 << bit;
+            }
+        }
+        // Either an error, or a value that is valid and so survives the wire itself.
+        if let Ok(read) = Answer::from_bytes(bytes.into()) {
+            prop_assert_eq!(Answer::from_bytes(read.to_bytes()).unwrap(), read);
+        }
+    }
+
+    #[test]
+    fn noise_never_panics(bytes in vec(any::<u8>(), 0..200)) {
+        let _ = Answer::from_bytes(bytes.clone().into());
+        let _ = Grammar::from_bytes(bytes.clone().into());
+        let _ = Lexicon::from_bytes(bytes.clone().into());
+        let _ = Shard::from_bytes(bytes.clone().into());
+        let _ = Decode::from_bytes(bytes.clone().into());
+        let _ = Vec::<Wide>::from_bytes(bytes.into());
+    }
+}
+
+#[test]
+fn what_a_value_can_say_about_itself_is_checked() {
+    let weights = |mantissa, exponent| v1::Weights { mantissas: vec![mantissa], exponents: vec![exponent] };
+    for (mantissa, exponent) in [(2.0, 0), (0.5, 0), (-1.0, 0), (-0.0, 0), (f64::NAN, 0), (0.0, 1)] {
+        assert!(Vec::from_wire(weights(mantissa, exponent)).is_err(), "{mantissa} {exponent}");
+    }
+
+    let strings = |lengths: &[u32], symbols: &[u32]| {
+        Some(v1::Strings { lengths: lengths.into(), symbols: symbols.into() })
+    };
+    let grammar = v1::Grammar {
+        symbols: vec!["S".into(), "a".into()],
+        n_nonterminals: 1,
+        parents: vec![0],
+        children: strings(&[1], &[1]),
+        alphas: vec![1.0],
+        adaptors: vec![v1::Adaptor::default()],
+    };
+    assert!(Grammar::from_wire(grammar.clone()).is_ok());
+    let broken: [(&str, v1::Grammar); 8] = [
+        (
+            "grammar.symbols[1]: empty",
+            v1::Grammar { symbols: vec!["S".into(), "".into()], ..grammar.clone() },
+        ),
+        ("grammar.n_nonterminals[0]: 3", v1::Grammar { n_nonterminals: 3, ..grammar.clone() }),
+        ("grammar.parents[0]: 1", v1::Grammar { parents: vec![1], ..grammar.clone() }),
+        ("grammar.children[0]: 2", v1::Grammar { children: strings(&[1], &[2]), ..grammar.clone() }),
+        ("grammar.children[0]: empty", v1::Grammar { children: strings(&[0], &[]), ..grammar.clone() }),
+        (
+            "grammar.children: length 1",
+            v1::Grammar { children: strings(&[u32::MAX], &[1]), ..grammar.clone() },
+        ),
+        ("grammar.alphas[0]: -0.5", v1::Grammar { alphas: vec![-0.5], ..grammar.clone() }),
+        ("grammar.adaptors: length 0", v1::Grammar { adaptors: vec![], ..grammar }),
+    ];
+    for (message, grammar) in broken {
+        let error = Grammar::from_wire(grammar).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+
+    let repeated = v1::Index { params: vec![3, 3], unparsable: vec![] };
+    let answer = v1::Answer { answer: Some(v1::answer::Answer::Index(repeated)) };
+    assert_eq!(Answer::from_wire(answer), Err(WireError::Order { field: "index.params", at: 1 }));
+}

@@ -1,0 +1,22 @@
+//! A worker whose answers are [`grammaton_tests::echo`]'s: for tests that kill processes.
+
+use std::sync::Arc;
+
+use worker::WorkerConfig;
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let coordinator = arguments.next().unwrap_or_default();
+    let name = arguments.next().unwrap_or_default();
+    let config = WorkerConfig {
+        coordinator,
+        name,
+        threads: 1,
+        compute: Arc::new(grammaton_tests::echo),
+        ..WorkerConfig::default()
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let result = runtime.block_on(worker::run(config, std::future::pending()));
+    runtime.shutdown_background();
+    Ok(result?)
+}

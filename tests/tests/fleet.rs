@@ -1,0 +1,300 @@
+//! Fleets of every make answer as the calling thread does, whoever is killed, stopped, slow or late.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coordinator::fleet::scheduler::{Cause, Failure};
+use coordinator::fleet::{
+    Compute, Fleet, FleetConfig, FleetError, Inline, Listen, Map, MapReport, MemberState,
+};
+use grammaton_tests::{Process, binary, echo, echo_task, eventually};
+use proto::token::Token;
+use shared::task::{Answer, Named, Task, Work};
+use worker::{RunError, WorkerConfig};
+
+fn fake() -> Compute {
+    Arc::new(echo)
+}
+
+/// Listens on any free port of loopback; computes nothing itself.
+fn remote_only() -> FleetConfig {
+    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), token: None, insecure: false };
+    FleetConfig { local_workers: 0, listen: Some(listen), compute: fake(), ..FleetConfig::default() }
+}
+
+fn url(fleet: &Fleet) -> String {
+    format!("http://{}", fleet.address().expect("it listens"))
+}
+
+fn short_tasks(count: u32) -> Vec<Task> {
+    (0..count).map(|name| echo_task(name, Duration::from_millis(u64::from(name % 4)), 5)).collect()
+}
+
+/// Runs the tasks, and checks that each is answered once, in order.
+fn answers(fleet: &impl Map, tasks: Vec<Task>) -> Result<(Vec<Answer>, MapReport), FleetError> {
+    let mut answers = Vec::new();
+    let report = fleet.map("test", tasks, &mut |at, answer| {
+        assert_eq!(at, answers.len(), "answers come in task order");
+        answers.push(answer);
+    })?;
+    Ok((answers, report))
+}
+
+fn expected(tasks: Vec<Task>) -> Vec<Answer> {
+    answers(&Inline::new(fake()), tasks).unwrap().0
+}
+
+/// A worker in this process, on a thread and a runtime of its own.
+fn start_worker(config: WorkerConfig) -> std::thread::JoinHandle<Result<(), RunError>> {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime can be made");
+        let result = runtime.block_on(worker::run(config, std::future::pending()));
+        runtime.shutdown_background();
+        result
+    })
+}
+
+fn echo_worker(coordinator: String, threads: u32) -> WorkerConfig {
+    WorkerConfig { coordinator, threads, compute: fake(), ..WorkerConfig::default() }
+}
+
+fn n_healthy(fleet: &Fleet) -> usize {
+    fleet.members().iter().filter(|member| member.state == MemberState::Healthy).count()
+}
+
+fn await_members(fleet: &Fleet, count: usize) {
+    eventually(&|| format!("{:?}", fleet.members()), || n_healthy(fleet) == count);
+}
+
+#[test]
+fn local_threads_answer_as_the_calling_thread_does() {
+    let config = FleetConfig { local_workers: 3, compute: fake(), ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    for round in 0..3 {
+        let (found, report) = answers(&fleet, short_tasks(40 + round)).unwrap();
+        assert_eq!(found, expected(short_tasks(40 + round)));
+        assert_eq!((report.attempts, report.losses), (40 + round as usize, vec![]));
+    }
+    assert_eq!(answers(&fleet, vec![]).unwrap().0, []);
+    fleet.shutdown();
+}
+
+#[test]
+fn remote_workers_answer_as_the_calling_thread_does_and_end_with_the_job() {
+    let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
+    let workers = [1, 2].map(|threads| start_worker(echo_worker(url(&fleet), threads)));
+    let (found, first) = answers(&fleet, short_tasks(60)).unwrap();
+    assert_eq!(found, expected(short_tasks(60)));
+    let (found, second) = answers(&fleet, short_tasks(60)).unwrap();
+    assert_eq!(found, expected(short_tasks(60)));
+    assert!(second.bytes_sent < first.bytes_sent, "blobs travel once: {first:?}, then {second:?}");
+    assert!(second.busy > Duration::ZERO && second.bytes_received > 0);
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn values_far_beyond_one_message_arrive_whole() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let _worker = start_worker(echo_worker(url(&fleet), 1));
+    let tasks = || (0..3).map(|name| echo_task(name, Duration::ZERO, 1_000_000)).collect::<Vec<_>>();
+    let (found, report) = answers(&fleet, tasks()).unwrap();
+    assert!(found == expected(tasks()));
+    assert!(report.bytes_sent > 24_000_000 && report.bytes_received > 24_000_000, "{report:?}");
+    fleet.shutdown();
+}
+
+#[test]
+fn workers_may_be_killed_and_stopped() {
+    let config = FleetConfig {
+        suspect_after: Duration::from_secs(2),
+        dead_after: Duration::from_secs(4),
+        min_members: 3,
+        ..remote_only()
+    };
+    let fleet = Fleet::start(config).unwrap();
+    let mut workers = ["alice", "bob", "carol"].map(|name| {
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&url(&fleet), name]))
+    });
+    await_members(&fleet, 3);
+    let tasks = || (0..90).map(|name| echo_task(name, Duration::from_millis(100), 5)).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    let report = fleet.map("test", tasks(), |at, answer| {
+        assert_eq!(at, found.len(), "answers come in task order");
+        found.push(answer);
+        match at {
+            5 => workers[0].kill(),
+            10 => workers[1].signal("STOP"),
+            _ => {}
+        }
+    });
+    let report = report.unwrap();
+    assert_eq!(found, expected(tasks()));
+    assert!(report.losses.iter().any(|loss| loss.name == "alice"), "{report:?}");
+    eventually(&|| format!("{:?}", fleet.members()), || {
+        let bob = |state: &MemberState| matches!(state, MemberState::Gone(Cause::Silent(_)));
+        fleet.members().iter().any(|member| member.name == "bob" && bob(&member.state))
+    });
+
+    // The stopped one wakes up, finds itself forgotten, and joins again.
+    workers[1].signal("CONT");
+    await_members(&fleet, 2);
+    let (again, _) = answers(&fleet, short_tasks(20)).unwrap();
+    assert_eq!(again, expected(short_tasks(20)));
+    fleet.shutdown();
+    assert_eq!(workers[1].wait().code(), Some(0), "{}", workers[1].log());
+    assert_eq!(workers[2].wait().code(), Some(0), "{}", workers[2].log());
+}
+
+#[test]
+fn a_worker_outlives_its_coordinator() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let address = fleet.address().unwrap();
+    let worker = start_worker(echo_worker(url(&fleet), 2));
+    let (_, first) = answers(&fleet, short_tasks(20)).unwrap();
+    drop(fleet);
+    let listen = Some(Listen { address, token: None, insecure: false });
+    let config = || FleetConfig { listen: listen.clone(), ..remote_only() };
+    let mut fleet = None;
+    eventually(&|| "the port is still taken".into(), || {
+        fleet = Fleet::start(config()).ok();
+        fleet.is_some()
+    });
+    let fleet = fleet.unwrap();
+    let (found, second) = answers(&fleet, short_tasks(20)).unwrap();
+    assert_eq!(found, expected(short_tasks(20)));
+    assert!(second.bytes_sent < first.bytes_sent, "it still has its blobs: {first:?}, then {second:?}");
+    fleet.shutdown();
+    worker.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_task_without_an_answer_fails_the_batch_at_once() {
+    for local_workers in [2, 0] {
+        let fleet = Fleet::start(FleetConfig { local_workers, ..remote_only() }).unwrap();
+        let _worker = (local_workers == 0).then(|| start_worker(echo_worker(url(&fleet), 1)));
+        let mut tasks = short_tasks(10);
+        tasks[7].work = Work::Expect { weights: vec![], losses: false };
+        let Err(FleetError::Batch { failure: Failure::Task { task, detail }, .. }) = answers(&fleet, tasks)
+        else {
+            panic!("the batch has a result")
+        };
+        assert_eq!((task.0, &detail[..]), (7, "task does not fit its shard: no weights"));
+        // The fleet is none the worse for it.
+        assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
+        fleet.shutdown();
+    }
+}
+
+#[test]
+fn a_panic_fails_the_batch_and_nothing_else() {
+    let compute: Compute = Arc::new(|task| match &task.work {
+        Work::Expect { .. } => echo(task),
+        _ => panic!("as the test wants it"),
+    });
+    let config = FleetConfig { local_workers: 1, compute, ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    let task = Task { work: Work::Index, ..short_tasks(1).remove(0) };
+    let failure = answers(&fleet, vec![task]).unwrap_err().to_string();
+    assert!(failure.starts_with("test: task 0: the computation panicked"), "{failure}");
+    assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
+}
+
+#[test]
+fn a_batch_without_workers_fails_after_the_grace() {
+    let config = FleetConfig { no_workers_grace: Duration::from_millis(300), ..remote_only() };
+    let fleet = Fleet::start(config).unwrap();
+    let mut worker =
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&url(&fleet), "dora"]));
+    await_members(&fleet, 1);
+    worker.kill();
+    await_members(&fleet, 0);
+    let error = answers(&fleet, short_tasks(3)).unwrap_err();
+    assert!(matches!(error, FleetError::Batch { failure: Failure::NoMembers { .. }, .. }), "{error}");
+}
+
+#[test]
+fn only_workers_with_the_token_may_join() {
+    let token = Token::new("s3cret", "test").unwrap();
+    let config = remote_only();
+    let listen = config.listen.clone().map(|listen| Listen { token: Some(token.clone()), ..listen });
+    let fleet = Fleet::start(FleetConfig { listen, max_members: 1, ..config }).unwrap();
+    let worker = |token| start_worker(WorkerConfig { token, ..echo_worker(url(&fleet), 1) });
+    for wrong in [None, Token::new("guess", "test").ok()] {
+        let refused = worker(wrong).join().unwrap().unwrap_err().to_string();
+        assert_eq!(refused, "the coordinator refused this worker: the token is not the coordinator's");
+    }
+    let right = worker(Some(token.clone()));
+    await_members(&fleet, 1);
+    let refused = worker(Some(token)).join().unwrap().unwrap_err().to_string();
+    assert_eq!(refused, "the coordinator refused this worker: the coordinator takes no more");
+    fleet.shutdown();
+    right.join().unwrap().unwrap();
+}
+
+#[test]
+fn the_real_worker_answers_as_the_engine_does() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let mut worker =
+        Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
+    let tasks = || {
+        let task = |task: Task| Task { work: Work::Index, ..task };
+        short_tasks(5).into_iter().map(task).collect::<Vec<_>>()
+    };
+    match (answers(&fleet, tasks()), answers(&Inline::default(), tasks())) {
+        (Ok((remote, _)), Ok((inline, _))) => assert_eq!(remote, inline),
+        (Err(remote), Err(inline)) => {
+            let (remote, inline) = (remote.to_string(), inline.to_string());
+            let message = |error: &str| error.split(": ").skip(2).collect::<Vec<_>>().join(": ");
+            assert_eq!(message(&remote), message(&inline));
+        }
+        (remote, inline) => panic!("{remote:?}, expected {inline:?}"),
+    }
+    fleet.shutdown();
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+}
+
+#[test]
+fn the_real_worker_leaves_when_asked_to() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let mut worker =
+        Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
+    await_members(&fleet, 1);
+    worker.signal("TERM");
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    await_members(&fleet, 0);
+}
+
+#[test]
+fn the_real_worker_says_why_it_is_refused() {
+    let config = remote_only();
+    let token = Token::new("s3cret", "test").ok();
+    let listen = config.listen.clone().map(|listen| Listen { token, ..listen });
+    let fleet = Fleet::start(FleetConfig { listen, ..config }).unwrap();
+    let mut worker = Process::spawn(
+        Command::new(binary("grammaton-worker"))
+            .args(["--coordinator", &url(&fleet)])
+            .env_remove(proto::token::TOKEN_VARIABLE),
+    );
+    assert_eq!(worker.wait().code(), Some(2), "{}", worker.log());
+    eventually(&|| worker.log(), || worker.log().contains("the token is not the coordinator's"));
+}
+
+#[test]
+fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
+    let fleet = Fleet::start(FleetConfig { min_members: 1, ..remote_only() }).unwrap();
+    let _worker = start_worker(echo_worker(url(&fleet), 1));
+    let mut task = short_tasks(1).remove(0);
+    let mut grammar = grammaton_tests::tiny_grammar();
+    grammar.symbols.truncate(2);
+    grammar.rules.truncate(1);
+    task.grammar = Named::new(grammar);
+    task.shard = short_tasks(2).remove(1).shard;
+    // Symbol 2 is not of this grammar: the worker hangs up each time, until the task counts as poison.
+    let error = answers(&fleet, vec![task]).unwrap_err();
+    assert!(matches!(error, FleetError::Batch { failure: Failure::Poison { .. }, .. }), "{error}");
+}

@@ -1,0 +1,356 @@
+//! When to dial, answer, leave and give up: a pure state machine.
+//!
+//! In: [`Event`]s with the time at which they happened. Out: [`Action`]s for the driver. No clock, no sockets,
+//! no values.
+//!
+//! ```text
+//!     away ──retry──> dialing ──Welcomed──> joined ──Terminated──> draining ──all answered──> stopped
+//!      ^                 │                    │                        │
+//!      └─── Disconnected ┴────────────────────┘                        └─ Disconnected ──> stopped
+//!
+//!     any ──Finished, Refused, unreachable for give_up_after──> stopped
+//! ```
+//!
+//! Invariant: an answer is kept until it was sent to the session that asked for it, over as many connections
+//! as that takes; the coordinator may have lent its task again by then, and takes whichever answer is first.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proto::lease::{LeaseId, SessionId};
+
+/// First delay before dialing again.
+const BACK_OFF_FIRST: Duration = Duration::from_millis(200);
+/// Longest delay before dialing again.
+const BACK_OFF_CAP: Duration = Duration::from_secs(5);
+
+/// A lease and the session that gave it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Errand {
+    /// The session.
+    pub session: SessionId,
+    /// The lease.
+    pub lease: LeaseId,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The coordinator took this worker in.
+    Welcomed {
+        /// Its session.
+        session: SessionId,
+    },
+    /// The coordinator does not want this worker.
+    Refused {
+        /// Why.
+        detail: String,
+    },
+    /// The connection ended, or could not be made.
+    Disconnected {
+        /// Why.
+        detail: String,
+    },
+    /// A task was lent.
+    Lent {
+        /// By whom and which.
+        errand: Errand,
+    },
+    /// A task was computed, or found impossible.
+    Computed {
+        /// Which.
+        errand: Errand,
+    },
+    /// The answer is on its way.
+    Sent {
+        /// To which.
+        errand: Errand,
+    },
+    /// Somebody wants this process to end.
+    Terminated,
+    /// The coordinator says that the job is finished.
+    Finished,
+    /// Time passed.
+    Tick,
+}
+
+/// What to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Connect and say hello.
+    Dial,
+    /// Send the answer; the next one follows when it was sent.
+    Send(Errand),
+    /// Forget the answer: nobody wants it.
+    Discard(Errand),
+    /// Tell the coordinator to lend nothing more.
+    Drain,
+    /// End.
+    Stop(Outcome),
+}
+
+/// How it ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The job is finished.
+    Finished,
+    /// As asked by whoever runs this process.
+    Left,
+    /// The coordinator does not want this worker.
+    Refused {
+        /// Why.
+        detail: String,
+    },
+    /// No coordinator was there for too long.
+    GaveUp {
+        /// How long.
+        waited: Duration,
+        /// The last error.
+        detail: String,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Away { retry_at: Duration },
+    Dialing,
+    Joined { session: SessionId },
+    Draining { session: SessionId },
+    Stopped,
+}
+
+/// Decides, never acts.
+#[derive(Debug)]
+pub struct Membership {
+    state: State,
+    give_up_after: Duration,
+    /// Thousandths of the back-off's second half that this worker waits, so that not all dial at once.
+    stagger: u32,
+    /// Attempts since the last welcome.
+    attempts: u32,
+    /// Last time at which the coordinator was there; at first, the start.
+    present_at: Duration,
+    /// Being computed, of the present session.
+    running: BTreeSet<Errand>,
+    /// Computed and not sent, of the present session.
+    unsent: BTreeSet<Errand>,
+    /// The one of `unsent` that is being sent.
+    sending: Option<Errand>,
+}
+
+impl Membership {
+    /// Dials at the first [`Event::Tick`]. `stagger` is any number that differs between workers.
+    pub fn new(give_up_after: Duration, stagger: u32) -> Membership {
+        Membership {
+            state: State::Away { retry_at: Duration::ZERO },
+            give_up_after,
+            stagger: stagger % 1000,
+            attempts: 0,
+            present_at: Duration::ZERO,
+            running: BTreeSet::new(),
+            unsent: BTreeSet::new(),
+            sending: None,
+        }
+    }
+
+    /// Takes note of `event` and says what to do.
+    pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match (self.state, event) {
+            (State::Stopped, _) => {}
+            (State::Away { retry_at }, Event::Tick) if retry_at <= now => {
+                self.state = State::Dialing;
+                self.attempts += 1;
+                actions.push(Action::Dial);
+            }
+            (_, Event::Welcomed { session }) => self.enter(now, session, &mut actions),
+            (_, Event::Refused { detail }) => self.stop(Outcome::Refused { detail }, &mut actions),
+            (_, Event::Finished) => self.stop(Outcome::Finished, &mut actions),
+            (State::Draining { .. }, Event::Disconnected { .. }) => self.stop(Outcome::Left, &mut actions),
+            (state, Event::Disconnected { detail }) => {
+                if matches!(state, State::Joined { .. }) {
+                    self.present_at = now;
+                }
+                self.sending = None;
+                let waited = now.saturating_sub(self.present_at);
+                if waited >= self.give_up_after {
+                    self.stop(Outcome::GaveUp { waited, detail }, &mut actions);
+                } else {
+                    self.state = State::Away { retry_at: now + self.back_off() };
+                }
+            }
+            (_, Event::Lent { errand }) => {
+                self.running.insert(errand);
+            }
+            (_, Event::Computed { errand }) => {
+                if self.running.remove(&errand) {
+                    self.unsent.insert(errand);
+                } else {
+                    actions.push(Action::Discard(errand));
+                }
+            }
+            (_, Event::Sent { errand }) => {
+                self.sending = None;
+                self.unsent.remove(&errand);
+            }
+            (State::Joined { session }, Event::Terminated) => {
+                self.state = State::Draining { session };
+                actions.push(Action::Drain);
+            }
+            (State::Draining { .. }, Event::Terminated) => {}
+            (_, Event::Terminated) => self.stop(Outcome::Left, &mut actions),
+            (_, Event::Tick) => {}
+        }
+        self.send(&mut actions);
+        actions
+    }
+
+    /// When [`Event::Tick`] is due, if nothing else happens before.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        match self.state {
+            State::Away { retry_at } => Some(retry_at),
+            _ => None,
+        }
+    }
+
+    fn enter(&mut self, now: Duration, session: SessionId, actions: &mut Vec<Action>) {
+        self.state = State::Joined { session };
+        self.attempts = 0;
+        self.present_at = now;
+        // Another process of the coordinator knows nothing of leases given by the one before.
+        self.running.retain(|errand| errand.session == session);
+        let stale = self.unsent.iter().filter(|errand| errand.session != session);
+        actions.extend(stale.map(|&errand| Action::Discard(errand)));
+        self.unsent.retain(|errand| errand.session == session);
+    }
+
+    /// Sends the next answer if none is being sent, and leaves when there is nothing more to answer.
+    fn send(&mut self, actions: &mut Vec<Action>) {
+        let (State::Joined { session } | State::Draining { session }) = self.state else { return };
+        debug_assert!(self.unsent.iter().all(|errand| errand.session == session));
+        if self.sending.is_none()
+            && let Some(&errand) = self.unsent.first()
+        {
+            self.sending = Some(errand);
+            actions.push(Action::Send(errand));
+        }
+        let done = self.running.is_empty() && self.unsent.is_empty();
+        if done && matches!(self.state, State::Draining { .. }) {
+            self.stop(Outcome::Left, actions);
+        }
+    }
+
+    fn stop(&mut self, outcome: Outcome, actions: &mut Vec<Action>) {
+        self.state = State::Stopped;
+        actions.push(Action::Stop(outcome));
+    }
+
+    /// Doubles with each attempt, up to a cap; between half of that and all of it.
+    fn back_off(&self) -> Duration {
+        let doublings = self.attempts.saturating_sub(1).min(10);
+        let full = (BACK_OFF_FIRST * (1 << doublings)).min(BACK_OFF_CAP);
+        full / 2 + full / 2 * self.stagger / 1000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::lease::{Attempt, BatchId, TaskIndex};
+
+    use super::*;
+
+    const FIRST: SessionId = SessionId([1; 16]);
+    const SECOND: SessionId = SessionId([2; 16]);
+
+    fn errand(session: SessionId, task: u32) -> Errand {
+        let lease = LeaseId { batch: BatchId(0), task: TaskIndex(task), attempt: Attempt(0) };
+        Errand { session, lease }
+    }
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn joined() -> Membership {
+        let mut membership = Membership::new(at(300), 999);
+        assert_eq!(membership.handle(at(0), Event::Tick), [Action::Dial]);
+        assert_eq!(membership.handle(at(0), Event::Welcomed { session: FIRST }), []);
+        membership
+    }
+
+    fn disconnected() -> Event {
+        Event::Disconnected { detail: "cut".into() }
+    }
+
+    #[test]
+    fn answers_are_sent_one_after_the_other() {
+        let mut worker = joined();
+        let (a, b) = (errand(FIRST, 0), errand(FIRST, 1));
+        assert_eq!(worker.handle(at(1), Event::Lent { errand: a }), []);
+        assert_eq!(worker.handle(at(1), Event::Lent { errand: b }), []);
+        assert_eq!(worker.handle(at(2), Event::Computed { errand: a }), [Action::Send(a)]);
+        assert_eq!(worker.handle(at(3), Event::Computed { errand: b }), []);
+        assert_eq!(worker.handle(at(4), Event::Sent { errand: a }), [Action::Send(b)]);
+        assert_eq!(worker.handle(at(5), Event::Sent { errand: b }), []);
+    }
+
+    #[test]
+    fn an_answer_outlives_the_connection_but_not_the_session() {
+        let mut worker = joined();
+        let a = errand(FIRST, 0);
+        worker.handle(at(1), Event::Lent { errand: a });
+        worker.handle(at(2), Event::Computed { errand: a });
+        worker.handle(at(3), disconnected());
+        assert_eq!(worker.handle(at(4), Event::Tick), [Action::Dial]);
+        assert_eq!(worker.handle(at(4), Event::Welcomed { session: FIRST }), [Action::Send(a)]);
+        worker.handle(at(5), disconnected());
+        worker.handle(at(6), Event::Tick);
+        assert_eq!(worker.handle(at(6), Event::Welcomed { session: SECOND }), [Action::Discard(a)]);
+    }
+
+    #[test]
+    fn what_another_session_asked_for_is_discarded_even_under_the_same_name() {
+        let mut worker = joined();
+        worker.handle(at(1), Event::Lent { errand: errand(FIRST, 0) });
+        worker.handle(at(2), disconnected());
+        worker.handle(at(3), Event::Tick);
+        worker.handle(at(3), Event::Welcomed { session: SECOND });
+        worker.handle(at(4), Event::Lent { errand: errand(SECOND, 0) });
+        let (old, new) = (errand(FIRST, 0), errand(SECOND, 0));
+        assert_eq!(worker.handle(at(5), Event::Computed { errand: old }), [Action::Discard(old)]);
+        assert_eq!(worker.handle(at(6), Event::Computed { errand: new }), [Action::Send(new)]);
+    }
+
+    #[test]
+    fn a_terminated_worker_answers_what_it_has_and_leaves() {
+        let mut worker = joined();
+        let a = errand(FIRST, 0);
+        worker.handle(at(1), Event::Lent { errand: a });
+        assert_eq!(worker.handle(at(2), Event::Terminated), [Action::Drain]);
+        assert_eq!(worker.handle(at(2), Event::Terminated), []);
+        assert_eq!(worker.handle(at(3), Event::Computed { errand: a }), [Action::Send(a)]);
+        assert_eq!(worker.handle(at(4), Event::Sent { errand: a }), [Action::Stop(Outcome::Left)]);
+
+        let idle = joined().handle(at(1), Event::Terminated);
+        assert_eq!(idle, [Action::Drain, Action::Stop(Outcome::Left)]);
+    }
+
+    #[test]
+    fn it_backs_off_and_gives_up() {
+        let mut worker = Membership::new(at(60), 999);
+        let (mut now, mut delays) = (at(0), Vec::new());
+        let outcome = loop {
+            worker.handle(now, Event::Tick);
+            let actions = worker.handle(now, disconnected());
+            if let [Action::Stop(outcome)] = &actions[..] {
+                break outcome.clone();
+            }
+            let retry_at = worker.next_deadline().unwrap();
+            delays.push(retry_at - now);
+            now = retry_at;
+        };
+        assert!(delays[0] >= BACK_OFF_FIRST / 2 && delays[0] <= BACK_OFF_FIRST);
+        assert!(delays.is_sorted() && delays.iter().all(|&delay| delay <= BACK_OFF_CAP));
+        assert!(matches!(outcome, Outcome::GaveUp { waited, .. } if waited >= at(60) && waited < at(66)));
+    }
+}

@@ -1,0 +1,74 @@
+//! Threads that compute; nothing else runs on them, and they run nothing else.
+//!
+//! In: tasks. Out: encoded answers, so that the network's threads need not encode them. A panic in a
+//! computation fails the task; the thread lives on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+use proto::convert::Wire;
+use shared::task::Task;
+
+use crate::driver::clock;
+use crate::membership::Errand;
+use crate::{Compute, RunError};
+
+/// A task to compute.
+pub(crate) struct Job {
+    /// For whom.
+    pub errand: Errand,
+    /// What.
+    pub task: Task,
+}
+
+/// What came of it.
+pub(crate) struct Computed {
+    /// For whom.
+    pub errand: Errand,
+    /// The encoded answer, or why there is none.
+    pub answer: Result<Bytes, String>,
+    /// Time spent.
+    pub busy: Duration,
+}
+
+/// Starts `threads` threads; they end when the returned sender is dropped, or nobody wants their answers.
+pub(crate) fn start(
+    threads: u32,
+    compute: Compute,
+    computed: tokio::sync::mpsc::Sender<Computed>,
+) -> Result<Sender<Job>, RunError> {
+    // Not bounded here: the coordinator lends each connection one task more than there are threads.
+    let (jobs, received) = channel();
+    let received = Arc::new(Mutex::new(received));
+    for thread in 0..threads {
+        let (received, compute, computed) = (received.clone(), compute.clone(), computed.clone());
+        std::thread::Builder::new()
+            .name(format!("compute-{thread}"))
+            .spawn(move || work(&received, &compute, &computed))
+            .map_err(RunError::Thread)?;
+    }
+    Ok(jobs)
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>, compute: &Compute, computed: &tokio::sync::mpsc::Sender<Computed>) {
+    loop {
+        // The lock is held while waiting: the others wait for the lock instead of the channel.
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { errand, task }) = job else { return };
+        let begun = clock();
+        // The engine's caches hold finished values only, so a panic leaves nothing half-made behind.
+        let answer = match catch_unwind(AssertUnwindSafe(|| compute(&task))) {
+            Ok(Ok(answer)) => Ok(answer.to_bytes()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => {
+                Err("the computation panicked, which is a bug; the worker's log has the message".into())
+            }
+        };
+        if computed.blocking_send(Computed { errand, answer, busy: begun.elapsed() }).is_err() {
+            return;
+        }
+    }
+}
