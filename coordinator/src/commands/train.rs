@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 
+use proto::token::{Token, TokenError};
+
 use super::Answer;
+use crate::fleet::{FleetConfig, Listen};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::Outcome;
@@ -53,6 +56,26 @@ pub struct FleetOptions {
     /// Let anyone who reaches the address connect
     #[arg(long, requires = "listen", conflicts_with = "token_file")]
     pub insecure: bool,
+}
+
+impl FleetOptions {
+    /// The fleet that they ask for.
+    pub fn config(&self) -> Result<FleetConfig, TokenError> {
+        let defaults = FleetConfig::default();
+        let local_workers = match (self.workers, self.listen) {
+            (Some(workers), _) => workers.into(),
+            (None, Some(_)) => 0,
+            (None, None) => defaults.local_workers,
+        };
+        let token = if self.insecure { None } else { Token::find(self.token_file.as_deref())? };
+        let listen = self.listen.map(|address| Listen { address, token, insecure: self.insecure });
+        // All threads of this process together are one member.
+        let min_members = match self.min_workers {
+            Some(remote) => remote as usize + usize::from(local_workers > 0),
+            None => defaults.min_members,
+        };
+        Ok(FleetConfig { local_workers, listen, min_members, ..defaults })
+    }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -171,6 +194,19 @@ mod tests {
         assert!(read("model/grammar.txt").contains("Word"));
         let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
+    }
+
+    #[test]
+    fn all_cores_work_unless_others_are_asked_for() {
+        let listen = Some(([127, 0, 0, 1], 0).into());
+        let config = |options: FleetOptions| options.config().unwrap();
+        assert!(config(FleetOptions::default()).local_workers >= 1);
+        assert_eq!(config(FleetOptions { workers: Some(3), ..Default::default() }).local_workers, 3);
+        let remote = config(FleetOptions { listen, min_workers: Some(2), ..Default::default() });
+        assert_eq!((remote.local_workers, remote.min_members), (0, 2));
+        let both =
+            config(FleetOptions { listen, workers: Some(1), min_workers: Some(2), ..Default::default() });
+        assert_eq!((both.local_workers, both.min_members), (1, 3));
     }
 
     #[test]
