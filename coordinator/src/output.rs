@@ -77,8 +77,14 @@ impl Output {
         file.write_all(line.as_bytes()).context(refused)
     }
 
-    /// Writes the result, `summary.json` last.
-    pub fn finish(&self, job: &Job, rounds: &[RoundMetrics], outcome: &Outcome) -> Result<Summary> {
+    /// Writes the result of a run in which `workers` took part, `summary.json` last.
+    pub fn finish(
+        &self,
+        job: &Job,
+        rounds: &[RoundMetrics],
+        outcome: &Outcome,
+        workers: usize,
+    ) -> Result<Summary> {
         if let Some(metrics) = &self.metrics {
             metrics.sync_all().with_context(|| self.refused(METRICS))?;
         }
@@ -93,7 +99,7 @@ impl Output {
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
         self.write(sticks, model::sticks_tsv(&saved).as_bytes())?;
-        let summary = outcome.summary(job.inference.seed);
+        let summary = outcome.summary(job.inference.seed, workers);
         let page = report::render(&Report { job, rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;
         let json = serde_json::to_string_pretty(&summary).context("summary does not serialise")?;

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use proto::token::{Token, TokenError};
 
 use super::Answer;
-use crate::fleet::{FleetConfig, Listen};
+use crate::fleet::{Fleet, FleetConfig, Listen, Map, MemberInfo};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::Outcome;
@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Result<Answer> {
 
 fn run_with(
     args: &Args,
-    train: impl FnOnce(&Job, &FleetOptions, &mut dyn Observer) -> Result<Outcome>,
+    train: impl FnOnce(&Job, &dyn Map, &mut dyn Observer) -> Result<Outcome>,
 ) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
     if let Some(dir) = &args.out {
@@ -105,14 +105,30 @@ fn run_with(
         progress: Progress::new(style),
         rounds: Vec::new(),
     };
-    let outcome = train(&job, &args.fleet, &mut recorder)?;
-    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome)?;
+    let config = args.fleet.config()?;
+    let local_workers = config.local_workers;
+    let fleet = Fleet::start(config)?;
+    if let Some(address) = fleet.address() {
+        recorder.progress.listening(address);
+    }
+    let outcome = train(&job, &fleet, &mut recorder)?;
+    let workers = n_workers(local_workers, &fleet.members());
+    fleet.shutdown();
+    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, workers)?;
     recorder.finished(&summary);
     if matches!(style, Style::Bar | Style::Lines) {
         let report = recorder.output.dir().join("report.html");
         streams::print(&format!("{}\n", report.display()))?;
     }
     Ok(Answer::Yes)
+}
+
+/// Threads of this process, and remote members that computed something.
+fn n_workers(local_workers: usize, members: &[MemberInfo]) -> usize {
+    // This process is the first to join its own fleet.
+    let local = members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
+    let remote = members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
+    local_workers + remote.count()
 }
 
 /// Shows and keeps what training tells.
@@ -164,7 +180,7 @@ mod tests {
             job,
             out: Some(dir.join("out")),
             set: vec!["inference.seed=7".to_owned()],
-            fleet: FleetOptions::default(),
+            fleet: FleetOptions { workers: Some(2), ..FleetOptions::default() },
             quiet: true,
             json: false,
         }
@@ -182,7 +198,7 @@ mod tests {
         assert_eq!(rounds.len(), 40);
         assert_eq!(rounds[0].bound, None);
         let summary: Summary = serde_json::from_str(&read("summary.json")).unwrap();
-        assert_eq!((summary.rounds, summary.seed), (40, 7));
+        assert_eq!((summary.rounds, summary.seed, summary.workers), (40, 7, 2));
         assert!(summary.scores["mbr"].token_f1 > summary.scores["viterbi"].token_f1);
         assert!(read("job.toml").contains("seed = 7"));
         for name in ["segmentation.viterbi.txt", "segmentation.mbr.txt", "parses.txt"] {
