@@ -50,8 +50,8 @@ impl Output {
         &self.dir
     }
 
-    /// Clears what an earlier run left, and writes the job.
-    pub fn begin(&mut self, job: &Job) -> Result<()> {
+    /// Clears what an earlier run left, and writes the job, unless that would replace the file that it came from.
+    pub fn begin(&mut self, job: &Job, job_file: &Path) -> Result<()> {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(segmentation);
         let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(decoders.iter().map(String::as_str));
         for name in old.chain(MODEL) {
@@ -62,7 +62,13 @@ impl Output {
                 _ => {}
             }
         }
-        self.write(JOB, job.to_toml().as_bytes())?;
+        let is_source = match (self.dir.join(JOB).canonicalize(), job_file.canonicalize()) {
+            (Ok(copy), Ok(source)) => copy == source,
+            _ => false,
+        };
+        if !is_source {
+            self.write(JOB, job.to_toml().as_bytes())?;
+        }
         let file = File::create(self.dir.join(METRICS)).with_context(|| self.refused(METRICS))?;
         self.metrics = Some(file);
         Ok(())

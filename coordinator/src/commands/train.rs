@@ -1,7 +1,7 @@
 //! `grammaton train`: job file in, output folder out.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
@@ -67,7 +67,8 @@ impl FleetOptions {
             (None, Some(_)) => 0,
             (None, None) => defaults.local_workers,
         };
-        let token = if self.insecure { None } else { Token::find(self.token_file.as_deref())? };
+        let wants_token = self.listen.is_some() && !self.insecure;
+        let token = if wants_token { Token::find(self.token_file.as_deref())? } else { None };
         let listen = self.listen.map(|address| Listen { address, token, insecure: self.insecure });
         // All threads of this process together are one member.
         let min_members = match self.min_workers {
@@ -101,6 +102,7 @@ fn run_with(
     let style = Style::choose(args.quiet, args.json);
     let mut recorder = Recorder {
         job: &job,
+        job_file: &args.job,
         output: Output::open(&job.output.dir)?,
         progress: Progress::new(style),
         rounds: Vec::new(),
@@ -134,6 +136,7 @@ fn n_workers(local_workers: usize, members: &[MemberInfo]) -> usize {
 /// Shows and keeps what training tells.
 struct Recorder<'a> {
     job: &'a Job,
+    job_file: &'a Path,
     output: Output,
     progress: Progress,
     rounds: Vec<RoundMetrics>,
@@ -141,7 +144,7 @@ struct Recorder<'a> {
 
 impl Observer for Recorder<'_> {
     fn started(&mut self, start: &Start) -> Result<()> {
-        self.output.begin(self.job)?;
+        self.output.begin(self.job, self.job_file)?;
         self.progress.started(start)
     }
 
@@ -167,7 +170,6 @@ impl Observer for Recorder<'_> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use super::*;
     use crate::fixture;
@@ -238,6 +240,16 @@ mod tests {
         })
         .unwrap_err();
         assert!(!summary.exists() && !dir.path().join("out/report.html").exists());
+    }
+
+    #[test]
+    fn job_file_in_the_output_folder_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let args = Args { out: Some(dir.path().to_owned()), ..args(dir.path()) };
+        let before = fs::read(&args.job).unwrap();
+        run_with(&args, |_, _, observer| fixture::train(observer)).unwrap();
+        assert_eq!(fs::read(&args.job).unwrap(), before);
+        assert!(dir.path().join("summary.json").exists());
     }
 
     #[test]
