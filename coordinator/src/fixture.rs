@@ -74,7 +74,6 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             .into_iter()
             .collect(),
         timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
-        workers: 2,
         decodings: vec![
             Decoding { decoder: Decoder::Viterbi, trees: trees(&viterbi), segmentations: viterbi },
             Decoding { decoder: Decoder::Mbr, trees: Vec::new(), segmentations: mbr },

@@ -1,8 +1,8 @@
 //! The coordinator and the command line `grammaton`.
 //!
 //! Reading order: [`cli`] (what a user may ask), [`commands`] (how each is answered), [`job`] (the job file),
-//! [`metrics`] (what is measured), [`output`] (the folder of results), [`model`] (the model file),
-//! [`progress`] and [`report`] (what a user sees).
+//! [`fleet`] (who computes), [`metrics`] and [`outcome`] (what training tells and gives), [`output`] (the folder of
+//! results), [`model`] (the model file), [`progress`] and [`report`] (what a user sees).
 
 pub mod cli;
 
@@ -18,15 +18,15 @@ pub mod metrics;
 
 pub mod outcome;
 
-pub mod model;
-
-pub mod input;
-
 pub mod output;
+
+pub mod model;
 
 pub mod progress;
 
 pub mod report;
+
+pub mod input;
 
 pub mod streams;
 

@@ -154,7 +154,7 @@ pub struct Summary {
     pub parameters_sha256: String,
     /// Where the time went.
     pub timings: Timings,
-    /// Workers (in-process threads, or remote members) that took part.
+    /// Threads of this process that worked, and remote workers that did.
     pub workers: usize,
     /// The job's seed.
     pub seed: u64,

@@ -25,8 +25,6 @@ pub struct Outcome {
     pub scores: ScoresByDecoder,
     /// Where the time went.
     pub timings: Timings,
-    /// Workers that took part.
-    pub workers: usize,
     /// One per decoder of the job, in its order.
     pub decodings: Vec<Decoding>,
     /// Gold segmentation, a line per sentence of the corpus; `None` without gold.
@@ -47,8 +45,8 @@ pub struct Decoding {
 }
 
 impl Outcome {
-    /// The summary of the run.
-    pub fn summary(&self, seed: u64) -> Summary {
+    /// The summary of the run, in which `workers` took part.
+    pub fn summary(&self, seed: u64, workers: usize) -> Summary {
         Summary {
             rounds: self.rounds,
             converged: self.converged,
@@ -58,7 +56,7 @@ impl Outcome {
             scores: self.scores.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
-            workers: self.workers,
+            workers,
             seed,
             sentences: self.decodings.first().map_or(0, |decoding| decoding.segmentations.len()),
             notices: self.notices.clone(),

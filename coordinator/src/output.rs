@@ -50,8 +50,8 @@ impl Output {
         &self.dir
     }
 
-    /// Clears what an earlier run left, and writes the job.
-    pub fn begin(&mut self, job: &Job) -> Result<()> {
+    /// Clears what an earlier run left, and writes the job, unless that would replace the file that it came from.
+    pub fn begin(&mut self, job: &Job, job_file: &Path) -> Result<()> {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(segmentation);
         let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(decoders.iter().map(String::as_str));
         for name in old.chain(MODEL) {
@@ -62,7 +62,13 @@ impl Output {
                 _ => {}
             }
         }
-        self.write(JOB, job.to_toml().as_bytes())?;
+        let is_source = match (self.dir.join(JOB).canonicalize(), job_file.canonicalize()) {
+            (Ok(copy), Ok(source)) => copy == source,
+            _ => false,
+        };
+        if !is_source {
+            self.write(JOB, job.to_toml().as_bytes())?;
+        }
         let file = File::create(self.dir.join(METRICS)).with_context(|| self.refused(METRICS))?;
         self.metrics = Some(file);
         Ok(())
@@ -77,8 +83,14 @@ impl Output {
         file.write_all(line.as_bytes()).context(refused)
     }
 
-    /// Writes the result, `summary.json` last.
-    pub fn finish(&self, job: &Job, rounds: &[RoundMetrics], outcome: &Outcome) -> Result<Summary> {
+    /// Writes the result of a run in which `workers` took part, `summary.json` last.
+    pub fn finish(
+        &self,
+        job: &Job,
+        rounds: &[RoundMetrics],
+        outcome: &Outcome,
+        workers: usize,
+    ) -> Result<Summary> {
         let rounds: Vec<RoundMetrics> =
             rounds.iter().filter(|round| round.run == outcome.run).cloned().collect();
         if let Some(metrics) = &self.metrics {
@@ -95,7 +107,7 @@ impl Output {
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
         self.write(sticks, model::sticks_tsv(&saved).as_bytes())?;
-        let summary = outcome.summary(job.inference.seed);
+        let summary = outcome.summary(job.inference.seed, workers);
         let page =
             report::render(&Report { job, rounds: &rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;

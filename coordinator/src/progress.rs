@@ -4,6 +4,7 @@
 //! standard output, for programs; with `--quiet` nothing.
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -49,6 +50,7 @@ pub struct Progress {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Event<'a> {
+    Listening { address: SocketAddr },
     Started(&'a Start),
     Phase { phase: Phase },
     Round(&'a RoundMetrics),
@@ -60,6 +62,15 @@ impl Progress {
     /// Shows nothing yet.
     pub fn new(style: Style) -> Progress {
         Progress { style, bar: None, max_rounds: 0, seconds: 0.0, failed: None }
+    }
+
+    /// Says where workers may join.
+    pub fn listening(&mut self, address: SocketAddr) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.emit(&Event::Listening { address }),
+            Style::Bar | Style::Lines => self.say(&format!("listening on {address}")),
+        }
     }
 
     fn emit(&mut self, event: &Event<'_>) {

@@ -24,7 +24,9 @@ use shared::task::{Decoded, Decoder};
 
 use crate::fleet::Map;
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Job, Selection};
-use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Timings, decoder_name};
+use crate::metrics::{
+    Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings, decoder_name,
+};
 use crate::outcome::{Decoding, Outcome};
 use input::Input;
 use plan::Plan;
@@ -32,6 +34,13 @@ use prepare::{Choice, prepare};
 
 /// Trains on `fleet` what `input` holds.
 pub fn train(job: &Job, input: &Input, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<Outcome> {
+    observer.started(&Start {
+        sentences: input.corpus.sentences.len(),
+        symbols: input.corpus.n_symbols(),
+        rules: input.grammar.rules.len(),
+        adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
+        max_rounds: job.inference.max_rounds,
+    })?;
     observer.phase(Phase::Preprocess);
     let begun = clock();
     let mut notices = input.notices.clone();
@@ -99,7 +108,6 @@ pub fn train(job: &Job, input: &Input, fleet: &dyn Map, observer: &mut dyn Obser
         bounds,
         scores,
         timings,
-        workers: 0,
         decodings,
         gold,
         notices,

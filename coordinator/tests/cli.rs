@@ -8,7 +8,11 @@ use assert_cmd::assert::Assert;
 use tempfile::TempDir;
 
 fn grammaton(args: &[&str]) -> Assert {
-    Command::cargo_bin("grammaton").expect("the binary is built before its tests").args(args).assert()
+    Command::cargo_bin("grammaton")
+        .expect("the binary is built before its tests")
+        .env_remove("GRAMMATON_TOKEN")
+        .args(args)
+        .assert()
 }
 
 /// A folder with the files named.
@@ -93,6 +97,15 @@ fn output_folder_that_cannot_be_written_is_refused_before_training() {
         &["train", &at(&dir, "job.toml"), "--out", &at(&dir, "file/out")],
         &["file/out", "cannot write to the output folder", "--out DIR"],
     );
+}
+
+#[test]
+fn port_that_anybody_could_join_is_refused() {
+    let dir = folder(&[("job.toml", JOB.as_bytes()), ("corpus.txt", b"ab a\n")]);
+    refused(&["train", &at(&dir, "job.toml"), "--listen", "0.0.0.0:0"], &["without a token", "insecure"]);
+    let args =
+        ["train", &at(&dir, "job.toml"), "--listen", "127.0.0.1:0", "--token-file", &at(&dir, "absent")];
+    refused(&args, &["absent", "cannot read the token"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use proto::v1;
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
-use shared::task::{Answer, Candidate, Decode, Decoded, Decoder, Expectation, Index, Named};
+use shared::task::{Answer, Candidate, Candidates, Decode, Decoded, Decoder, Expectation, Index, Named};
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
     vec((0..9u32).prop_map(SymbolId), 1..5)

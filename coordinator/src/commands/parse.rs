@@ -67,7 +67,7 @@ pub enum Format {
 /// Sentences decoded at a time; the lines of the ones before are printed meanwhile.
 const BATCH: usize = 4096;
 /// Sentences to a task.
-const CHUNK: usize = 256;
+const CHUNK: usize = 32;
 
 /// Parses. The answer is negative if a sentence has no analysis.
 pub fn run(args: &Args) -> Result<Answer> {
@@ -81,18 +81,11 @@ pub fn run(args: &Args) -> Result<Answer> {
     let sentences = corpus.tokens_for(&saved.model.grammar)?;
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let decode = Decode {
-        weights: saved.model.params.decoding_weights(&saved.model.grammar, &saved.model.lexicon),
-        segments: saved.model.segments.clone(),
-        decoders: vec![args.decoder.into()],
-        trees: args.format == Format::Brackets,
-        open: true,
-    };
-    let decoding = Decoding::new(saved.model, decode);
+    let decoding = Decoding::new(saved.model, args.decoder.into(), args.format == Format::Brackets);
     let mut out = Stdout::lock();
     let mut without = Vec::new();
     for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
-        for (decoded, at) in pool.install(|| decoding.run(batch))?.iter().zip(first..) {
+        for (decoded, at) in pool.install(|| decoding.all(batch))?.iter().zip(first..) {
             if decoded.log_z == f64::NEG_INFINITY {
                 without.push(corpus.lines[at]);
             }
@@ -123,37 +116,85 @@ fn line(format: Format, corpus: &Corpus, at: usize, decoded: &Decoded) -> Result
 }
 
 /// A model ready to decode.
+///
+/// A sentence is read as a sequence of learned strings, as in training; only if that gives it no analysis, adapted
+/// nonterminals may also make new strings. So the training corpus gets the analyses that training wrote.
 struct Decoding {
     engine: Engine,
-    task: Task,
+    learned: Task,
+    new_strings: Task,
 }
 
 impl Decoding {
-    fn new(model: Model, decode: Decode) -> Decoding {
-        let task = Task {
-            grammar: Named::new(model.grammar),
-            lexicon: Named::new(model.lexicon),
+    fn new(model: Model, decoder: Decoder, trees: bool) -> Decoding {
+        let weights = model.params.decoding_weights(&model.grammar, &model.lexicon);
+        let learned =
+            Decode { weights, segments: model.segments, decoders: vec![decoder], trees, open: false };
+        let new_strings = Decode { open: true, ..learned.clone() };
+        let (grammar, lexicon) = (Named::new(model.grammar), Named::new(model.lexicon));
+        let task = |decode| Task {
+            grammar: grammar.clone(),
+            lexicon: lexicon.clone(),
             shard: Named::new(Shard::Sentences(Vec::new())),
             work: Work::Decode(Named::new(decode)),
         };
-        Decoding { engine: Engine::default(), task }
+        Decoding { engine: Engine::default(), learned: task(learned), new_strings: task(new_strings) }
     }
 
     /// One answer per sentence, in order.
-    fn run(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
+    fn all(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
         let chunks: Vec<Vec<Decoded>> =
             sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_>>()?;
         Ok(chunks.into_iter().flatten().collect())
     }
 
     fn chunk(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
+        let mut decoded = self.run(&self.learned, sentences)?;
+        let analysed = |decoded: &Decoded| decoded.log_z > f64::NEG_INFINITY;
+        let rest: Vec<usize> = (0..decoded.len()).filter(|&at| !analysed(&decoded[at])).collect();
+        if !rest.is_empty() {
+            let sentences: Vec<_> = rest.iter().map(|&at| sentences[at].clone()).collect();
+            for (at, again) in rest.into_iter().zip(self.run(&self.new_strings, &sentences)?) {
+                decoded[at] = again;
+            }
+        }
+        Ok(decoded)
+    }
+
+    fn run(&self, task: &Task, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
         let items = sentences.iter().map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 });
         let shard = Named::new(Shard::Sentences(items.collect()));
-        let answer = self.engine.run(&Task { shard, ..self.task.clone() })?;
-        let TaskAnswer::Decoded(decoded) = answer else {
+        let TaskAnswer::Decoded(decoded) = self.engine.run(&Task { shard, ..task.clone() })? else {
             bail!("internal error: not a decoding; please report it")
         };
         ensure!(decoded.len() == sentences.len(), "internal error: sentences were lost; please report it");
         Ok(decoded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::small;
+
+    fn segmentation(decoder: Decoder, sentence: &str) -> Option<Vec<u32>> {
+        let model = small().model;
+        let letter = |letter: char| model.grammar.symbol(&letter.to_string()).unwrap();
+        let tokens: Vec<SymbolId> = sentence.chars().map(letter).collect();
+        let decoded = Decoding::new(model, decoder, true).all(&[tokens]).unwrap().remove(0);
+        (decoded.log_z > f64::NEG_INFINITY).then(|| decoded.segmentations[0].clone())
+    }
+
+    #[test]
+    fn learned_strings_are_preferred() {
+        for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree] {
+            assert_eq!(segmentation(decoder, "ababbbaa"), Some(vec![2, 4, 7, 8]));
+        }
+    }
+
+    #[test]
+    fn sentence_that_needs_new_strings_gets_them() {
+        let ends = segmentation(Decoder::Viterbi, "abbb").unwrap();
+        assert_eq!(ends.last(), Some(&4));
     }
 }

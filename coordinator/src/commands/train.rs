@@ -1,21 +1,21 @@
 //! `grammaton train`: job file in, output folder out.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use proto::token::{Token, TokenError};
 
 use super::Answer;
-use proto::token::Token;
-
-use crate::fleet::{Fleet, FleetConfig, Listen};
+use crate::fleet::{Fleet, FleetConfig, Listen, Map, MemberInfo};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Style};
 use crate::streams;
-use crate::train::{self, input::Input};
+use crate::train::input::Input;
+use crate::train::train;
 
 /// Arguments of `train`.
 #[derive(clap::Args, Debug)]
@@ -59,6 +59,27 @@ pub struct FleetOptions {
     pub insecure: bool,
 }
 
+impl FleetOptions {
+    /// The fleet that they ask for.
+    pub fn config(&self) -> Result<FleetConfig, TokenError> {
+        let defaults = FleetConfig::default();
+        let local_workers = match (self.workers, self.listen) {
+            (Some(workers), _) => workers.into(),
+            (None, Some(_)) => 0,
+            (None, None) => defaults.local_workers,
+        };
+        let wants_token = self.listen.is_some() && !self.insecure;
+        let token = if wants_token { Token::find(self.token_file.as_deref())? } else { None };
+        let listen = self.listen.map(|address| Listen { address, token, insecure: self.insecure });
+        // All threads of this process together are one member.
+        let min_members = match self.min_workers {
+            Some(remote) => remote as usize + usize::from(local_workers > 0),
+            None => defaults.min_members,
+        };
+        Ok(FleetConfig { local_workers, listen, min_members, ..defaults })
+    }
+}
+
 fn address(text: &str) -> Result<SocketAddr, String> {
     let mut found =
         text.to_socket_addrs().map_err(|error| format!("{error}; write it as in 127.0.0.1:7600"))?;
@@ -67,49 +88,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Trains.
 pub fn run(args: &Args) -> Result<Answer> {
-    run_with(args, train)
+    run_with(args, Input::load, train)
 }
 
-fn train(job: &Job, options: &FleetOptions, observer: &mut dyn Observer) -> Result<Outcome> {
-    let input = Input::load(job)?;
-    let listen = |address| -> Result<Listen> {
-        let token = Token::find(options.token_file.as_deref())?;
-        Ok(Listen { address, token, insecure: options.insecure })
-    };
-    let all_cores = FleetConfig::default().local_workers;
-    let fleet = Fleet::start(FleetConfig {
-        local_workers: match options.workers {
-            Some(workers) => usize::from(workers),
-            None if options.listen.is_some() => 0,
-            None => all_cores,
-        },
-        listen: options.listen.map(listen).transpose()?,
-        min_members: options.min_workers.unwrap_or(1) as usize,
-        ..FleetConfig::default()
-    })?;
-    observer.started(&Start {
-        sentences: input.corpus.sentences.len(),
-        symbols: input.corpus.n_symbols(),
-        rules: input.grammar.rules.len(),
-        adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
-        max_rounds: job.inference.max_rounds,
-    })?;
-    if let Some(address) = fleet.address() {
-        observer.notice(&format!("workers may join: grammaton-worker --coordinator http://{address}"));
-        observer.phase(Phase::Waiting);
-    }
-    let mut outcome = train::train(job, &input, &fleet, observer)?;
-    outcome.workers = match options.listen {
-        None => options.workers.map_or(all_cores, usize::from),
-        Some(_) => fleet.members().len(),
-    };
-    fleet.shutdown();
-    Ok(outcome)
-}
-
-fn run_with(
+fn run_with<I>(
     args: &Args,
-    train: impl FnOnce(&Job, &FleetOptions, &mut dyn Observer) -> Result<Outcome>,
+    load: impl FnOnce(&Job) -> Result<I>,
+    train: impl FnOnce(&Job, &I, &dyn Map, &mut dyn Observer) -> Result<Outcome>,
 ) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
     if let Some(dir) = &args.out {
@@ -119,12 +104,22 @@ fn run_with(
     let style = Style::choose(args.quiet, args.json);
     let mut recorder = Recorder {
         job: &job,
+        job_file: &args.job,
         output: Output::open(&job.output.dir)?,
         progress: Progress::new(style),
         rounds: Vec::new(),
     };
-    let outcome = train(&job, &args.fleet, &mut recorder)?;
-    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome)?;
+    let input = load(&job)?;
+    let config = args.fleet.config()?;
+    let local_workers = config.local_workers;
+    let fleet = Fleet::start(config)?;
+    if let Some(address) = fleet.address() {
+        recorder.progress.listening(address);
+    }
+    let outcome = train(&job, &input, &fleet, &mut recorder)?;
+    let workers = n_workers(local_workers, &fleet.members());
+    fleet.shutdown();
+    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, workers)?;
     recorder.finished(&summary);
     if matches!(style, Style::Bar | Style::Lines) {
         let report = recorder.output.dir().join("report.html");
@@ -133,9 +128,18 @@ fn run_with(
     Ok(Answer::Yes)
 }
 
+/// Threads of this process, and remote members that computed something.
+fn n_workers(local_workers: usize, members: &[MemberInfo]) -> usize {
+    // This process is the first to join its own fleet.
+    let local = members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
+    let remote = members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
+    local_workers + remote.count()
+}
+
 /// Shows and keeps what training tells.
 struct Recorder<'a> {
     job: &'a Job,
+    job_file: &'a Path,
     output: Output,
     progress: Progress,
     rounds: Vec<RoundMetrics>,
@@ -143,7 +147,7 @@ struct Recorder<'a> {
 
 impl Observer for Recorder<'_> {
     fn started(&mut self, start: &Start) -> Result<()> {
-        self.output.begin(self.job)?;
+        self.output.begin(self.job, self.job_file)?;
         self.progress.started(start)
     }
 
@@ -169,7 +173,6 @@ impl Observer for Recorder<'_> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use super::*;
     use crate::fixture;
@@ -182,16 +185,21 @@ mod tests {
             job,
             out: Some(dir.join("out")),
             set: vec!["inference.seed=7".to_owned()],
-            fleet: FleetOptions::default(),
+            fleet: FleetOptions { workers: Some(2), ..FleetOptions::default() },
             quiet: true,
             json: false,
         }
     }
 
+    fn nothing(_: &Job) -> Result<()> {
+        Ok(())
+    }
+
     #[test]
     fn a_run_leaves_a_whole_folder() {
         let dir = tempfile::tempdir().unwrap();
-        let answer = run_with(&args(dir.path()), |_, _, observer| fixture::train(observer)).unwrap();
+        let answer =
+            run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
         assert_eq!(answer, Answer::Yes);
         let out = dir.path().join("out");
         let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
@@ -200,7 +208,7 @@ mod tests {
         assert_eq!(rounds.len(), 40);
         assert_eq!(rounds[0].bound, None);
         let summary: Summary = serde_json::from_str(&read("summary.json")).unwrap();
-        assert_eq!((summary.rounds, summary.seed), (40, 7));
+        assert_eq!((summary.rounds, summary.seed, summary.workers), (40, 7, 2));
         assert!(summary.scores["mbr"].token_f1 > summary.scores["viterbi"].token_f1);
         assert!(read("job.toml").contains("seed = 7"));
         for name in ["segmentation.viterbi.txt", "segmentation.mbr.txt", "parses.txt"] {
@@ -215,13 +223,26 @@ mod tests {
     }
 
     #[test]
+    fn all_cores_work_unless_others_are_asked_for() {
+        let listen = Some(([127, 0, 0, 1], 0).into());
+        let config = |options: FleetOptions| options.config().unwrap();
+        assert!(config(FleetOptions::default()).local_workers >= 1);
+        assert_eq!(config(FleetOptions { workers: Some(3), ..Default::default() }).local_workers, 3);
+        let remote = config(FleetOptions { listen, min_workers: Some(2), ..Default::default() });
+        assert_eq!((remote.local_workers, remote.min_members), (0, 2));
+        let both =
+            config(FleetOptions { listen, workers: Some(1), min_workers: Some(2), ..Default::default() });
+        assert_eq!((both.local_workers, both.min_members), (1, 3));
+    }
+
+    #[test]
     fn a_failed_run_keeps_the_old_result_until_its_input_is_read() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), |_, _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
         let summary = dir.path().join("out/summary.json");
-        run_with(&args(dir.path()), |_, _, _| anyhow::bail!("no corpus")).unwrap_err();
+        run_with(&args(dir.path()), nothing, |_, (), _, _| anyhow::bail!("no corpus")).unwrap_err();
         assert!(summary.exists());
-        run_with(&args(dir.path()), |_, _, observer| {
+        run_with(&args(dir.path()), nothing, |_, (), _, observer| {
             observer.started(&Start::default())?;
             anyhow::bail!("interrupted")
         })
@@ -230,9 +251,19 @@ mod tests {
     }
 
     #[test]
+    fn job_file_in_the_output_folder_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let args = Args { out: Some(dir.path().to_owned()), ..args(dir.path()) };
+        let before = fs::read(&args.job).unwrap();
+        run_with(&args, nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+        assert_eq!(fs::read(&args.job).unwrap(), before);
+        assert!(dir.path().join("summary.json").exists());
+    }
+
+    #[test]
     fn report_shows_the_run_and_escapes_its_symbols() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), |_, _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
         let page = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
         for expected in
             ["corpus.txt", "token F1, mbr", "<svg class=\"chart\"", "<svg class=\"tree\"", "h&amp;t", "&lt;"]

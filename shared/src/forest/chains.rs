@@ -118,7 +118,7 @@ impl Chains {
         fates.push(Fate::Kept(0));
         folded.clear();
         let mut result = Forest::empty();
-        for node in 1..n {
+        for (node, &uses) in uses.iter().enumerate().skip(1) {
             let edges = forest.edges_of(node);
             let may_fold = edges.len() == 1 && node != forest.root();
             let mut fate = Fate::Kept(result.n_nodes() as u32);
@@ -132,7 +132,7 @@ impl Chains {
                         tail
                     }
                 });
-                let once = uses[node] == 1 || chain.iter().all(|&param| param < first_string);
+                let once = uses == 1 || chain.iter().all(|&param| param < first_string);
                 if may_fold && once && chain.len() <= MAX_CHAIN && tails.contains(&0) {
                     let first = folded.len() as u32;
                     folded.extend_from_slice(&chain);
