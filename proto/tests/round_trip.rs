@@ -2,7 +2,8 @@
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
-use proto::convert::{Blob, Wire, WireError};
+use proto::convert::blob::Blob;
+use proto::convert::{Wire, WireError};
 use proto::v1;
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
