@@ -219,6 +219,8 @@ impl Fleet {
         let (inputs, received) = mpsc::channel(1024);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            // They encode and decode; more of them than cores would only compete.
+            .max_blocking_threads(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)))
             .thread_name("fleet-io")
             .enable_all()
             .build()
