@@ -9,6 +9,7 @@
 
 use prost::Message;
 use prost::bytes::Bytes;
+use shared::grammar::check::Defect;
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
@@ -88,6 +89,9 @@ pub enum WireError {
         /// Position in it.
         at: usize,
     },
+    /// The tables of a grammar do not make a grammar.
+    #[error("grammar: {0}")]
+    Grammar(#[from] Defect),
     /// The content is not what its name says.
     #[error("{field}: the content does not have the declared hash")]
     Hash {
@@ -152,51 +156,22 @@ impl Wire for Grammar {
 
     fn from_wire(message: v1::Grammar) -> Result<Grammar, WireError> {
         let v1::Grammar { symbols, n_nonterminals, parents, children, alphas, adaptors } = message;
-        if let Some(at) = symbols.iter().position(String::is_empty) {
-            return Err(WireError::Empty { field: "grammar.symbols", at });
-        }
-        let n_symbols = symbols.len() as u64;
-        in_range("grammar.n_nonterminals", [n_nonterminals], 1..n_symbols + 1)?;
-        in_range("grammar.parents", parents.iter().copied(), 0..u64::from(n_nonterminals))?;
-        let children = symbol_strings("grammar.children", children)?;
-        in_range("grammar.children", children.iter().flatten().map(|symbol| symbol.0), 0..n_symbols)?;
+        let children = ragged("grammar.children", children)?;
         same_length("grammar.children", children.len(), parents.len())?;
         same_length("grammar.alphas", alphas.len(), parents.len())?;
-        numbers("grammar.alphas", &alphas, "finite and positive", |alpha| alpha.is_finite() && alpha > 0.0)?;
-        same_length("grammar.adaptors", adaptors.len(), n_nonterminals as usize)?;
-        let rules = parents.into_iter().zip(children).zip(alphas);
-        Ok(Grammar {
-            symbols,
-            n_nonterminals,
-            rules: rules
-                .map(|((parent, children), alpha)| Rule { parent: SymbolId(parent), children, alpha })
-                .collect(),
-            adaptors: adaptors
-                .into_iter()
-                .enumerate()
-                .map(|(at, adaptor)| adaptor_from_wire(at, adaptor))
-                .collect::<Result<_, _>>()?,
-        })
+        let rule = |((parent, children), alpha): ((u32, Vec<u32>), f64)| Rule {
+            parent: SymbolId(parent),
+            children: children.into_iter().map(SymbolId).collect(),
+            alpha,
+        };
+        let rules = parents.into_iter().zip(children).zip(alphas).map(rule).collect();
+        let adaptor = |adaptor: v1::Adaptor| {
+            let v1::Adaptor { adapted, discount, concentration } = adaptor;
+            adapted.then_some(Adaptor { discount, concentration })
+        };
+        let adaptors = adaptors.into_iter().map(adaptor).collect();
+        Ok(Grammar::new(symbols, n_nonterminals, rules, adaptors)?)
     }
-}
-
-fn adaptor_from_wire(at: usize, adaptor: v1::Adaptor) -> Result<Option<Adaptor>, WireError> {
-    let v1::Adaptor { adapted, discount, concentration } = adaptor;
-    if !adapted {
-        return Ok(None);
-    }
-    if let Some(found) = discount.filter(|discount| !(0.0..1.0).contains(discount)) {
-        return Err(WireError::Number { field: "adaptor.discount", at, found, expected: "in [0, 1)" });
-    }
-    if let Some(found) = concentration.filter(|a| !(a.is_finite() && *a > 0.0)) {
-        return Err(WireError::Number {
-            field: "adaptor.concentration",
-            at,
-            found,
-            expected: "finite and positive",
-        });
-    }
-    Ok(Some(Adaptor { discount, concentration }))
 }
 
 impl Wire for Lexicon {
@@ -213,7 +188,7 @@ impl Wire for Lexicon {
 
     fn from_wire(message: v1::Lexicon) -> Result<Lexicon, WireError> {
         ascending("lexicon.sticks", message.sticks.iter().map(|stick| stick.symbol))?;
-        let stick = |stick: v1::Stick| {
+        let stick = |stick: v1::Stick| -> Result<StickStrings, WireError> {
             let strings = symbol_strings("lexicon.strings", stick.strings)?;
             Ok(StickStrings { symbol: SymbolId(stick.symbol), strings })
         };
@@ -303,6 +278,7 @@ impl Wire for Decode {
             segments: self.segments.iter().map(|symbol| symbol.0).collect(),
             decoders: self.decoders.iter().map(decoder).collect(),
             trees: self.trees,
+            open: self.open,
         }
     }
 
@@ -322,6 +298,7 @@ impl Wire for Decode {
             segments: message.segments.into_iter().map(SymbolId).collect(),
             decoders: message.decoders.iter().enumerate().map(decoder).collect::<Result<_, _>>()?,
             trees: message.trees,
+            open: message.open,
         })
     }
 }

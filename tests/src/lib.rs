@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use shared::compute::ComputeError;
-use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, Sentence, Shard};
 use shared::task::{Answer, Expectation, Named, Task, Work};
@@ -105,41 +105,33 @@ pub fn clock() -> Instant {
 
 /// A task for [`echo`]: takes `duration`, carries `n_weights` weights, and has an answer of its own.
 pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
-    let word = SymbolId(1 + name % 2);
+    let grammar = tiny_grammar();
+    let word = SymbolId(grammar.n_nonterminals + name % 2);
     let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i32 }];
     weights.resize(n_weights, Wide { mantissa: 1.0 + f64::from(name) / 1e6, exponent: -3 });
     let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
     Task {
-        grammar: Named::new(tiny_grammar()),
+        grammar: Named::new(grammar),
         lexicon: Named::new(Lexicon::default()),
         shard: Named::new(Shard::Sentences(vec![sentence])),
         work: Work::Expect { weights, losses: false },
     }
 }
 
-/// S → a | b | a S | b S.
+/// S → W | W S; W → a | b, adapted.
 pub fn tiny_grammar() -> Grammar {
-    let rule = |children: &[u32]| Rule {
-        parent: Grammar::START,
-        children: children.iter().copied().map(SymbolId).collect(),
-        alpha: 1.0,
-    };
-    Grammar {
-        symbols: ["S", "a", "b"].map(String::from).into(),
-        n_nonterminals: 1,
-        rules: vec![rule(&[1]), rule(&[2]), rule(&[1, 0]), rule(&[2, 0])],
-        adaptors: vec![Some(Adaptor::default())],
-    }
+    let text = "1 1 S --> W\n1 1 S --> W S\nW --> a\nW --> b\n";
+    shared::grammar::syntax::parse(text, "tiny.lt").expect("the text is a grammar").0
 }
 
 /// Stands in for the engine: takes as long as the task says and answers from its weights and its shard.
 /// A task without weights has no answer.
 pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
-        return Err(ComputeError::Mismatch("not a task of this harness".into()));
+        return Err(ComputeError::NotSentences);
     };
     let Some(first) = weights.first() else {
-        return Err(ComputeError::Mismatch("no weights".into()));
+        return Err(ComputeError::Weights { found: 0, expected: 1 });
     };
     std::thread::sleep(Duration::from_millis(first.exponent as u64));
     let multiplicity = f64::from(sentences[0].multiplicity);

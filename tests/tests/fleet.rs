@@ -10,7 +10,11 @@ use coordinator::fleet::{
 };
 use grammaton_tests::{Process, binary, echo, echo_task, eventually};
 use proto::token::Token;
-use shared::task::{Answer, Named, Task, Work};
+use shared::compute::ComputeError;
+use shared::grammar::SymbolId;
+use shared::num::Wide;
+use shared::shard::{Lexicon, StickStrings};
+use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
 use worker::{RunError, WorkerConfig};
 
 fn fake() -> Compute {
@@ -183,7 +187,7 @@ fn a_task_without_an_answer_fails_the_batch_at_once() {
         else {
             panic!("the batch has a result")
         };
-        assert_eq!((task.0, &detail[..]), (7, "task does not fit its shard: no weights"));
+        assert_eq!((task.0, detail), (7, ComputeError::Weights { found: 0, expected: 1 }.to_string()));
         // The fleet is none the worse for it.
         assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
         fleet.shutdown();
@@ -241,19 +245,33 @@ fn the_real_worker_answers_as_the_engine_does() {
     let fleet = Fleet::start(remote_only()).unwrap();
     let mut worker =
         Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
-    let tasks = || {
-        let task = |task: Task| Task { work: Work::Index, ..task };
-        short_tasks(5).into_iter().map(task).collect::<Vec<_>>()
+    let stick = StickStrings { symbol: SymbolId(1), strings: vec![vec![SymbolId(2)], vec![SymbolId(3)]] };
+    let lexicon = Named::new(Lexicon { sticks: vec![stick] });
+    let one = Wide { mantissa: 1.0, exponent: 0 };
+    let decode = Named::new(Decode {
+        weights: vec![one; 1 + 4 + 2 + 1],
+        segments: vec![SymbolId(1)],
+        decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
+        trees: true,
+        open: false,
+    });
+    let all = |work: &dyn Fn(usize) -> Work| {
+        let tasks = short_tasks(7).into_iter().enumerate();
+        tasks.map(|(at, task)| Task { lexicon: lexicon.clone(), work: work(at), ..task }).collect::<Vec<_>>()
     };
-    match (answers(&fleet, tasks()), answers(&Inline::default(), tasks())) {
-        (Ok((remote, _)), Ok((inline, _))) => assert_eq!(remote, inline),
-        (Err(remote), Err(inline)) => {
-            let (remote, inline) = (remote.to_string(), inline.to_string());
-            let message = |error: &str| error.split(": ").skip(2).collect::<Vec<_>>().join(": ");
-            assert_eq!(message(&remote), message(&inline));
-        }
-        (remote, inline) => panic!("{remote:?}, expected {inline:?}"),
-    }
+    let both = |tasks: Vec<Task>| {
+        let found = answers(&fleet, tasks.clone()).unwrap().0;
+        assert_eq!(found, answers(&Inline::default(), tasks).unwrap().0);
+        found
+    };
+    both(all(&|_| Work::Candidates { max_length: 4 }));
+    both(all(&|_| Work::Cover));
+    both(all(&|_| Work::Decode(decode.clone())));
+    let index = both(all(&|_| Work::Index));
+    both(all(&|at| match &index[at] {
+        Answer::Index(index) => Work::Expect { weights: vec![one; index.params.len()], losses: true },
+        other => panic!("{other:?} is not an index"),
+    }));
     fleet.shutdown();
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
 }
@@ -289,12 +307,9 @@ fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
     let fleet = Fleet::start(FleetConfig { min_members: 1, ..remote_only() }).unwrap();
     let _worker = start_worker(echo_worker(url(&fleet), 1));
     let mut task = short_tasks(1).remove(0);
-    let mut grammar = grammaton_tests::tiny_grammar();
-    grammar.symbols.truncate(2);
-    grammar.rules.truncate(1);
+    let grammar = shared::grammar::syntax::parse("S --> a", "smaller.lt").expect("the text is a grammar").0;
     task.grammar = Named::new(grammar);
-    task.shard = short_tasks(2).remove(1).shard;
-    // Symbol 2 is not of this grammar: the worker hangs up each time, until the task counts as poison.
+    // The word is not of this grammar: the worker hangs up each time, until the task counts as poison.
     let error = answers(&fleet, vec![task]).unwrap_err();
     assert!(matches!(error, FleetError::Batch { failure: Failure::Poison { .. }, .. }), "{error}");
 }

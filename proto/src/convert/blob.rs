@@ -96,7 +96,10 @@ pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
         ..v1::LeaseHead::default()
     };
     head.work = match &task.work {
-        Work::Candidates => v1::lease_head::Work::Candidates,
+        Work::Candidates { max_length } => {
+            head.max_length = *max_length;
+            v1::lease_head::Work::Candidates
+        }
         Work::Cover => v1::lease_head::Work::Cover,
         Work::Index => v1::lease_head::Work::Index,
         Work::Expect { weights, losses } => {
@@ -120,7 +123,7 @@ pub fn work_from_wire(
     decode: impl FnOnce(ContentHash) -> Result<Named<Decode>, WireError>,
 ) -> Result<Work, WireError> {
     match v1::lease_head::Work::try_from(head.work) {
-        Ok(v1::lease_head::Work::Candidates) => Ok(Work::Candidates),
+        Ok(v1::lease_head::Work::Candidates) => Ok(Work::Candidates { max_length: head.max_length }),
         Ok(v1::lease_head::Work::Cover) => Ok(Work::Cover),
         Ok(v1::lease_head::Work::Index) => Ok(Work::Index),
         Ok(v1::lease_head::Work::Expect) => {

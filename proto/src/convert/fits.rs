@@ -32,9 +32,9 @@ pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), 
     }
 }
 
-/// Whether there is a weight for each parameter, and the segments are nonterminals of `grammar`.
+/// Whether there is a weight for each parameter and for each stick's escape, and the segments are nonterminals of `grammar`.
 pub fn decode(grammar: &Grammar, lexicon: &Lexicon, decode: &Decode) -> Result<(), WireError> {
-    same_length("decode.weights", decode.weights.len(), lexicon.n_params(grammar))?;
+    same_length("decode.weights", decode.weights.len(), lexicon.n_params(grammar) + lexicon.sticks.len())?;
     let segments = decode.segments.iter().map(|symbol| symbol.0);
     in_range("decode.segments", segments, 0..u64::from(grammar.n_nonterminals))
 }
@@ -44,7 +44,7 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
     let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
     let (n_items, n_params) = (task.shard.value.len(), lexicon.n_params(grammar) as u64);
     match (&task.work, answer) {
-        (Work::Candidates, Answer::Candidates(candidates)) => {
+        (Work::Candidates { .. }, Answer::Candidates(candidates)) => {
             for (at, candidate) in candidates.iter().enumerate() {
                 adapted("candidates.symbols", at, grammar, candidate.symbol)?;
                 terminals("candidates.strings", grammar, &candidate.string)?;
@@ -99,7 +99,7 @@ fn answer_kind(answer: &Answer) -> &'static str {
 
 fn work_kind(work: &Work) -> &'static str {
     match work {
-        Work::Candidates => "candidates",
+        Work::Candidates { .. } => "candidates",
         Work::Cover => "missing strings",
         Work::Index => "an index",
         Work::Expect { .. } => "an expectation",
