@@ -3,8 +3,8 @@
 //! In: batches of [`Task`]s. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
 //! is answered exactly once, and the same whoever computed it, so callers never see that members come and go.
 //!
-//! [`scheduler`] decides who computes what and never acts; [`driver`] owns clock and channels and acts;
-//! [`local`] and [`remote`] are the two kinds of members; [`holdings`] is what a remote member keeps.
+//! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
+//! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
 use std::net::{SocketAddr, TcpListener};

@@ -4,6 +4,7 @@
 //! No sleeping to wait for others: [`eventually`] polls, with a bound.
 
 use std::io::{BufRead, BufReader};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -85,6 +86,51 @@ impl Drop for Process {
         // Errors mean that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A network between workers and a coordinator, which can be cut.
+pub struct Network {
+    address: SocketAddr,
+    wires: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Network {
+    /// Passes on to `coordinator` what comes in on a port of its own.
+    pub fn to(coordinator: SocketAddr) -> Network {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        let address = listener.local_addr().expect("it is bound");
+        let wires = Arc::new(Mutex::new(Vec::new()));
+        let kept = wires.clone();
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(coordinator) else { continue };
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let clones = (from.try_clone(), to.try_clone());
+                    let (Ok(mut from), Ok(mut to)) = clones else { continue };
+                    std::thread::spawn(move || {
+                        // Either end may go at any time; so does the other one then.
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                kept.lock().unwrap().extend([near, far]);
+            }
+        });
+        Network { address, wires }
+    }
+
+    /// Where workers dial.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Cuts all connections; new ones may be made.
+    pub fn cut(&self) {
+        for wire in self.wires.lock().unwrap().drain(..) {
+            // It may have ended already.
+            let _ = wire.shutdown(Shutdown::Both);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use coordinator::fleet::scheduler::{Cause, Failure};
 use coordinator::fleet::{
     Compute, Fleet, FleetConfig, FleetError, Inline, Listen, Map, MapReport, MemberState,
 };
-use grammaton_tests::{Process, binary, echo, echo_task, eventually};
+use grammaton_tests::{Network, Process, binary, echo, echo_task, eventually};
 use proto::token::Token;
 use shared::compute::ComputeError;
 use shared::grammar::SymbolId;
@@ -174,6 +174,31 @@ fn a_worker_outlives_its_coordinator() {
     assert!(second.bytes_sent < first.bytes_sent, "it still has its blobs: {first:?}, then {second:?}");
     fleet.shutdown();
     worker.join().unwrap().unwrap();
+}
+
+#[test]
+fn connections_may_be_cut_again_and_again() {
+    let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
+    let network = Network::to(fleet.address().unwrap());
+    let workers = [1, 2].map(|threads| start_worker(echo_worker(network.url(), threads)));
+    let tasks = || (0..60).map(|name| echo_task(name, Duration::from_millis(20), 50_000)).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    let report = fleet.map("test", tasks(), |at, answer| {
+        assert_eq!(at, found.len(), "answers come in task order");
+        found.push(answer);
+        if at % 20 == 10 {
+            network.cut();
+        }
+    });
+    let report = report.unwrap();
+    assert!(found == expected(tasks()));
+    assert!(report.losses.len() >= 2, "{report:?}");
+    // The job's end may fall into a pause between two connections.
+    await_members(&fleet, 2);
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
 }
 
 #[test]

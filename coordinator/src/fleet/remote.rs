@@ -357,3 +357,30 @@ impl Encodings {
         bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> v1::Hello {
+        v1::Hello { version: proto::VERSION, name: "a\nb".into(), slots: 2, ..v1::Hello::default() }
+    }
+
+    #[test]
+    fn a_hello_is_checked_and_its_refusal_says_why() {
+        let guest = greet(hello()).ok().unwrap();
+        assert_eq!((&guest.name[..], guest.slots), ("ab", 2));
+
+        let held = v1::Held { hash: Bytes::from_static(b"short"), size: 1 };
+        let cases = [
+            (v1::Hello { version: 99, ..hello() }, refusal::Reason::Version, "the worker speaks version 99"),
+            (v1::Hello { slots: 0, ..hello() }, refusal::Reason::Malformed, "slots: 0"),
+            (v1::Hello { slots: u32::MAX, ..hello() }, refusal::Reason::Malformed, "slots: 4294967295"),
+            (v1::Hello { held: vec![held], ..hello() }, refusal::Reason::Malformed, "hello.held: length 5"),
+        ];
+        for (hello, reason, message) in cases {
+            let Refused(found, detail) = greet(hello).err().unwrap();
+            assert!(found == reason && detail.starts_with(message), "{found:?}: {detail}");
+        }
+    }
+}
