@@ -170,16 +170,24 @@ pub fn tiny_grammar() -> Grammar {
     shared::grammar::syntax::parse(text, "tiny.lt").expect("the text is a grammar").0
 }
 
-/// Stands in for the engine: takes as long as the task says and answers from its weights and its shard.
-/// A task without weights has no answer.
+/// Stands in for the engine: takes as long as the task says, then answers [`echo_at_once`].
 pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
+    if let Work::Expect { weights, .. } = &task.work
+        && let Some(first) = weights.first()
+    {
+        std::thread::sleep(Duration::from_millis(first.exponent as u64));
+    }
+    echo_at_once(task)
+}
+
+/// An answer made from weights and shard; a task without weights has none.
+pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
         return Err(ComputeError::NotSentences);
     };
-    let Some(first) = weights.first() else {
+    if weights.is_empty() {
         return Err(ComputeError::Weights { found: 0, expected: 1 });
-    };
-    std::thread::sleep(Duration::from_millis(first.exponent as u64));
+    }
     let multiplicity = f64::from(sentences[0].multiplicity);
     let counts = weights.iter().map(|weight| weight.mantissa * multiplicity).collect();
     Ok(Answer::Expectation(Expectation { counts, log_z: -multiplicity, ..Expectation::default() }))

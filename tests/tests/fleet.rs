@@ -8,7 +8,7 @@ use coordinator::fleet::scheduler::{Cause, Failure};
 use coordinator::fleet::{
     Compute, Fleet, FleetConfig, FleetError, Inline, Listen, Map, MapReport, MemberState,
 };
-use grammaton_tests::{Network, Process, binary, echo, echo_task, eventually};
+use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_task, eventually};
 use proto::token::Token;
 use shared::compute::ComputeError;
 use shared::grammar::SymbolId;
@@ -46,7 +46,7 @@ fn answers(fleet: &impl Map, tasks: Vec<Task>) -> Result<(Vec<Answer>, MapReport
 }
 
 fn expected(tasks: Vec<Task>) -> Vec<Answer> {
-    answers(&Inline::new(fake()), tasks).unwrap().0
+    answers(&Inline::new(Arc::new(echo_at_once)), tasks).unwrap().0
 }
 
 /// A worker in this process, on a thread and a runtime of its own.
