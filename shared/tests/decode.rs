@@ -369,10 +369,15 @@ fn escape_is_the_mass_of_new_tables() {
         concentration: 1.5,
     };
     let mut params = Params::new(&grammar, vec![stick(0), stick(1)]);
-    let mut counts = vec![0.0; lexicon.n_params(&grammar)];
-    let n = counts.len();
-    counts[n - 3..].copy_from_slice(&[2.0, 3.0, 5.0]);
-    params.update(&counts);
-    let found: Vec<f64> = escapes(&params).map(Wide::to_f64).collect();
-    support::assert_all_close(&found, &[1.75 / 3.5, 2.0 / 9.5], 1e-14, "escape");
+    let mut escapes_after = |uses: [f64; 3]| -> Vec<f64> {
+        let mut counts = vec![0.0; lexicon.n_params(&grammar)];
+        let n = counts.len();
+        counts[n - 3..].copy_from_slice(&uses);
+        params.update(&counts);
+        escapes(&params).map(Wide::to_f64).collect()
+    };
+    let close = |found: &[f64], expected| support::assert_all_close(found, expected, 1e-14, "escape");
+    close(&escapes_after([2.0, 3.0, 5.0]), &[1.75 / 3.5, 2.0 / 9.5]);
+    // A string that is hardly used is hardly a table.
+    close(&escapes_after([0.0, 0.2, 5.0]), &[1.0, (1.5 + 1.2 * 0.25) / 6.7]);
 }
