@@ -69,20 +69,24 @@ impl Case {
         self.segments.iter().any(|&symbol| self.grammar.name(symbol) == label)
     }
 
-    /// Expected number of segments by span, in an item and inside the strings it uses.
+    /// Expected number of outermost segments by span, in an item and inside the strings it uses.
     fn spans(&self, tokens: &[SymbolId], base: Option<SymbolId>) -> BTreeMap<(usize, usize), f64> {
         let mut spans = BTreeMap::new();
         let derivations = Enumerator::new(&self.grammar, &self.lexicon, self.mode(), tokens).all(base);
         let Some(sums) = sum(&derivations, &self.ln_weights) else { return spans };
         for (derivation, posterior) in derivations.iter().zip(&sums.posteriors) {
+            // Parents come before children.
+            let mut outermost: Vec<(usize, usize)> = Vec::new();
             for &(symbol, start, end) in &derivation.constituents {
-                if self.segments.contains(&symbol) {
+                let nested = outermost.iter().any(|&(from, to)| from <= start && end <= to);
+                if self.segments.contains(&symbol) && !nested {
+                    outermost.push((start, end));
                     *spans.entry((start, end)).or_default() += posterior;
                 }
             }
-            for &(param, start, _) in &derivation.strings {
+            for &(param, start, end) in &derivation.strings {
                 let (symbol, string) = self.lexicon.string(&self.grammar, param).unwrap();
-                if !self.segments.contains(&symbol) {
+                if !outermost.iter().any(|&(from, to)| from <= start && end <= to) {
                     for ((from, to), inside) in self.spans(string, Some(symbol)) {
                         *spans.entry((start + from, start + to)).or_default() += posterior * inside;
                     }
@@ -237,6 +241,31 @@ fn mbr_trees_have_most_expected_constituents() {
             let within = |d: &&support::Derivation| d.constituents.iter().all(|c| tree.contains(c));
             let found = derivations.iter().filter(within).map(value).fold(0.0, f64::max);
             assert_close(found, best, 1e-12, "expected number of constituents");
+        }
+    }
+}
+
+#[test]
+fn segments_inside_of_segments_do_not_count() {
+    let recursive = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> W L\nW --> L L W\n1 1 L --> a\n1 1 L --> b\n1 1 L --> X\nX --> a b\n";
+    for seed in 0..30 {
+        let (grammar, segments) = match seed % 3 {
+            0 => (colloc(), ["W", "C"]),
+            1 => (colloc(), ["Ls", "W"]),
+            _ => (support::grammar(recursive), ["W", "X"]),
+        };
+        let lexicon = choose(&grammar, &sentences(&grammar), 8, 0.0);
+        let segments = segments.map(|name| grammar.symbol(name).unwrap()).to_vec();
+        let case = Case { segments, open: seed % 2 == 1, ..Case::new(grammar, lexicon, seed) };
+        for sentence in sentences(&case.grammar) {
+            let decoded = case.decode(&sentence);
+            let all = case.segmentations(&sentence);
+            if all.is_empty() {
+                continue;
+            }
+            let found =
+                all.iter().find(|(_, ends)| *ends == decoded.segmentations[1]).expect("segments only");
+            assert_close(found.0, all[0].0, 1e-8, "expected number of segments");
         }
     }
 }
