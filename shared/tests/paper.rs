@@ -113,6 +113,35 @@ fn figure_1_updates_are_the_optimum_of_the_bound() {
 }
 
 #[test]
+fn sticks_are_sorted_only_where_that_raises_the_bound() {
+    let grammar = grammar();
+    let lexicon = lexicon(&grammar);
+    let mut random = Pcg64Mcg::seed_from_u64(2);
+    let mut uniform = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    let (mut sorted, mut left) = (0, 0);
+    for _ in 0..500 {
+        let mut params = params(&grammar, &lexicon, 0.95 * uniform(), 5.0 * uniform() + 0.01);
+        let scale = 3.0 * uniform();
+        let counts: Vec<f64> = (0..lexicon.n_params(&grammar)).map(|_| scale * uniform()).collect();
+        params.update(&counts);
+        let before = bound(&params, &grammar, &lexicon, &counts);
+        let uses = |param: ParamId| counts[param.index()];
+        let mut changed = params.clone();
+        changed.sticks[0].order.sort_by(|&a, &b| uses(b).total_cmp(&uses(a)));
+        changed.update(&counts);
+        let gain = bound(&changed, &grammar, &lexicon, &counts) - before;
+        if gain.abs() < 1e-9 {
+            continue;
+        }
+        assert_eq!(params.sticks[0].sort_by_uses(&uses), gain > 0.0, "the order by uses gains {gain}");
+        params.update(&counts);
+        assert!(bound(&params, &grammar, &lexicon, &counts) >= before);
+        if gain > 0.0 { sorted += 1 } else { left += 1 }
+    }
+    assert!(sorted > 50 && left > 5, "{sorted} sorted, {left} left as they were");
+}
+
+#[test]
 fn figure_1_weight_of_an_atom_is_its_break_and_all_passes_before() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
