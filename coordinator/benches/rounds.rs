@@ -9,7 +9,7 @@
 //! alone, in edges per second, beside the rate at which as many bytes can be read.
 
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use coordinator::fleet::Inline;
@@ -32,21 +32,21 @@ const ROUNDS: usize = 30;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-    let corpus = args.first().cloned();
-    let corpus = corpus.unwrap_or_else(|| examples.join("segmentation/corpus.txt").display().to_string());
-    let jobs: Vec<String> = match args.len() {
-        0 | 1 => vec![examples.join("segmentation/job.toml").display().to_string()],
-        _ => args[1..].to_vec(),
-    };
-    for job in &jobs {
-        measure(job, &corpus);
+    let corpus = args.first().map_or("examples/segmentation/corpus.txt", String::as_str);
+    let jobs = args.get(1..).filter(|jobs| !jobs.is_empty()).map(<[String]>::to_vec);
+    for job in jobs.unwrap_or_else(|| vec!["examples/segmentation/job.toml".to_owned()]) {
+        measure(&from_root(&job), &from_root(corpus));
     }
 }
 
-fn measure(path: &str, corpus: &str) {
-    let overrides = [format!("corpus.path={corpus}"), "inference.selection=fixed".to_owned()];
-    let job = Job::load(Path::new(path), &overrides).expect("the job file is in order");
+/// Paths are relative to the repository: `cargo bench` runs in the folder of the crate.
+fn from_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+fn measure(path: &Path, corpus: &Path) {
+    let corpus = format!("corpus.path={}", corpus.display());
+    let job = Job::load(path, &[corpus, "inference.selection=fixed".to_owned()]).expect("the job file is in order");
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
     let choice = Choice {
@@ -56,7 +56,7 @@ fn measure(path: &str, corpus: &str) {
     };
     let begun = now();
     let prepared = prepare(&fleet, &input, &choice).expect("the corpus can be prepared");
-    println!("{path}: {} sentences", input.corpus.sentences.len());
+    println!("{}: {} sentences", path.display(), input.corpus.sentences.len());
     println!("  prepare        {:8.1} ms", millis(begun));
     rounds(&job, &prepared.plan, &fleet);
     passes(&prepared.plan);

@@ -50,7 +50,7 @@ fn shard() -> impl Strategy<Value = Shard> {
 fn weights() -> impl Strategy<Value = Vec<Wide>> {
     let weight = prop_oneof![
         Just(Wide { mantissa: 0.0, exponent: 0 }),
-        (1.0..2.0f64, any::<i32>()).prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
+        (1.0..2.0f64, any::<i64>()).prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
     ];
     vec(weight, 0..9)
 }
@@ -84,12 +84,10 @@ fn expectation() -> impl Strategy<Value = Expectation> {
 
 fn answer() -> impl Strategy<Value = Answer> {
     let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
-    let candidates = labelled().prop_map(|labelled| {
+    let candidates = (labelled(), btree_set(0..99u32, 0..4)).prop_map(|(labelled, unparsable)| {
         let candidate = |(symbol, string)| Candidate { symbol, string, expected: 0.25 };
-        Answer::Candidates(Candidates {
-            found: labelled.into_iter().map(candidate).collect(),
-            unparsable: vec![1, 7],
-        })
+        let found = labelled.into_iter().map(candidate).collect();
+        Answer::Candidates(Candidates { found, unparsable: unparsable.into_iter().collect() })
     });
     let index = (params(), btree_set(0..99u32, 0..4)).prop_map(|(params, unparsable)| {
         Answer::Index(Index { params, unparsable: unparsable.into_iter().collect() })

@@ -153,7 +153,7 @@ pub fn clock() -> Instant {
 pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     let grammar = tiny_grammar();
     let word = SymbolId(grammar.n_nonterminals + name % 2);
-    let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i32 }];
+    let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i64 }];
     weights.resize(n_weights, Wide { mantissa: 1.0 + f64::from(name) / 1e6, exponent: -3 });
     let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
     Task {

@@ -78,8 +78,8 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
             same_length("decoded.sentences", decoded.len(), n_items)?;
             let Shard::Sentences(sentences) = &*task.shard.value else { return Ok(()) };
             let decoders = &with.value.decoders;
-            let gives_tree = |decoder: &&Decoder| with.value.trees && **decoder != Decoder::Mbr;
-            let n_trees = decoders.iter().filter(gives_tree).count();
+            let with_tree = |&&decoder: &&Decoder| with.value.trees && decoder != Decoder::Mbr;
+            let n_trees = decoders.iter().filter(with_tree).count();
             for (sentence, decoded) in sentences.iter().zip(decoded) {
                 same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
                 same_length("decoded.trees", decoded.trees.len(), n_trees)?;

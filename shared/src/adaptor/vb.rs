@@ -124,7 +124,7 @@ pub struct RoundReport {
     pub dropped: usize,
     /// Whether some stick was put into a new order.
     pub resorted: bool,
-    /// Whether the change is below the tolerance and no string is about to move.
+    /// Whether the change is below the tolerance and no string was dropped or added.
     pub converged: bool,
 }
 
