@@ -337,6 +337,22 @@ fn growing_sticks_grow() {
 }
 
 #[test]
+fn sticks_that_begin_too_short_take_what_sentences_need() {
+    let grammar = colloc();
+    let sentences = corpus(&grammar);
+    let lexicon = choose(&grammar, &sentences, 60, 0.0);
+    let growth = Some(Growth { start: 1, step: 5 });
+    for select_by_bound in [false, true] {
+        let settings = Settings { growth, select_by_bound, fit: FIT_ALL, resort: true, ..settings() };
+        let mut training = Training::new(&grammar, &lexicon, &sentences, settings);
+        let (_, again) = training.round();
+        assert!(again > 0, "one string per stick is too few");
+        training.rounds(18);
+        assert!(training.totals().missing.is_empty());
+    }
+}
+
+#[test]
 fn jitter_depends_on_the_seed_alone() {
     let grammar = colloc();
     let sentences = corpus(&grammar);

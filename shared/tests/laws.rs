@@ -456,3 +456,22 @@ fn tails_of_sticks_keep_their_counts() {
     assert_close(log_z, expected.log_z, 1e-13, "log Z");
     assert_all_close(&counts, &expected.counts, 1e-10, "counts");
 }
+
+#[test]
+fn edge_of_the_range_of_f64_is_not_felt() {
+    let grammar = unigram();
+    let lexicon = support::lexicon(&grammar, &[("W", "a"), ("W", "b"), ("W", "a b")]);
+    let prepared = Prepared::new(Arc::new(grammar.clone()), Arc::new(lexicon.clone()));
+    let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+    let forest = builder.build(0, &support::tokens(&grammar, "a b")).unwrap();
+    let string = |string| support::param(&grammar, &lexicon, "W", string).index();
+    for ln in (-600..600).map(f64::from) {
+        let mut ln_weights = vec![0.0; lexicon.n_params(&grammar)];
+        [("a", ln), ("b", ln), ("a b", 2.0 * ln)].iter().for_each(|&(s, ln)| ln_weights[string(s)] = ln);
+        let (log_z, counts, _) = passes(&forest, &wide(&ln_weights));
+        assert_close(log_z, 2.0 * ln + 2.0f64.ln(), 1e-13, "log Z");
+        for word in ["a", "b", "a b"] {
+            assert_close(counts[string(word)], 0.5, 1e-10, &format!("uses of {word} at e^{ln}"));
+        }
+    }
+}
