@@ -46,7 +46,8 @@ fn from_root(path: &str) -> PathBuf {
 
 fn measure(path: &Path, corpus: &Path) {
     let corpus = format!("corpus.path={}", corpus.display());
-    let job = Job::load(path, &[corpus, "inference.selection=fixed".to_owned()]).expect("the job file is in order");
+    let job =
+        Job::load(path, &[corpus, "inference.selection=fixed".to_owned()]).expect("the job file is in order");
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
     let choice = Choice {

@@ -255,7 +255,7 @@ impl Wire for Vec<Wide> {
             .collect();
         match weights.iter().position(|weight| weight.mantissa == 0.0 && weight.exponent != 0) {
             Some(at) => {
-                let found = i64::from(weights[at].exponent);
+                let found = weights[at].exponent;
                 Err(WireError::Range { field: "weights.exponents", at, found, start: 0, end: 1 })
             }
             None => Ok(weights),

@@ -19,6 +19,7 @@ const FIT_ALL: Fit = Fit { concentration: true, discount: true, alpha: true };
 
 fn settings() -> Settings {
     Settings {
+        pitman_yor: true,
         select_by_bound: false,
         drop_share: 0.2,
         resort: false,

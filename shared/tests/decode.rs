@@ -8,7 +8,6 @@ use std::sync::Arc;
 use shared::adaptor::decode::decode;
 use shared::compute::Prepared;
 use shared::grammar::{Grammar, SymbolId};
-use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId};
 use shared::task::{Decode, Decoded, Decoder};
 use shared::tree::Tree;
@@ -385,7 +384,6 @@ fn many_sentences_are_as_one_by_one() {
 #[test]
 fn escape_is_the_mass_of_new_tables() {
     use shared::adaptor::Stick;
-    use shared::adaptor::decode::escapes;
     use shared::adaptor::params::Params;
     let grammar = colloc();
     let lexicon = support::lexicon(&grammar, &[("C", "a"), ("W", "a"), ("W", "b")]);
@@ -403,7 +401,8 @@ fn escape_is_the_mass_of_new_tables() {
         let n = counts.len();
         counts[n - 3..].copy_from_slice(&uses);
         params.update(&counts);
-        escapes(&params).map(Wide::to_f64).collect()
+        let weights = params.decoding_weights(&grammar, &lexicon);
+        weights[n..].iter().map(|weight| weight.to_f64()).collect()
     };
     let close = |found: &[f64], expected| support::assert_all_close(found, expected, 1e-14, "escape");
     close(&escapes_after([2.0, 3.0, 5.0]), &[1.75 / 3.5, 2.0 / 9.5]);

@@ -370,6 +370,7 @@ fn section_3_1_recursive_nonterminals_train_and_no_string_contains_itself() {
     let lexicon = choose(&grammar, &sentences, 40, 0.2);
     let run = Run::new(&grammar, &lexicon, &sentences);
     let settings = Settings {
+        pitman_yor: true,
         select_by_bound: false,
         drop_share: 0.1,
         resort: true,

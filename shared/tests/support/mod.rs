@@ -325,7 +325,7 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
     for shard in &run.shards {
         let work = Work::Candidates { max_length: u32::MAX };
         let Answer::Candidates(found) = run.answer(&engine, shard, work) else { unreachable!() };
-        tally.add(found);
+        tally.add(found.found);
     }
     let mut lexicon = Lexicon { sticks: tally.top(&adapted, truncation, rho) };
     for _ in 0..20 {
