@@ -127,7 +127,7 @@ impl Default for InferenceTable {
             drop_share: 0.2,
             fit: vec![Hyperparameter::Concentration, Hyperparameter::Discount, Hyperparameter::Alpha],
             concentration: 1.0,
-            discount: 0.1,
+            discount: 0.0,
             max_string: 64,
             grow_from: 0,
             grow_by: 400,

@@ -253,7 +253,7 @@ fn figure_2_fits_climb_to_where_the_bound_is_flat() {
         for (name, fit, change) in cases {
             let mut params = params(&grammar, &lexicon, discount, concentration);
             params.update(&counts);
-            for _ in 0..40 {
+            for _ in 0..120 {
                 let before = -params.divergence(&grammar);
                 params.fit(&grammar, fit);
                 let after = -params.divergence(&grammar);

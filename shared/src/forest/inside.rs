@@ -6,8 +6,8 @@
 //! scratch has grown.
 //!
 //! Both passes are written once over [`Number`] and run in real space. Weights of a round sum to at most one per
-//! nonterminal, so no value exceeds one, and as long as the root's is above 2^−900 nothing that matters underflows:
-//! what is lost below 2^−1000 could only have had a posterior under 2^−100. Else the item is done again with
+//! nonterminal, so no value exceeds one, and as long as the root's is above 2^−400 nothing that matters underflows:
+//! what is lost below 2^−500 could only have had a posterior under 2^−100. Else the item is done again with
 //! [`Wide`], which has no bounds, and the same bits otherwise.
 
 use std::ops::{Add, Mul};
@@ -49,9 +49,9 @@ pub struct Weights<'a> {
     pub real: &'a [f64],
 }
 
-/// `weights` in real space; zero below 2^−1000, which keeps the passes clear of slow subnormal numbers.
+/// `weights` in real space; zero below 2^−500, which keeps the passes clear of subnormal numbers, which are slow.
 pub fn real(weights: &[Wide]) -> Vec<f64> {
-    weights.iter().map(|weight| if weight.exponent < -1000 { 0.0 } else { weight.to_f64() }).collect()
+    weights.iter().map(|weight| if weight.exponent < -500 { 0.0 } else { weight.to_f64() }).collect()
 }
 
 /// Node values, reused from item to item.
@@ -130,7 +130,7 @@ pub fn edge_posteriors(
 
 /// Whether a root value in real space can be trusted, see the module's documentation.
 fn in_range(z: f64) -> bool {
-    const LOW: f64 = f64::from_bits((1023 - 900) << 52); // 2^−900
+    const LOW: f64 = f64::from_bits((1023 - 400) << 52); // 2^−400
     const HIGH: f64 = f64::from_bits((1023 + 900) << 52); // 2^900
     (LOW..=HIGH).contains(&z)
 }
