@@ -3,8 +3,8 @@
 //! In: batches of [`Task`]s. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
 //! is answered exactly once, and the same whoever computed it, so callers never see that members come and go.
 //!
-//! [`scheduler`] decides who computes what and never acts; [`driver`] owns clock and channels and acts;
-//! [`local`] and [`remote`] are the two kinds of members; [`holdings`] is what a remote member keeps.
+//! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
+//! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
 use std::net::{SocketAddr, TcpListener};
@@ -219,6 +219,8 @@ impl Fleet {
         let (inputs, received) = mpsc::channel(1024);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            // They encode and decode; more of them than cores would only compete.
+            .max_blocking_threads(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)))
             .thread_name("fleet-io")
             .enable_all()
             .build()

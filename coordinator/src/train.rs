@@ -171,7 +171,8 @@ fn run(
     Ok(Run { number, params: trainer.params().clone(), rounds: round, converged, bound })
 }
 
-fn settings(inference: &InferenceTable, run: usize) -> Settings {
+/// How the run of that number trains.
+pub fn settings(inference: &InferenceTable, run: usize) -> Settings {
     let fits = |which: Hyperparameter| inference.fit.contains(&which);
     let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
     let growth = Growth { start: inference.grow_from, step: inference.grow_by };

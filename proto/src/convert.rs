@@ -4,24 +4,21 @@
 //! size, index, count and number has been checked, or a [`WireError`] that names the field, what was found
 //! and what was expected.
 //!
-//! Two kinds of checks: [`Wire::from_wire`] checks what a value can say about itself; the `*_fits` functions
-//! check what it says about others (tokens against the grammar, an answer against its task).
-//! Does not check what only inference can: whether sentences have derivations, or whether counts are right.
-
-use std::sync::Arc;
+//! Here, [`Wire::from_wire`] checks what a value can say about itself; [`fits`] checks what it says about
+//! others (tokens against the grammar, an answer against its task); [`blob`] is how tasks travel.
 
 use prost::Message;
 use prost::bytes::Bytes;
+use shared::grammar::check::Defect;
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
-use shared::task::{
-    Answer, Candidate, Candidates, ContentHash, Decode, Decoded, Decoder, Expectation, Index, Named, Task,
-    Work,
-};
+use shared::task::{Answer, Candidate, Candidates, Decode, Decoded, Decoder, Expectation, Index};
 
-use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 use crate::v1;
+
+pub mod blob;
+pub mod fits;
 
 /// Why a message is not a value.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -92,6 +89,9 @@ pub enum WireError {
         /// Position in it.
         at: usize,
     },
+    /// The tables of a grammar do not make a grammar.
+    #[error("grammar: {0}")]
+    Grammar(#[from] Defect),
     /// The content is not what its name says.
     #[error("{field}: the content does not have the declared hash")]
     Hash {
@@ -156,51 +156,22 @@ impl Wire for Grammar {
 
     fn from_wire(message: v1::Grammar) -> Result<Grammar, WireError> {
         let v1::Grammar { symbols, n_nonterminals, parents, children, alphas, adaptors } = message;
-        if let Some(at) = symbols.iter().position(String::is_empty) {
-            return Err(WireError::Empty { field: "grammar.symbols", at });
-        }
-        let n_symbols = symbols.len() as u64;
-        in_range("grammar.n_nonterminals", [n_nonterminals], 1..n_symbols + 1)?;
-        in_range("grammar.parents", parents.iter().copied(), 0..u64::from(n_nonterminals))?;
-        let children = symbol_strings("grammar.children", children)?;
-        in_range("grammar.children", children.iter().flatten().map(|symbol| symbol.0), 0..n_symbols)?;
+        let children = ragged("grammar.children", children)?;
         same_length("grammar.children", children.len(), parents.len())?;
         same_length("grammar.alphas", alphas.len(), parents.len())?;
-        numbers("grammar.alphas", &alphas, "finite and positive", |alpha| alpha.is_finite() && alpha > 0.0)?;
-        same_length("grammar.adaptors", adaptors.len(), n_nonterminals as usize)?;
-        let rules = parents.into_iter().zip(children).zip(alphas);
-        Ok(Grammar {
-            symbols,
-            n_nonterminals,
-            rules: rules
-                .map(|((parent, children), alpha)| Rule { parent: SymbolId(parent), children, alpha })
-                .collect(),
-            adaptors: adaptors
-                .into_iter()
-                .enumerate()
-                .map(|(at, adaptor)| adaptor_from_wire(at, adaptor))
-                .collect::<Result<_, _>>()?,
-        })
+        let rule = |((parent, children), alpha): ((u32, Vec<u32>), f64)| Rule {
+            parent: SymbolId(parent),
+            children: children.into_iter().map(SymbolId).collect(),
+            alpha,
+        };
+        let rules = parents.into_iter().zip(children).zip(alphas).map(rule).collect();
+        let adaptor = |adaptor: v1::Adaptor| {
+            let v1::Adaptor { adapted, discount, concentration } = adaptor;
+            adapted.then_some(Adaptor { discount, concentration })
+        };
+        let adaptors = adaptors.into_iter().map(adaptor).collect();
+        Ok(Grammar::new(symbols, n_nonterminals, rules, adaptors)?)
     }
-}
-
-fn adaptor_from_wire(at: usize, adaptor: v1::Adaptor) -> Result<Option<Adaptor>, WireError> {
-    let v1::Adaptor { adapted, discount, concentration } = adaptor;
-    if !adapted {
-        return Ok(None);
-    }
-    if let Some(found) = discount.filter(|discount| !(0.0..1.0).contains(discount)) {
-        return Err(WireError::Number { field: "adaptor.discount", at, found, expected: "in [0, 1)" });
-    }
-    if let Some(found) = concentration.filter(|a| !(a.is_finite() && *a > 0.0)) {
-        return Err(WireError::Number {
-            field: "adaptor.concentration",
-            at,
-            found,
-            expected: "finite and positive",
-        });
-    }
-    Ok(Some(Adaptor { discount, concentration }))
 }
 
 impl Wire for Lexicon {
@@ -217,7 +188,7 @@ impl Wire for Lexicon {
 
     fn from_wire(message: v1::Lexicon) -> Result<Lexicon, WireError> {
         ascending("lexicon.sticks", message.sticks.iter().map(|stick| stick.symbol))?;
-        let stick = |stick: v1::Stick| {
+        let stick = |stick: v1::Stick| -> Result<StickStrings, WireError> {
             let strings = symbol_strings("lexicon.strings", stick.strings)?;
             Ok(StickStrings { symbol: SymbolId(stick.symbol), strings })
         };
@@ -284,7 +255,7 @@ impl Wire for Vec<Wide> {
             .collect();
         match weights.iter().position(|weight| weight.mantissa == 0.0 && weight.exponent != 0) {
             Some(at) => {
-                let found = i64::from(weights[at].exponent);
+                let found = weights[at].exponent;
                 Err(WireError::Range { field: "weights.exponents", at, found, start: 0, end: 1 })
             }
             None => Ok(weights),
@@ -425,271 +396,6 @@ fn decoded_from_wire(message: v1::DecodedSentence) -> Result<Decoded, WireError>
     Ok(Decoded { log_z: message.log_z, segmentations, trees: message.trees })
 }
 
-/// A value that is sent once and cached by its hash.
-#[derive(Clone, Debug)]
-pub enum Blob {
-    /// A grammar.
-    Grammar(Named<Grammar>),
-    /// Stick strings.
-    Lexicon(Named<Lexicon>),
-    /// Items.
-    Shard(Named<Shard>),
-    /// What to decode with.
-    Decode(Named<Decode>),
-}
-
-impl Blob {
-    /// The blobs that `task` refers to.
-    pub fn of_task(task: &Task) -> Vec<Blob> {
-        let mut blobs = vec![
-            Blob::Grammar(task.grammar.clone()),
-            Blob::Lexicon(task.lexicon.clone()),
-            Blob::Shard(task.shard.clone()),
-        ];
-        if let Work::Decode(decode) = &task.work {
-            blobs.push(Blob::Decode(decode.clone()));
-        }
-        blobs
-    }
-
-    /// Hash of the content.
-    pub fn hash(&self) -> ContentHash {
-        match self {
-            Blob::Grammar(named) => named.hash,
-            Blob::Lexicon(named) => named.hash,
-            Blob::Shard(named) => named.hash,
-            Blob::Decode(named) => named.hash,
-        }
-    }
-
-    /// Kind, for the head.
-    pub fn kind(&self) -> v1::blob_head::Kind {
-        match self {
-            Blob::Grammar(_) => v1::blob_head::Kind::Grammar,
-            Blob::Lexicon(_) => v1::blob_head::Kind::Lexicon,
-            Blob::Shard(_) => v1::blob_head::Kind::Shard,
-            Blob::Decode(_) => v1::blob_head::Kind::Decode,
-        }
-    }
-
-    /// The payload.
-    pub fn to_bytes(&self) -> Bytes {
-        match self {
-            Blob::Grammar(named) => named.value.to_bytes(),
-            Blob::Lexicon(named) => named.value.to_bytes(),
-            Blob::Shard(named) => named.value.to_bytes(),
-            Blob::Decode(named) => named.value.to_bytes(),
-        }
-    }
-
-    /// From kind and hash of the head, and the payload; checked to have the hash.
-    pub fn from_bytes(kind: i32, hash: ContentHash, payload: Bytes) -> Result<Blob, WireError> {
-        let blob = match v1::blob_head::Kind::try_from(kind) {
-            Ok(v1::blob_head::Kind::Grammar) => Blob::Grammar(Named::new(Grammar::from_bytes(payload)?)),
-            Ok(v1::blob_head::Kind::Lexicon) => Blob::Lexicon(Named::new(Lexicon::from_bytes(payload)?)),
-            Ok(v1::blob_head::Kind::Shard) => Blob::Shard(Named::new(Shard::from_bytes(payload)?)),
-            Ok(v1::blob_head::Kind::Decode) => Blob::Decode(Named::new(Decode::from_bytes(payload)?)),
-            Ok(v1::blob_head::Kind::Unspecified) | Err(_) => {
-                let found = i64::from(kind);
-                return Err(WireError::Range { field: "blob.kind", at: 0, found, start: 1, end: 5 });
-            }
-        };
-        if blob.hash() != hash {
-            return Err(WireError::Hash { field: "blob.hash" });
-        }
-        Ok(blob)
-    }
-}
-
-/// Head of the lease of `task`, and its payload.
-pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
-    let mut payload = Bytes::new();
-    let mut head = v1::LeaseHead {
-        id: Some(lease_id_to_wire(id)),
-        grammar: hash_to_wire(task.grammar.hash),
-        lexicon: hash_to_wire(task.lexicon.hash),
-        shard: hash_to_wire(task.shard.hash),
-        ..v1::LeaseHead::default()
-    };
-    head.work = match &task.work {
-        Work::Candidates { max_length } => {
-            head.max_length = *max_length;
-            v1::lease_head::Work::Candidates
-        }
-        Work::Cover => v1::lease_head::Work::Cover,
-        Work::Index => v1::lease_head::Work::Index,
-        Work::Expect { weights, losses } => {
-            payload = weights.to_bytes();
-            head.losses = *losses;
-            v1::lease_head::Work::Expect
-        }
-        Work::Decode(decode) => {
-            head.decode = hash_to_wire(decode.hash);
-            v1::lease_head::Work::Decode
-        }
-    } as i32;
-    head.extent = Some(crate::payload::extent(&payload));
-    (head, payload)
-}
-
-/// The work that a lease asks for; `decode` looks up what the head names.
-pub fn work_from_wire(
-    head: &v1::LeaseHead,
-    payload: Bytes,
-    decode: impl FnOnce(ContentHash) -> Result<Named<Decode>, WireError>,
-) -> Result<Work, WireError> {
-    match v1::lease_head::Work::try_from(head.work) {
-        Ok(v1::lease_head::Work::Candidates) => Ok(Work::Candidates { max_length: head.max_length }),
-        Ok(v1::lease_head::Work::Cover) => Ok(Work::Cover),
-        Ok(v1::lease_head::Work::Index) => Ok(Work::Index),
-        Ok(v1::lease_head::Work::Expect) => {
-            Ok(Work::Expect { weights: Vec::from_bytes(payload)?, losses: head.losses })
-        }
-        Ok(v1::lease_head::Work::Decode) => {
-            Ok(Work::Decode(decode(hash_from_wire("lease.decode", &head.decode)?)?))
-        }
-        Ok(v1::lease_head::Work::Unspecified) | Err(_) => {
-            let found = i64::from(head.work);
-            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 6 })
-        }
-    }
-}
-
-/// A lease's name to the wire.
-pub fn lease_id_to_wire(id: LeaseId) -> v1::LeaseId {
-    v1::LeaseId { batch: id.batch.0, task: id.task.0, attempt: id.attempt.0 }
-}
-
-/// A lease's name from the wire; whether there is such a lease is for the receiver to say.
-pub fn lease_id_from_wire(id: Option<v1::LeaseId>) -> Result<LeaseId, WireError> {
-    let v1::LeaseId { batch, task, attempt } = id.ok_or(WireError::Missing { field: "lease.id" })?;
-    Ok(LeaseId { batch: BatchId(batch), task: TaskIndex(task), attempt: Attempt(attempt) })
-}
-
-/// A content hash to the wire.
-pub fn hash_to_wire(hash: ContentHash) -> Bytes {
-    Bytes::copy_from_slice(&hash.0)
-}
-
-/// A content hash from the wire.
-pub fn hash_from_wire(field: &'static str, bytes: &[u8]) -> Result<ContentHash, WireError> {
-    let expected = size_of::<ContentHash>() as u64;
-    let length = |_| WireError::Length { field, found: bytes.len() as u64, expected };
-    Ok(ContentHash(bytes.try_into().map_err(length)?))
-}
-
-/// A session's name from the wire.
-pub fn session_from_wire(bytes: &[u8]) -> Result<SessionId, WireError> {
-    let expected = size_of::<SessionId>() as u64;
-    let length = |_| WireError::Length { field: "welcome.session", found: bytes.len() as u64, expected };
-    Ok(SessionId(bytes.try_into().map_err(length)?))
-}
-
-/// Whether the sticks belong to adapted nonterminals of `grammar` and their strings are of its terminals.
-pub fn lexicon_fits(grammar: &Grammar, lexicon: &Lexicon) -> Result<(), WireError> {
-    for (at, stick) in lexicon.sticks.iter().enumerate() {
-        adapted("lexicon.sticks", at, grammar, stick.symbol)?;
-        terminals("lexicon.strings", grammar, stick.strings.iter().flatten())?;
-    }
-    Ok(())
-}
-
-/// Whether the items are made of terminals of `grammar`, or are strings of `lexicon`.
-pub fn shard_fits(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), WireError> {
-    match shard {
-        Shard::Sentences(sentences) => {
-            terminals("shard.tokens", grammar, sentences.iter().flat_map(|sentence| &sentence.tokens))
-        }
-        Shard::Strings(params) if params.is_empty() => Ok(()),
-        Shard::Strings(params) => {
-            let strings = 1 + grammar.rules.len() as u64..lexicon.n_params(grammar) as u64;
-            in_range("shard.strings", [params.start, params.end - 1], strings)
-        }
-    }
-}
-
-/// Whether there is a weight for each parameter, and the segments are nonterminals of `grammar`.
-pub fn decode_fits(grammar: &Grammar, lexicon: &Lexicon, decode: &Decode) -> Result<(), WireError> {
-    let escapes = lexicon.sticks.len();
-    same_length("decode.weights", decode.weights.len(), lexicon.n_params(grammar) + escapes)?;
-    let segments = decode.segments.iter().map(|symbol| symbol.0);
-    in_range("decode.segments", segments, 0..u64::from(grammar.n_nonterminals))
-}
-
-/// Whether `answer` can be one to `task`: its kind, its lengths, its indexes.
-pub fn answer_fits(task: &Task, answer: &Answer) -> Result<(), WireError> {
-    let (grammar, lexicon): (&Arc<Grammar>, &Arc<Lexicon>) = (&task.grammar.value, &task.lexicon.value);
-    let (n_items, n_params) = (task.shard.value.len(), lexicon.n_params(grammar) as u64);
-    match (&task.work, answer) {
-        (Work::Candidates { .. }, Answer::Candidates(Candidates { found, unparsable })) => {
-            in_range("candidates.unparsable", unparsable.iter().copied(), 0..n_items as u64)?;
-            for (at, candidate) in found.iter().enumerate() {
-                adapted("candidates.symbols", at, grammar, candidate.symbol)?;
-                terminals("candidates.strings", grammar, &candidate.string)?;
-            }
-            Ok(())
-        }
-        (Work::Cover, Answer::Missing(missing)) => {
-            for (at, (symbol, string)) in missing.iter().enumerate() {
-                adapted("missing.symbols", at, grammar, *symbol)?;
-                terminals("missing.strings", grammar, string)?;
-            }
-            Ok(())
-        }
-        (Work::Index, Answer::Index(index)) => {
-            in_range("index.params", index.params.iter().map(|param| param.0), 0..n_params)?;
-            in_range("index.unparsable", index.unparsable.iter().copied(), 0..n_items as u64)
-        }
-        (Work::Expect { weights, losses }, Answer::Expectation(expectation)) => {
-            in_range("expectation.missing", expectation.missing.iter().map(|param| param.0), 0..n_params)?;
-            if !expectation.missing.is_empty() {
-                return Ok(()); // the counts mean nothing
-            }
-            same_length("expectation.counts", expectation.counts.len(), weights.len())?;
-            let n_losses = if *losses { weights.len() } else { 0 };
-            same_length("expectation.losses", expectation.losses.len(), n_losses)?;
-            let n_log_z = if matches!(*task.shard.value, Shard::Strings(_)) { n_items } else { 0 };
-            same_length("expectation.log_z_items", expectation.log_z_items.len(), n_log_z)
-        }
-        (Work::Decode(with), Answer::Decoded(decoded)) => {
-            same_length("decoded.sentences", decoded.len(), n_items)?;
-            let Shard::Sentences(sentences) = &*task.shard.value else { return Ok(()) };
-            let decoders = &with.value.decoders;
-            let n_trees =
-                decoders.iter().filter(|&&decoder| with.value.trees && decoder != Decoder::Mbr).count();
-            for (sentence, decoded) in sentences.iter().zip(decoded) {
-                same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
-                same_length("decoded.trees", decoded.trees.len(), n_trees)?;
-                let ends = decoded.segmentations.iter().filter_map(|ends| ends.last().copied());
-                let length = sentence.tokens.len() as u64;
-                in_range("decoded.segmentations", ends, length..length + 1)?;
-            }
-            Ok(())
-        }
-        (work, answer) => Err(WireError::Kind { found: answer_kind(answer), expected: work_kind(work) }),
-    }
-}
-
-fn answer_kind(answer: &Answer) -> &'static str {
-    match answer {
-        Answer::Candidates(_) => "candidates",
-        Answer::Missing(_) => "missing strings",
-        Answer::Index(_) => "an index",
-        Answer::Expectation(_) => "an expectation",
-        Answer::Decoded(_) => "decoded sentences",
-    }
-}
-
-fn work_kind(work: &Work) -> &'static str {
-    match work {
-        Work::Candidates { .. } => "candidates",
-        Work::Cover => "missing strings",
-        Work::Index => "an index",
-        Work::Expect { .. } => "an expectation",
-        Work::Decode(_) => "decoded sentences",
-    }
-}
-
 const NON_NEGATIVE: &str = "that is finite and not negative";
 const LOGARITHM: &str = "below +inf";
 
@@ -795,21 +501,4 @@ fn ascending<T: PartialOrd>(
         before = Some(element);
     }
     Ok(())
-}
-
-fn adapted(field: &'static str, at: usize, grammar: &Grammar, symbol: SymbolId) -> Result<(), WireError> {
-    if grammar.is_adapted(symbol) {
-        return Ok(());
-    }
-    let (found, end) = (i64::from(symbol.0), u64::from(grammar.n_nonterminals));
-    Err(WireError::Range { field, at, found, start: 0, end })
-}
-
-fn terminals<'a>(
-    field: &'static str,
-    grammar: &Grammar,
-    symbols: impl IntoIterator<Item = &'a SymbolId>,
-) -> Result<(), WireError> {
-    let terminals = u64::from(grammar.n_nonterminals)..grammar.symbols.len() as u64;
-    in_range(field, symbols.into_iter().map(|symbol| symbol.0), terminals)
 }

@@ -2,9 +2,10 @@
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
-use proto::convert::{Blob, Wire, WireError};
+use proto::convert::blob::Blob;
+use proto::convert::{Wire, WireError};
 use proto::v1;
-use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
 use shared::task::{Answer, Candidate, Candidates, Decode, Decoded, Decoder, Expectation, Index, Named};
@@ -13,26 +14,18 @@ fn string() -> impl Strategy<Value = Vec<SymbolId>> {
     vec((0..9u32).prop_map(SymbolId), 1..5)
 }
 
+/// Sentences of words, some of them adapted, of random pseudo-counts.
 fn grammar() -> impl Strategy<Value = Grammar> {
-    (1..4u32, 1..5u32).prop_flat_map(|(n_nonterminals, n_terminals)| {
-        let n_symbols = n_nonterminals + n_terminals;
-        let children = vec((0..n_symbols).prop_map(SymbolId), 1..4);
-        let rule = ((0..n_nonterminals).prop_map(SymbolId), children, 1e-5..10.0f64)
-            .prop_map(|(parent, children, alpha)| Rule { parent, children, alpha });
-        let adaptor = (proptest::option::of(0.0..1.0f64), proptest::option::of(1e-3..100.0f64))
-            .prop_map(|(discount, concentration)| Adaptor { discount, concentration });
-        (
-            vec("[A-Za-zé]{1,4}", n_symbols as usize),
-            Just(n_nonterminals),
-            vec(rule, 0..6),
-            vec(proptest::option::of(adaptor), n_nonterminals as usize),
-        )
-            .prop_map(|(symbols, n_nonterminals, rules, adaptors)| Grammar {
-                symbols,
-                n_nonterminals,
-                rules,
-                adaptors,
-            })
+    let adaptor = prop_oneof![
+        Just("1".to_owned()),
+        Just("1 1".to_owned()),
+        (0.0..0.99f64, 0.01..100.0f64)
+            .prop_map(|(discount, concentration)| format!("1 {discount} {concentration}")),
+    ];
+    (adaptor, 1e-5..10.0f64, btree_set("[a-zé]{1,4}", 1..5)).prop_map(|(adaptor, alpha, words)| {
+        let words: Vec<String> = words.iter().map(|word| format!("{adaptor} W --> {word}\n")).collect();
+        let text = format!("{alpha} 1 S --> W\n1 1 S --> W S\n{}", words.concat());
+        shared::grammar::syntax::parse(&text, "test").expect("the text is a grammar").0
     })
 }
 
@@ -57,15 +50,15 @@ fn shard() -> impl Strategy<Value = Shard> {
 fn weights() -> impl Strategy<Value = Vec<Wide>> {
     let weight = prop_oneof![
         Just(Wide { mantissa: 0.0, exponent: 0 }),
-        (1.0..2.0f64, any::<i32>()).prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
+        (1.0..2.0f64, any::<i64>()).prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
     ];
     vec(weight, 0..9)
 }
 
 fn decode() -> impl Strategy<Value = Decode> {
     let decoder = prop_oneof![Just(Decoder::Viterbi), Just(Decoder::Mbr), Just(Decoder::MbrTree)];
-    (weights(), string(), vec(decoder, 0..4), any::<bool>()).prop_map(
-        |(weights, segments, decoders, trees)| Decode { weights, segments, decoders, trees, open: trees },
+    (weights(), string(), vec(decoder, 0..4), any::<bool>(), any::<bool>()).prop_map(
+        |(weights, segments, decoders, trees, open)| Decode { weights, segments, decoders, trees, open },
     )
 }
 
@@ -91,12 +84,10 @@ fn expectation() -> impl Strategy<Value = Expectation> {
 
 fn answer() -> impl Strategy<Value = Answer> {
     let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
-    let candidates = labelled().prop_map(|labelled| {
+    let candidates = (labelled(), btree_set(0..99u32, 0..4)).prop_map(|(labelled, unparsable)| {
         let candidate = |(symbol, string)| Candidate { symbol, string, expected: 0.25 };
-        Answer::Candidates(Candidates {
-            found: labelled.into_iter().map(candidate).collect(),
-            unparsable: vec![1, 7],
-        })
+        let found = labelled.into_iter().map(candidate).collect();
+        Answer::Candidates(Candidates { found, unparsable: unparsable.into_iter().collect() })
     });
     let index = (params(), btree_set(0..99u32, 0..4)).prop_map(|(params, unparsable)| {
         Answer::Index(Index { params, unparsable: unparsable.into_iter().collect() })
@@ -193,21 +184,22 @@ fn what_a_value_can_say_about_itself_is_checked() {
         adaptors: vec![v1::Adaptor::default()],
     };
     assert!(Grammar::from_wire(grammar.clone()).is_ok());
-    let broken: [(&str, v1::Grammar); 8] = [
+    let broken: [(&str, v1::Grammar); 6] = [
         (
-            "grammar.symbols[1]: empty",
+            "grammar: symbol 1 has an empty name",
             v1::Grammar { symbols: vec!["S".into(), "".into()], ..grammar.clone() },
         ),
-        ("grammar.n_nonterminals[0]: 3", v1::Grammar { n_nonterminals: 3, ..grammar.clone() }),
-        ("grammar.parents[0]: 1", v1::Grammar { parents: vec![1], ..grammar.clone() }),
-        ("grammar.children[0]: 2", v1::Grammar { children: strings(&[1], &[2]), ..grammar.clone() }),
-        ("grammar.children[0]: empty", v1::Grammar { children: strings(&[0], &[]), ..grammar.clone() }),
+        ("grammar: 2 symbols, 3 of them nonterminals", v1::Grammar { n_nonterminals: 3, ..grammar.clone() }),
+        ("grammar: rule 0 names symbol 2", v1::Grammar { children: strings(&[1], &[2]), ..grammar.clone() }),
         (
             "grammar.children: length 1",
             v1::Grammar { children: strings(&[u32::MAX], &[1]), ..grammar.clone() },
         ),
-        ("grammar.alphas[0]: -0.5", v1::Grammar { alphas: vec![-0.5], ..grammar.clone() }),
-        ("grammar.adaptors: length 0", v1::Grammar { adaptors: vec![], ..grammar }),
+        ("grammar.alphas: length 2", v1::Grammar { alphas: vec![1.0, 1.0], ..grammar.clone() }),
+        (
+            "grammar: 2 symbols, 1 of them nonterminals, and 0 adaptors",
+            v1::Grammar { adaptors: vec![], ..grammar },
+        ),
     ];
     for (message, grammar) in broken {
         let error = Grammar::from_wire(grammar).unwrap_err().to_string();

@@ -157,7 +157,8 @@ impl Engine {
         }
         let built = Arc::new(BuiltShard::new(prepared, task.shard.value.clone()));
         let mut cache = lock(&self.shards);
-        if cache.under == Some(under) && cache.bytes + built.size() <= self.memory {
+        let fits = cache.bytes + built.size() <= self.memory;
+        if cache.under == Some(under) && fits && !cache.shards.contains_key(&task.shard.hash) {
             cache.bytes += built.size();
             cache.shards.insert(task.shard.hash, built.clone());
         }

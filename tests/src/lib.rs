@@ -7,6 +7,7 @@ pub mod folder;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use shared::compute::ComputeError;
-use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, Sentence, Shard};
 use shared::task::{Answer, Expectation, Named, Task, Work};
@@ -135,6 +136,51 @@ impl Lines {
     }
 }
 
+/// A network between workers and a coordinator, which can be cut.
+pub struct Network {
+    address: SocketAddr,
+    wires: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Network {
+    /// Passes on to `coordinator` what comes in on a port of its own.
+    pub fn to(coordinator: SocketAddr) -> Network {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        let address = listener.local_addr().expect("it is bound");
+        let wires = Arc::new(Mutex::new(Vec::new()));
+        let kept = wires.clone();
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(coordinator) else { continue };
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let clones = (from.try_clone(), to.try_clone());
+                    let (Ok(mut from), Ok(mut to)) = clones else { continue };
+                    std::thread::spawn(move || {
+                        // Either end may go at any time; so does the other one then.
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                kept.lock().unwrap().extend([near, far]);
+            }
+        });
+        Network { address, wires }
+    }
+
+    /// Where workers dial.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Cuts all connections; new ones may be made.
+    pub fn cut(&self) {
+        for wire in self.wires.lock().unwrap().drain(..) {
+            // It may have ended already.
+            let _ = wire.shutdown(Shutdown::Both);
+        }
+    }
+}
+
 /// Waits until `condition` holds; panics with what `state` says if it does not soon.
 pub fn eventually(state: &dyn Fn() -> String, mut condition: impl FnMut() -> bool) {
     let begun = clock();
@@ -152,43 +198,43 @@ pub fn clock() -> Instant {
 
 /// A task for [`echo`]: takes `duration`, carries `n_weights` weights, and has an answer of its own.
 pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
-    let word = SymbolId(1 + name % 2);
-    let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i32 }];
+    let grammar = tiny_grammar();
+    let word = SymbolId(grammar.n_nonterminals + name % 2);
+    let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i64 }];
     weights.resize(n_weights, Wide { mantissa: 1.0 + f64::from(name) / 1e6, exponent: -3 });
     let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
     Task {
-        grammar: Named::new(tiny_grammar()),
+        grammar: Named::new(grammar),
         lexicon: Named::new(Lexicon::default()),
         shard: Named::new(Shard::Sentences(vec![sentence])),
         work: Work::Expect { weights, losses: false },
     }
 }
 
-/// S → a | b | a S | b S.
+/// S → W | W S; W → a | b, adapted.
 pub fn tiny_grammar() -> Grammar {
-    let rule = |children: &[u32]| Rule {
-        parent: Grammar::START,
-        children: children.iter().copied().map(SymbolId).collect(),
-        alpha: 1.0,
-    };
-    Grammar {
-        symbols: ["S", "a", "b"].map(String::from).into(),
-        n_nonterminals: 1,
-        rules: vec![rule(&[1]), rule(&[2]), rule(&[1, 0]), rule(&[2, 0])],
-        adaptors: vec![Some(Adaptor::default())],
-    }
+    let text = "1 1 S --> W\n1 1 S --> W S\nW --> a\nW --> b\n";
+    shared::grammar::syntax::parse(text, "tiny.lt").expect("the text is a grammar").0
 }
 
-/// Stands in for the engine: takes as long as the task says and answers from its weights and its shard.
-/// A task without weights has no answer.
+/// Stands in for the engine: takes as long as the task says, then answers [`echo_at_once`].
 pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
+    if let Work::Expect { weights, .. } = &task.work
+        && let Some(first) = weights.first()
+    {
+        std::thread::sleep(Duration::from_millis(first.exponent as u64));
+    }
+    echo_at_once(task)
+}
+
+/// An answer made from weights and shard; a task without weights has none.
+pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
         return Err(ComputeError::NotSentences);
     };
-    let Some(first) = weights.first() else {
+    if weights.is_empty() {
         return Err(ComputeError::Weights { found: 0, expected: 1 });
-    };
-    std::thread::sleep(Duration::from_millis(first.exponent as u64));
+    }
     let multiplicity = f64::from(sentences[0].multiplicity);
     let counts = weights.iter().map(|weight| weight.mantissa * multiplicity).collect();
     Ok(Answer::Expectation(Expectation { counts, log_z: -multiplicity, ..Expectation::default() }))

@@ -8,9 +8,13 @@ use coordinator::fleet::scheduler::{Cause, Failure};
 use coordinator::fleet::{
     Compute, Fleet, FleetConfig, FleetError, Inline, Listen, Map, MapReport, MemberState,
 };
-use grammaton_tests::{Process, binary, echo, echo_task, eventually};
+use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_task, eventually};
 use proto::token::Token;
-use shared::task::{Answer, Named, Task, Work};
+use shared::compute::ComputeError;
+use shared::grammar::SymbolId;
+use shared::num::Wide;
+use shared::shard::{Lexicon, StickStrings};
+use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
 use worker::{RunError, WorkerConfig};
 
 fn fake() -> Compute {
@@ -42,7 +46,7 @@ fn answers(fleet: &impl Map, tasks: Vec<Task>) -> Result<(Vec<Answer>, MapReport
 }
 
 fn expected(tasks: Vec<Task>) -> Vec<Answer> {
-    answers(&Inline::new(fake()), tasks).unwrap().0
+    answers(&Inline::new(Arc::new(echo_at_once)), tasks).unwrap().0
 }
 
 /// A worker in this process, on a thread and a runtime of its own.
@@ -173,6 +177,31 @@ fn a_worker_outlives_its_coordinator() {
 }
 
 #[test]
+fn connections_may_be_cut_again_and_again() {
+    let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
+    let network = Network::to(fleet.address().unwrap());
+    let workers = [1, 2].map(|threads| start_worker(echo_worker(network.url(), threads)));
+    let tasks = || (0..60).map(|name| echo_task(name, Duration::from_millis(20), 50_000)).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    let report = fleet.map("test", tasks(), |at, answer| {
+        assert_eq!(at, found.len(), "answers come in task order");
+        found.push(answer);
+        if at % 20 == 10 {
+            network.cut();
+        }
+    });
+    let report = report.unwrap();
+    assert!(found == expected(tasks()));
+    assert!(report.losses.len() >= 2, "{report:?}");
+    // The job's end may fall into a pause between two connections.
+    await_members(&fleet, 2);
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
 fn a_task_without_an_answer_fails_the_batch_at_once() {
     for local_workers in [2, 0] {
         let fleet = Fleet::start(FleetConfig { local_workers, ..remote_only() }).unwrap();
@@ -183,7 +212,7 @@ fn a_task_without_an_answer_fails_the_batch_at_once() {
         else {
             panic!("the batch has a result")
         };
-        assert_eq!((task.0, &detail[..]), (7, "task does not fit its shard: no weights"));
+        assert_eq!((task.0, detail), (7, ComputeError::Weights { found: 0, expected: 1 }.to_string()));
         // The fleet is none the worse for it.
         assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
         fleet.shutdown();
@@ -241,19 +270,33 @@ fn the_real_worker_answers_as_the_engine_does() {
     let fleet = Fleet::start(remote_only()).unwrap();
     let mut worker =
         Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
-    let tasks = || {
-        let task = |task: Task| Task { work: Work::Index, ..task };
-        short_tasks(5).into_iter().map(task).collect::<Vec<_>>()
+    let stick = StickStrings { symbol: SymbolId(1), strings: vec![vec![SymbolId(2)], vec![SymbolId(3)]] };
+    let lexicon = Named::new(Lexicon { sticks: vec![stick] });
+    let one = Wide { mantissa: 1.0, exponent: 0 };
+    let decode = Named::new(Decode {
+        weights: vec![one; 1 + 4 + 2 + 1],
+        segments: vec![SymbolId(1)],
+        decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
+        trees: true,
+        open: false,
+    });
+    let all = |work: &dyn Fn(usize) -> Work| {
+        let tasks = short_tasks(7).into_iter().enumerate();
+        tasks.map(|(at, task)| Task { lexicon: lexicon.clone(), work: work(at), ..task }).collect::<Vec<_>>()
     };
-    match (answers(&fleet, tasks()), answers(&Inline::default(), tasks())) {
-        (Ok((remote, _)), Ok((inline, _))) => assert_eq!(remote, inline),
-        (Err(remote), Err(inline)) => {
-            let (remote, inline) = (remote.to_string(), inline.to_string());
-            let message = |error: &str| error.split(": ").skip(2).collect::<Vec<_>>().join(": ");
-            assert_eq!(message(&remote), message(&inline));
-        }
-        (remote, inline) => panic!("{remote:?}, expected {inline:?}"),
-    }
+    let both = |tasks: Vec<Task>| {
+        let found = answers(&fleet, tasks.clone()).unwrap().0;
+        assert_eq!(found, answers(&Inline::default(), tasks).unwrap().0);
+        found
+    };
+    both(all(&|_| Work::Candidates { max_length: 4 }));
+    both(all(&|_| Work::Cover));
+    both(all(&|_| Work::Decode(decode.clone())));
+    let index = both(all(&|_| Work::Index));
+    both(all(&|at| match &index[at] {
+        Answer::Index(index) => Work::Expect { weights: vec![one; index.params.len()], losses: true },
+        other => panic!("{other:?} is not an index"),
+    }));
     fleet.shutdown();
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
 }
@@ -289,12 +332,9 @@ fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
     let fleet = Fleet::start(FleetConfig { min_members: 1, ..remote_only() }).unwrap();
     let _worker = start_worker(echo_worker(url(&fleet), 1));
     let mut task = short_tasks(1).remove(0);
-    let mut grammar = grammaton_tests::tiny_grammar();
-    grammar.symbols.truncate(2);
-    grammar.rules.truncate(1);
+    let grammar = shared::grammar::syntax::parse("S --> a", "smaller.lt").expect("the text is a grammar").0;
     task.grammar = Named::new(grammar);
-    task.shard = short_tasks(2).remove(1).shard;
-    // Symbol 2 is not of this grammar: the worker hangs up each time, until the task counts as poison.
+    // The word is not of this grammar: the worker hangs up each time, until the task counts as poison.
     let error = answers(&fleet, vec![task]).unwrap_err();
     assert!(matches!(error, FleetError::Batch { failure: Failure::Poison { .. }, .. }), "{error}");
 }

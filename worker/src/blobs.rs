@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost::bytes::Bytes;
-use proto::convert::{self, Blob, WireError};
+use proto::convert::blob::{self, Blob};
+use proto::convert::{WireError, fits};
 use proto::v1;
 use shared::task::{ContentHash, Task, Work};
 
@@ -34,7 +35,7 @@ impl Blobs {
 
     /// Adds a blob from its head and payload.
     pub fn insert(&mut self, head: &v1::BlobHead, payload: Bytes) -> Result<(), WireError> {
-        let hash = convert::hash_from_wire("blob.hash", &head.hash)?;
+        let hash = blob::hash_from_wire("blob.hash", &head.hash)?;
         let size = payload.len() as u64;
         let blob = Blob::from_bytes(head.kind, hash, payload)?;
         self.held.insert(hash, (blob, size));
@@ -44,7 +45,7 @@ impl Blobs {
     /// Forgets those that the coordinator releases.
     pub fn release(&mut self, release: &v1::Release) -> Result<(), WireError> {
         for hash in &release.hashes {
-            let hash = convert::hash_from_wire("release.hashes", hash)?;
+            let hash = blob::hash_from_wire("release.hashes", hash)?;
             self.held.remove(&hash);
             self.fits.retain(|fit| !fit.contains(&hash));
         }
@@ -65,7 +66,7 @@ impl Blobs {
             Blob::Shard(shard) => shard.clone(),
             _ => return Err(WireError::Missing { field: "lease.shard" }),
         };
-        let work = convert::work_from_wire(head, payload, |hash| match self.held.get(&hash) {
+        let work = blob::work_from_wire(head, payload, |hash| match self.held.get(&hash) {
             Some((Blob::Decode(decode), _)) => Ok(decode.clone()),
             _ => Err(WireError::Missing { field: "lease.decode" }),
         })?;
@@ -75,21 +76,21 @@ impl Blobs {
     }
 
     fn find(&self, field: &'static str, hash: &[u8]) -> Result<&Blob, WireError> {
-        let hash = convert::hash_from_wire(field, hash)?;
+        let hash = blob::hash_from_wire(field, hash)?;
         self.held.get(&hash).map(|(blob, _)| blob).ok_or(WireError::Missing { field })
     }
 
     fn check(&mut self, task: &Task) -> Result<(), WireError> {
         let (grammar, lexicon) = (&task.grammar, &task.lexicon);
         self.once([grammar.hash, lexicon.hash, lexicon.hash], || {
-            convert::lexicon_fits(&grammar.value, &lexicon.value)
+            fits::lexicon(&grammar.value, &lexicon.value)
         })?;
         self.once([grammar.hash, lexicon.hash, task.shard.hash], || {
-            convert::shard_fits(&grammar.value, &lexicon.value, &task.shard.value)
+            fits::shard(&grammar.value, &lexicon.value, &task.shard.value)
         })?;
         match &task.work {
             Work::Decode(decode) => self.once([grammar.hash, lexicon.hash, decode.hash], || {
-                convert::decode_fits(&grammar.value, &lexicon.value, &decode.value)
+                fits::decode(&grammar.value, &lexicon.value, &decode.value)
             }),
             _ => Ok(()),
         }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prost::bytes::Bytes;
-use proto::convert;
+use proto::convert::WireError;
+use proto::convert::blob;
 use proto::lease::{LeaseId, SessionId};
 use proto::payload::{self, Assembly, Progress};
 use proto::v1::work_client::WorkClient;
@@ -131,7 +132,7 @@ impl Dialer {
     fn hello(&self, blobs: &Mutex<Blobs>) -> v1::Hello {
         let mut blobs = blobs.lock().unwrap_or_else(PoisonError::into_inner);
         blobs.shrink(MAX_HELD);
-        let held = |(hash, size)| v1::Held { hash: convert::hash_to_wire(hash), size };
+        let held = |(hash, size)| v1::Held { hash: blob::hash_to_wire(hash), size };
         v1::Hello {
             version: proto::VERSION,
             name: self.config.name.clone(),
@@ -193,7 +194,7 @@ async fn send_answer(
     answer: Result<Bytes, String>,
     busy: Duration,
 ) -> bool {
-    let id = Some(convert::lease_id_to_wire(lease));
+    let id = Some(blob::lease_id_to_wire(lease));
     let payload = match answer {
         Ok(payload) => payload,
         Err(detail) => {
@@ -232,7 +233,7 @@ async fn receive(
         let message = message.ok_or("closed by the coordinator")?.message;
         let (head, progress) = match (message, arriving.take()) {
             (Some(from_coordinator::Message::Welcome(welcome)), None) => {
-                let session: SessionId = wire(convert::session_from_wire(&welcome.session))?;
+                let session: SessionId = wire(blob::session_from_wire(&welcome.session))?;
                 tell(news, News::Happened(Event::Welcomed { session })).await?;
                 continue;
             }
@@ -282,12 +283,12 @@ fn take(head: Head, payload: Bytes, blobs: &mut Blobs) -> Result<Option<News>, S
         Head::Blob(head) => wire(blobs.insert(&head, payload)).map(|()| None),
         Head::Lease(head) => {
             let task = wire(blobs.task(&head, payload))?;
-            Ok(Some(News::Lent(wire(convert::lease_id_from_wire(head.id))?, Box::new(task))))
+            Ok(Some(News::Lent(wire(blob::lease_id_from_wire(head.id))?, Box::new(task))))
         }
     }
 }
 
-fn wire<T>(result: Result<T, convert::WireError>) -> Result<T, String> {
+fn wire<T>(result: Result<T, WireError>) -> Result<T, String> {
     result.map_err(|error| format!("the coordinator broke the protocol: {error}"))
 }
 

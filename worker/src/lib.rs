@@ -3,7 +3,7 @@
 //! In: tasks over one stream that it opens itself. Out: their answers. Computing happens on threads of its
 //! own, so that signs of life never wait for it.
 //!
-//! Reading order: [`membership`] (decides), [`driver`] (acts), `connection` (the stream), `blobs` (what is
+//! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (what is
 //! kept), `pool` (the threads).
 
 use std::sync::Arc;

@@ -216,6 +216,7 @@ pub(super) async fn run(
     loop {
         let deadline = driver.next_deadline();
         let input = tokio::select! {
+            biased; // time passes only when nothing else is to be heard
             input = inputs.recv() => input,
             () = tokio::time::sleep_until(deadline.into()) => Some(Input::Happened(Event::Tick)),
         };
@@ -363,7 +364,8 @@ impl Driver {
             member.tasks_done += 1;
         }
         if let Some(batch) = &mut self.batch {
-            batch.report.busy += busy;
+            // As the member says: it must not overflow.
+            batch.report.busy = batch.report.busy.saturating_add(busy);
             // Room is never short; the caller may have gone.
             let _ = batch.progress.try_send(Progress::Answered(lease.task, answer));
         }

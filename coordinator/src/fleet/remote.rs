@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use prost::Message;
 use prost::bytes::Bytes;
-use proto::convert::{self, Blob, Wire};
+use proto::convert::blob::{self, Blob};
+use proto::convert::{Wire, WireError, fits};
 use proto::lease::SessionId;
 use proto::payload::{self, Assembly, PayloadError, Progress};
 use proto::token::Token;
@@ -177,7 +178,7 @@ impl Door {
                     self.advance(member, head, assembly.push(&piece), &mut answer).await
                 }
                 (Some(from_worker::Message::Failure(failure)), None) => {
-                    match convert::lease_id_from_wire(failure.id) {
+                    match blob::lease_id_from_wire(failure.id) {
                         Ok(lease) => {
                             Ok(Input::Happened(Event::Failed { member, lease, detail: failure.detail }))
                         }
@@ -215,19 +216,19 @@ impl Door {
             }
             Progress::Whole(bytes) => bytes,
         };
-        let lease = convert::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
+        let lease = blob::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
         // An answer to any other batch will be discarded, whatever it says.
         let current = self.current.borrow().clone().filter(|current| current.id == lease.batch);
         let decode = move || {
             let answer = Answer::from_bytes(bytes)?;
             if let Some(task) = current.as_ref().and_then(|current| current.tasks.get(lease.task.index())) {
-                convert::answer_fits(task, &answer)?;
+                fits::answer(task, &answer)?;
             }
             Ok(answer)
         };
         let answer = tokio::task::spawn_blocking(decode).await;
         let answer = answer.map_err(|error| error.to_string())?;
-        let answer = answer.map_err(|error: convert::WireError| error.to_string())?;
+        let answer = answer.map_err(|error: WireError| error.to_string())?;
         Ok(Input::Answered { member, lease, answer, busy: Duration::from_micros(head.busy_micros) })
     }
 
@@ -259,19 +260,19 @@ impl Door {
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
             holdings.insert(hash, bytes.len() as u64);
             let extent = Some(payload::extent(&bytes));
-            let head = v1::BlobHead { kind, hash: convert::hash_to_wire(hash), extent };
+            let head = v1::BlobHead { kind, hash: blob::hash_to_wire(hash), extent };
             if !line.send_payload(from_coordinator::Message::Blob(head), bytes).await {
                 return false;
             }
         }
         let released = holdings.release(&needed);
         if !released.is_empty() {
-            let hashes = released.into_iter().map(convert::hash_to_wire).collect();
+            let hashes = released.into_iter().map(blob::hash_to_wire).collect();
             if !line.send(from_coordinator::Message::Release(v1::Release { hashes })).await {
                 return false;
             }
         }
-        let encode = move || convert::lease_to_wire(job.lease, job.task());
+        let encode = move || blob::lease_to_wire(job.lease, job.task());
         let Ok((head, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await
     }
@@ -290,8 +291,8 @@ fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
         let detail = format!("slots: {slots}, expected 1 to {MAX_SLOTS}; held: {}", held.len());
         return Err(Refused(refusal::Reason::Malformed, detail));
     }
-    let entry = |held: v1::Held| Ok((convert::hash_from_wire("hello.held", &held.hash)?, held.size));
-    let held: Result<Vec<_>, convert::WireError> = held.into_iter().map(entry).collect();
+    let entry = |held: v1::Held| Ok((blob::hash_from_wire("hello.held", &held.hash)?, held.size));
+    let held: Result<Vec<_>, WireError> = held.into_iter().map(entry).collect();
     let held = held.map_err(|error| Refused(refusal::Reason::Malformed, error.to_string()))?;
     let holds = held.iter().map(|&(hash, _)| hash).collect();
     let name = name.chars().filter(|letter| !letter.is_control()).take(64).collect();
@@ -354,5 +355,32 @@ impl Encodings {
             kept.pop_front();
         }
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> v1::Hello {
+        v1::Hello { version: proto::VERSION, name: "a\nb".into(), slots: 2, ..v1::Hello::default() }
+    }
+
+    #[test]
+    fn a_hello_is_checked_and_its_refusal_says_why() {
+        let guest = greet(hello()).ok().unwrap();
+        assert_eq!((&guest.name[..], guest.slots), ("ab", 2));
+
+        let held = v1::Held { hash: Bytes::from_static(b"short"), size: 1 };
+        let cases = [
+            (v1::Hello { version: 99, ..hello() }, refusal::Reason::Version, "the worker speaks version 99"),
+            (v1::Hello { slots: 0, ..hello() }, refusal::Reason::Malformed, "slots: 0"),
+            (v1::Hello { slots: u32::MAX, ..hello() }, refusal::Reason::Malformed, "slots: 4294967295"),
+            (v1::Hello { held: vec![held], ..hello() }, refusal::Reason::Malformed, "hello.held: length 5"),
+        ];
+        for (hello, reason, message) in cases {
+            let Refused(found, detail) = greet(hello).err().unwrap();
+            assert!(found == reason && detail.starts_with(message), "{found:?}: {detail}");
+        }
     }
 }

@@ -35,11 +35,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use proto::lease::{BatchId, LeaseId, TaskIndex};
 use rustc_hash::FxHashMap;
 use shared::task::ContentHash;
 
+use self::batch::{Batch, Offer};
 use super::MemberState;
+
+mod batch;
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod story;
 
 /// Losses of holders after which a task is not lent again.
 pub const POISON: u32 = 3;
@@ -183,7 +191,7 @@ pub enum Event {
         /// The shard of each task.
         shards: Vec<ContentHash>,
     },
-    /// Time passed.
+    /// Time passed, and nothing else happened.
     Tick,
 }
 
@@ -258,30 +266,6 @@ impl Member {
     }
 }
 
-#[derive(Debug)]
-struct Task {
-    shard: ContentHash,
-    /// Number of times it was lent.
-    attempts: u32,
-    /// Number of holders lost.
-    losses: u32,
-    done: bool,
-    /// Members with a lease of it.
-    holders: BTreeSet<MemberId>,
-}
-
-#[derive(Debug)]
-struct Batch {
-    id: BatchId,
-    tasks: Vec<Task>,
-    n_done: usize,
-    /// Tasks neither lent nor done, by the member that should have them; no set is empty.
-    free: BTreeMap<Option<MemberId>, BTreeSet<TaskIndex>>,
-    n_free: usize,
-    /// Sum of the ages of the accepted leases.
-    answered_age: Duration,
-}
-
 /// Decides, never acts.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -296,17 +280,6 @@ pub struct Scheduler {
     empty_since: Option<Duration>,
     /// When to report waiting next, while a batch waits for members.
     report_at: Option<Duration>,
-}
-
-/// Which free tasks a member is offered.
-#[derive(Clone, Copy)]
-enum Offer {
-    /// Those whose shard it computed last.
-    Own,
-    /// Those of no member.
-    Unowned,
-    /// Those of the member with the most of them.
-    Others,
 }
 
 impl Scheduler {
@@ -347,9 +320,9 @@ impl Scheduler {
                 }
             }
             Event::BatchSubmitted { batch, shards } => self.submit(now, batch, shards, &mut actions),
-            Event::Tick => {}
+            Event::Tick => self.suspect(now, &mut actions),
         }
-        self.watch(now, &mut actions);
+        self.await_members(now, &mut actions);
         self.lend(now, &mut actions);
         debug_assert_eq!(self.check(), Ok(()), "after {actions:?}");
         actions
@@ -452,27 +425,21 @@ impl Scheduler {
             actions.push(Action::BatchDone { batch: id });
             return;
         }
-        let task = |shard| Task { shard, attempts: 0, losses: 0, done: false, holders: BTreeSet::new() };
-        let tasks: Vec<Task> = shards.into_iter().map(task).collect();
-        let all = (0..tasks.len() as u32).map(TaskIndex).collect();
-        let mut batch = Batch {
-            id,
-            n_free: tasks.len(),
-            tasks,
-            n_done: 0,
-            free: BTreeMap::from([(None, all)]),
-            answered_age: Duration::ZERO,
-        };
+        let mut batch = Batch::new(id, shards);
         batch.prefer_affinity(&self.affinity);
         self.batch = Some(batch);
         self.empty_since = self.empty_since.map(|_| now);
     }
 
-    /// Suspects, forgets, reports and gives up, as time has it.
-    fn watch(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    /// Suspects and forgets the silent. Only a tick does, which comes when nothing else is there to be heard.
+    fn suspect(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let (suspect_after, dead_after) = (self.patience.suspect_after, self.patience.dead_after);
+        let late = self.next_deadline().map_or(Duration::ZERO, |due| now.saturating_sub(due));
         let mut dead = Vec::new();
         for (&id, member) in self.members.iter_mut().filter(|(_, member)| member.watched) {
+            if late > suspect_after / 2 {
+                member.heard = now; // this process was stopped, and heard nobody
+            }
             let silence = now.saturating_sub(member.heard);
             member.suspect |= silence >= suspect_after;
             if silence >= dead_after {
@@ -483,6 +450,10 @@ impl Scheduler {
             self.lose(now, member, &cause, actions);
             actions.push(Action::Forget { member, cause });
         }
+    }
+
+    /// Says that members are wanting, and gives up, as time has it.
+    fn await_members(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if self.batch.is_none() {
             return;
         }
@@ -635,72 +606,5 @@ impl Scheduler {
         ensure(done == batch.n_done && done < batch.tasks.len(), "done tasks are not counted")?;
         let idle = self.members.values().any(|member| member.takes(member.slots));
         ensure(!(self.assembled && idle && batch.n_free > 0), "a slot is idle while a task is free")
-    }
-}
-
-impl Batch {
-    /// Sorts the unowned free tasks by the members that computed their shards.
-    fn prefer_affinity(&mut self, affinity: &FxHashMap<ContentHash, MemberId>) {
-        for task in self.free.remove(&None).unwrap_or_default() {
-            let preferred = affinity.get(&self.tasks[task.index()].shard).copied();
-            self.free.entry(preferred).or_default().insert(task);
-        }
-    }
-
-    /// No free task waits for `member` any more.
-    fn disown(&mut self, member: MemberId) {
-        if let Some(tasks) = self.free.remove(&Some(member)) {
-            self.free.entry(None).or_default().extend(tasks);
-        }
-    }
-
-    /// Whether `task` is lent to one member only.
-    fn has_one_holder(&self, task: TaskIndex) -> bool {
-        let task = &self.tasks[task.index()];
-        !task.done && task.holders.len() == 1
-    }
-
-    fn release(&mut self, task: TaskIndex, affinity: &FxHashMap<ContentHash, MemberId>) {
-        let preferred = affinity.get(&self.tasks[task.index()].shard).copied();
-        self.free.entry(preferred).or_default().insert(task);
-        self.n_free += 1;
-    }
-
-    /// The first free task that is offered to `member`.
-    fn offer(&self, member: MemberId, offer: Offer) -> Option<TaskIndex> {
-        let owner = match offer {
-            Offer::Own => Some(member),
-            Offer::Unowned => None,
-            Offer::Others => {
-                let richest = self.free.iter().max_by_key(|(owner, tasks)| (tasks.len(), **owner));
-                richest.and_then(|(owner, _)| *owner)
-            }
-        };
-        self.free.get(&owner)?.first().copied()
-    }
-
-    /// Removes `task` from the free ones, if it is among them.
-    fn take(&mut self, task: TaskIndex) {
-        let holds = |tasks: &BTreeSet<TaskIndex>| tasks.contains(&task);
-        let Some(owner) = self.free.iter().find(|(_, tasks)| holds(tasks)).map(|(&owner, _)| owner) else {
-            return;
-        };
-        if let Some(tasks) = self.free.get_mut(&owner) {
-            tasks.remove(&task);
-            if tasks.is_empty() {
-                self.free.remove(&owner);
-            }
-            self.n_free -= 1;
-        }
-    }
-
-    fn lend(&mut self, now: Duration, id: MemberId, member: &mut Member, task: TaskIndex) -> Action {
-        self.take(task);
-        let state = &mut self.tasks[task.index()];
-        let lease = LeaseId { batch: self.id, task, attempt: Attempt(state.attempts) };
-        state.attempts += 1;
-        state.holders.insert(id);
-        member.leases.insert(lease, now);
-        Action::Lend { member: id, lease }
     }
 }

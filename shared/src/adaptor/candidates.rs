@@ -1,7 +1,7 @@
 //! The strings that sticks begin with (§3.3 of the paper).
 //!
 //! Workers count constituents under the grammar with all weights one; the counts of all shards are added and the
-//! strings ranked by c(A, s) = Σ_x E[count] − ρ ln|s| (Eq. 3 without its 1/n: with it, and ρ = −0.2, length alone would
+//! strings ranked by c(A, s) = `Σ_x E[count] − ρ ln|s|` (Eq. 3 without its 1/n: with it, and ρ = −0.2, length alone would
 //! rank; NOTES in `docs/MATHS.md`).
 
 use rustc_hash::FxHashMap;

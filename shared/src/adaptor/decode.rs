@@ -5,7 +5,8 @@
 //!
 //! - *Viterbi*: the most probable derivation, at every level.
 //! - *MBR*: the segmentation with the highest sum of posteriors of its segments, where a segment inside a string counts
-//!   with the posterior of the string times its own inside the string. Equal sums: fewer segments.
+//!   with the posterior of the string times its own inside the string, and a segment inside another one does not count,
+//!   as in [`Tree::segment_ends`]. Equal sums: fewer segments.
 //! - *MBR tree* (Goodman 1996): the tree with the highest sum of posteriors of its constituents, at every level.
 
 use std::sync::Arc;
@@ -53,7 +54,7 @@ enum Step {
     Close,
 }
 
-/// A span of tokens and the expected number of segments on it.
+/// A span of tokens and the expected number of outermost segments on it.
 type Span = (u32, u32, f64);
 
 struct Session<'a> {
@@ -260,18 +261,31 @@ impl Session<'_> {
         ends
     }
 
-    /// Expected number of segments on every span that can be one: sorted, each span once.
+    /// Expected number of outermost segments on every span that can be one: sorted, each span once.
     fn spans(&mut self, forest: &Forest, tokens: &[SymbolId]) -> Vec<Span> {
         let mut sums: FxHashMap<(u32, u32), f64> = FxHashMap::default();
         let mut strings: Vec<(ParamId, u32, u32, f64)> = Vec::new();
+        // By node: its posterior, and that of it with no segment above.
+        let (mut reached, mut outside) = (vec![0.0; forest.n_nodes()], vec![0.0; forest.n_nodes()]);
+        (reached[forest.root()], outside[forest.root()]) = (1.0, 1.0);
         let mut scratch = std::mem::take(&mut self.scratch);
         edge_posteriors(forest, &self.weights, &mut scratch, |node, edge, posterior| {
+            if posterior == 0.0 || reached[node] == 0.0 {
+                return;
+            }
             let label = forest.labels[node];
             let printed = self.printed(forest, node);
-            if printed.is_some_and(|symbol| self.with.segments.contains(&symbol)) {
-                *sums.entry((label.start, label.end)).or_insert(0.0) += posterior;
-            } else if self.is_string(edge) && posterior > 1e-12 {
-                strings.push((ParamId(edge.param), label.start, label.end, posterior));
+            // What is below a node does not depend on what is above it.
+            let not_nested = posterior * (outside[node] / reached[node]);
+            let is_segment = printed.is_some_and(|symbol| self.with.segments.contains(&symbol));
+            if is_segment {
+                *sums.entry((label.start, label.end)).or_insert(0.0) += not_nested;
+            } else if self.is_string(edge) && not_nested > 1e-12 {
+                strings.push((ParamId(edge.param), label.start, label.end, not_nested));
+            }
+            for tail in edge.tails.map(|tail| tail as usize) {
+                reached[tail] += posterior;
+                outside[tail] += if is_segment { 0.0 } else { not_nested };
             }
         });
         self.scratch = scratch;

@@ -54,7 +54,9 @@ impl Stick {
         if discount == 0.0 {
             // Beta(1, a): Σ 1/a + Σ E[ln(1 − v_i)] = 0
             let a = -(left.len() as f64) / left.iter().sum::<f64>();
-            self.concentration = a.clamp(MIN_CONCENTRATION, MAX_CONCENTRATION);
+            let (low, high) =
+                (self.concentration.min(MIN_CONCENTRATION), self.concentration.max(MAX_CONCENTRATION));
+            self.concentration = a.clamp(low, high);
             return;
         }
         self.concentration = ascend(self.concentration, MIN_CONCENTRATION, MAX_CONCENTRATION, |a| {
@@ -116,9 +118,10 @@ fn alpha_scale(alpha: &[f64], tau: &[f64]) -> f64 {
 }
 
 /// A few safeguarded Newton steps uphill from `start` within `[low, high]`: a step is at most a factor of four, is
-/// halved until the value rises, and left out if it never does.
+/// halved until the value rises, and left out if it never does. A start outside of the limits moves them.
 fn ascend(start: f64, low: f64, high: f64, objective: impl Fn(f64) -> Point) -> f64 {
-    let mut x = start.clamp(low, high);
+    let (low, high) = (low.min(start), high.max(start));
+    let mut x = start;
     let (mut value, mut slope, mut curvature) = objective(x);
     for _ in 0..STEPS {
         let reach = 3.0 * x.max(0.01);

@@ -189,10 +189,11 @@ impl Stick {
     }
 
     /// Posterior mean of the mass outside the strings in use, were the restaurant open:
-    /// (a + K·b) / (a + n) for K strings and n uses.
+    /// (a + K·b) / (a + n) for K tables and n uses, where a string used less than once is as much of a table.
     pub fn escape(&self) -> f64 {
-        let spread = self.concentration + self.order.len() as f64 * self.discount;
-        spread / (self.concentration + self.uses())
+        let prior = 1.0 - self.discount;
+        let tables: f64 = self.gamma1.iter().map(|gamma1| (gamma1 - prior).min(1.0)).sum();
+        (self.concentration + tables * self.discount) / (self.concentration + self.uses())
     }
 
     pub(crate) fn logs(&self) -> StickLogs {

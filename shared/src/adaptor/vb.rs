@@ -86,7 +86,10 @@ impl Totals {
     /// Adds what was found for the next shard, whose index is `params`. The sums depend on the order of the shards, so
     /// that has to be the same every time.
     pub fn add(&mut self, shard: &Shard, params: &[ParamId], found: Expectation) {
-        self.missing.extend(found.missing);
+        if !found.missing.is_empty() {
+            self.missing.extend(found.missing); // and the counts mean nothing
+            return;
+        }
         self.log_z += found.log_z;
         for (param, count) in params.iter().zip(&found.counts) {
             self.counts[param.index()] += count;
@@ -124,7 +127,7 @@ pub struct RoundReport {
     pub dropped: usize,
     /// Whether some stick was put into a new order.
     pub resorted: bool,
-    /// Whether the change is below the tolerance and no string is about to move.
+    /// Whether the change is below the tolerance and no string was dropped or added.
     pub converged: bool,
 }
 

@@ -1,0 +1,153 @@
+//! Cost of a round and of its parts on one core.
+//!
+//! ```text
+//! cargo bench -p grammaton-coordinator --bench rounds -- [CORPUS] [JOB.toml …]
+//! ```
+//!
+//! Without arguments: the corpus and the grammars of `examples/segmentation`. For every job, with all strings in use (nothing is
+//! dropped, so that rounds are alike), the shortest of the rounds, since others may use the machine as well; and the passes
+//! alone, in edges per second, beside the rate at which as many bytes can be read.
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use coordinator::fleet::Inline;
+use coordinator::job::Job;
+use coordinator::train::input::Input;
+use coordinator::train::plan::Plan;
+use coordinator::train::prepare::{Choice, prepare};
+use coordinator::train::settings;
+use shared::adaptor::vb::Trainer;
+use shared::compute::Prepared;
+use shared::forest::Forest;
+use shared::forest::binary::{Adapted, Kind};
+use shared::forest::build::Builder;
+use shared::forest::chains::Chains;
+use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
+use shared::num::Noise;
+use shared::shard::{ParamId, Shard};
+
+const ROUNDS: usize = 30;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let corpus = args.first().map_or("examples/segmentation/corpus.txt", String::as_str);
+    let jobs = args.get(1..).filter(|jobs| !jobs.is_empty()).map(<[String]>::to_vec);
+    for job in jobs.unwrap_or_else(|| vec!["examples/segmentation/job.toml".to_owned()]) {
+        measure(&from_root(&job), &from_root(corpus));
+    }
+}
+
+/// Paths are relative to the repository: `cargo bench` runs in the folder of the crate.
+fn from_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+fn measure(path: &Path, corpus: &Path) {
+    let corpus = format!("corpus.path={}", corpus.display());
+    let job =
+        Job::load(path, &[corpus, "inference.selection=fixed".to_owned()]).expect("the job file is in order");
+    let input = Input::load(&job).expect("the files are in order");
+    let fleet = Inline::default();
+    let choice = Choice {
+        truncation: job.inference.truncation,
+        rho: job.inference.rho,
+        max_length: job.inference.max_string,
+    };
+    let begun = now();
+    let prepared = prepare(&fleet, &input, &choice).expect("the corpus can be prepared");
+    println!("{}: {} sentences", path.display(), input.corpus.sentences.len());
+    println!("  prepare        {:8.1} ms", millis(begun));
+    rounds(&job, &prepared.plan, &fleet);
+    passes(&prepared.plan);
+}
+
+fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
+    let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
+    let mut trainer = Trainer::new(grammar, lexicon, settings(&job.inference, 1), Noise::new(1, 1));
+    let mut best = [f64::INFINITY; 4];
+    for _ in 0..ROUNDS {
+        let begun = now();
+        let weights = trainer.weights();
+        let weighed = millis(begun);
+        let totals = plan.expect(fleet, "round", &weights, false).expect("workers answer");
+        let expected = millis(begun);
+        trainer.absorb(totals).expect("the bound rises");
+        let all = millis(begun);
+        for (best, part) in best.iter_mut().zip([all, weighed, expected - weighed, all - expected]) {
+            *best = best.min(part);
+        }
+    }
+    let [all, weights, expect, update] = best;
+    println!("  round          {all:8.2} ms  (weights {weights:.2}, E-step {expect:.2}, update {update:.2})");
+}
+
+/// Inside–outside alone, over all items, as folded forests.
+fn passes(plan: &Plan) {
+    let prepared = Prepared::new(plan.grammar.value.clone(), plan.lexicon.value.clone());
+    let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+    let mut chains = Chains::default();
+    let first_string = 1 + prepared.grammar.rules.len() as u32;
+    let mut forests: Vec<Forest> = Vec::new();
+    let begun = now();
+    for planned in &plan.shards {
+        let mut keep = |root, tokens| {
+            let forest = builder.build(root, tokens).expect("every item has a derivation");
+            forests.push(chains.fold(&forest, first_string));
+        };
+        match planned.shard.value.as_ref() {
+            Shard::Sentences(sentences) => sentences.iter().for_each(|sentence| keep(0, &sentence.tokens)),
+            Shard::Strings(params) => {
+                for param in params.clone() {
+                    let string = prepared.lexicon.string(&prepared.grammar, ParamId(param));
+                    let (symbol, string) = string.expect("the shard is of this lexicon");
+                    if let Kind::Adapted(stick) = prepared.binary.kinds[symbol.index()] {
+                        keep(prepared.binary.base[stick as usize], string);
+                    }
+                }
+            }
+        }
+    }
+    println!("  build forests  {:8.1} ms", millis(begun));
+    let wide =
+        chains.weights(&vec![shared::num::Wide::from_ln(-3.0); prepared.lexicon.n_params(&prepared.grammar)]);
+    let weights = Weights { wide: &wide, real: &real(&wide) };
+    let mut uses = vec![0.0; chains.len()];
+    let mut scratch = Scratch::default();
+    let edges: usize = forests.iter().map(|forest| forest.edges.len()).sum();
+    let bytes: usize = forests.iter().map(|forest| 12 * forest.edges.len() + 4 * forest.n_nodes()).sum();
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let begun = now();
+        for forest in &forests {
+            let mut counts = Counts { uses: &mut uses, losses: &mut [] };
+            black_box(expect(forest, &weights, 1.0, &mut counts, &mut scratch));
+        }
+        best = best.min(millis(begun));
+    }
+    let block = vec![1u64; bytes / 8];
+    let mut read = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let begun = now();
+        black_box(black_box(&block).iter().fold(0u64, |sum, &word| sum.wrapping_add(word)));
+        read = read.min(millis(begun));
+    }
+    let per_second = |amount: usize, millis: f64| amount as f64 / millis / 1e3;
+    println!(
+        "  inside-outside {best:8.2} ms  {edges} edges, {:.0} M edges/s; {:.1} MB twice: {:.1} GB/s against {:.1} GB/s read",
+        per_second(edges, best),
+        bytes as f64 / 1e6,
+        2.0 * per_second(bytes, best) / 1e3,
+        per_second(bytes, read) / 1e3,
+    );
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn millis(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}

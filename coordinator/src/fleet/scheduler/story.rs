@@ -1,0 +1,296 @@
+//! Scripted stories: events in, actions out, readable in review.
+//!
+//! A line is `time  event  | actions`, in the order in which they come. Time is in seconds; members and shards
+//! are letters; a lease is `batch.task.attempt`. `-` means no action.
+
+use std::time::Duration;
+
+use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use shared::task::ContentHash;
+
+use super::*;
+
+fn member(word: &str) -> MemberId {
+    MemberId(u64::from(word.as_bytes()[0] - b'a'))
+}
+
+fn shards(word: &str) -> Vec<ContentHash> {
+    word.bytes().map(|letter| ContentHash([letter; 32])).collect()
+}
+
+fn lease(word: &str) -> LeaseId {
+    let numbers: Vec<u32> = word.split('.').map(|number| number.parse().unwrap()).collect();
+    let [batch, task, attempt] = numbers[..] else { panic!("{word} is no lease") };
+    LeaseId { batch: BatchId(batch.into()), task: TaskIndex(task), attempt: Attempt(attempt) }
+}
+
+fn event(words: &[&str]) -> Event {
+    match words {
+        ["join", who, slots, holds @ ..] => Event::MemberJoined {
+            member: member(who),
+            slots: slots.parse().unwrap(),
+            holds: holds.iter().flat_map(|held| shards(held)).collect(),
+            watched: true,
+        },
+        ["drain", who] => Event::MemberDraining { member: member(who) },
+        ["left", who] => Event::MemberLost { member: member(who), cause: Cause::Left },
+        ["lost", who] => Event::MemberLost { member: member(who), cause: Cause::Disconnected("cut".into()) },
+        ["heard", who] => Event::Heard { member: member(who) },
+        ["answer", who, what] => Event::Answered { member: member(who), lease: lease(what) },
+        ["failed", who, what] => {
+            Event::Failed { member: member(who), lease: lease(what), detail: "no".into() }
+        }
+        ["submit", batch, of] => {
+            Event::BatchSubmitted { batch: BatchId(batch.parse().unwrap()), shards: shards(of) }
+        }
+        ["tick"] => Event::Tick,
+        _ => panic!("{words:?} is no event"),
+    }
+}
+
+fn print(action: &Action) -> String {
+    let letter = |member: &MemberId| char::from(b'a' + member.0 as u8);
+    match action {
+        Action::Lend { member, lease } => format!("lend {} {lease}", letter(member)),
+        Action::Accept { member, lease } => format!("accept {} {lease}", letter(member)),
+        Action::Discard { member, lease } => format!("discard {} {lease}", letter(member)),
+        Action::Forget { member, cause } => format!("forget {}: {cause}", letter(member)),
+        Action::ReportWaiting { members, wanted } => format!("waiting {members}/{wanted}"),
+        Action::BatchDone { batch } => format!("done {}", batch.0),
+        Action::Fail { batch, failure } => format!("fail {}: {failure}", batch.0),
+    }
+}
+
+fn tell(patience: Patience, story: &str) {
+    let mut scheduler = Scheduler::new(patience);
+    for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (happens, expected) = line.split_once('|').unwrap_or_else(|| panic!("no actions: {line}"));
+        let words: Vec<&str> = happens.split_whitespace().collect();
+        let now = Duration::from_secs_f64(words[0].parse().unwrap());
+        let actions: Vec<String> = scheduler.handle(now, event(&words[1..])).iter().map(print).collect();
+        let actions = if actions.is_empty() { "-".to_owned() } else { actions.join("; ") };
+        assert_eq!(actions, expected.trim(), "at: {}", happens.trim());
+    }
+}
+
+#[test]
+fn tasks_fill_slots_in_turn_and_one_more_waits_while_there_are_plenty() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 submit 1 pqrstu   | lend a 1.0.0; lend b 1.1.0; lend a 1.2.0; lend b 1.3.0
+        1 answer a 1.0.0    | accept a 1.0.0
+        1 answer b 1.1.0    | accept b 1.1.0
+        2 answer a 1.2.0    | accept a 1.2.0; lend a 1.4.0
+        2 answer b 1.3.0    | accept b 1.3.0; lend b 1.5.0
+        3 answer b 1.5.0    | accept b 1.5.0
+        3 answer a 1.4.0    | accept a 1.4.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_shard_returns_to_its_member_unless_another_one_idles() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1          | -
+        0 submit 1 pq       | lend a 1.0.0
+        0 answer a 1.0.0    | accept a 1.0.0; lend a 1.1.0
+        0 join b 1          | -
+        0 answer a 1.1.0    | accept a 1.1.0; done 1
+        1 submit 2 pr       | lend a 2.0.0; lend b 2.1.0
+        2 answer a 2.0.0    | accept a 2.0.0
+        2 answer b 2.1.0    | accept b 2.1.0; done 2
+        3 submit 3 rp       | lend a 3.1.0; lend b 3.0.0
+        4 answer b 3.0.0    | accept b 3.0.0
+        4 answer a 3.1.0    | accept a 3.1.0; done 3
+        5 submit 4 pq       | lend a 4.0.0; lend b 4.1.0
+        ",
+    );
+}
+
+#[test]
+fn a_member_that_returns_is_given_the_shards_that_it_kept() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1          | -
+        0 join b 1 r        | -
+        0 submit 1 rst      | lend b 1.0.0; lend a 1.1.0
+        1 join c 1 q        | lend c 1.2.0
+        ",
+    );
+}
+
+#[test]
+fn only_the_tasks_of_a_lost_member_are_lent_again() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 submit 1 pq       | lend a 1.0.0; lend b 1.1.0
+        1 answer b 1.1.0    | accept b 1.1.0
+        1 lost a            | lend b 1.0.1
+        2 answer b 1.0.1    | accept b 1.0.1; done 1
+        ",
+    );
+}
+
+#[test]
+fn silence_makes_suspect_then_dead_and_a_late_answer_counts_if_it_is_the_first() {
+    tell(
+        Patience::default(),
+        "
+        0    join a 1       | -
+        0    join b 1       | -
+        0    submit 1 pqr   | lend a 1.0.0; lend b 1.1.0
+        1    heard b        | -
+        4    answer b 1.1.0 | accept b 1.1.0; lend b 1.2.0
+        5    tick           | -
+        6    answer b 1.2.0 | accept b 1.2.0; lend b 1.0.1
+        10   heard b        | -
+        15   tick           | forget a: silent for 15s
+        16   answer a 1.0.0 | accept a 1.0.0; done 1
+        17   answer b 1.0.1 | discard b 1.0.1
+        ",
+    );
+}
+
+#[test]
+fn a_suspect_that_is_heard_is_trusted_again() {
+    tell(
+        Patience::default(),
+        "
+        0    join a 1       | -
+        5    tick           | -
+        6    submit 1 p     | -
+        7    heard a        | lend a 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn a_coordinator_that_was_stopped_itself_suspects_nobody() {
+    tell(
+        Patience::default(),
+        "
+        0    join a 1       | -
+        99   tick           | -
+        100  submit 1 p     | lend a 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn a_slow_task_is_lent_a_second_time_to_an_idle_member() {
+    tell(
+        Patience::default(),
+        "
+        0    join a 1       | -
+        0    join b 1       | -
+        0    submit 1 pq    | lend a 1.0.0; lend b 1.1.0
+        1    answer b 1.1.0 | accept b 1.1.0
+        2.9  heard a        | -
+        3    heard b        | lend b 1.0.1
+        4    answer b 1.0.1 | accept b 1.0.1; done 1
+        5    answer a 1.0.0 | discard a 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_is_lost_with_three_members_is_poison() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1          | -
+        0 submit 1 p        | lend a 1.0.0
+        1 lost a            | waiting 0/1
+        2 join b 1          | lend b 1.0.1
+        3 lost b            | waiting 0/1
+        4 join c 1          | lend c 1.0.2
+        5 lost c            | fail 1: task 0 was lost with its worker 3 times, last because the worker connection lost: cut; look at its sentences and at the workers' memory
+        ",
+    );
+}
+
+#[test]
+fn an_impossible_task_fails_the_batch_at_once_and_the_next_one_goes_on() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 2          | -
+        0 submit 1 pq       | lend a 1.0.0; lend a 1.1.0
+        1 failed a 1.1.0    | fail 1: task 1: no
+        1 submit 2 pq       | lend a 2.0.0
+        2 answer a 1.0.0    | discard a 1.0.0; lend a 2.1.0
+        3 failed a 1.0.0    | -
+        4 answer a 2.0.0    | accept a 2.0.0
+        4 answer a 2.1.0    | accept a 2.1.0; done 2
+        ",
+    );
+}
+
+#[test]
+fn the_first_members_are_awaited_for_ever_and_reported() {
+    tell(
+        Patience { min_members: 2, ..Patience::default() },
+        "
+        0   submit 1 p      | waiting 0/2
+        5   tick            | -
+        10  tick            | waiting 0/2
+        12  join a 1        | -
+        17  tick            | -
+        20  tick            | waiting 1/2
+        27  tick            | forget a: silent for 15s
+        30  tick            | waiting 0/2
+        31  join b 1        | -
+        31  join c 1        | lend b 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn without_members_a_batch_fails_after_the_grace() {
+    tell(
+        Patience::default(),
+        "
+        0  join a 1         | -
+        0  submit 1 p       | lend a 1.0.0
+        1  left a           | waiting 0/1
+        11 tick             | waiting 0/1
+        21 tick             | waiting 0/1
+        31 tick             | fail 1: no workers for 30s; start some and run the job again
+        90 submit 2 p       | waiting 0/1
+        91 join b 1         | lend b 2.0.0
+        ",
+    );
+}
+
+#[test]
+fn a_draining_member_answers_but_is_lent_nothing() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 submit 1 pqr      | lend a 1.0.0; lend b 1.1.0
+        1 drain a           | -
+        2 answer a 1.0.0    | accept a 1.0.0
+        2 left a            | -
+        3 answer b 1.1.0    | accept b 1.1.0; lend b 1.2.0
+        3 answer b 1.2.0    | accept b 1.2.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn an_empty_batch_is_done() {
+    let submitted = Event::BatchSubmitted { batch: BatchId(1), shards: vec![] };
+    let actions = Scheduler::new(Patience::default()).handle(Duration::ZERO, submitted);
+    assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
+}

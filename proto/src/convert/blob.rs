@@ -1,0 +1,170 @@
+//! Blobs and leases: how a task travels, its large values by name and only once.
+
+use prost::bytes::Bytes;
+use shared::grammar::Grammar;
+use shared::shard::{Lexicon, Shard};
+use shared::task::{ContentHash, Decode, Named, Task, Work};
+
+use super::{Wire, WireError};
+use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
+use crate::{payload, v1};
+
+/// A value that is sent once and cached by its hash.
+#[derive(Clone, Debug)]
+pub enum Blob {
+    /// A grammar.
+    Grammar(Named<Grammar>),
+    /// Stick strings.
+    Lexicon(Named<Lexicon>),
+    /// Items.
+    Shard(Named<Shard>),
+    /// What to decode with.
+    Decode(Named<Decode>),
+}
+
+impl Blob {
+    /// The blobs that `task` refers to.
+    pub fn of_task(task: &Task) -> Vec<Blob> {
+        let mut blobs = vec![
+            Blob::Grammar(task.grammar.clone()),
+            Blob::Lexicon(task.lexicon.clone()),
+            Blob::Shard(task.shard.clone()),
+        ];
+        if let Work::Decode(decode) = &task.work {
+            blobs.push(Blob::Decode(decode.clone()));
+        }
+        blobs
+    }
+
+    /// Hash of the content.
+    pub fn hash(&self) -> ContentHash {
+        match self {
+            Blob::Grammar(named) => named.hash,
+            Blob::Lexicon(named) => named.hash,
+            Blob::Shard(named) => named.hash,
+            Blob::Decode(named) => named.hash,
+        }
+    }
+
+    /// Kind, for the head.
+    pub fn kind(&self) -> v1::blob_head::Kind {
+        match self {
+            Blob::Grammar(_) => v1::blob_head::Kind::Grammar,
+            Blob::Lexicon(_) => v1::blob_head::Kind::Lexicon,
+            Blob::Shard(_) => v1::blob_head::Kind::Shard,
+            Blob::Decode(_) => v1::blob_head::Kind::Decode,
+        }
+    }
+
+    /// The payload.
+    pub fn to_bytes(&self) -> Bytes {
+        match self {
+            Blob::Grammar(named) => named.value.to_bytes(),
+            Blob::Lexicon(named) => named.value.to_bytes(),
+            Blob::Shard(named) => named.value.to_bytes(),
+            Blob::Decode(named) => named.value.to_bytes(),
+        }
+    }
+
+    /// From kind and hash of the head, and the payload; checked to have the hash.
+    pub fn from_bytes(kind: i32, hash: ContentHash, payload: Bytes) -> Result<Blob, WireError> {
+        let blob = match v1::blob_head::Kind::try_from(kind) {
+            Ok(v1::blob_head::Kind::Grammar) => Blob::Grammar(Named::new(Grammar::from_bytes(payload)?)),
+            Ok(v1::blob_head::Kind::Lexicon) => Blob::Lexicon(Named::new(Lexicon::from_bytes(payload)?)),
+            Ok(v1::blob_head::Kind::Shard) => Blob::Shard(Named::new(Shard::from_bytes(payload)?)),
+            Ok(v1::blob_head::Kind::Decode) => Blob::Decode(Named::new(Decode::from_bytes(payload)?)),
+            Ok(v1::blob_head::Kind::Unspecified) | Err(_) => {
+                let found = i64::from(kind);
+                return Err(WireError::Range { field: "blob.kind", at: 0, found, start: 1, end: 5 });
+            }
+        };
+        if blob.hash() != hash {
+            return Err(WireError::Hash { field: "blob.hash" });
+        }
+        Ok(blob)
+    }
+}
+
+/// Head of the lease of `task`, and its payload.
+pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
+    let mut payload = Bytes::new();
+    let mut head = v1::LeaseHead {
+        id: Some(lease_id_to_wire(id)),
+        grammar: hash_to_wire(task.grammar.hash),
+        lexicon: hash_to_wire(task.lexicon.hash),
+        shard: hash_to_wire(task.shard.hash),
+        ..v1::LeaseHead::default()
+    };
+    head.work = match &task.work {
+        Work::Candidates { max_length } => {
+            head.max_length = *max_length;
+            v1::lease_head::Work::Candidates
+        }
+        Work::Cover => v1::lease_head::Work::Cover,
+        Work::Index => v1::lease_head::Work::Index,
+        Work::Expect { weights, losses } => {
+            payload = weights.to_bytes();
+            head.losses = *losses;
+            v1::lease_head::Work::Expect
+        }
+        Work::Decode(decode) => {
+            head.decode = hash_to_wire(decode.hash);
+            v1::lease_head::Work::Decode
+        }
+    } as i32;
+    head.extent = Some(payload::extent(&payload));
+    (head, payload)
+}
+
+/// The work that a lease asks for; `decode` looks up what the head names.
+pub fn work_from_wire(
+    head: &v1::LeaseHead,
+    payload: Bytes,
+    decode: impl FnOnce(ContentHash) -> Result<Named<Decode>, WireError>,
+) -> Result<Work, WireError> {
+    match v1::lease_head::Work::try_from(head.work) {
+        Ok(v1::lease_head::Work::Candidates) => Ok(Work::Candidates { max_length: head.max_length }),
+        Ok(v1::lease_head::Work::Cover) => Ok(Work::Cover),
+        Ok(v1::lease_head::Work::Index) => Ok(Work::Index),
+        Ok(v1::lease_head::Work::Expect) => {
+            Ok(Work::Expect { weights: Vec::from_bytes(payload)?, losses: head.losses })
+        }
+        Ok(v1::lease_head::Work::Decode) => {
+            Ok(Work::Decode(decode(hash_from_wire("lease.decode", &head.decode)?)?))
+        }
+        Ok(v1::lease_head::Work::Unspecified) | Err(_) => {
+            let found = i64::from(head.work);
+            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 6 })
+        }
+    }
+}
+
+/// A lease's name to the wire.
+pub fn lease_id_to_wire(id: LeaseId) -> v1::LeaseId {
+    v1::LeaseId { batch: id.batch.0, task: id.task.0, attempt: id.attempt.0 }
+}
+
+/// A lease's name from the wire; whether there is such a lease is for the receiver to say.
+pub fn lease_id_from_wire(id: Option<v1::LeaseId>) -> Result<LeaseId, WireError> {
+    let v1::LeaseId { batch, task, attempt } = id.ok_or(WireError::Missing { field: "lease.id" })?;
+    Ok(LeaseId { batch: BatchId(batch), task: TaskIndex(task), attempt: Attempt(attempt) })
+}
+
+/// A content hash to the wire.
+pub fn hash_to_wire(hash: ContentHash) -> Bytes {
+    Bytes::copy_from_slice(&hash.0)
+}
+
+/// A content hash from the wire.
+pub fn hash_from_wire(field: &'static str, bytes: &[u8]) -> Result<ContentHash, WireError> {
+    let expected = size_of::<ContentHash>() as u64;
+    let length = |_| WireError::Length { field, found: bytes.len() as u64, expected };
+    Ok(ContentHash(bytes.try_into().map_err(length)?))
+}
+
+/// A session's name from the wire.
+pub fn session_from_wire(bytes: &[u8]) -> Result<SessionId, WireError> {
+    let expected = size_of::<SessionId>() as u64;
+    let length = |_| WireError::Length { field: "welcome.session", found: bytes.len() as u64, expected };
+    Ok(SessionId(bytes.try_into().map_err(length)?))
+}

@@ -1,0 +1,131 @@
+//! What values from the wire say about each other: tokens about the grammar, an answer about its task.
+//!
+//! In: values that are valid by themselves. Out: nothing, or a [`WireError`]. Does not check what only
+//! inference can: whether sentences have derivations, or whether counts are right.
+
+use shared::grammar::{Grammar, SymbolId};
+use shared::shard::{Lexicon, Shard};
+use shared::task::{Answer, Candidates, Decode, Decoder, Task, Work};
+
+use super::{WireError, in_range, same_length};
+
+/// Whether the sticks belong to adapted nonterminals of `grammar` and their strings are of its terminals.
+pub fn lexicon(grammar: &Grammar, lexicon: &Lexicon) -> Result<(), WireError> {
+    for (at, stick) in lexicon.sticks.iter().enumerate() {
+        adapted("lexicon.sticks", at, grammar, stick.symbol)?;
+        terminals("lexicon.strings", grammar, stick.strings.iter().flatten())?;
+    }
+    Ok(())
+}
+
+/// Whether the items are made of terminals of `grammar`, or are strings of `lexicon`.
+pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), WireError> {
+    match shard {
+        Shard::Sentences(sentences) => {
+            terminals("shard.tokens", grammar, sentences.iter().flat_map(|sentence| &sentence.tokens))
+        }
+        Shard::Strings(params) if params.is_empty() => Ok(()),
+        Shard::Strings(params) => {
+            let strings = 1 + grammar.rules.len() as u64..lexicon.n_params(grammar) as u64;
+            in_range("shard.strings", [params.start, params.end - 1], strings)
+        }
+    }
+}
+
+/// Whether there is a weight for each parameter and for each stick's escape, and the segments are nonterminals of `grammar`.
+pub fn decode(grammar: &Grammar, lexicon: &Lexicon, decode: &Decode) -> Result<(), WireError> {
+    same_length("decode.weights", decode.weights.len(), lexicon.n_params(grammar) + lexicon.sticks.len())?;
+    let segments = decode.segments.iter().map(|symbol| symbol.0);
+    in_range("decode.segments", segments, 0..u64::from(grammar.n_nonterminals))
+}
+
+/// Whether `answer` can be one to `task`: its kind, its lengths, its indexes.
+pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let (n_items, n_params) = (task.shard.value.len(), lexicon.n_params(grammar) as u64);
+    match (&task.work, answer) {
+        (Work::Candidates { .. }, Answer::Candidates(Candidates { found, unparsable })) => {
+            in_range("candidates.unparsable", unparsable.iter().copied(), 0..n_items as u64)?;
+            for (at, candidate) in found.iter().enumerate() {
+                adapted("candidates.symbols", at, grammar, candidate.symbol)?;
+                terminals("candidates.strings", grammar, &candidate.string)?;
+            }
+            Ok(())
+        }
+        (Work::Cover, Answer::Missing(missing)) => {
+            for (at, (symbol, string)) in missing.iter().enumerate() {
+                adapted("missing.symbols", at, grammar, *symbol)?;
+                terminals("missing.strings", grammar, string)?;
+            }
+            Ok(())
+        }
+        (Work::Index, Answer::Index(index)) => {
+            in_range("index.params", index.params.iter().map(|param| param.0), 0..n_params)?;
+            in_range("index.unparsable", index.unparsable.iter().copied(), 0..n_items as u64)
+        }
+        (Work::Expect { weights, losses }, Answer::Expectation(expectation)) => {
+            in_range("expectation.missing", expectation.missing.iter().map(|param| param.0), 0..n_params)?;
+            if !expectation.missing.is_empty() {
+                return Ok(()); // the counts mean nothing
+            }
+            same_length("expectation.counts", expectation.counts.len(), weights.len())?;
+            let n_losses = if *losses { weights.len() } else { 0 };
+            same_length("expectation.losses", expectation.losses.len(), n_losses)?;
+            let n_log_z = if matches!(*task.shard.value, Shard::Strings(_)) { n_items } else { 0 };
+            same_length("expectation.log_z_items", expectation.log_z_items.len(), n_log_z)
+        }
+        (Work::Decode(with), Answer::Decoded(decoded)) => {
+            same_length("decoded.sentences", decoded.len(), n_items)?;
+            let Shard::Sentences(sentences) = &*task.shard.value else { return Ok(()) };
+            let decoders = &with.value.decoders;
+            let with_tree = |&&decoder: &&Decoder| with.value.trees && decoder != Decoder::Mbr;
+            let n_trees = decoders.iter().filter(with_tree).count();
+            for (sentence, decoded) in sentences.iter().zip(decoded) {
+                same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
+                same_length("decoded.trees", decoded.trees.len(), n_trees)?;
+                let ends = decoded.segmentations.iter().filter_map(|ends| ends.last().copied());
+                let length = sentence.tokens.len() as u64;
+                in_range("decoded.segmentations", ends, length..length + 1)?;
+            }
+            Ok(())
+        }
+        (work, answer) => Err(WireError::Kind { found: answer_kind(answer), expected: work_kind(work) }),
+    }
+}
+
+fn answer_kind(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Candidates(_) => "candidates",
+        Answer::Missing(_) => "missing strings",
+        Answer::Index(_) => "an index",
+        Answer::Expectation(_) => "an expectation",
+        Answer::Decoded(_) => "decoded sentences",
+    }
+}
+
+fn work_kind(work: &Work) -> &'static str {
+    match work {
+        Work::Candidates { .. } => "candidates",
+        Work::Cover => "missing strings",
+        Work::Index => "an index",
+        Work::Expect { .. } => "an expectation",
+        Work::Decode(_) => "decoded sentences",
+    }
+}
+
+fn adapted(field: &'static str, at: usize, grammar: &Grammar, symbol: SymbolId) -> Result<(), WireError> {
+    if grammar.is_adapted(symbol) {
+        return Ok(());
+    }
+    let (found, end) = (i64::from(symbol.0), u64::from(grammar.n_nonterminals));
+    Err(WireError::Range { field, at, found, start: 0, end })
+}
+
+fn terminals<'a>(
+    field: &'static str,
+    grammar: &Grammar,
+    symbols: impl IntoIterator<Item = &'a SymbolId>,
+) -> Result<(), WireError> {
+    let terminals = u64::from(grammar.n_nonterminals)..grammar.symbols.len() as u64;
+    in_range(field, symbols.into_iter().map(|symbol| symbol.0), terminals)
+}
