@@ -3,10 +3,14 @@
 //!
 //! No sleeping to wait for others: [`eventually`] polls, with a bound.
 
-use std::io::{BufRead, BufReader};
+pub mod folder;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -37,9 +41,24 @@ pub struct Process {
 impl Process {
     /// Starts `command`; its standard error is collected.
     pub fn spawn(command: &mut Command) -> Process {
+        Process::start(command, Stdio::null()).0
+    }
+
+    /// Starts `command` with its standard output going to `file`.
+    pub fn spawn_to(command: &mut Command, file: File) -> Process {
+        Process::start(command, file.into()).0
+    }
+
+    /// Starts `command`; gives the lines of its standard output one by one.
+    pub fn spawn_read(command: &mut Command) -> (Process, Lines) {
+        let (process, out) = Process::start(command, Stdio::piped());
+        (process, Lines::of(out.expect("it is piped")))
+    }
+
+    fn start(command: &mut Command, out: Stdio) -> (Process, Option<ChildStdout>) {
         let mut child = command
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(out)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -50,7 +69,8 @@ impl Process {
                 sink.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
-        Process { child, log }
+        let out = child.stdout.take();
+        (Process { child, log }, out)
     }
 
     /// Sends a signal by name, such as `STOP`.
@@ -86,6 +106,33 @@ impl Drop for Process {
         // Errors mean that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Lines of a process's standard output. Read no further than asked for: a process that writes on waits, once the pipe
+/// is full.
+pub struct Lines(Receiver<String>);
+
+impl Lines {
+    fn of(out: impl Read + Send + 'static) -> Lines {
+        let (sender, receiver) = sync_channel(0);
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Lines(receiver)
+    }
+
+    /// The next line, `None` after the last one. Does not wait for ever.
+    pub fn next(&self) -> Option<String> {
+        match self.0.recv_timeout(SOON) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("no line within {SOON:?}"),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use shared::adaptor::Model;
 use shared::compute::Engine;
-use shared::corpus::{Corpus, Options};
+use shared::corpus::{Corpus, Notice, Options};
 use shared::grammar::SymbolId;
 use shared::shard::{Sentence, Shard};
 use shared::task::{Answer as TaskAnswer, Decode, Decoded, Decoder, Named, Task, Work};
@@ -29,6 +29,9 @@ pub struct Args {
     /// What is printed
     #[arg(long, value_enum, default_value = "segmentation")]
     pub format: Format,
+    /// The longest sentence that is accepted, in symbols
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_symbols)]
+    pub max_symbols: u32,
     /// Threads; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -75,9 +78,11 @@ pub fn run(args: &Args) -> Result<Answer> {
         bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
     }
     let saved = SavedModel::load(&args.model)?;
-    let options = Options { format: saved.format, unit: saved.unit, ..Options::default() };
+    let options = Options { format: saved.format, unit: saved.unit, max_symbols: args.max_symbols };
     let (corpus, notices) = input::corpus(&args.corpus, &options)?;
-    notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    // Text to be parsed has no gold, as a rule.
+    let notices = notices.iter().filter(|notice| !matches!(notice, Notice::NoGold { .. }));
+    notices.for_each(|notice| streams::tell(&format!("notice: {notice}")));
     let sentences = corpus.tokens_for(&saved.model.grammar)?;
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;

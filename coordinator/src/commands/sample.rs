@@ -1,14 +1,15 @@
 //! `grammaton sample`: sentences, with their gold analysis, drawn from a grammar.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use shared::corpus::{Unit, write_line};
-use shared::grammar::{Grammar, syntax};
+use shared::grammar::Grammar;
 use shared::sample::{self, Options};
 use shared::tree::Tree;
 
 use super::Answer;
+use crate::input;
 use crate::nearest::nearest;
 use crate::streams::{self, Stdout};
 
@@ -45,7 +46,7 @@ pub enum Format {
 /// Draws sentences.
 pub fn run(args: &Args) -> Result<Answer> {
     let name = args.grammar.display().to_string();
-    let (grammar, notices) = syntax::parse(&text(&args.grammar, &name)?, &name)?;
+    let (grammar, notices) = input::grammar(&args.grammar)?;
     notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     if args.format == Format::Segmented {
         args.segments.iter().try_for_each(|segment| known(segment, &grammar, &name))?;
@@ -63,11 +64,6 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     out.flush()?;
     Ok(Answer::Yes)
-}
-
-fn text(path: &Path, name: &str) -> Result<String> {
-    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read the grammar"))?;
-    String::from_utf8(bytes).with_context(|| format!("{name}: grammar is not UTF-8; save it as UTF-8"))
 }
 
 fn known(segment: &str, grammar: &Grammar, name: &str) -> Result<()> {

@@ -1,14 +1,14 @@
 //! What a run trains on: corpus, grammar, and the sentences as shards.
 
-use std::fs;
-
 use anyhow::{Context, Result, bail};
 use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use shared::corpus::{Corpus, Options};
-use shared::grammar::{Grammar, SymbolId, auto, syntax};
+use shared::grammar::{Grammar, SymbolId, auto};
 use shared::task::Decoded;
 
+use crate::input;
 use crate::job::{GrammarSource, Job};
+use crate::nearest::nearest;
 
 /// Everything read and checked.
 pub struct Input {
@@ -41,11 +41,8 @@ impl Input {
                 (made.grammar, Some(made.word))
             }
             GrammarSource::File(path) => {
-                let name = path.display().to_string();
-                let text =
-                    fs::read_to_string(path).with_context(|| format!("{name}: cannot read the grammar"))?;
-                let (grammar, more) = syntax::parse(&text, &name)?;
-                notices.extend(more.iter().map(ToString::to_string));
+                let (grammar, more) = input::grammar(path)?;
+                notices.extend(more);
                 let word = grammar.symbol(DEFAULT_SEGMENT).filter(|&word| grammar.is_nonterminal(word));
                 (grammar, word)
             }
@@ -101,7 +98,14 @@ fn segments(names: &[String], grammar: &Grammar, word: Option<SymbolId>) -> Resu
     }
     let find = |name: &String| {
         let symbol = grammar.symbol(name).filter(|&symbol| grammar.is_nonterminal(symbol));
-        symbol.with_context(|| format!("output.segments: the grammar has no nonterminal {name}"))
+        symbol.with_context(|| {
+            let known = &grammar.symbols[..grammar.n_nonterminals as usize];
+            let way_out = match nearest(name, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("choose from: {}", known.join(", ")),
+            };
+            format!("output.segments: the grammar has no nonterminal \"{name}\"; {way_out}")
+        })
     };
     names.iter().map(find).collect()
 }

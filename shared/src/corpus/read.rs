@@ -29,7 +29,7 @@ pub enum ReadError {
         /// Why.
         error: io::Error,
     },
-    /// It could not be read or decompressed.
+    /// It could not be read.
     #[error("{source_name}:{line}: cannot read the corpus at byte {byte}: {error}")]
     Read {
         /// Name of the file.
@@ -37,6 +37,21 @@ pub enum ReadError {
         /// Line.
         line: u32,
         /// Where reading stopped.
+        byte: u64,
+        /// Why.
+        error: io::Error,
+    },
+    /// It could not be decompressed.
+    #[error(
+        "{source_name}:{line}: cannot decompress the corpus at byte {byte}: {error}; it is damaged, cut short or not gzip: \
+         make it again, or name it without .gz if it is plain text"
+    )]
+    Gzip {
+        /// Name of the file.
+        source_name: String,
+        /// Line.
+        line: u32,
+        /// Where the text stopped.
         byte: u64,
         /// Why.
         error: io::Error,
@@ -165,7 +180,13 @@ impl Corpus {
         let gzip = source_name.ends_with(".gz") || head == GZIP_MAGIC;
         let whole = io::Cursor::new(head).chain(reader);
         if gzip {
-            read_text(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole)), source_name, options)
+            let text = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole));
+            read_text(text, source_name, options).map_err(|error| match error {
+                ReadError::Read { source_name, line, byte, error } => {
+                    ReadError::Gzip { source_name, line, byte, error }
+                }
+                other => other,
+            })
         } else {
             read_text(whole, source_name, options)
         }
