@@ -42,7 +42,7 @@ fn parse_reads_the_training_corpus_as_training_did() {
         ("out/model", &["--decoder", "mbr", "--threads", "1"], "out/segmentation.mbr.txt"),
         ("out/model/model.bin", &["--format", "brackets"], "out/parses.txt"),
     ] {
-        let printed = folder.grammaton(&[&["parse", model, "corpus.txt"], args].concat());
+        let printed = folder.grammaton(&[&["parse", "--closed", model, "corpus.txt"], args].concat());
         assert!(printed == folder.read(file), "{file}");
     }
 }
@@ -180,7 +180,7 @@ fn adapted_nonterminals_may_be_recursive() {
     let trained = set(&folder, &["model.grammar=recursive.gr"]);
     trained.check_bounds();
     assert_eq!(
-        folder.grammaton(&["parse", "out", "corpus.txt"]),
+        folder.grammaton(&["parse", "--closed", "out", "corpus.txt"]),
         folder.read("out/segmentation.viterbi.txt")
     );
 }

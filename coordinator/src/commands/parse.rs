@@ -29,6 +29,9 @@ pub struct Args {
     /// What is printed
     #[arg(long, value_enum, default_value = "segmentation")]
     pub format: Format,
+    /// Use learned strings alone, as training does; else new ones may be made, as unseen text needs
+    #[arg(long)]
+    pub closed: bool,
     /// The longest sentence that is accepted, in symbols
     #[arg(long, value_name = "N", default_value_t = Options::default().max_symbols)]
     pub max_symbols: u32,
@@ -70,7 +73,7 @@ pub enum Format {
 /// Sentences decoded at a time; the lines of the ones before are printed meanwhile.
 const BATCH: usize = 4096;
 /// Sentences to a task.
-const CHUNK: usize = 32;
+const CHUNK: usize = 256;
 
 /// Parses. The answer is negative if a sentence has no analysis.
 pub fn run(args: &Args) -> Result<Answer> {
@@ -86,7 +89,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     let sentences = corpus.tokens_for(&saved.model.grammar)?;
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let decoding = Decoding::new(saved.model, args.decoder.into(), args.format == Format::Brackets);
+    let decoding =
+        Decoding::new(saved.model, args.decoder.into(), args.format == Format::Brackets, args.closed);
     let mut out = Stdout::lock();
     let mut without = Vec::new();
     for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
@@ -121,29 +125,25 @@ fn line(format: Format, corpus: &Corpus, at: usize, decoded: &Decoded) -> Result
 }
 
 /// A model ready to decode.
-///
-/// A sentence is read as a sequence of learned strings, as in training; only if that gives it no analysis, adapted
-/// nonterminals may also make new strings. So the training corpus gets the analyses that training wrote.
 struct Decoding {
     engine: Engine,
-    learned: Task,
-    new_strings: Task,
+    task: Task,
 }
 
 impl Decoding {
-    fn new(model: Model, decoder: Decoder, trees: bool) -> Decoding {
+    /// With `closed`, sentences are sequences of learned strings, as in training; without, adapted nonterminals may also make
+    /// new strings, at the price of a new table.
+    fn new(model: Model, decoder: Decoder, trees: bool, closed: bool) -> Decoding {
         let weights = model.params.decoding_weights(&model.grammar, &model.lexicon);
-        let learned =
-            Decode { weights, segments: model.segments, decoders: vec![decoder], trees, open: false };
-        let new_strings = Decode { open: true, ..learned.clone() };
-        let (grammar, lexicon) = (Named::new(model.grammar), Named::new(model.lexicon));
-        let task = |decode| Task {
-            grammar: grammar.clone(),
-            lexicon: lexicon.clone(),
+        let decode =
+            Decode { weights, segments: model.segments, decoders: vec![decoder], trees, open: !closed };
+        let task = Task {
+            grammar: Named::new(model.grammar),
+            lexicon: Named::new(model.lexicon),
             shard: Named::new(Shard::Sentences(Vec::new())),
             work: Work::Decode(Named::new(decode)),
         };
-        Decoding { engine: Engine::default(), learned: task(learned), new_strings: task(new_strings) }
+        Decoding { engine: Engine::default(), task }
     }
 
     /// One answer per sentence, in order.
@@ -154,22 +154,9 @@ impl Decoding {
     }
 
     fn chunk(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
-        let mut decoded = self.run(&self.learned, sentences)?;
-        let analysed = |decoded: &Decoded| decoded.log_z > f64::NEG_INFINITY;
-        let rest: Vec<usize> = (0..decoded.len()).filter(|&at| !analysed(&decoded[at])).collect();
-        if !rest.is_empty() {
-            let sentences: Vec<_> = rest.iter().map(|&at| sentences[at].clone()).collect();
-            for (at, again) in rest.into_iter().zip(self.run(&self.new_strings, &sentences)?) {
-                decoded[at] = again;
-            }
-        }
-        Ok(decoded)
-    }
-
-    fn run(&self, task: &Task, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
         let items = sentences.iter().map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 });
         let shard = Named::new(Shard::Sentences(items.collect()));
-        let TaskAnswer::Decoded(decoded) = self.engine.run(&Task { shard, ..task.clone() })? else {
+        let TaskAnswer::Decoded(decoded) = self.engine.run(&Task { shard, ..self.task.clone() })? else {
             bail!("internal error: not a decoding; please report it")
         };
         ensure!(decoded.len() == sentences.len(), "internal error: sentences were lost; please report it");
@@ -182,24 +169,25 @@ mod tests {
     use super::*;
     use crate::model::tests::small;
 
-    fn segmentation(decoder: Decoder, sentence: &str) -> Option<Vec<u32>> {
+    fn segmentation(decoder: Decoder, sentence: &str, closed: bool) -> Option<Vec<u32>> {
         let model = small().model;
         let letter = |letter: char| model.grammar.symbol(&letter.to_string()).unwrap();
         let tokens: Vec<SymbolId> = sentence.chars().map(letter).collect();
-        let decoded = Decoding::new(model, decoder, true).all(&[tokens]).unwrap().remove(0);
+        let decoded = Decoding::new(model, decoder, true, closed).all(&[tokens]).unwrap().remove(0);
         (decoded.log_z > f64::NEG_INFINITY).then(|| decoded.segmentations[0].clone())
     }
 
     #[test]
     fn learned_strings_are_preferred() {
         for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree] {
-            assert_eq!(segmentation(decoder, "ababbbaa"), Some(vec![2, 4, 7, 8]));
+            assert_eq!(segmentation(decoder, "ababbbaa", true), Some(vec![2, 4, 7, 8]));
         }
     }
 
     #[test]
     fn sentence_that_needs_new_strings_gets_them() {
-        let ends = segmentation(Decoder::Viterbi, "abbb").unwrap();
+        assert_eq!(segmentation(Decoder::Viterbi, "abbb", true), None);
+        let ends = segmentation(Decoder::Viterbi, "abbb", false).unwrap();
         assert_eq!(ends.last(), Some(&4));
     }
 }
