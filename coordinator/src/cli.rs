@@ -4,6 +4,7 @@
 //! says so in one line as well; threads that compute catch theirs and turn it into an error.
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
@@ -87,7 +88,8 @@ fn answer(args: Vec<OsString>) -> ExitCode {
 fn start_log() -> anyhow::Result<()> {
     let filter = std::env::var("GRAMMATON_LOG").unwrap_or_else(|_| "warn".to_owned());
     let filter = EnvFilter::try_new(filter).context("GRAMMATON_LOG: set it to a level, as in info")?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     Ok(())
 }
 

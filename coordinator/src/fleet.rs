@@ -92,8 +92,8 @@ pub struct Listen {
 pub enum FleetError {
     /// Anybody could join.
     #[error(
-        "{address}: refusing to listen beyond loopback without a token; give one (a file, or {}), or say \
-         insecure",
+        "{address}: refusing to listen beyond loopback without a token; give one (--token-file, or {}), or \
+         say --insecure",
         proto::token::TOKEN_VARIABLE
     )]
     Exposed {

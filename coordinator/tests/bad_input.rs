@@ -31,7 +31,11 @@ impl Folder {
     }
 
     fn run(&self, mut command: Command, args: &[&str]) -> Output {
-        command.args(args).current_dir(self.0.path()).env_remove("GRAMMATON_TOKEN");
+        command
+            .args(args)
+            .current_dir(self.0.path())
+            .env_remove("GRAMMATON_TOKEN")
+            .env_remove("GRAMMATON_LOG");
         command.env("RUST_BACKTRACE", "1").output().unwrap()
     }
 

@@ -52,7 +52,11 @@ impl Folder {
     /// `grammaton` with these arguments, yet to be started, in this folder.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(binary("grammaton"));
-        command.args(args).current_dir(self.0.path()).env_remove("GRAMMATON_TOKEN");
+        command
+            .args(args)
+            .current_dir(self.0.path())
+            .env_remove("GRAMMATON_TOKEN")
+            .env_remove("GRAMMATON_LOG");
         command
     }
 

@@ -53,7 +53,8 @@ impl Coordinator {
 
     fn worker(&self, name: &str) -> Process {
         let args = ["--coordinator", &self.url, "--threads", "1", "--name", name];
-        Process::spawn(Command::new(binary("grammaton-worker")).args(args).env_remove("GRAMMATON_TOKEN"))
+        let mut command = Command::new(binary("grammaton-worker"));
+        Process::spawn(command.args(args).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG"))
     }
 
     /// Reads until round `round` is over.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proto::lease::SessionId;
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::blobs::Blobs;
 use crate::connection::{Dialer, News, Parcel};
@@ -118,7 +118,7 @@ impl Desk {
             }
             News::Lent(lease, task) => {
                 let errand = Errand { session: (*session)?, lease };
-                info!(%lease, "lent");
+                debug!(%lease, "lent");
                 // The threads live as long as this desk.
                 let _ = self.jobs.send(Job { errand, task: *task });
                 Some(Event::Lent { errand })

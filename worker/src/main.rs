@@ -1,5 +1,6 @@
 //! Command line of the worker.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,9 +14,9 @@ use worker::WorkerConfig;
 /// Computes for a Grammaton coordinator until its job is finished.
 #[derive(Parser)]
 #[command(name = "grammaton-worker", version, after_help = format!(
-    "Exit codes: 0 job finished, or asked to leave (SIGTERM, Ctrl-C: tasks in work are finished first; a second\n\
-     one ends at once); 2 refused, given up, or bad use. The token is read from --token-file, else from\n\
-     {TOKEN_VARIABLE}. Logs go to standard error; RUST_LOG chooses them."
+    "Exit codes: 0 job finished, or asked to leave (SIGTERM, Ctrl-C: tasks in work are finished first; a second \
+     one ends at once); 2 refused, given up, or bad use.\n\
+     The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG chooses them."
 ))]
 struct Arguments {
     /// Coordinator to work for, as http://host:port
@@ -43,9 +44,10 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+    let filter = tracing_subscriber::EnvFilter::try_from_env("GRAMMATON_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     match start(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

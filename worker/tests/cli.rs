@@ -4,7 +4,7 @@ use assert_cmd::Command;
 
 fn worker() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grammaton-worker"));
-    command.env_remove("RUST_LOG").env_remove(proto::token::TOKEN_VARIABLE).env("NO_COLOR", "1");
+    command.env_remove("GRAMMATON_LOG").env_remove(proto::token::TOKEN_VARIABLE).env("NO_COLOR", "1");
     command
 }
 
