@@ -30,7 +30,7 @@ pub fn decode(prepared: &Prepared, with: &Decode, sentences: &[&[SymbolId]]) -> 
     let (binary, strings) = (&prepared.binary, &prepared.strings);
     let first_escape = ParamId(prepared.lexicon.n_params(&prepared.grammar) as u32);
     let builder = match with.open {
-        true => Builder::open(binary, strings, first_escape),
+        true => Builder::open(binary, strings, first_escape).with_max_yield(longest_string(prepared)),
         false => Builder::new(binary, strings, Adapted::Strings),
     };
     let mut session = Session {
@@ -44,6 +44,14 @@ pub fn decode(prepared: &Prepared, with: &Decode, sentences: &[&[SymbolId]]) -> 
         inner_spans: FxHashMap::default(),
     };
     sentences.iter().map(|sentence| session.sentence(sentence)).collect()
+}
+
+/// New strings are no longer than this, or than the longest learned one.
+const MAX_NEW_STRING: u32 = 64;
+
+fn longest_string(prepared: &Prepared) -> u32 {
+    let strings = prepared.lexicon.sticks.iter().flat_map(|stick| &stick.strings);
+    strings.map(|string| string.len() as u32).fold(MAX_NEW_STRING, u32::max)
 }
 
 /// A step through a tree, left to right.

@@ -20,7 +20,7 @@ pub struct Builder<'a> {
     adapted: Adapted,
     /// The escape parameter of the first adapted nonterminal ([`Adapted::Open`] only).
     first_escape: u32,
-    /// Longest yield of an adapted nonterminal in [`Adapted::Rules`] mode.
+    /// Longest yield of an adapted nonterminal through its rules.
     max_yield: u32,
     found: Vec<Found>,
     /// `[n_tokens + 1]`: the strings found at token `i` are `found[first_found[i]..first_found[i + 1]]`.
@@ -84,7 +84,8 @@ impl<'a> Builder<'a> {
         Builder { first_escape: first_escape.0, ..Builder::new(binary, strings, Adapted::Open) }
     }
 
-    /// Leaves out adapted constituents of more than `max_yield` tokens in [`Adapted::Rules`] mode.
+    /// Lets adapted nonterminals expand through their rules to at most `max_yield` tokens, which bounds the cost of long
+    /// sentences.
     pub fn with_max_yield(self, max_yield: u32) -> Builder<'a> {
         Builder { max_yield, ..self }
     }
@@ -105,6 +106,11 @@ impl<'a> Builder<'a> {
             self.goals[goal as usize].edges = (first, self.candidates.len() as u32);
         }
         self.close()
+    }
+
+    /// Whether an adapted nonterminal over that span may expand through its rules.
+    fn uses_rules(&self, start: usize, end: usize) -> bool {
+        self.adapted != Adapted::Strings && (end - start) as u32 <= self.max_yield
     }
 
     fn find_strings(&mut self, tokens: &[SymbolId]) {
@@ -136,11 +142,9 @@ impl<'a> Builder<'a> {
     fn goal(&mut self, symbol: u32, start: usize, end: usize, tokens: &[SymbolId]) -> Option<u32> {
         match self.binary.kinds[symbol as usize] {
             Kind::Terminal => return (end == start + 1 && tokens[start].0 == symbol).then_some(EMPTY),
-            Kind::Adapted(stick) if self.adapted == Adapted::Strings => {
+            // Without its rules, it has to be a string.
+            Kind::Adapted(stick) if !self.uses_rules(start, end) => {
                 self.string(stick, start, end)?;
-            }
-            Kind::Adapted(_) if self.adapted == Adapted::Rules && (end - start) as u32 > self.max_yield => {
-                return None;
             }
             _ => {
                 if !self.binary.admits(symbol, &tokens[start..end]) {
@@ -165,10 +169,12 @@ impl<'a> Builder<'a> {
             if let Some(param) = self.string(stick, start, end) {
                 self.candidates.push(Edge { param: param.0, tails: [EMPTY; 2] });
             }
+            if !self.uses_rules(start, end) {
+                return;
+            }
             let param = match self.adapted {
-                Adapted::Strings => return,
-                Adapted::Rules => ParamId::ONE.0,
                 Adapted::Open => self.first_escape + stick,
+                Adapted::Strings | Adapted::Rules => ParamId::ONE.0,
             };
             let base = self.binary.base[stick as usize];
             if let Some(goal) = self.goal(base, start, end, tokens) {
