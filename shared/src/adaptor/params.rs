@@ -211,9 +211,13 @@ impl Stick {
         let logs = self.logs();
         let terms = logs.broken.iter().zip(&logs.left).enumerate().map(|(i, (&broken, &left))| {
             let (prior1, prior2) = (1.0 - self.discount, self.concentration + (i + 1) as f64 * self.discount);
-            ln_beta(prior1, prior2) - ln_beta(self.gamma1[i], self.gamma2[i])
-                + (self.gamma1[i] - prior1) * broken
-                + (self.gamma2[i] - prior2) * left
+            let (gamma1, gamma2) = (self.gamma1[i], self.gamma2[i]);
+            if (gamma1, gamma2) == (prior1, prior2) {
+                return 0.0; // a string behind the last one that is used
+            }
+            ln_beta(prior1, prior2) - ln_beta(gamma1, gamma2)
+                + (gamma1 - prior1) * broken
+                + (gamma2 - prior2) * left
         });
         terms.sum()
     }

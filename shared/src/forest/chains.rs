@@ -65,10 +65,8 @@ impl Chains {
 
     /// The weight of every chain, from weights by parameter.
     pub fn weights(&self, weights: &[Wide]) -> Vec<Wide> {
-        let product = |params: &[u32]| {
-            params.iter().fold(Wide::ONE, |product, &param| product * weights[param as usize])
-        };
-        (0..self.len() as u32).map(|chain| product(self.params(chain))).collect()
+        let product = |chain| Wide::product(self.params(chain).iter().map(|&param| weights[param as usize]));
+        (0..self.len() as u32).map(product).collect()
     }
 
     /// Adds what was gathered by chain to what is gathered by parameter.

@@ -63,6 +63,20 @@ impl Wide {
         }
     }
 
+    /// The product of `factors`, rounded as if multiplied one by one from the left.
+    pub fn product(factors: impl Iterator<Item = Wide>) -> Wide {
+        let (mut mantissa, mut exponent) = (1.0, 0);
+        for factor in factors {
+            mantissa *= factor.mantissa;
+            exponent += factor.exponent;
+            if mantissa > 1e300 {
+                let product = normalised(mantissa, exponent);
+                (mantissa, exponent) = (product.mantissa, product.exponent);
+            }
+        }
+        normalised(mantissa, exponent)
+    }
+
     /// Whether it is zero.
     pub fn is_zero(self) -> bool {
         self.mantissa == 0.0
@@ -172,6 +186,13 @@ mod tests {
             prop_assert_eq!((x * y).to_f64().to_bits(), (a * b).to_bits());
             prop_assert_eq!((x / y).to_f64().to_bits(), (a / b).to_bits());
             prop_assert_eq!(x.partial_cmp(&y), a.partial_cmp(&b));
+        }
+
+        #[test]
+        fn products_are_those_of_single_steps(lns in proptest::collection::vec(-1e4f64..1e4, 0..2000)) {
+            let factors: Vec<Wide> = lns.iter().map(|&ln| Wide::from_ln(ln)).collect();
+            let product = factors.iter().fold(Wide::ONE, |product, &factor| product * factor);
+            prop_assert_eq!(Wide::product(factors.into_iter()), product);
         }
 
         #[test]
