@@ -124,6 +124,9 @@ fn symbols_that_the_grammar_lacks_are_named() {
         "c.txt:2: the grammar has no terminal `c` (add a rule that has it as a child, or correct the text), \
          needed by the sentence `bca`"
     );
+    let corpus = read("ca\nab\nacd\n", &CHARS).unwrap();
+    let each: Vec<_> = corpus.each_tokens_for(&grammar).map(|tokens| tokens.map_err(|e| e.symbol)).collect();
+    assert_eq!(each, [Err("c".to_owned()), Ok(tokens[0].clone()), Err("c".to_owned())]);
     assert!(
         read("aT\n", &CHARS)
             .unwrap()
