@@ -148,6 +148,22 @@ fn sentence_that_the_grammar_cannot_derive_is_shown() {
 }
 
 #[test]
+fn sentence_that_the_grammar_cannot_derive_leaves_the_earlier_result() {
+    let folder = Folder::new();
+    folder.write("g.gr", "1 1 S --> Word Word\nWord --> a\nWord --> b\n").write("corpus.txt", "a b\n");
+    folder.train();
+    let result = || {
+        ["job.toml", "metrics.jsonl", "summary.json", "report.html", "model/model.bin"]
+            .map(|name| fs::read(folder.path("out").join(name)).unwrap())
+    };
+    let earlier = result();
+    folder.write("corpus.txt", "a b a\n");
+    let output = folder.grammaton(&["train", "job.toml", "--quiet", "--set", "inference.seed=9"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(result() == earlier);
+}
+
+#[test]
 fn symbol_that_the_grammar_lacks_is_named() {
     let folder = Folder::new();
     folder.write("corpus.txt", "ab a\nba xb\n");
