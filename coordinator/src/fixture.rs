@@ -34,6 +34,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     let start =
         Start { sentences: GOLD.len(), symbols: 201, rules, adapted: vec!["Word".into()], max_rounds: 40 };
     observer.started(&start)?;
+    observer.prepared()?;
     observer.notice("corpus.txt:7: skipped 2 empty lines, this being the first");
     observer.phase(Phase::Rounds);
     let lines =

@@ -220,8 +220,11 @@ pub struct Start {
 
 /// Is told how a training run goes.
 pub trait Observer {
-    /// The corpus and the grammar are read; what an earlier run left may be cleared.
+    /// The corpus and the grammar are read.
     fn started(&mut self, start: &Start) -> anyhow::Result<()>;
+
+    /// Every sentence has a derivation; what an earlier run left may be cleared.
+    fn prepared(&mut self) -> anyhow::Result<()>;
 
     /// A phase begins.
     fn phase(&mut self, phase: Phase);

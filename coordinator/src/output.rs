@@ -3,7 +3,7 @@
 //! `metrics.jsonl` grows by a line each round, so a run can be watched. Everything else is written aside, synced
 //! and renamed, so no file is ever half there, and `summary.json` comes last: **where it is, the result is
 //! whole**. A run that begins removes what an earlier one left, `summary.json` first, but only once its own input
-//! has been read; other files in the folder are left alone.
+//! has been read and every sentence has a derivation; other files in the folder are left alone.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -106,6 +106,10 @@ impl Observer for Progress {
         Ok(())
     }
 
+    fn prepared(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     fn phase(&mut self, phase: Phase) {
         match self.style {
             Style::Quiet => {}

@@ -50,6 +50,7 @@ pub fn train(job: &Job, input: &Input, fleet: &dyn Map, observer: &mut dyn Obser
         max_length: job.inference.max_string,
     };
     let prepared = prepare(fleet, input, &choice)?;
+    observer.prepared()?;
     if prepared.added > 0 {
         notices.push(format!(
             "{} strings were added to the sticks, without which some sentence has no derivation",

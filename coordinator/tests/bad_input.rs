@@ -148,14 +148,53 @@ fn sentence_that_the_grammar_cannot_derive_is_shown() {
 }
 
 #[test]
+fn sentence_that_the_grammar_cannot_derive_leaves_the_earlier_result() {
+    let folder = Folder::new();
+    folder.write("g.gr", "1 1 S --> Word Word\nWord --> a\nWord --> b\n").write("corpus.txt", "a b\n");
+    folder.train();
+    let result = || {
+        ["job.toml", "metrics.jsonl", "summary.json", "report.html", "model/model.bin"]
+            .map(|name| fs::read(folder.path("out").join(name)).unwrap())
+    };
+    let earlier = result();
+    folder.write("corpus.txt", "a b a\n");
+    let output = folder.grammaton(&["train", "job.toml", "--quiet", "--set", "inference.seed=9"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(result() == earlier);
+}
+
+#[test]
 fn symbol_that_the_grammar_lacks_is_named() {
     let folder = Folder::new();
     folder.write("corpus.txt", "ab a\nba xb\n");
     folder.training_refuses(&[], &["corpus.txt:2", "no terminal `x`", "add a rule"]);
-    folder.write("corpus.txt", CORPUS).train();
-    fs::remove_file(folder.path("out/summary.json")).unwrap();
-    folder.write("other.txt", "abxa\n");
-    folder.refuses(&["parse", "out", "other.txt"], &["other.txt:1", "no terminal `x`"]);
+}
+
+#[test]
+fn sentence_with_an_unseen_symbol_is_printed_whole_and_the_others_are_parsed() {
+    let folder = Folder::new();
+    folder.train();
+    folder.write("other.txt", "ab\nabxa\nyb\nba\n").write("strange.txt", "xyx\n");
+    let parse = |args: &[&str]| {
+        let output = folder.grammaton(&[&["parse", "out"], args].concat());
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (lines, told) = parse(&["other.txt"]);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines[1..3], ["abxa", "yb"]);
+    assert_eq!([lines[0], lines[3]].map(|line| line.replace(' ', "")), ["ab", "ba"]);
+    assert_eq!(
+        told,
+        "notice: without an analysis and printed whole: 2 of 4 sentences, the first one in line 2; because of \
+         symbols that the model does not know: 2, the first one `x` in line 2\n"
+    );
+    let (lines, told) = parse(&["other.txt", "--format", "brackets"]);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!((lines[1..3].to_vec(), lines[0].starts_with("(S ")), (vec!["()", "()"], true), "{lines:?}");
+    assert!(told.contains("printed as `()`: 2 of 4"), "{told}");
+    assert_eq!(parse(&["strange.txt"]).0, "xyx\n");
 }
 
 #[test]

@@ -130,11 +130,19 @@ impl Corpus {
     /// # Errors
     /// The first sentence with a symbol that is not a terminal of `grammar`.
     pub fn tokens_for(&self, grammar: &Grammar) -> Result<Vec<Vec<SymbolId>>, UnknownSymbol> {
+        self.each_tokens_for(grammar).collect()
+    }
+
+    /// Each sentence as terminals of `grammar`, in corpus order, or the first of its symbols that is none.
+    pub fn each_tokens_for(
+        &self,
+        grammar: &Grammar,
+    ) -> impl Iterator<Item = Result<Vec<SymbolId>, UnknownSymbol>> {
         let ids: FxHashMap<&str, SymbolId> =
             grammar.symbols.iter().zip(0..).map(|(name, id)| (name.as_str(), SymbolId(id))).collect();
         let known: Vec<Option<SymbolId>> =
             self.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
-        let terminal = |at: usize, symbol: u32| match known[symbol as usize] {
+        let terminal = move |at: usize, symbol: u32| match known[symbol as usize] {
             Some(id) if !grammar.is_nonterminal(id) => Ok(id),
             found => Err(UnknownSymbol {
                 source_name: self.source_name.clone(),
@@ -148,9 +156,7 @@ impl Corpus {
             }),
         };
         let sentences = self.sentences.iter().enumerate();
-        sentences
-            .map(|(at, sentence)| sentence.iter().map(|&symbol| terminal(at, symbol)).collect())
-            .collect()
+        sentences.map(move |(at, sentence)| sentence.iter().map(|&symbol| terminal(at, symbol)).collect())
     }
 
     /// Sentence number `sentence` cut at `ends`, as a line in the format of the file, without a line break.

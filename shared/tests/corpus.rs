@@ -58,6 +58,7 @@ fn a_file_without_boundaries_has_no_gold() {
         assert_eq!(read(text, options).unwrap().gold, None);
         assert!(notices(text, options)[0].contains("there is no gold segmentation"));
     }
+    assert_eq!(notices("a b\n\nc\n", &CHARS), ["c.txt:2: skipped 1 empty line"]);
     assert_eq!(notices("a b\n\nc\n \n", &CHARS), ["c.txt:2: skipped 2 empty lines, this being the first"]);
 }
 
@@ -94,6 +95,7 @@ fn errors_name_the_line_the_byte_and_the_way_out() {
             "c.txt:1: control character U+0000 at byte 4, expected text; remove it",
         ),
         (b"", &CHARS, "c.txt: the corpus has no sentences (0 empty lines), expected one a line"),
+        (b"\n", &CHARS, "c.txt: the corpus has no sentences (1 empty line), expected one a line"),
         (b"\n \n", &CHARS, "c.txt: the corpus has no sentences (2 empty lines), expected one a line"),
         (
             b"abc\na bcd\n",
@@ -124,6 +126,9 @@ fn symbols_that_the_grammar_lacks_are_named() {
         "c.txt:2: the grammar has no terminal `c` (add a rule that has it as a child, or correct the text), \
          needed by the sentence `bca`"
     );
+    let corpus = read("ca\nab\nacd\n", &CHARS).unwrap();
+    let each: Vec<_> = corpus.each_tokens_for(&grammar).map(|tokens| tokens.map_err(|e| e.symbol)).collect();
+    assert_eq!(each, [Err("c".to_owned()), Ok(tokens[0].clone()), Err("c".to_owned())]);
     assert!(
         read("aT\n", &CHARS)
             .unwrap()

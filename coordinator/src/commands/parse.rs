@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use shared::adaptor::Model;
 use shared::compute::Engine;
-use shared::corpus::{Corpus, Notice, Options};
+use shared::corpus::{Corpus, Notice, Options, UnknownSymbol};
 use shared::grammar::SymbolId;
 use shared::shard::{Sentence, Shard};
 use shared::task::{Answer as TaskAnswer, Decode, Decoded, Decoder, Named, Task, Work};
@@ -86,7 +86,11 @@ pub fn run(args: &Args) -> Result<Answer> {
     // Text to be parsed has no gold, as a rule.
     let notices = notices.iter().filter(|notice| !matches!(notice, Notice::NoGold { .. }));
     notices.for_each(|notice| streams::tell(&format!("notice: {notice}")));
-    let sentences = corpus.tokens_for(&saved.model.grammar)?;
+    // None for a sentence that the model lacks a terminal for; the others are parsed all the same.
+    let mut unknown = Vec::new();
+    let sentences = corpus.each_tokens_for(&saved.model.grammar);
+    let sentences: Vec<Option<Vec<SymbolId>>> =
+        sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let decoding =
@@ -95,31 +99,48 @@ pub fn run(args: &Args) -> Result<Answer> {
     let mut without = Vec::new();
     for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
         for (decoded, at) in pool.install(|| decoding.all(batch))?.iter().zip(first..) {
-            if decoded.log_z == f64::NEG_INFINITY {
+            if decoded.is_none() {
                 without.push(corpus.lines[at]);
             }
-            out.line(&line(args.format, &corpus, at, decoded)?)?;
+            out.line(&line(args.format, &corpus, at, decoded.as_ref())?)?;
         }
     }
     out.flush()?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
+    let printed = match args.format {
+        Format::Segmentation => "whole",
+        Format::Brackets => "as `()`",
+    };
     streams::tell(&format!(
-        "notice: {} of {} sentences have no analysis and are printed whole, the first one in line {first}",
+        "notice: without an analysis and printed {printed}: {} of {} sentences, the first one in line {first}{}",
         without.len(),
-        sentences.len()
+        sentences.len(),
+        of_unknown(&unknown),
     ));
     Ok(Answer::No)
 }
 
+/// How many of the sentences without an analysis have symbols that the model does not know.
+fn of_unknown(unknown: &[UnknownSymbol]) -> String {
+    unknown.first().map_or(String::new(), |first| {
+        let (n, symbol, line) = (unknown.len(), &first.symbol, first.line);
+        format!(
+            "; because of symbols that the model does not know: {n}, the first one `{symbol}` in line {line}"
+        )
+    })
+}
+
 /// A sentence without an analysis is one segment, or an empty tree.
-fn line(format: Format, corpus: &Corpus, at: usize, decoded: &Decoded) -> Result<String> {
-    let analysed = decoded.log_z > f64::NEG_INFINITY;
-    let length = corpus.sentences[at].len() as u32;
+fn line(format: Format, corpus: &Corpus, at: usize, decoded: Option<&Decoded>) -> Result<String> {
+    let Some(decoded) = decoded else {
+        return Ok(match format {
+            Format::Segmentation => corpus.line(at, &[corpus.sentences[at].len() as u32]),
+            Format::Brackets => "()".to_owned(),
+        });
+    };
     Ok(match (format, decoded.segmentations.first(), decoded.trees.first()) {
-        (Format::Segmentation, Some(ends), _) if analysed => corpus.line(at, ends),
-        (Format::Segmentation, ..) if !analysed => corpus.line(at, &[length]),
-        (Format::Brackets, _, Some(tree)) if analysed => tree.clone(),
-        (Format::Brackets, ..) if !analysed => "()".to_owned(),
+        (Format::Segmentation, Some(ends), _) => corpus.line(at, ends),
+        (Format::Brackets, _, Some(tree)) => tree.clone(),
         _ => bail!("internal error: a sentence was decoded without an answer; please report it"),
     })
 }
@@ -146,21 +167,27 @@ impl Decoding {
         Decoding { engine: Engine::default(), task }
     }
 
-    /// One answer per sentence, in order.
-    fn all(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
-        let chunks: Vec<Vec<Decoded>> =
+    /// One answer per sentence, in order; none where there is no analysis.
+    fn all(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>> {
+        let chunks: Vec<Vec<Option<Decoded>>> =
             sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_>>()?;
         Ok(chunks.into_iter().flatten().collect())
     }
 
-    fn chunk(&self, sentences: &[Vec<SymbolId>]) -> Result<Vec<Decoded>> {
-        let items = sentences.iter().map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 });
-        let shard = Named::new(Shard::Sentences(items.collect()));
+    fn chunk(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>> {
+        let known = sentences.iter().flatten();
+        let items: Vec<Sentence> =
+            known.map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 }).collect();
+        let n_known = items.len();
+        let shard = Named::new(Shard::Sentences(items));
         let TaskAnswer::Decoded(decoded) = self.engine.run(&Task { shard, ..self.task.clone() })? else {
             bail!("internal error: not a decoding; please report it")
         };
-        ensure!(decoded.len() == sentences.len(), "internal error: sentences were lost; please report it");
-        Ok(decoded)
+        ensure!(decoded.len() == n_known, "internal error: sentences were lost; please report it");
+        let mut decoded = decoded.into_iter();
+        let answer = |tokens: &Option<Vec<SymbolId>>| tokens.as_ref().and_then(|_| decoded.next());
+        let analysed = |decoded: &Decoded| decoded.log_z > f64::NEG_INFINITY;
+        Ok(sentences.iter().map(answer).map(|decoded| decoded.filter(analysed)).collect())
     }
 }
 
@@ -173,8 +200,8 @@ mod tests {
         let model = small().model;
         let letter = |letter: char| model.grammar.symbol(&letter.to_string()).unwrap();
         let tokens: Vec<SymbolId> = sentence.chars().map(letter).collect();
-        let decoded = Decoding::new(model, decoder, true, closed).all(&[tokens]).unwrap().remove(0);
-        (decoded.log_z > f64::NEG_INFINITY).then(|| decoded.segmentations[0].clone())
+        let decoded = Decoding::new(model, decoder, true, closed).all(&[Some(tokens)]).unwrap().remove(0);
+        decoded.map(|decoded| decoded.segmentations[0].clone())
     }
 
     #[test]

@@ -147,8 +147,12 @@ struct Recorder<'a> {
 
 impl Observer for Recorder<'_> {
     fn started(&mut self, start: &Start) -> Result<()> {
-        self.output.begin(self.job, self.job_file)?;
         self.progress.started(start)
+    }
+
+    fn prepared(&mut self) -> Result<()> {
+        self.output.begin(self.job, self.job_file)?;
+        self.progress.prepared()
     }
 
     fn phase(&mut self, phase: Phase) {
@@ -236,14 +240,18 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_keeps_the_old_result_until_its_input_is_read() {
+    fn a_failed_run_keeps_the_old_result_until_it_is_prepared() {
         let dir = tempfile::tempdir().unwrap();
         run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
         let summary = dir.path().join("out/summary.json");
-        run_with(&args(dir.path()), nothing, |_, (), _, _| anyhow::bail!("no corpus")).unwrap_err();
-        assert!(summary.exists());
         run_with(&args(dir.path()), nothing, |_, (), _, observer| {
             observer.started(&Start::default())?;
+            anyhow::bail!("no derivation")
+        })
+        .unwrap_err();
+        assert!(summary.exists());
+        run_with(&args(dir.path()), nothing, |_, (), _, observer| {
+            observer.prepared()?;
             anyhow::bail!("interrupted")
         })
         .unwrap_err();

@@ -339,9 +339,13 @@ impl Driver {
                         info!(member = member.0, %lease, "answer discarded: one came before it");
                     }
                     Action::Forget { member, cause } => self.dismiss(member, cause),
-                    Action::ReportWaiting { members, wanted } => {
+                    Action::ReportWaiting { members, wanted, just_begun } => {
                         let name = self.batch.as_ref().map(|batch| &batch.name[..]);
-                        warn!(members, wanted, batch = name, "waiting for workers");
+                        if just_begun {
+                            info!(members, wanted, batch = name, "waiting for workers");
+                        } else {
+                            warn!(members, wanted, batch = name, "waiting for workers");
+                        }
                     }
                     Action::BatchDone { .. } => self.end(None),
                     Action::Fail { failure, .. } => self.end(Some(failure)),

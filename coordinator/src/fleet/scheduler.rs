@@ -232,6 +232,8 @@ pub enum Action {
         members: usize,
         /// Members needed.
         wanted: usize,
+        /// Whether it is the first time, before there ever were enough: how a run with remote members begins.
+        just_begun: bool,
     },
     /// Every task has its answer.
     BatchDone {
@@ -467,9 +469,10 @@ impl Scheduler {
         if self.assembled && !self.members.is_empty() {
             self.report_at = None;
         } else if self.report_at.is_none_or(|at| at <= now) {
+            let just_begun = !self.assembled && self.report_at.is_none();
             self.report_at = Some(now + self.patience.report_waiting);
             let wanted = if self.assembled { 1 } else { self.patience.min_members.max(1) };
-            actions.push(Action::ReportWaiting { members: self.members.len(), wanted });
+            actions.push(Action::ReportWaiting { members: self.members.len(), wanted, just_begun });
         }
     }
 

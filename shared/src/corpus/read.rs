@@ -94,7 +94,7 @@ pub enum ReadError {
         max_symbols: u32,
     },
     /// A file without sentences.
-    #[error("{source_name}: the corpus has no sentences ({empty_lines} empty lines), expected one a line")]
+    #[error("{source_name}: the corpus has no sentences ({}), expected one a line", n_empty(*.empty_lines))]
     Empty {
         /// Name of the file.
         source_name: String,
@@ -124,11 +124,16 @@ pub enum Notice {
     },
 }
 
+fn n_empty(n_lines: u32) -> String {
+    format!("{n_lines} empty line{}", if n_lines == 1 { "" } else { "s" })
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Notice::EmptyLines { source_name, n_lines, first_line } => {
-                write!(f, "{source_name}:{first_line}: skipped {n_lines} empty lines, this being the first")
+                let more = if *n_lines == 1 { "" } else { ", this being the first" };
+                write!(f, "{source_name}:{first_line}: skipped {}{more}", n_empty(*n_lines))
             }
             Notice::NoGold { source_name, unit } => {
                 let boundary = match unit {

@@ -31,6 +31,7 @@ enum Coming {
 }
 
 struct World {
+    seed: u64,
     rng: Pcg64Mcg,
     now: Duration,
     scheduler: Scheduler,
@@ -54,6 +55,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> World {
         World {
+            seed,
             rng: Pcg64Mcg::seed_from_u64(seed),
             now: Duration::ZERO,
             scheduler: Scheduler::new(Patience::default()),
@@ -246,6 +248,20 @@ impl World {
     }
 }
 
+/// A panic prints the seed as well, above all one of [`Scheduler::check`] in [`Scheduler::handle`].
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("SEED={}: panicked\n{}", self.seed, last(&self.log));
+        }
+    }
+}
+
+/// The last lines.
+fn last(log: &[String]) -> String {
+    log[log.len().saturating_sub(60)..].join("\n")
+}
+
 fn simulate(seed: u64) -> Result<usize, (String, Vec<String>)> {
     let mut world = World::new(seed);
     for _ in 0..world.rng.random_range(1..7) {
@@ -257,7 +273,7 @@ fn simulate(seed: u64) -> Result<usize, (String, Vec<String>)> {
         match world.run_batch(n_tasks) {
             Ok(true) => done += 1,
             Ok(false) => {}
-            Err(error) => return Err((error, world.log)),
+            Err(error) => return Err((error, std::mem::take(&mut world.log))),
         }
         // Somebody always comes, in the end.
         world.plan(0..20_000, Coming::Arrival);
@@ -276,10 +292,7 @@ fn every_batch_ends_and_every_task_counts_once() {
     for seed in seeds {
         match simulate(seed) {
             Ok(batches) => done += batches,
-            Err((error, log)) => {
-                let last = log[log.len().saturating_sub(60)..].join("\n");
-                panic!("SEED={seed}: {error}\n{last}");
-            }
+            Err((error, log)) => panic!("SEED={seed}: {error}\n{}", last(&log)),
         }
     }
     assert!(done * 10 >= n_batches * 9, "only {done} of {n_batches} batches were done");

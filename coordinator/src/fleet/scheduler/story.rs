@@ -55,7 +55,9 @@ fn print(action: &Action) -> String {
         Action::Accept { member, lease } => format!("accept {} {lease}", letter(member)),
         Action::Discard { member, lease } => format!("discard {} {lease}", letter(member)),
         Action::Forget { member, cause } => format!("forget {}: {cause}", letter(member)),
-        Action::ReportWaiting { members, wanted } => format!("waiting {members}/{wanted}"),
+        Action::ReportWaiting { members, wanted, just_begun } => {
+            format!("waiting {members}/{wanted}{}", if *just_begun { ", just begun" } else { "" })
+        }
         Action::BatchDone { batch } => format!("done {}", batch.0),
         Action::Fail { batch, failure } => format!("fail {}: {failure}", batch.0),
     }
@@ -240,7 +242,7 @@ fn the_first_members_are_awaited_for_ever_and_reported() {
     tell(
         Patience { min_members: 2, ..Patience::default() },
         "
-        0   submit 1 p      | waiting 0/2
+        0   submit 1 p      | waiting 0/2, just begun
         5   tick            | -
         10  tick            | waiting 0/2
         12  join a 1        | -
