@@ -1,7 +1,7 @@
 //! The M-step of variational EM: hyper-parameters that maximise the bound with q fixed (§3, Fig. 2, corrected).
 //!
-//! Each moves by one safeguarded Newton step a round, since q moves as well. A step is taken only if the objective
-//! rises, so the bound never falls.
+//! Each moves by one Newton step a round, since q moves as well. The objectives are concave (ln Γ and ln B are convex, and
+//! their arguments linear), so a step that does not pass the top raises them, and the bound never falls.
 
 use std::ops::RangeInclusive;
 
@@ -31,7 +31,7 @@ impl Params {
             let logs = stick.logs();
             let (sum_broken, left) = (logs.broken.iter().sum(), logs.left);
             if fit.concentration {
-                stick.fit_concentration(sum_broken, &left);
+                stick.fit_concentration(&left);
             }
             if fit.discount {
                 stick.fit_discount(sum_broken, &left);
@@ -47,7 +47,7 @@ impl Params {
 }
 
 impl Stick {
-    fn fit_concentration(&mut self, sum_broken: f64, left: &[f64]) {
+    fn fit_concentration(&mut self, left: &[f64]) {
         let discount = self.discount;
         if discount == 0.0 {
             // Beta(1, a): Σ 1/a + Σ E[ln(1 − v_i)] = 0
@@ -57,36 +57,36 @@ impl Stick {
             self.concentration = a.clamp(low, high);
             return;
         }
-        let a = self.concentration;
-        let (mut slope, mut curvature) = (0.0, 0.0);
-        for (i, left) in left.iter().enumerate() {
-            let c = a + (i + 1) as f64 * discount; // a + i·b, i from 1
-            let d = 1.0 + c - discount; //             a + 1 + (i − 1)·b
-            slope += digamma(d) - digamma(c) + left;
-            curvature += trigamma(d) - trigamma(c);
-        }
-        self.concentration = ascend(a, MIN_CONCENTRATION..=MAX_CONCENTRATION, slope, curvature, |a| {
-            expected_log_prior(a, discount, sum_broken, left)
+        self.concentration = ascend(self.concentration, MIN_CONCENTRATION..=MAX_CONCENTRATION, |a| {
+            let (mut slope, mut curvature) = (0.0, 0.0);
+            for (i, left) in left.iter().enumerate() {
+                let c = a + (i + 1) as f64 * discount; // a + i·b, i from 1
+                let d = 1.0 + c - discount; //             a + 1 + (i − 1)·b
+                slope += digamma(d) - digamma(c) + left;
+                curvature += trigamma(d) - trigamma(c);
+            }
+            (slope, curvature)
         });
     }
 
     fn fit_discount(&mut self, sum_broken: f64, left: &[f64]) {
-        let (a, b, n) = (self.concentration, self.discount, left.len() as f64);
-        // −b·Σ E[ln v_i] belongs to the objective; Fig. 2 prints it without, which drives b to 0.
-        let mut slope = n * digamma(1.0 - b) - sum_broken;
-        let mut curvature = -n * trigamma(1.0 - b);
-        for (at, left) in left.iter().enumerate() {
-            let i = (at + 1) as f64;
-            let (c, d) = (a + i * b, a + 1.0 + (i - 1.0) * b);
-            slope += (i - 1.0) * digamma(d) - i * digamma(c) + i * left;
-            curvature += (i - 1.0) * (i - 1.0) * trigamma(d) - i * i * trigamma(c);
-        }
-        self.discount =
-            ascend(b, 0.0..=MAX_DISCOUNT, slope, curvature, |b| expected_log_prior(a, b, sum_broken, left));
+        let (a, n) = (self.concentration, left.len() as f64);
+        self.discount = ascend(self.discount, 0.0..=MAX_DISCOUNT, |b| {
+            // −b·Σ E[ln v_i] belongs to the objective; Fig. 2 prints it without, which drives b to 0.
+            let mut slope = n * digamma(1.0 - b) - sum_broken;
+            let mut curvature = -n * trigamma(1.0 - b);
+            for (at, left) in left.iter().enumerate() {
+                let i = (at + 1) as f64;
+                let (c, d) = (a + i * b, a + 1.0 + (i - 1.0) * b);
+                slope += (i - 1.0) * digamma(d) - i * digamma(c) + i * left;
+                curvature += (i - 1.0) * (i - 1.0) * trigamma(d) - i * i * trigamma(c);
+            }
+            (slope, curvature)
+        });
     }
 }
 
-/// Σ_{i<N} E_q[ln Beta(v_i; 1 − b, a + i·b)].
+/// Σ_{i<N} E_q[ln Beta(v_i; 1 − b, a + i·b)]: what the fits of a and b climb.
 pub fn expected_log_prior(a: f64, b: f64, sum_broken: f64, left: &[f64]) -> f64 {
     let first = ln_gamma(1.0 - b);
     let terms = left.iter().enumerate().map(|(i, left)| {
@@ -102,38 +102,28 @@ fn alpha_scale(alpha: &[f64], tau: &[f64]) -> f64 {
     let logs: Vec<f64> = tau.iter().map(|&tau| digamma(tau) - psi_sum).collect();
     let total: f64 = alpha.iter().sum();
     let smallest = alpha.iter().copied().fold(f64::INFINITY, f64::min);
-    let mut slope = total * digamma(total);
-    let mut curvature = total * total * trigamma(total);
-    for (&alpha, log) in alpha.iter().zip(&logs) {
-        slope += alpha * (log - digamma(alpha));
-        curvature -= alpha * alpha * trigamma(alpha);
-    }
-    ascend(1.0, 1e-5 / smallest..=1e5 / total, slope, curvature, |s| {
-        let terms = alpha.iter().zip(&logs);
-        let terms = terms.map(|(&alpha, log)| (s * alpha - 1.0) * log - ln_gamma(s * alpha));
-        ln_gamma(s * total) + terms.sum::<f64>()
+    ascend(1.0, 1e-5 / smallest..=1e5 / total, |s| {
+        let mut slope = total * digamma(s * total);
+        let mut curvature = total * total * trigamma(s * total);
+        for (&alpha, log) in alpha.iter().zip(&logs) {
+            slope += alpha * (log - digamma(s * alpha));
+            curvature -= alpha * alpha * trigamma(s * alpha);
+        }
+        (slope, curvature)
     })
 }
 
-/// One safeguarded Newton step uphill from `x` within `limits`, given slope and curvature there: at most to a quarter or
-/// four times of it, halved until the value rises, and left out if it never does. A start outside of the limits moves them.
-fn ascend(
-    x: f64,
-    limits: RangeInclusive<f64>,
-    slope: f64,
-    curvature: f64,
-    value: impl Fn(f64) -> f64,
-) -> f64 {
+/// One Newton step up a concave objective from `x` within `limits`, given its slope and curvature: at most to a quarter or four
+/// times of it, and halved until it does not go beyond the top, which makes it a step uphill. A start outside of the limits
+/// moves them.
+fn ascend(x: f64, limits: RangeInclusive<f64>, slopes: impl Fn(f64) -> (f64, f64)) -> f64 {
     let (low, high) = (limits.start().min(x), limits.end().max(x));
     let reach = 3.0 * x.max(0.01);
+    let (slope, curvature) = slopes(x);
     let newton = if curvature < 0.0 { -slope / curvature } else { slope.signum() * reach };
     let mut step = newton.clamp(-0.75 * x, reach).clamp(low - x, high - x);
-    if step.abs() <= 1e-9 * x {
-        return x;
-    }
-    let here = value(x);
-    for _ in 0..20 {
-        if value(x + step) > here {
+    while step.abs() > 1e-9 * x {
+        if slopes(x + step).0 * slope >= 0.0 {
             return x + step;
         }
         step *= 0.5;
