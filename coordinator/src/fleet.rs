@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proto::token::Token;
-use shared::compute::{ComputeError, Engine};
 use shared::task::{Answer, Task};
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,15 +28,7 @@ mod local;
 mod remote;
 
 pub use inline::Inline;
-
-/// How a task is answered; [`engine`] unless a test says otherwise.
-pub type Compute = Arc<dyn Fn(&Task) -> Result<Answer, ComputeError> + Send + Sync>;
-
-/// The mathematics: one [`Engine`] for all threads of a process.
-pub fn engine() -> Compute {
-    let engine = Engine::default();
-    Arc::new(move |task| engine.run(task))
-}
+pub use shared::compute::{Compute, engine};
 
 /// Who computes, and when to give up on whom.
 #[derive(Clone)]

@@ -25,6 +25,15 @@ pub struct Engine {
     shards: Mutex<Cache>,
 }
 
+/// How a task is answered; [`engine`] unless a test says otherwise.
+pub type Compute = Arc<dyn Fn(&Task) -> Result<Answer, ComputeError> + Send + Sync>;
+
+/// The mathematics: one [`Engine`] for all threads of a process.
+pub fn engine() -> Compute {
+    let engine = Engine::default();
+    Arc::new(move |task| engine.run(task))
+}
+
 /// Why a task has no answer. Never depends on the machine: the same task fails everywhere.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {

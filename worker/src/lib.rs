@@ -6,12 +6,9 @@
 //! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (what is
 //! kept), `pool` (the threads).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use proto::token::Token;
-use shared::compute::{ComputeError, Engine};
-use shared::task::{Answer, Task};
 
 pub mod membership;
 
@@ -24,15 +21,7 @@ mod blobs;
 mod pool;
 
 pub use driver::run;
-
-/// How a task is answered; [`engine`] unless a test says otherwise.
-pub type Compute = Arc<dyn Fn(&Task) -> Result<Answer, ComputeError> + Send + Sync>;
-
-/// The mathematics: one [`Engine`] for all threads of a process.
-pub fn engine() -> Compute {
-    let engine = Engine::default();
-    Arc::new(move |task| engine.run(task))
-}
+pub use shared::compute::{Compute, engine};
 
 /// Which coordinator, and with what.
 #[derive(Clone)]
