@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use coordinator::fleet::Inline;
+use coordinator::fleet::{Inline, Stage};
 use coordinator::job::Job;
 use coordinator::train::input::Input;
 use coordinator::train::plan::Plan;
@@ -71,7 +71,8 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         let begun = now();
         let weights = trainer.weights();
         let weighed = millis(begun);
-        let totals = plan.expect(fleet, "round", &weights, false).expect("workers answer");
+        let totals =
+            plan.expect(fleet, Stage::Round { run: 1, round }, &weights, false).expect("workers answer");
         let expected = millis(begun);
         trainer.absorb(totals).expect("the bound rises");
         let all = millis(begun);

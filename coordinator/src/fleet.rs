@@ -106,10 +106,10 @@ pub enum FleetError {
     #[error("cannot start the fleet: {0}")]
     Start(#[source] std::io::Error),
     /// A batch has no result.
-    #[error("{name}: {failure}")]
+    #[error("{stage}: {failure}")]
     Batch {
-        /// Name of the batch.
-        name: String,
+        /// What it was for.
+        stage: Stage,
         /// Why.
         failure: Failure,
     },
@@ -172,13 +172,46 @@ pub enum MemberState {
     Gone(Cause),
 }
 
+/// What a batch is for; with its run and round in logs, metrics and errors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stage {
+    /// Counting candidate strings.
+    Candidates,
+    /// Looking for sentences without a derivation.
+    Cover,
+    /// Listing the parameters that shards touch.
+    Index,
+    /// The E-step of a round.
+    Round {
+        /// Which of the job's runs, from 1.
+        run: usize,
+        /// From 1.
+        round: usize,
+    },
+    /// Decoding.
+    Decode,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stage::Candidates => f.write_str("candidates"),
+            Stage::Cover => f.write_str("cover"),
+            Stage::Index => f.write_str("index"),
+            Stage::Round { run: 1, round } => write!(f, "round {round}"),
+            Stage::Round { run, round } => write!(f, "round {round} of run {run}"),
+            Stage::Decode => f.write_str("decode"),
+        }
+    }
+}
+
 /// Something that answers batches of tasks.
 pub trait Map {
     /// Runs `tasks`; hands each answer to `each` with its task's position, in task order, as soon as all
-    /// before it are there. `name` appears in logs and errors.
+    /// before it are there. `stage` appears in logs and errors.
     fn map(
         &self,
-        name: &str,
+        stage: Stage,
         tasks: Vec<Task>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError>;
@@ -235,11 +268,11 @@ impl Fleet {
     /// As [`Map::map`].
     pub fn map(
         &self,
-        name: &str,
+        stage: Stage,
         tasks: Vec<Task>,
         mut each: impl FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        Map::map(self, name, tasks, &mut each)
+        Map::map(self, stage, tasks, &mut each)
     }
 
     /// Who is there, and who of those that computed something is gone.
@@ -265,15 +298,14 @@ impl Fleet {
 impl Map for Fleet {
     fn map(
         &self,
-        name: &str,
+        stage: Stage,
         tasks: Vec<Task>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Each task is accepted once, and then comes the end: sending never waits for a slow `each`.
         let (progress, mut received) = mpsc::channel(tasks.len() + 1);
-        let (name, tasks) = (name.to_owned(), Arc::new(tasks));
-        let submitted = Input::Submitted { name: name.clone(), tasks, progress };
+        let submitted = Input::Submitted { stage, tasks: Arc::new(tasks), progress };
         self.inputs.blocking_send(submitted).map_err(|_| FleetError::Stopped)?;
         let mut early = std::collections::BTreeMap::new();
         let mut next = 0;
@@ -287,7 +319,7 @@ impl Map for Fleet {
                     }
                 }
                 Progress::Done(report) => return Ok(report),
-                Progress::Failed(failure) => return Err(FleetError::Batch { name, failure }),
+                Progress::Failed(failure) => return Err(FleetError::Batch { stage, failure }),
             }
         }
     }

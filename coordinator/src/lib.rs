@@ -22,6 +22,8 @@ pub mod output;
 
 pub mod model;
 
+pub mod status;
+
 pub mod progress;
 
 pub mod report;

@@ -178,7 +178,7 @@ pub struct Timings {
 }
 
 /// A part of a training run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Waiting for the first workers.

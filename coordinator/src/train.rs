@@ -22,7 +22,7 @@ use shared::eval::segmentation::score;
 use shared::num::Noise;
 use shared::task::{Decoded, Decoder};
 
-use crate::fleet::Map;
+use crate::fleet::{Map, Stage};
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Job, Selection};
 use crate::metrics::{
     Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings, decoder_name,
@@ -141,8 +141,8 @@ fn run(
         let begun = clock();
         let mut restored = 0;
         let report = loop {
-            let name = format!("round {round}");
-            let totals = plan.expect(fleet, &name, &trainer.weights(), trainer.wants_losses())?;
+            let stage = Stage::Round { run: number, round };
+            let totals = plan.expect(fleet, stage, &trainer.weights(), trainer.wants_losses())?;
             match trainer.absorb(totals)? {
                 Step::Again { restored: strings } => restored += strings,
                 Step::Next(report) => break report,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coordinator::fleet::scheduler::{Cause, Failure};
 use coordinator::fleet::{
-    Compute, Fleet, FleetConfig, FleetError, Inline, Listen, Map, MapReport, MemberState,
+    Compute, Fleet, FleetConfig, FleetError, Inline, Listen, Map, MapReport, MemberState, Stage,
 };
 use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_task, eventually};
 use proto::token::Token;
@@ -38,7 +38,7 @@ fn short_tasks(count: u32) -> Vec<Task> {
 /// Runs the tasks, and checks that each is answered once, in order.
 fn answers(fleet: &impl Map, tasks: Vec<Task>) -> Result<(Vec<Answer>, MapReport), FleetError> {
     let mut answers = Vec::new();
-    let report = fleet.map("test", tasks, &mut |at, answer| {
+    let report = fleet.map(Stage::Decode, tasks, &mut |at, answer| {
         assert_eq!(at, answers.len(), "answers come in task order");
         answers.push(answer);
     })?;
@@ -127,7 +127,7 @@ fn workers_may_be_killed_and_stopped() {
     await_members(&fleet, 3);
     let tasks = || (0..90).map(|name| echo_task(name, Duration::from_millis(100), 5)).collect::<Vec<_>>();
     let mut found = Vec::new();
-    let report = fleet.map("test", tasks(), |at, answer| {
+    let report = fleet.map(Stage::Decode, tasks(), |at, answer| {
         assert_eq!(at, found.len(), "answers come in task order");
         found.push(answer);
         match at {
@@ -183,7 +183,7 @@ fn connections_may_be_cut_again_and_again() {
     let workers = [1, 2].map(|threads| start_worker(echo_worker(network.url(), threads)));
     let tasks = || (0..60).map(|name| echo_task(name, Duration::from_millis(20), 50_000)).collect::<Vec<_>>();
     let mut found = Vec::new();
-    let report = fleet.map("test", tasks(), |at, answer| {
+    let report = fleet.map(Stage::Decode, tasks(), |at, answer| {
         assert_eq!(at, found.len(), "answers come in task order");
         found.push(answer);
         if at % 20 == 10 {
@@ -229,7 +229,7 @@ fn a_panic_fails_the_batch_and_nothing_else() {
     let fleet = Fleet::start(config).unwrap();
     let task = Task { work: Work::Index, ..short_tasks(1).remove(0) };
     let failure = answers(&fleet, vec![task]).unwrap_err().to_string();
-    assert!(failure.starts_with("test: task 0: the computation panicked"), "{failure}");
+    assert!(failure.starts_with("decode: task 0: the computation panicked"), "{failure}");
     assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
-use super::{FleetConfig, Loss, MapReport, MemberInfo, MemberState, Traffic, local, remote};
+use super::{FleetConfig, Loss, MapReport, MemberInfo, MemberState, Stage, Traffic, local, remote};
 
 /// How long members may take to hear that the job is finished.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -50,8 +50,8 @@ pub(super) enum Input {
     },
     /// The caller has tasks.
     Submitted {
-        /// For logs.
-        name: String,
+        /// What they are for.
+        stage: Stage,
         /// The tasks.
         tasks: Arc<Vec<Task>>,
         /// Where answers go; has room for all of them and the end.
@@ -146,7 +146,7 @@ struct Member {
 }
 
 struct Batch {
-    name: String,
+    stage: Stage,
     progress: mpsc::Sender<Progress>,
     begun: Instant,
     report: MapReport,
@@ -273,7 +273,7 @@ impl Driver {
             Input::Answered { member, lease, answer, busy } => {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
-            Input::Submitted { name, tasks, progress } => self.submit(name, tasks, progress),
+            Input::Submitted { stage, tasks, progress } => self.submit(stage, tasks, progress),
             Input::MembersAsked { reply } => {
                 // Whoever asked may have gone.
                 let _ = reply.send(self.infos());
@@ -305,13 +305,13 @@ impl Driver {
         Some(member)
     }
 
-    fn submit(&mut self, name: String, tasks: Arc<Vec<Task>>, progress: mpsc::Sender<Progress>) {
+    fn submit(&mut self, stage: Stage, tasks: Arc<Vec<Task>>, progress: mpsc::Sender<Progress>) {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
         let shards = tasks.iter().map(|task| task.shard.hash).collect();
         self.current.send_replace(Some(Current { id: batch, tasks }));
         let (report, traffic) = (MapReport::default(), self.traffic.so_far());
-        self.batch = Some(Batch { name, progress, begun: clock(), report, traffic });
+        self.batch = Some(Batch { stage, progress, begun: clock(), report, traffic });
         self.decide(Event::BatchSubmitted { batch, shards }, None);
     }
 
@@ -340,11 +340,11 @@ impl Driver {
                     }
                     Action::Forget { member, cause } => self.dismiss(member, cause),
                     Action::ReportWaiting { members, wanted, just_begun } => {
-                        let name = self.batch.as_ref().map(|batch| &batch.name[..]);
+                        let stage = self.batch.as_ref().map(|batch| batch.stage.to_string());
                         if just_begun {
-                            info!(members, wanted, batch = name, "waiting for workers");
+                            info!(members, wanted, stage, "waiting for workers");
                         } else {
-                            warn!(members, wanted, batch = name, "waiting for workers");
+                            warn!(members, wanted, stage, "waiting for workers");
                         }
                     }
                     Action::BatchDone { .. } => self.end(None),
@@ -396,14 +396,14 @@ impl Driver {
 
     fn end(&mut self, failure: Option<Failure>) {
         self.current.send_replace(None);
-        let Some(Batch { name, progress, begun, mut report, traffic }) = self.batch.take() else { return };
+        let Some(Batch { stage, progress, begun, mut report, traffic }) = self.batch.take() else { return };
         let (sent, received) = self.traffic.so_far();
         report.wall = begun.elapsed();
         (report.bytes_sent, report.bytes_received) = (sent - traffic.0, received - traffic.1);
         let end = match failure {
             None => Progress::Done(report),
             Some(failure) => {
-                warn!(batch = name, %failure, "batch failed");
+                warn!(%stage, %failure, "batch failed");
                 Progress::Failed(failure)
             }
         };

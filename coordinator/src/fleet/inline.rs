@@ -3,7 +3,7 @@
 use shared::task::{Answer, Task};
 
 use super::scheduler::Failure;
-use super::{Compute, FleetError, Map, MapReport, engine};
+use super::{Compute, FleetError, Map, MapReport, Stage, engine};
 
 /// Runs tasks one after the other on the calling thread.
 pub struct Inline {
@@ -26,7 +26,7 @@ impl Default for Inline {
 impl Map for Inline {
     fn map(
         &self,
-        name: &str,
+        stage: Stage,
         tasks: Vec<Task>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
@@ -35,7 +35,7 @@ impl Map for Inline {
         for (at, task) in tasks.iter().enumerate() {
             let started = begun.elapsed();
             let answer = (self.compute)(task).map_err(|error| FleetError::Batch {
-                name: name.into(),
+                stage,
                 failure: Failure::Task {
                     task: proto::lease::TaskIndex(at as u32),
                     detail: error.to_string(),

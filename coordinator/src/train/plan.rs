@@ -8,7 +8,7 @@ use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Answer, Decode, Decoded, Decoder, Named, Task, Work};
 
-use crate::fleet::Map;
+use crate::fleet::{Map, Stage};
 
 /// A model in training.
 pub struct Plan {
@@ -35,14 +35,14 @@ impl Plan {
     }
 
     /// One E-step: weights out, counts in, added in shard order.
-    pub fn expect(&self, fleet: &dyn Map, name: &str, weights: &[Wide], losses: bool) -> Result<Totals> {
+    pub fn expect(&self, fleet: &dyn Map, stage: Stage, weights: &[Wide], losses: bool) -> Result<Totals> {
         let tasks = self.shards.iter().map(|shard| {
             let weights = shard.params.iter().map(|param| weights[param.index()]).collect();
             self.task(shard, Work::Expect { weights, losses })
         });
         let mut totals = Totals::new(weights.len());
         let mut foreign = None;
-        fleet.map(name, tasks.collect(), &mut |at, answer| match answer {
+        fleet.map(stage, tasks.collect(), &mut |at, answer| match answer {
             Answer::Expectation(found) => {
                 let shard = &self.shards[at];
                 totals.add(&shard.shard.value, &shard.params, found);
@@ -75,7 +75,7 @@ impl Plan {
             self.shards.iter().filter(|shard| matches!(shard.shard.value.as_ref(), Shard::Sentences(_)));
         let tasks = sentences.map(|shard| self.task(shard, Work::Decode(with.clone()))).collect();
         let mut decoded = Vec::new();
-        fleet.map("decode", tasks, &mut |_, answer| {
+        fleet.map(Stage::Decode, tasks, &mut |_, answer| {
             if let Answer::Decoded(sentences) = answer {
                 decoded.push(sentences);
             }

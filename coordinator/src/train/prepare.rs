@@ -9,7 +9,7 @@ use shared::task::{Answer, Index, Named, Task, Work};
 
 use super::input::Input;
 use super::plan::{Plan, PlannedShard};
-use crate::fleet::Map;
+use crate::fleet::{Map, Stage};
 
 /// How strings are chosen.
 pub struct Choice {
@@ -94,7 +94,7 @@ fn candidates(
     let empty = Named::new(Lexicon { sticks: empty.collect() });
     let mut tally = Tally::default();
     let mut unparsable: Vec<(usize, u32)> = Vec::new();
-    fleet.map("candidates", tasks(&empty), &mut |shard, answer| {
+    fleet.map(Stage::Candidates, tasks(&empty), &mut |shard, answer| {
         if let Answer::Candidates(candidates) = answer {
             tally.add(candidates.found);
             unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
@@ -115,7 +115,7 @@ fn candidates(
 
 fn missing(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<(SymbolId, Vec<SymbolId>)>> {
     let mut missing = Vec::new();
-    fleet.map("cover", tasks, &mut |_, answer| {
+    fleet.map(Stage::Cover, tasks, &mut |_, answer| {
         if let Answer::Missing(strings) = answer {
             missing.extend(strings);
         }
@@ -127,7 +127,7 @@ fn missing(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<(SymbolId, Vec<Symbo
 
 fn index(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<Index>> {
     let mut indexes = Vec::new();
-    fleet.map("index", tasks, &mut |_, answer| {
+    fleet.map(Stage::Index, tasks, &mut |_, answer| {
         if let Answer::Index(index) = answer {
             indexes.push(index);
         }

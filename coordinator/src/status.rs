@@ -1,0 +1,72 @@
+//! What a training run is doing at this moment, for whoever asks: `grammaton status`, metrics, probes.
+//!
+//! The run writes a [`Board`], the fleet knows its own [`FleetStatus`](crate::fleet::FleetStatus). Nothing is decided
+//! by either.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::Phase;
+
+/// How far a job is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct JobStatus {
+    /// Its name: that of the output folder.
+    pub name: String,
+    /// What it does now; none before the fleet has started.
+    pub phase: Option<Phase>,
+    /// Which of its runs, from 1; 0 before the first.
+    pub run: usize,
+    /// How many runs it has.
+    pub runs: usize,
+    /// Last round of the run that is over.
+    pub round: usize,
+    /// The job's limit of rounds per run.
+    pub max_rounds: usize,
+    /// The last bound.
+    pub bound: Option<f64>,
+    /// Sentences of the corpus.
+    pub sentences: usize,
+    /// Sentences by wall time, in the last round.
+    pub sentences_per_second: f64,
+    /// Wall seconds of the last round.
+    pub round_seconds: f64,
+    /// Seconds that computing took in the last round, summed over workers.
+    pub busy_seconds: f64,
+    /// Seconds that the rounds left would take at most.
+    pub seconds_left: Option<f64>,
+    /// The last checkpoint, if there is one.
+    pub checkpoint: Option<CheckpointStatus>,
+    /// Checkpoints that could not be written.
+    pub failed_checkpoints: u64,
+}
+
+/// A checkpoint that was written.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct CheckpointStatus {
+    /// The run that it was written in.
+    pub run: usize,
+    /// The last round that it holds.
+    pub round: usize,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Wall seconds that writing it took.
+    pub seconds: f64,
+}
+
+/// Where a run writes its status, and others read it.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<Mutex<JobStatus>>);
+
+impl Board {
+    /// The status as it is.
+    pub fn read(&self) -> JobStatus {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the status.
+    pub fn update(&self, change: impl FnOnce(&mut JobStatus)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
