@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::metrics::{Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Summary, score_text};
+use crate::status::CheckpointStatus;
 use crate::streams;
 
 /// How progress is shown.
@@ -42,6 +43,8 @@ pub struct Progress {
     style: Style,
     bar: Option<ProgressBar>,
     max_rounds: usize,
+    /// Rounds seen, and their wall seconds.
+    seen: usize,
     seconds: f64,
     /// Why nothing can be shown any more; told at the next round.
     failed: Option<anyhow::Error>,
@@ -54,6 +57,8 @@ enum Event<'a> {
     Started(&'a Start),
     Phase { phase: Phase },
     Round(&'a RoundMetrics),
+    Resumed { run: usize, round: usize },
+    Checkpoint(&'a CheckpointStatus),
     Notice { text: &'a str },
     Finished(&'a Summary),
 }
@@ -61,7 +66,7 @@ enum Event<'a> {
 impl Progress {
     /// Shows nothing yet.
     pub fn new(style: Style) -> Progress {
-        Progress { style, bar: None, max_rounds: 0, seconds: 0.0, failed: None }
+        Progress { style, bar: None, max_rounds: 0, seen: 0, seconds: 0.0, failed: None }
     }
 
     /// Says where workers may join.
@@ -106,7 +111,14 @@ impl Observer for Progress {
         Ok(())
     }
 
-    fn prepared(&mut self) -> anyhow::Result<()> {
+    fn prepared(&mut self, earlier: &[RoundMetrics]) -> anyhow::Result<()> {
+        if let Some(last) = earlier.last() {
+            match self.style {
+                Style::Quiet => {}
+                Style::Json => self.emit(&Event::Resumed { run: last.run, round: last.round }),
+                Style::Bar | Style::Lines => self.say(&format!("going on after round {}", last.round)),
+            }
+        }
         Ok(())
     }
 
@@ -135,9 +147,9 @@ impl Observer for Progress {
     }
 
     fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
+        self.seen += 1;
         self.seconds += round.seconds;
-        let per_round = self.seconds / round.round.max(1) as f64;
-        let left = per_round * self.max_rounds.saturating_sub(round.round) as f64;
+        let left = self.seconds / self.seen as f64 * self.max_rounds.saturating_sub(round.round) as f64;
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Round(round)),
@@ -150,6 +162,14 @@ impl Observer for Progress {
             }
         }
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
+        match (written, self.style) {
+            (Ok(status), Style::Json) => self.emit(&Event::Checkpoint(status)),
+            (Ok(_), _) => {}
+            (Err(error), _) => self.notice(&format!("no checkpoint: {error:#}; the job goes on without")),
+        }
     }
 
     fn notice(&mut self, text: &str) {

@@ -5,6 +5,8 @@
 
 pub mod folder;
 
+pub mod cluster;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -3,16 +3,18 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use proto::token::{Token, TokenError};
 
 use super::Answer;
+use crate::checkpoint::Checkpoints;
 use crate::fleet::{Fleet, FleetConfig, Listen, Map, MemberInfo};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Style};
+use crate::status::{Board, CheckpointStatus, JobStatus};
 use crate::streams;
 use crate::train::input::Input;
 use crate::train::train;
@@ -25,6 +27,9 @@ pub struct Args {
     /// Folder for the results, instead of the job's output.dir
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Go on from the newest checkpoint, if there is one
+    #[arg(long)]
+    pub resume: bool,
     /// Set a value of the job, as in --set inference.seed=2; may be repeated, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -94,7 +99,7 @@ pub fn run(args: &Args) -> Result<Answer> {
 fn run_with<I>(
     args: &Args,
     load: impl FnOnce(&Job) -> Result<I>,
-    train: impl FnOnce(&Job, &I, &dyn Map, &mut dyn Observer) -> Result<Outcome>,
+    train: impl FnOnce(&Job, &I, &dyn Map, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
 ) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
     if let Some(dir) = &args.out {
@@ -102,11 +107,20 @@ fn run_with<I>(
         job.output.dir = dir.clone();
     }
     let style = Style::choose(args.quiet, args.json);
+    let output = Output::open(&job.output.dir)?;
+    let mut checkpoints = Checkpoints::open(&job.output, args.resume)?;
+    if let (Some(newest), false) = (checkpoints.newest(), args.resume || output.is_finished()) {
+        bail!(
+            "{newest}: a checkpoint of a run that is not finished; go on from it with --resume, remove it to start over, \
+             or choose another folder with --out DIR"
+        );
+    }
     let mut recorder = Recorder {
         job: &job,
         job_file: &args.job,
-        output: Output::open(&job.output.dir)?,
+        output,
         progress: Progress::new(style),
+        board: Board::default(),
         rounds: Vec::new(),
     };
     let input = load(&job)?;
@@ -116,7 +130,7 @@ fn run_with<I>(
     if let Some(address) = fleet.address() {
         recorder.progress.listening(address);
     }
-    let outcome = train(&job, &input, &fleet, &mut recorder)?;
+    let outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
     let workers = n_workers(local_workers, &fleet.members());
     fleet.shutdown();
     let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, workers)?;
@@ -142,27 +156,56 @@ struct Recorder<'a> {
     job_file: &'a Path,
     output: Output,
     progress: Progress,
+    board: Board,
     rounds: Vec<RoundMetrics>,
 }
 
 impl Observer for Recorder<'_> {
     fn started(&mut self, start: &Start) -> Result<()> {
+        let name = self.output.dir().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.board.update(|status| {
+            *status = JobStatus {
+                name,
+                runs: self.job.inference.restarts,
+                max_rounds: start.max_rounds,
+                sentences: start.sentences,
+                ..JobStatus::default()
+            };
+        });
         self.progress.started(start)
     }
 
-    fn prepared(&mut self) -> Result<()> {
-        self.output.begin(self.job, self.job_file)?;
-        self.progress.prepared()
+    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
+        self.output.begin(self.job, self.job_file, earlier)?;
+        self.rounds = earlier.to_vec();
+        self.progress.prepared(earlier)
     }
 
     fn phase(&mut self, phase: Phase) {
+        self.board.update(|status| status.phase = Some(phase));
         self.progress.phase(phase);
     }
 
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
         self.output.round(round)?;
         self.rounds.push(round.clone());
+        self.board.update(|status| {
+            (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
+            status.sentences_per_second = round.sentences_per_second;
+            (status.round_seconds, status.busy_seconds) = (round.seconds, round.busy_seconds);
+            let left = status.max_rounds.saturating_sub(round.round)
+                + status.runs.saturating_sub(round.run) * status.max_rounds;
+            status.seconds_left = Some(left as f64 * round.seconds);
+        });
         self.progress.round(round)
+    }
+
+    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
+        self.board.update(|status| match written {
+            Ok(written) => status.checkpoint = Some(*written),
+            Err(_) => status.failed_checkpoints += 1,
+        });
+        self.progress.checkpoint(written);
     }
 
     fn notice(&mut self, text: &str) {
@@ -190,6 +233,7 @@ mod tests {
             out: Some(dir.join("out")),
             set: vec!["inference.seed=7".to_owned()],
             fleet: FleetOptions { workers: Some(2), ..FleetOptions::default() },
+            resume: false,
             quiet: true,
             json: false,
         }
@@ -203,7 +247,7 @@ mod tests {
     fn a_run_leaves_a_whole_folder() {
         let dir = tempfile::tempdir().unwrap();
         let answer =
-            run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+            run_with(&args(dir.path()), nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
         assert_eq!(answer, Answer::Yes);
         let out = dir.path().join("out");
         let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
@@ -242,16 +286,16 @@ mod tests {
     #[test]
     fn a_failed_run_keeps_the_old_result_until_it_is_prepared() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
         let summary = dir.path().join("out/summary.json");
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| {
+        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| {
             observer.started(&Start::default())?;
             anyhow::bail!("no derivation")
         })
         .unwrap_err();
         assert!(summary.exists());
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| {
-            observer.prepared()?;
+        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| {
+            observer.prepared(&[])?;
             anyhow::bail!("interrupted")
         })
         .unwrap_err();
@@ -263,7 +307,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let args = Args { out: Some(dir.path().to_owned()), ..args(dir.path()) };
         let before = fs::read(&args.job).unwrap();
-        run_with(&args, nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+        run_with(&args, nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
         assert_eq!(fs::read(&args.job).unwrap(), before);
         assert!(dir.path().join("summary.json").exists());
     }
@@ -271,7 +315,7 @@ mod tests {
     #[test]
     fn report_shows_the_run_and_escapes_its_symbols() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
         let page = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
         for expected in
             ["corpus.txt", "token F1, mbr", "<svg class=\"chart\"", "<svg class=\"tree\"", "h&amp;t", "&lt;"]
