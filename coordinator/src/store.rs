@@ -113,6 +113,8 @@ fn half_written(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
+    // An error means that the process has its provider already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let retry = RetryConfig { retry_timeout: PATIENCE, ..RetryConfig::default() };
     let client = ClientOptions::new().with_timeout(PATIENCE).with_connect_timeout(PATIENCE / 3);
     // Plain HTTP is a store on the same machine or network, as its operator says in the environment.
