@@ -523,6 +523,7 @@ impl Driver {
             busy: member.busy,
             state,
             losses: self.scheduler.losses(&member.name),
+            on_probation: here.as_ref().is_some_and(|here| here.on_probation),
             leases: here.as_ref().map_or(0, |here| here.n_leases),
             oldest_lease: here.and_then(|here| here.oldest_lease).map(age),
             joined: now - member.joined,

@@ -113,6 +113,8 @@ impl Default for Patience {
 pub struct Presence {
     /// How it is.
     pub state: MemberState,
+    /// Whether it is lent one task at a time, for the losses of its name.
+    pub on_probation: bool,
     /// Last sign of life.
     pub heard: Duration,
     /// Leases that it holds, of this batch or an earlier one.
@@ -210,7 +212,8 @@ impl Scheduler {
             (false, false) => MemberState::Healthy,
         };
         let oldest_lease = member.leases.values().min().copied();
-        Some(Presence { state, heard: member.heard, n_leases: member.leases.len(), oldest_lease })
+        let Member { on_probation, heard, .. } = *member;
+        Some(Presence { state, on_probation, heard, n_leases: member.leases.len(), oldest_lease })
     }
 
     /// How often workers of that name were lost.

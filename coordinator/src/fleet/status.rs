@@ -81,6 +81,8 @@ pub struct MemberInfo {
     pub state: MemberState,
     /// How often a worker of its name was lost since the start.
     pub losses: u32,
+    /// Whether it is lent one task at a time, for these losses.
+    pub on_probation: bool,
     /// Leases that it holds.
     pub leases: usize,
     /// Age of the oldest of them.

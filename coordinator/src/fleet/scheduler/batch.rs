@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use shared::task::ContentHash;
 
 use super::MemberId;
-use super::free::Free;
+use super::free::{Free, Preferred};
 
 /// A task of the batch: free, lent, or answered.
 #[derive(Debug)]
@@ -80,23 +80,25 @@ impl Batch {
 
     /// Sorts the free tasks that prefer nobody by the members that computed their shards.
     pub fn prefer_affinity(&mut self, affinity: &FxHashMap<ContentHash, MemberId>) {
-        for task in self.free.drain(None) {
+        let found = self.free.unowned().filter(|&task| self.preferred(task, affinity).is_some());
+        for task in found.collect::<Vec<_>>() {
             self.release(task, affinity);
         }
     }
 
     /// No free task prefers `member` any more.
     pub fn disown(&mut self, member: MemberId) {
-        for task in self.free.drain(Some(member)) {
-            self.free.insert(task, None);
-        }
+        self.free.disown(member);
     }
 
     /// Nobody holds `task`.
     fn release(&mut self, task: TaskIndex, affinity: &FxHashMap<ContentHash, MemberId>) {
+        self.free.insert(task, self.preferred(task, affinity));
+    }
+
+    fn preferred(&self, task: TaskIndex, affinity: &FxHashMap<ContentHash, MemberId>) -> Preferred {
         let state = &self.tasks[task.index()];
-        let preferred = affinity.get(&state.shard).filter(|_| !state.audits);
-        self.free.insert(task, preferred.copied());
+        affinity.get(&state.shard).filter(|_| !state.audits).copied()
     }
 
     /// Whether `task` is one of the batch and has no answer.

@@ -61,14 +61,16 @@ impl Free {
         }
     }
 
-    /// Removes and returns those that prefer `whom`.
-    pub fn drain(&mut self, whom: Preferred) -> BTreeSet<TaskIndex> {
-        let mut drained = BTreeSet::new();
-        self.resize(whom, |tasks| std::mem::swap(tasks, &mut drained));
-        for task in &drained {
-            self.preferred.remove(task);
+    /// Those that prefer nobody.
+    pub fn unowned(&self) -> impl Iterator<Item = TaskIndex> {
+        self.by_preferred.get(&None).into_iter().flatten().copied()
+    }
+
+    /// Those that prefer `member` prefer nobody from now on.
+    pub fn disown(&mut self, member: MemberId) {
+        for task in self.by_preferred.get(&Some(member)).cloned().unwrap_or_default() {
+            self.insert(task, None);
         }
-        drained
     }
 
     /// The first task that `member` is offered and `may` take.
