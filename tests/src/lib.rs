@@ -5,6 +5,7 @@
 
 pub mod folder;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use shared::compute::ComputeError;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
-use shared::shard::{Lexicon, Sentence, Shard};
+use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
 use shared::task::{Answer, Expectation, Named, Task, Work};
 
 /// Longest wait for anything that should happen at once, on a machine that is busy.
@@ -203,12 +204,26 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i64 }];
     weights.resize(n_weights, Wide { mantissa: 1.0 + f64::from(name) / 1e6, exponent: -3 });
     let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
+    let lexicon = lexicon_of(&grammar, n_weights);
     Task {
         grammar: Named::new(grammar),
-        lexicon: Named::new(Lexicon::default()),
+        lexicon,
         shard: Named::new(Shard::Sentences(vec![sentence])),
         work: Work::Expect { weights, losses: false },
     }
+}
+
+/// A lexicon by which a task can have `n_weights` weights; made once for each number.
+fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
+    static MADE: Mutex<BTreeMap<usize, Named<Lexicon>>> = Mutex::new(BTreeMap::new());
+    let make = || {
+        let more = n_weights.saturating_sub(Lexicon::default().n_params(grammar));
+        let strings = vec![vec![SymbolId(grammar.n_nonterminals)]; more];
+        let sticks =
+            if strings.is_empty() { vec![] } else { vec![StickStrings { symbol: SymbolId(1), strings }] };
+        Named::new(Lexicon { sticks })
+    };
+    MADE.lock().unwrap().entry(n_weights).or_insert_with(make).clone()
 }
 
 /// S → W | W S; W → a | b, adapted.

@@ -316,8 +316,9 @@ impl Scheduler {
             Event::Answered { member, lease } => self.answer(now, member, lease, &mut actions),
             Event::Failed { member, lease, detail } => {
                 self.hear(now, member);
-                self.give_back(member, lease);
-                if self.is_open(lease) {
+                // Only of what it was lent itself: nobody ends a job with a task that is another's.
+                let held = self.give_back(member, lease).is_some();
+                if held && self.is_open(lease) {
                     self.fail(Failure::Task { task: lease.task, detail }, &mut actions);
                 }
             }
@@ -552,7 +553,8 @@ impl Scheduler {
     /// Whether an answer to `lease` is wanted.
     fn is_open(&self, lease: LeaseId) -> bool {
         self.batch.as_ref().is_some_and(|batch| {
-            batch.id == lease.batch && batch.tasks.get(lease.task.index()).is_some_and(|task| !task.done)
+            let task = batch.tasks.get(lease.task.index());
+            batch.id == lease.batch && task.is_some_and(|task| !task.done && lease.attempt.0 < task.attempts)
         })
     }
 
