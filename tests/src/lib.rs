@@ -3,6 +3,7 @@
 //!
 //! No sleeping to wait for others: [`eventually`] polls, with a bound.
 
+pub mod certificates;
 pub mod folder;
 
 use std::collections::BTreeMap;
@@ -72,6 +73,11 @@ impl Process {
         });
         let out = child.stdout.take();
         (Process { child, log }, out)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends a signal by name, such as `STOP`.
