@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shared::compute::ComputeError;
@@ -38,6 +39,8 @@ pub fn binary(name: &str) -> PathBuf {
 pub struct Process {
     child: Child,
     log: Arc<Mutex<String>>,
+    /// Reads the log; `None` once it has read all of it.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -66,13 +69,13 @@ impl Process {
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, sink) = (BufReader::new(child.stderr.take().expect("it is piped")), log.clone());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 sink.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
         let out = child.stdout.take();
-        (Process { child, log }, out)
+        (Process { child, log, reader: Some(reader) }, out)
     }
 
     /// Its number.
@@ -91,7 +94,7 @@ impl Process {
         self.child.kill().expect("one's own child can be killed");
     }
 
-    /// Waits for its end, not for ever.
+    /// Waits for its end, not for ever; its log is whole then.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         let log = self.log.clone();
@@ -99,6 +102,9 @@ impl Process {
             status = self.child.try_wait().expect("one's own child can be waited for");
             status.is_some()
         });
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("reading does not fail");
+        }
         status.expect("it was waited for")
     }
 

@@ -28,7 +28,7 @@ use shared::task::{Answer, ContentHash, Task};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{info, warn};
@@ -344,7 +344,11 @@ impl Door {
                 Ok(Some(message)) => message,
                 Ok(None) if draining => return Cause::Left,
                 Ok(None) => return Cause::Disconnected("closed by the worker".into()),
-                Err(status) => return Cause::Disconnected(status.message().into()),
+                // Bytes that are no message, or too many of them.
+                Err(status) if matches!(status.code(), Code::OutOfRange | Code::Internal) => {
+                    return Cause::Protocol(printable(status.message(), 1000));
+                }
+                Err(status) => return Cause::Disconnected(printable(status.message(), 1000)),
             };
             self.traffic.count_received(message.encoded_len());
             let input = match (message.message, arriving.take()) {
@@ -631,5 +635,40 @@ mod tests {
             let Refused(found, detail) = greet(hello).err().unwrap();
             assert!(found == reason && detail.starts_with(message), "{found:?}: {detail}");
         }
+    }
+
+    #[test]
+    fn a_member_that_waits_for_room_is_heard_of() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (to_fleet, mut inputs) = mpsc::channel(8);
+            let (session, traffic) = (SessionId([0; 16]), Arc::default());
+            let (_current, watched) = watch::channel(None);
+            let (_open, opened) = watch::channel(true);
+            let door = Door::new(None, session, to_fleet, traffic, watched, opened);
+            // An answer of the largest size takes all the room there is.
+            let all = door.find_room(MemberId(1), ROOM).await.unwrap();
+            assert!(door.room.available_permits() == 0 && inputs.try_recv().is_err());
+            let waiting = tokio::spawn({
+                let door = door.clone();
+                async move { door.find_room(MemberId(2), 1).await.is_some() }
+            });
+            for _ in 0..2 {
+                let heard = inputs.recv().await;
+                assert!(matches!(heard, Some(Input::Happened(Event::Heard { member: MemberId(2) }))));
+            }
+            drop(all);
+            assert!(waiting.await.unwrap());
+            assert_eq!(door.room.available_permits() as u64, ROOM / CELL);
+        });
+    }
+
+    #[test]
+    fn an_answer_may_take_its_time_but_not_for_ever() {
+        let now = super::super::driver::clock();
+        let after = |size| due(size).into_std().duration_since(now).as_secs();
+        assert!((60..70).contains(&after(0)));
+        assert!((64..74).contains(&after(1 << 20)));
+        assert!(after(u64::MAX) < 2 * 3600);
     }
 }
