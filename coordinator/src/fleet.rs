@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proto::lease::TaskIndex;
+use proto::tls::ServerTls;
 use proto::token::Token;
 use shared::task::{Answer, Task};
 use tokio::sync::{mpsc, oneshot};
@@ -92,7 +93,9 @@ pub struct Listen {
     pub address: SocketAddr,
     /// What workers must know; whoever reaches the port may join if there is none.
     pub token: Option<Token>,
-    /// Allows an address beyond loopback without a token.
+    /// What this side shows of itself, and whether workers must show certificates too; in clear if there is none.
+    pub tls: Option<ServerTls>,
+    /// Allows an address beyond loopback where anybody may join.
     pub insecure: bool,
 }
 
@@ -102,7 +105,7 @@ pub enum FleetError {
     /// Anybody could join.
     #[error(
         "{address}: refusing to listen beyond loopback without a token; give one (--token-file, or {}), or \
-         say --insecure",
+         demand certificates (--cert, --key, --ca), or say --insecure",
         proto::token::TOKEN_VARIABLE
     )]
     Exposed {
@@ -423,7 +426,9 @@ impl Drop for Fleet {
 
 fn bind(listen: &Listen) -> Result<TcpListener, FleetError> {
     let address = listen.address;
-    if !address.ip().is_loopback() && listen.token.is_none() && !listen.insecure {
+    let demands_certificates = listen.tls.as_ref().is_some_and(ServerTls::is_mutual);
+    let known = listen.token.is_some() || demands_certificates;
+    if !address.ip().is_loopback() && !known && !listen.insecure {
         return Err(FleetError::Exposed { address });
     }
     let failed = |source| FleetError::Bind { address, source };
@@ -461,7 +466,7 @@ mod tests {
     #[test]
     fn listening_beyond_loopback_takes_a_token_or_insecure() {
         let address = "0.0.0.0:0".parse().unwrap();
-        let open = Listen { address, token: None, insecure: false };
+        let open = Listen { address, token: None, tls: None, insecure: false };
         assert!(matches!(bind(&open), Err(FleetError::Exposed { .. })));
         let token = Token::new("s3cret", "test").ok();
         assert!(bind(&Listen { token, ..open.clone() }).is_ok());

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use proto::token::{Token, TokenError};
+use proto::tls::{IdentityFiles, ServerTls};
+use proto::token::Token;
 use tracing::{info, info_span, warn};
 
 use super::Answer;
@@ -81,6 +82,15 @@ pub struct FleetOptions {
     /// Address of the HTTP port: /metrics for Prometheus, /health for probes
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub http: Option<SocketAddr>,
+    /// Certificate (PEM) to show to workers, which then connect with https://
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "key"])]
+    pub cert: Option<PathBuf>,
+    /// Private key (PEM) of --cert
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Certificate (PEM) of the authority that must have signed the workers' certificates; without it, they need none
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub ca: Option<PathBuf>,
     /// Let anyone who reaches the address connect
     #[arg(long, requires = "listen", conflicts_with = "token_file")]
     pub insecure: bool,
@@ -88,7 +98,7 @@ pub struct FleetOptions {
 
 impl FleetOptions {
     /// The fleet that they ask for.
-    pub fn config(&self) -> Result<FleetConfig, TokenError> {
+    pub fn config(&self) -> Result<FleetConfig> {
         let defaults = FleetConfig::default();
         let local_workers = match (self.workers, self.listen) {
             (Some(workers), _) => workers.into(),
@@ -97,7 +107,12 @@ impl FleetOptions {
         };
         let wants_token = self.listen.is_some() && !self.insecure;
         let token = if wants_token { Token::find(self.token_file.as_deref())? } else { None };
-        let listen = self.listen.map(|address| Listen { address, token, insecure: self.insecure });
+        let identity = match (&self.cert, &self.key) {
+            (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
+            _ => None,
+        };
+        let tls = identity.map(|identity| ServerTls::read(identity, self.ca.as_deref())).transpose()?;
+        let listen = self.listen.map(|address| Listen { address, token, tls, insecure: self.insecure });
         // All threads of this process together are one member.
         let min_members = match self.min_workers {
             Some(remote) => remote as usize + usize::from(local_workers > 0),

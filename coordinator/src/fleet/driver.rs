@@ -137,13 +137,20 @@ impl Job {
     }
 }
 
-/// The batch in work, for those who check answers.
+/// The latest batch, for those who check answers.
 #[derive(Clone)]
 pub(super) struct Current {
     /// Its id.
     pub id: BatchId,
-    /// Its tasks.
+    /// Its tasks; none once it is over.
     pub tasks: Arc<Vec<Task>>,
+}
+
+impl Current {
+    /// Whether nobody waits for its answers any more.
+    pub fn is_over(&self) -> bool {
+        self.tasks.is_empty()
+    }
 }
 
 struct Member {
@@ -191,6 +198,8 @@ struct Driver {
     next_batch: u64,
     batch: Option<Batch>,
     current: watch::Sender<Option<Current>>,
+    /// Whether workers may still join.
+    open: watch::Sender<bool>,
     traffic: Arc<Traffic>,
     tally: Tally,
     /// Set when the job is finished: when to stop waiting for members to leave, and whom to tell then.
@@ -211,6 +220,7 @@ pub(super) async fn run(
     mut inputs: mpsc::Receiver<Input>,
 ) {
     let (current, watched) = watch::channel(None);
+    let (open, opened) = watch::channel(true);
     let traffic = Arc::new(Traffic::default());
     let patience = Patience {
         min_members: config.min_members,
@@ -229,6 +239,7 @@ pub(super) async fn run(
         next_batch: 0,
         batch: None,
         current,
+        open,
         traffic: traffic.clone(),
         tally: Tally::default(),
         farewell: None,
@@ -242,8 +253,8 @@ pub(super) async fn run(
     }
     if let (Some(listener), Some(listen)) = (listener, config.listen) {
         let status = StatusService::new(config.board, Watcher::new(to_fleet.clone()), listen.token.clone());
-        let door = remote::Door::new(listen.token, session(), to_fleet, traffic, watched);
-        tokio::spawn(remote::serve(listener, door, status));
+        let door = remote::Door::new(listen.token, session(), to_fleet, traffic, watched, opened);
+        tokio::spawn(remote::serve(listener, listen.tls, door, status));
     }
     loop {
         let deadline = driver.next_deadline();
@@ -311,6 +322,7 @@ impl Driver {
                 let _ = reply.send(self.status());
             }
             Input::Finished { reply } => {
+                self.open.send_replace(false);
                 for desk in self.members.values().filter_map(|member| member.desk.as_ref()) {
                     // A member whose desk is closed has left already.
                     let _ = desk.orders.try_send(Order::Leave);
@@ -467,7 +479,11 @@ impl Driver {
     }
 
     fn end(&mut self, failure: Option<Failure>) {
-        self.current.send_replace(None);
+        self.current.send_modify(|current| {
+            if let Some(current) = current {
+                current.tasks = Arc::default();
+            }
+        });
         let Some(Batch { stage, progress, begun, mut report, traffic, .. }) = self.batch.take() else {
             return;
         };

@@ -178,8 +178,9 @@ impl Scheduler {
             Event::Answered { member, lease } => self.answer(now, member, lease, &mut actions),
             Event::Failed { member, lease, detail } => {
                 self.hear(now, member);
-                self.give_back(member, lease);
-                if self.is_open(lease) {
+                // Only of what it was lent itself: nobody ends a job with a task that is another's.
+                let held = self.give_back(member, lease).is_some();
+                if held && self.is_open(lease) {
                     self.fail(Failure::Task { task: self.original(lease), detail }, &mut actions);
                 }
             }
@@ -537,7 +538,11 @@ impl Scheduler {
 
     /// Whether an answer to `lease` is wanted.
     fn is_open(&self, lease: LeaseId) -> bool {
-        self.batch.as_ref().is_some_and(|batch| batch.id == lease.batch && batch.is_open(lease.task))
+        self.batch.as_ref().is_some_and(|batch| {
+            let lent =
+                batch.tasks.get(lease.task.index()).is_some_and(|task| lease.attempt.0 < task.attempts);
+            lent && batch.id == lease.batch && batch.is_open(lease.task)
+        })
     }
 
     /// The member no longer holds the lease; answers when it was lent, if it was.
