@@ -155,6 +155,9 @@ fn workers_may_be_killed_and_stopped() {
     // The stopped one wakes up, finds itself forgotten, and joins again.
     workers[1].signal("CONT");
     await_members(&fleet, 2);
+    let members = fleet.members();
+    let bobs: Vec<_> = members.iter().filter(|member| member.name == "bob").collect();
+    assert!(bobs.len() == 1 && bobs[0].losses >= 1, "who returns is listed once: {bobs:?}");
     let (again, _) = answers(&fleet, short_tasks(20)).unwrap();
     assert_eq!(again, expected(short_tasks(20)));
     fleet.shutdown();
