@@ -30,8 +30,8 @@
 //! One whose name was lost again and again is on probation, and is lent one task at a time.
 //!
 //! Invariants ([`Scheduler::check`], after each event): a task is free, lent or done; a member holds at most
-//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot. A result depends on the task
-//! alone, so of several answers the first one counts, whoever sent it and however late.
+//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot. A result depends on
+//! the task alone, so of several answers the first one counts, whoever sent it and however late.
 //!
 //! Placement: a shard goes to the member that computed it last, whose forests are cached, but never is a slot
 //! left idle for that. The one lease beyond the slots (so that the next task is there when one ends) is given
