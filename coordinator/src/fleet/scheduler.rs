@@ -309,9 +309,7 @@ impl Scheduler {
         self.hear(now, id);
         self.praise(id);
         let lent_at = self.give_back(id, lease);
-        let Some(batch) =
-            self.batch.as_mut().filter(|batch| batch.id == lease.batch && batch.is_open(lease.task))
-        else {
+        let Some(batch) = self.batch.as_mut().filter(|batch| batch.is_open(lease)) else {
             actions.push(Action::Discard { member: id, lease });
             return;
         };
@@ -538,11 +536,7 @@ impl Scheduler {
 
     /// Whether an answer to `lease` is wanted.
     fn is_open(&self, lease: LeaseId) -> bool {
-        self.batch.as_ref().is_some_and(|batch| {
-            let lent =
-                batch.tasks.get(lease.task.index()).is_some_and(|task| lease.attempt.0 < task.attempts);
-            lent && batch.id == lease.batch && batch.is_open(lease.task)
-        })
+        self.batch.as_ref().is_some_and(|batch| batch.is_open(lease))
     }
 
     /// The member no longer holds the lease; answers when it was lent, if it was.
