@@ -56,11 +56,11 @@ fn measure(path: &Path, corpus: &Path) {
         max_length: job.inference.max_string,
     };
     let begun = now();
-    let prepared = prepare(&fleet, &input, &choice).expect("the corpus can be prepared");
+    let (_, plan) = prepare(&fleet, &input, &choice).expect("the corpus can be prepared");
     println!("{}: {} sentences", path.display(), input.corpus.sentences.len());
     println!("  prepare        {:8.1} ms", millis(begun));
-    rounds(&job, &prepared.plan, &fleet);
-    passes(&prepared.plan);
+    rounds(&job, &plan, &fleet);
+    passes(&plan);
 }
 
 fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
@@ -71,7 +71,7 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         let begun = now();
         let weights = trainer.weights();
         let weighed = millis(begun);
-        let totals =
+        let (totals, _) =
             plan.expect(fleet, Stage::Round { run: 1, round }, &weights, false).expect("workers answer");
         let expected = millis(begun);
         trainer.absorb(totals).expect("the bound rises");

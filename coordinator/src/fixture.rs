@@ -34,7 +34,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     let start =
         Start { sentences: GOLD.len(), symbols: 201, rules, adapted: vec!["Word".into()], max_rounds: 40 };
     observer.started(&start)?;
-    observer.prepared()?;
+    observer.prepared(&[])?;
     observer.notice("corpus.txt:7: skipped 2 empty lines, this being the first");
     observer.phase(Phase::Rounds);
     let lines =
@@ -53,6 +53,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             bound: (round > 1).then(|| bound(round as f64)),
             change: (round > 2).then(|| 1.0 - bound(round as f64) / bound(round as f64 - 1.0)),
             seconds: 0.015 + 0.01 / round as f64,
+            busy_seconds: 0.012,
             sentences_per_second: 9790.0 / 0.02,
             strings: [("Word".to_owned(), 15_000 - 320 * round.min(25))].into_iter().collect(),
             hyper: [("Word".to_owned(), Hyper { discount: 0.41, concentration: 12.0 })].into_iter().collect(),
@@ -71,6 +72,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         bound: Some(-198_024.1),
         run: 1,
         bounds: vec![Some(-198_024.1)],
+        resumed: 0,
         scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
             .into_iter()
             .collect(),

@@ -16,6 +16,7 @@ use shared::corpus::{Format, Options, Unit};
 use shared::grammar::auto::Auto;
 use shared::task::Decoder;
 
+use crate::store;
 use located::{Fault, Node, Problem};
 
 /// A training job.
@@ -149,6 +150,22 @@ pub struct OutputTable {
     pub segments: Vec<String>,
     /// Rounds from one scoring against gold to the next; 0: only at the end.
     pub score_every: usize,
+    /// Folder or URL of the checkpoints (`s3://`, `gs://`, `az://`); empty: `checkpoints` in `dir`.
+    pub checkpoints: String,
+    /// Seconds from one checkpoint to the next; 0: one after every round.
+    pub checkpoint_seconds: f64,
+    /// The latest checkpoints that are kept, beside the one with the best bound; 0: none is written.
+    pub keep_checkpoints: usize,
+}
+
+impl OutputTable {
+    /// Where the checkpoints are.
+    pub fn checkpoints(&self) -> String {
+        match self.checkpoints.is_empty() {
+            true => self.dir.join("checkpoints").display().to_string(),
+            false => self.checkpoints.clone(),
+        }
+    }
 }
 
 impl Default for OutputTable {
@@ -158,6 +175,9 @@ impl Default for OutputTable {
             decoders: vec![Decoder::Viterbi, Decoder::Mbr],
             segments: Vec::new(),
             score_every: 10,
+            checkpoints: String::new(),
+            checkpoint_seconds: 5.0,
+            keep_checkpoints: 2,
         }
     }
 }
@@ -298,9 +318,10 @@ impl Job {
     /// Reads a job from its text. `name` stands in errors; relative paths in the text are put under `folder`.
     pub fn parse(text: &str, name: &str, folder: &Path, overrides: &[String]) -> Result<Job, Fault> {
         let mut root = Node::document(text, name)?;
-        for path in ["model.grammar", "corpus.path", "output.dir"] {
+        for path in ["model.grammar", "corpus.path", "output.dir", "output.checkpoints"] {
             if let Some(value) = root.find_string(path)
                 && !value.starts_with(AUTO)
+                && !store::is_url(value)
                 && !value.is_empty()
             {
                 *value = folder.join(&*value).display().to_string();
@@ -325,6 +346,10 @@ impl Job {
         job.output.dir = absolute(&job.output.dir);
         if let GrammarSource::File(path) = &mut job.model.grammar {
             *path = absolute(path);
+        }
+        let checkpoints = &mut job.output.checkpoints;
+        if !checkpoints.is_empty() && !store::is_url(checkpoints) {
+            *checkpoints = absolute(Path::new(&*checkpoints)).display().to_string();
         }
         toml::to_string(&job).expect("tables of plain values have a TOML form")
     }
@@ -367,6 +392,9 @@ impl Job {
         in_range("inference.restarts", (1..=1000).contains(&restarts), &restarts, "from 1 to 1000")?;
         let jitter = inference.jitter;
         in_range("inference.jitter", (0.0..=10.0).contains(&jitter), &jitter, "from 0 to 10")?;
+        let seconds = self.output.checkpoint_seconds;
+        let holds = (0.0..=1e6).contains(&seconds);
+        in_range("output.checkpoint_seconds", holds, &seconds, "from 0 to 1000000")?;
         let decoders = &self.output.decoders;
         let distinct = (0..decoders.len()).all(|at| !decoders[..at].contains(&decoders[at]));
         in_range("output.decoders", distinct, &"one named twice", "a list of different decoders")

@@ -20,7 +20,13 @@ pub mod outcome;
 
 pub mod output;
 
+pub mod sealed;
+
 pub mod model;
+
+pub mod store;
+
+pub mod checkpoint;
 
 pub mod status;
 

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use shared::eval::segmentation::SegmentationScores;
 use shared::task::Decoder;
 
+use crate::status::CheckpointStatus;
+
 /// Scores by the name of the decoder.
 pub type ScoresByDecoder = BTreeMap<String, Scores>;
 
@@ -34,6 +36,9 @@ pub struct RoundMetrics {
     pub change: Option<f64>,
     /// Wall time of the round.
     pub seconds: f64,
+    /// Time that computing took, summed over workers.
+    #[serde(default)]
+    pub busy_seconds: f64,
     /// Sentences, each occurrence counted, by wall time.
     pub sentences_per_second: f64,
     /// Strings in use, by adapted nonterminal.
@@ -148,6 +153,9 @@ pub struct Summary {
     pub run: usize,
     /// The last bound of every run.
     pub bounds: Vec<Option<f64>>,
+    /// How many times the job went on from a checkpoint.
+    #[serde(default)]
+    pub resumed: u32,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
     /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
@@ -169,7 +177,7 @@ pub struct Summary {
 /// Wall seconds by phase.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Timings {
-    /// Reading, candidate strings, shards.
+    /// Candidate strings, shards.
     pub preprocess: f64,
     /// All rounds.
     pub rounds: f64,
@@ -192,6 +200,16 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// In metrics and JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Phase::Waiting => "waiting",
+            Phase::Preprocess => "preprocess",
+            Phase::Rounds => "rounds",
+            Phase::Decode => "decode",
+        }
+    }
+
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
@@ -223,14 +241,18 @@ pub trait Observer {
     /// The corpus and the grammar are read.
     fn started(&mut self, start: &Start) -> anyhow::Result<()>;
 
-    /// Every sentence has a derivation; what an earlier run left may be cleared.
-    fn prepared(&mut self) -> anyhow::Result<()>;
+    /// Every sentence has a derivation; what an earlier run left may be cleared. `earlier` are the rounds before the
+    /// checkpoint that the job goes on from.
+    fn prepared(&mut self, earlier: &[RoundMetrics]) -> anyhow::Result<()>;
 
     /// A phase begins.
     fn phase(&mut self, phase: Phase);
 
     /// A round is over. An error (the disk is full) ends the run.
     fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()>;
+
+    /// A checkpoint was written, or could not be.
+    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>);
 
     /// Something that the user should know; also in the summary.
     fn notice(&mut self, text: &str);

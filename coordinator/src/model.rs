@@ -1,8 +1,7 @@
 //! The model folder: `model.bin`, which `parse` loads, and two files to read, `grammar.txt` and `sticks.tsv`.
 //!
-//! `model.bin` is the magic, the format's version (u32), the length of the body (u64), the body (bincode of a
-//! [`SavedModel`], fixed-size little-endian integers), and the BLAKE3 hash of everything before it. A file that
-//! fails a check is refused with the reason; what passes is safe to index with.
+//! `model.bin` is a [`sealed`](crate::sealed) file whose body is bincode of a [`SavedModel`], with fixed-size
+//! little-endian integers. A file that fails a check is refused with the reason; what passes is safe to index with.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,11 +13,9 @@ use shared::corpus::{Format, Unit};
 use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
 
 use crate::job::CorpusTable;
+use crate::sealed::{Defect, Seal};
 
-const MAGIC: [u8; 8] = *b"GRMTNMDL";
-const VERSION: u32 = 1;
-const HEADER: usize = MAGIC.len() + 4 + 8;
-const HASH: usize = blake3::OUT_LEN;
+const SEAL: Seal = Seal { magic: *b"GRMTNMDL", version: 1 };
 /// A body that asks for more than this is not a model.
 const MAX_BYTES: usize = 16 << 30;
 
@@ -58,34 +55,33 @@ pub enum ModelError {
         /// The file.
         path: PathBuf,
     },
-    /// The file ends too early.
-    #[error("{path}: model is cut short, found {found} bytes of {expected}; copy it again, or train again")]
-    Truncated {
+    /// The file is not whole, or not as it was written.
+    #[error("{path}: model {defect}; copy it again, or train again")]
+    Broken {
         /// The file.
         path: PathBuf,
-        /// Bytes there.
-        found: u64,
-        /// Bytes that there should be.
-        expected: u64,
-    },
-    /// The bytes are not those that were written.
-    #[error("{path}: model is damaged ({what}); copy it again, or train again")]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What does not hold.
-        what: String,
+        /// How.
+        defect: Defect,
     },
     /// Written by a later version.
-    #[error(
-        "{path}: model format {found} is newer than this build reads ({VERSION}); upgrade grammaton, or train again"
-    )]
+    #[error("{path}: model {defect}; upgrade grammaton, or train again")]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
-        found: u32,
+        /// Which.
+        defect: Defect,
     },
+}
+
+impl ModelError {
+    fn of(defect: Defect, path: &Path) -> ModelError {
+        let path = path.to_owned();
+        match defect {
+            Defect::Foreign => ModelError::Foreign { path },
+            Defect::Newer { .. } => ModelError::Newer { path, defect },
+            Defect::Truncated { .. } | Defect::Corrupt { .. } => ModelError::Broken { path, defect },
+        }
+    }
 }
 
 impl SavedModel {
@@ -102,13 +98,7 @@ impl SavedModel {
     pub fn to_bytes(&self) -> Vec<u8> {
         let body = bincode::serde::encode_to_vec(self, bincode::config::legacy())
             .expect("a model is plain data, which serialises");
-        let mut bytes = Vec::with_capacity(HEADER + body.len() + HASH);
-        bytes.extend(MAGIC);
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend((body.len() as u64).to_le_bytes());
-        bytes.extend(body);
-        bytes.extend(blake3::hash(&bytes).as_bytes());
-        bytes
+        SEAL.close(&body)
     }
 
     /// Loads from a model folder, an output folder, or a `model.bin`.
@@ -123,41 +113,18 @@ impl SavedModel {
 
     /// Reads the bytes of a `model.bin`; `path` stands in errors.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<SavedModel, ModelError> {
-        let corrupt = |what: String| ModelError::Corrupt { path: path.to_owned(), what };
-        if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) || bytes.is_empty() {
-            return Err(ModelError::Foreign { path: path.to_owned() });
-        }
-        let truncated = |expected: u64| ModelError::Truncated {
-            path: path.to_owned(),
-            found: bytes.len() as u64,
-            expected,
-        };
-        let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
-            return Err(truncated((HEADER + HASH) as u64));
-        };
-        let version = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
-        if version > VERSION {
-            return Err(ModelError::Newer { path: path.to_owned(), found: version });
-        }
-        let length = u64::from_le_bytes(header[12..20].try_into().expect("eight bytes"));
-        let expected = length.saturating_add((HEADER + HASH) as u64);
-        if (bytes.len() as u64) < expected {
-            return Err(truncated(expected));
-        }
-        if bytes.len() as u64 > expected {
-            return Err(corrupt(format!("{} bytes too many", bytes.len() as u64 - expected)));
-        }
-        let (body, hash) = rest.split_at(length as usize);
-        if blake3::hash(&bytes[..HEADER + body.len()]).as_bytes() != hash {
-            return Err(corrupt("its checksum does not fit".to_owned()));
-        }
+        SavedModel::open(bytes).map_err(|defect| ModelError::of(defect, path))
+    }
+
+    fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
+        let body = SEAL.open(bytes)?;
         let config = bincode::config::legacy().with_limit::<MAX_BYTES>();
         let (saved, read): (SavedModel, usize) =
-            bincode::serde::decode_from_slice(body, config).map_err(|error| corrupt(error.to_string()))?;
+            bincode::serde::decode_from_slice(body, config).map_err(Defect::corrupt)?;
         if read != body.len() {
-            return Err(corrupt("its body has bytes left over".to_owned()));
+            return Err(Defect::corrupt("its body has bytes left over"));
         }
-        consistent(&saved.model).map_err(corrupt)?;
+        consistent(&saved.model).map_err(Defect::corrupt)?;
         Ok(saved)
     }
 }
@@ -165,27 +132,13 @@ impl SavedModel {
 /// Whether every index of `model` points at something.
 fn consistent(model: &Model) -> Result<(), String> {
     let Model { grammar, lexicon, params, segments } = model;
-    let is_symbol = |symbol: &SymbolId| symbol.index() < grammar.symbols.len();
-    let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
-    let n_rules = grammar.rules.len();
     grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
-    holds(params.tau.len() == n_rules && params.alpha.len() == n_rules, "rules and their parameters differ")?;
-    let adapted: Vec<SymbolId> = grammar.adapted().collect();
-    let of_lexicon: Vec<SymbolId> = lexicon.sticks.iter().map(|stick| stick.symbol).collect();
-    let of_params: Vec<SymbolId> = params.sticks.iter().map(|stick| stick.symbol).collect();
-    holds(adapted == of_lexicon && adapted == of_params, "sticks and adapted nonterminals differ")?;
-    for (at, stick) in params.sticks.iter().enumerate() {
-        let strings = lexicon.params(grammar, at);
-        holds(stick.order.iter().all(|param| strings.contains(&param.0)), "a stick has a string it lacks")?;
-        let n = stick.order.len();
-        holds(stick.gamma1.len() == n && stick.gamma2.len() == n, "a stick and its parameters differ")?;
+    lexicon.check(grammar)?;
+    params.check(grammar, lexicon)?;
+    if !segments.iter().all(|symbol| symbol.index() < grammar.symbols.len()) {
+        return Err("segments are not symbols".to_owned());
     }
-    let mut strings = lexicon.sticks.iter().flat_map(|stick| &stick.strings);
-    holds(
-        strings.all(|string| !string.is_empty() && string.iter().all(is_symbol)),
-        "a string has symbols that the grammar lacks",
-    )?;
-    holds(segments.iter().all(is_symbol), "segments are not symbols")
+    Ok(())
 }
 
 /// SHA-256 of the parameters, in hexadecimal: two runs agree on it exactly if they agree on every bit.
@@ -342,6 +295,7 @@ pub(crate) mod tests {
     use shared::shard::{Lexicon, ParamId, StickStrings};
 
     use super::*;
+    use crate::sealed;
 
     /// S → Word | Word S over the letters a and b, and three words.
     pub(crate) fn small() -> SavedModel {
@@ -420,7 +374,7 @@ pub(crate) mod tests {
         newer[8] = 9;
         assert!(refusal(&newer).contains("format 9 is newer than this build reads (1)"));
         let mut damaged = bytes;
-        damaged[HEADER + 9] ^= 1;
+        damaged[sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));
     }
 

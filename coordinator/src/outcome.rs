@@ -21,6 +21,8 @@ pub struct Outcome {
     pub run: usize,
     /// The last bound of every run.
     pub bounds: Vec<Option<f64>>,
+    /// How many times the job went on from a checkpoint.
+    pub resumed: u32,
     /// Scores against gold; empty without gold.
     pub scores: ScoresByDecoder,
     /// Where the time went.
@@ -53,6 +55,7 @@ impl Outcome {
             bound: self.bound,
             run: self.run,
             bounds: self.bounds.clone(),
+            resumed: self.resumed,
             scores: self.scores.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,

@@ -50,8 +50,14 @@ impl Output {
         &self.dir
     }
 
-    /// Clears what an earlier run left, and writes the job, unless that would replace the file that it came from.
-    pub fn begin(&mut self, job: &Job, job_file: &Path) -> Result<()> {
+    /// Whether a finished run lies there.
+    pub fn is_finished(&self) -> bool {
+        self.dir.join(SUMMARY).exists()
+    }
+
+    /// Clears what an earlier run left, and writes the job, unless that would replace the file that it came from, and the
+    /// `earlier` rounds of a job that goes on from a checkpoint.
+    pub fn begin(&mut self, job: &Job, job_file: &Path, earlier: &[RoundMetrics]) -> Result<()> {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(segmentation);
         let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(decoders.iter().map(String::as_str));
         for name in old.chain(MODEL) {
@@ -71,7 +77,7 @@ impl Output {
         }
         let file = File::create(self.dir.join(METRICS)).with_context(|| self.refused(METRICS))?;
         self.metrics = Some(file);
-        Ok(())
+        earlier.iter().try_for_each(|round| self.round(round))
     }
 
     /// Adds a line to `metrics.jsonl`.

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::metrics::{Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Summary, score_text};
+use crate::status::CheckpointStatus;
 use crate::streams;
 
 /// How progress is shown.
@@ -42,6 +43,8 @@ pub struct Progress {
     style: Style,
     bar: Option<ProgressBar>,
     max_rounds: usize,
+    /// Rounds seen, and their wall seconds.
+    seen: usize,
     seconds: f64,
     /// Why nothing can be shown any more; told at the next round.
     failed: Option<anyhow::Error>,
@@ -51,9 +54,12 @@ pub struct Progress {
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Event<'a> {
     Listening { address: SocketAddr },
+    Serving { address: SocketAddr },
     Started(&'a Start),
     Phase { phase: Phase },
     Round(&'a RoundMetrics),
+    Resumed { run: usize, round: usize },
+    Checkpoint(&'a CheckpointStatus),
     Notice { text: &'a str },
     Finished(&'a Summary),
 }
@@ -61,7 +67,7 @@ enum Event<'a> {
 impl Progress {
     /// Shows nothing yet.
     pub fn new(style: Style) -> Progress {
-        Progress { style, bar: None, max_rounds: 0, seconds: 0.0, failed: None }
+        Progress { style, bar: None, max_rounds: 0, seen: 0, seconds: 0.0, failed: None }
     }
 
     /// Says where workers may join.
@@ -70,6 +76,15 @@ impl Progress {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Listening { address }),
             Style::Bar | Style::Lines => self.say(&format!("listening on {address}")),
+        }
+    }
+
+    /// Says where metrics are.
+    pub fn serving(&mut self, address: SocketAddr) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.emit(&Event::Serving { address }),
+            Style::Bar | Style::Lines => self.say(&format!("metrics at http://{address}/metrics")),
         }
     }
 
@@ -106,7 +121,14 @@ impl Observer for Progress {
         Ok(())
     }
 
-    fn prepared(&mut self) -> anyhow::Result<()> {
+    fn prepared(&mut self, earlier: &[RoundMetrics]) -> anyhow::Result<()> {
+        if let Some(last) = earlier.last() {
+            match self.style {
+                Style::Quiet => {}
+                Style::Json => self.emit(&Event::Resumed { run: last.run, round: last.round }),
+                Style::Bar | Style::Lines => self.say(&format!("going on after round {}", last.round)),
+            }
+        }
         Ok(())
     }
 
@@ -135,9 +157,9 @@ impl Observer for Progress {
     }
 
     fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
+        self.seen += 1;
         self.seconds += round.seconds;
-        let per_round = self.seconds / round.round.max(1) as f64;
-        let left = per_round * self.max_rounds.saturating_sub(round.round) as f64;
+        let left = self.seconds / self.seen as f64 * self.max_rounds.saturating_sub(round.round) as f64;
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Round(round)),
@@ -150,6 +172,13 @@ impl Observer for Progress {
             }
         }
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// One that could not be written is a warning, which is logged.
+    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
+        if let (Ok(status), Style::Json) = (written, self.style) {
+            self.emit(&Event::Checkpoint(status));
+        }
     }
 
     fn notice(&mut self, text: &str) {

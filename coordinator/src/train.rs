@@ -5,6 +5,8 @@
 //!   → [cover] with those that sentences need → string shards → [index] → rounds of [expect] → [decode]
 //! ```
 //!
+//! Between two rounds the job may be written down ([`crate::checkpoint`]), and another process goes on from there.
+//!
 //! Straight-line code over [`Map`]: where the tasks run, and what becomes of lost workers, is the fleet's business.
 //! Everything is decided from job, data and seed, so the result is the same on any fleet.
 
@@ -12,28 +14,34 @@ pub mod input;
 pub mod plan;
 pub mod prepare;
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use shared::adaptor::hyper::Fit;
-use shared::adaptor::vb::{Growth, RoundReport, Settings, Step, Trainer};
-use shared::adaptor::{Model, Params};
+use shared::adaptor::vb::{Growth, Settings, State, Step, Trainer};
+use shared::adaptor::{Model, Stick};
 use shared::eval::segmentation::score;
 use shared::num::Noise;
 use shared::task::{Decoded, Decoder};
 
+use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Job, Selection};
-use crate::metrics::{
-    Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings, decoder_name,
-};
+use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, decoder_name};
 use crate::outcome::{Decoding, Outcome};
 use input::Input;
 use plan::Plan;
-use prepare::{Choice, prepare};
+use prepare::{Choice, Chosen};
 
-/// Trains on `fleet` what `input` holds.
-pub fn train(job: &Job, input: &Input, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<Outcome> {
+/// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
+pub fn train(
+    job: &Job,
+    input: &Input,
+    fleet: &dyn Map,
+    checkpoints: &mut Checkpoints,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
     observer.started(&Start {
         sentences: input.corpus.sentences.len(),
         symbols: input.corpus.n_symbols(),
@@ -44,57 +52,66 @@ pub fn train(job: &Job, input: &Input, fleet: &dyn Map, observer: &mut dyn Obser
     observer.phase(Phase::Preprocess);
     let begun = clock();
     let mut notices = input.notices.clone();
-    let choice = Choice {
-        truncation: job.inference.truncation,
-        rho: job.inference.rho,
-        max_length: job.inference.max_string,
+    let origin = Origin::new(job, input);
+    let saved = checkpoints.resume(&origin, &input.grammar, &mut |notice| notices.push(notice))?;
+    let (chosen, plan, mut progress) = match saved {
+        Some(Checkpoint { chosen, progress, .. }) => {
+            let (chosen, mut progress) = (chosen.into_owned(), progress.into_owned());
+            progress.resumed += 1;
+            let plan = prepare::plan(fleet, input, &chosen)?;
+            (chosen, plan, progress)
+        }
+        None => {
+            let (chosen, plan) = prepare::prepare(fleet, input, &choice(&job.inference))?;
+            (chosen, plan, Progress::default())
+        }
     };
-    let prepared = prepare(fleet, input, &choice)?;
-    observer.prepared()?;
-    if prepared.added > 0 {
+    checkpoints.begin()?;
+    observer.prepared(&progress.rounds)?;
+    if chosen.added > 0 {
         notices.push(format!(
             "{} strings were added to the sticks, without which some sentence has no derivation",
-            prepared.added
+            chosen.added
         ));
     }
-    if prepared.underivable > 0 {
+    if chosen.underivable > 0 {
         notices.push(format!(
             "{} candidate strings were left out, since the strings they are made of are not on the sticks",
-            prepared.underivable
+            chosen.underivable
         ));
     }
     notices.iter().for_each(|notice| observer.notice(notice));
-    let plan = prepared.plan;
-    let preprocess = begun.elapsed();
+    progress.timings.preprocess += begun.elapsed().as_secs_f64();
 
     observer.phase(Phase::Rounds);
-    let mut best: Option<Run> = None;
-    let mut bounds = Vec::new();
-    for number in 1..=job.inference.restarts {
-        let run = run(job, input, &plan, fleet, number, observer)?;
-        bounds.push(run.bound);
-        if best.as_ref().is_none_or(|best| run.bound > best.bound) {
-            best = Some(run);
-        }
+    let mut keeper = Keeper { checkpoints, origin, chosen, failed: 0 };
+    if keeper.checkpoints.are_due() {
+        keeper.keep(&progress, observer); // choosing strings took long
     }
+    let mut training = Training { job, input, plan: &plan, fleet, keeper, observer };
+    for number in progress.bounds.len() + 1..=job.inference.restarts {
+        training.run(number, &mut progress)?;
+    }
+    let Training { keeper, observer, .. } = training;
+    if keeper.failed > 0 {
+        notices.push(format!("{} checkpoints could not be written", keeper.failed));
+    }
+    let Progress { bounds, best, mut timings, resumed, .. } = progress;
     let best = best.context("a job has at least one run")?;
-    let rounds = begun.elapsed() - preprocess;
 
     observer.phase(Phase::Decode);
+    let begun = clock();
+    let State { params, rounds, bound, .. } = best.state;
     let decoders = &job.output.decoders;
-    let decoded = plan.decode(fleet, &best.params, &input.segments, decoders, true)?;
+    let decoded = plan.decode(fleet, &params, &input.segments, decoders, true)?;
     let decoded = input.by_sentence(&decoded);
     let scores = scores(input, &decoded, decoders);
     let decodings = decodings(input, &decoded, decoders);
-    let timings = Timings {
-        preprocess: preprocess.as_secs_f64(),
-        rounds: rounds.as_secs_f64(),
-        decode: (begun.elapsed() - preprocess - rounds).as_secs_f64(),
-    };
+    timings.decode = begun.elapsed().as_secs_f64();
     let model = Model {
         grammar: plan.grammar.value.as_ref().clone(),
         lexicon: plan.lexicon.value.as_ref().clone(),
-        params: best.params,
+        params,
         segments: input.segments.clone(),
     };
     let gold = input.corpus.gold.as_ref();
@@ -102,11 +119,12 @@ pub fn train(job: &Job, input: &Input, fleet: &dyn Map, observer: &mut dyn Obser
         gold.map(|gold| gold.iter().enumerate().map(|(at, ends)| input.corpus.line(at, ends)).collect());
     Ok(Outcome {
         model,
-        rounds: best.rounds,
+        rounds,
         converged: best.converged,
-        bound: best.bound,
+        bound,
         run: best.number,
         bounds,
+        resumed,
         scores,
         timings,
         decodings,
@@ -115,61 +133,113 @@ pub fn train(job: &Job, input: &Input, fleet: &dyn Map, observer: &mut dyn Obser
     })
 }
 
-/// What one start leads to.
-struct Run {
-    number: usize,
-    params: Params,
-    rounds: usize,
-    converged: bool,
-    bound: Option<f64>,
+/// How strings are chosen.
+pub fn choice(inference: &InferenceTable) -> Choice {
+    Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
 }
 
-fn run(
-    job: &Job,
-    input: &Input,
-    plan: &Plan,
-    fleet: &dyn Map,
-    number: usize,
-    observer: &mut dyn Observer,
-) -> Result<Run> {
-    let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
-    let noise = Noise::new(job.inference.seed, number as u64);
-    let mut trainer = Trainer::new(grammar, lexicon, settings(&job.inference, number), noise);
-    let (mut round, mut converged, mut bound) = (0, false, None);
-    while round < job.inference.max_rounds && !converged {
-        round += 1;
+/// The rounds of a job.
+struct Training<'a> {
+    job: &'a Job,
+    input: &'a Input,
+    plan: &'a Plan,
+    fleet: &'a dyn Map,
+    keeper: Keeper<'a>,
+    observer: &'a mut dyn Observer,
+}
+
+impl Training<'_> {
+    /// Runs the run of that number to its end, from where `progress` has it.
+    fn run(&mut self, number: usize, progress: &mut Progress) -> Result<()> {
+        let inference = &self.job.inference;
+        let (grammar, lexicon) = (self.plan.grammar.value.clone(), self.plan.lexicon.value.clone());
+        let (settings, noise) = (settings(inference, number), Noise::new(inference.seed, number as u64));
+        let (mut trainer, mut converged) = match progress.current.take() {
+            Some(run) => (Trainer::resume(grammar, lexicon, settings, noise, run.state), run.converged),
+            None => (Trainer::new(grammar, lexicon, settings, noise), false),
+        };
+        let run = |trainer: &Trainer, converged| Run { number, converged, state: trainer.state().clone() };
+        while trainer.state().rounds < inference.max_rounds && !converged {
+            let begun = clock();
+            let metrics = self.round(number, &mut trainer, &mut converged)?;
+            self.observer.round(&metrics)?;
+            progress.rounds.push(metrics);
+            progress.timings.rounds += begun.elapsed().as_secs_f64();
+            if self.keeper.checkpoints.are_due() {
+                progress.current = Some(run(&trainer, converged));
+                self.keeper.keep(progress, self.observer);
+            }
+        }
+        progress.current = None;
+        progress.bounds.push(trainer.state().bound);
+        if progress.best.as_ref().is_none_or(|best| trainer.state().bound > best.state.bound) {
+            progress.best = Some(run(&trainer, converged));
+        }
+        Ok(())
+    }
+
+    fn round(&self, run: usize, trainer: &mut Trainer, converged: &mut bool) -> Result<RoundMetrics> {
+        let Training { job, input, plan, fleet, .. } = *self;
         let begun = clock();
-        let mut restored = 0;
+        let round = trainer.state().rounds + 1;
+        let (mut restored, mut busy) = (0, Duration::ZERO);
         let report = loop {
-            let stage = Stage::Round { run: number, round };
-            let totals = plan.expect(fleet, stage, &trainer.weights(), trainer.wants_losses())?;
+            let (weights, stage) = (trainer.weights(), Stage::Round { run, round });
+            let (totals, cost) = plan.expect(fleet, stage, &weights, trainer.wants_losses())?;
+            busy += cost.busy;
             match trainer.absorb(totals)? {
                 Step::Again { restored: strings } => restored += strings,
                 Step::Next(report) => break report,
             }
         };
-        let seconds = begun.elapsed();
+        let seconds = begun.elapsed().as_secs_f64();
+        *converged = report.converged;
         let last = round == job.inference.max_rounds || report.converged;
         let every = job.output.score_every;
         let mut scored = ScoresByDecoder::new();
-        if input.corpus.gold.is_some() && every > 0 && round % every == 0 && !last {
+        if input.corpus.gold.is_some() && round.is_multiple_of(every) && !last {
             let viterbi = [Decoder::Viterbi];
             let decoded = plan.decode(fleet, trainer.params(), &input.segments, &viterbi, false)?;
             scored = scores(input, &input.by_sentence(&decoded), &viterbi);
         }
-        (converged, bound) = (report.converged, report.bound);
-        observer.round(&metrics(
-            input,
-            trainer.params(),
-            number,
+        let name = |symbol| input.grammar.name(symbol).to_owned();
+        let sticks = &trainer.params().sticks;
+        let hyper = |stick: &Stick| Hyper { discount: stick.discount, concentration: stick.concentration };
+        Ok(RoundMetrics {
+            run,
             round,
-            &report,
-            restored,
+            bound: report.bound,
+            change: report.change,
             seconds,
-            scored,
-        ))?;
+            busy_seconds: busy.as_secs_f64(),
+            sentences_per_second: input.corpus.sentences.len() as f64 / seconds,
+            strings: sticks.iter().map(|stick| (name(stick.symbol), stick.order.len())).collect(),
+            hyper: sticks.iter().map(|stick| (name(stick.symbol), hyper(stick))).collect(),
+            scores: scored,
+            dropped: report.dropped,
+            restored,
+            resorted: report.resorted,
+        })
     }
-    Ok(Run { number, params: trainer.params().clone(), rounds: round, converged, bound })
+}
+
+/// Writes checkpoints of one job. That one cannot be written is told, and does not end the job: it may be the last that
+/// is wanted.
+struct Keeper<'a> {
+    checkpoints: &'a mut Checkpoints,
+    origin: Origin,
+    chosen: Chosen,
+    failed: usize,
+}
+
+impl Keeper<'_> {
+    fn keep(&mut self, progress: &Progress, observer: &mut dyn Observer) {
+        let (origin, chosen) = (Cow::Borrowed(&self.origin), Cow::Borrowed(&self.chosen));
+        let written =
+            self.checkpoints.write(&Checkpoint { origin, chosen, progress: Cow::Borrowed(progress) });
+        self.failed += usize::from(written.is_err());
+        observer.checkpoint(written.as_ref());
+    }
 }
 
 /// How the run of that number trains.
@@ -192,39 +262,6 @@ pub fn settings(inference: &InferenceTable, run: usize) -> Settings {
         growth: (inference.grow_from > 0).then_some(growth),
         tolerance: inference.tolerance,
         jitter: if run == 1 { 0.0 } else { inference.jitter },
-    }
-}
-
-#[expect(clippy::too_many_arguments, reason = "a line of metrics has many sources")]
-fn metrics(
-    input: &Input,
-    params: &Params,
-    run: usize,
-    round: usize,
-    report: &RoundReport,
-    restored: usize,
-    seconds: Duration,
-    scores: ScoresByDecoder,
-) -> RoundMetrics {
-    let seconds = seconds.as_secs_f64();
-    let name = |symbol| input.grammar.name(symbol).to_owned();
-    let hyper = |stick: &shared::adaptor::Stick| Hyper {
-        discount: stick.discount,
-        concentration: stick.concentration,
-    };
-    RoundMetrics {
-        run,
-        round,
-        bound: report.bound,
-        change: report.change,
-        seconds,
-        sentences_per_second: input.corpus.sentences.len() as f64 / seconds,
-        strings: params.sticks.iter().map(|stick| (name(stick.symbol), stick.order.len())).collect(),
-        hyper: params.sticks.iter().map(|stick| (name(stick.symbol), hyper(stick))).collect(),
-        scores,
-        dropped: report.dropped,
-        restored,
-        resorted: report.resorted,
     }
 }
 

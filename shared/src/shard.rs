@@ -44,6 +44,20 @@ pub struct Lexicon {
 }
 
 impl Lexicon {
+    /// Whether it belongs to `grammar`: a stick for each adapted nonterminal, of strings that can be read; an error says what
+    /// does not hold.
+    pub fn check(&self, grammar: &Grammar) -> Result<(), String> {
+        if !grammar.adapted().eq(self.sticks.iter().map(|stick| stick.symbol)) {
+            return Err("sticks and adapted nonterminals differ".to_owned());
+        }
+        let is_symbol = |symbol: &SymbolId| symbol.index() < grammar.symbols.len();
+        let mut strings = self.sticks.iter().flat_map(|stick| &stick.strings);
+        if !strings.all(|string| !string.is_empty() && string.iter().all(is_symbol)) {
+            return Err("a string has symbols that the grammar lacks".to_owned());
+        }
+        Ok(())
+    }
+
     /// Parameters of the strings of stick number `stick` (position in [`Lexicon::sticks`]).
     pub fn params(&self, grammar: &Grammar, stick: usize) -> Range<u32> {
         let before: usize = self.sticks[..stick].iter().map(|s| s.strings.len()).sum();

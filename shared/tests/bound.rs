@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use shared::adaptor::hyper::Fit;
 use shared::adaptor::params::Params;
-use shared::adaptor::vb::{Growth, RoundReport, Settings, Step, Totals, Trainer};
+use shared::adaptor::vb::{Growth, RoundReport, Settings, State, Step, Totals, Trainer};
 use shared::compute::Engine;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Noise;
@@ -275,6 +275,31 @@ fn strings_of_one_symbol_are_never_dropped() {
     let left: Vec<ParamId> = training.trainer.params().in_use().collect();
     assert!(single.clone().count() > 0 && single.clone().all(|param| left.contains(&param)));
     assert!(left.iter().all(|&param| length(param) == 1));
+}
+
+/// What a checkpoint relies on: after any round, the state written and read again leads to the same bits.
+#[test]
+fn a_trainer_made_from_a_saved_state_goes_on_to_the_same_bits() {
+    let grammar = colloc();
+    let sentences = corpus(&grammar);
+    let lexicon = choose(&grammar, &sentences, 60, -0.2);
+    let growth = Some(Growth { start: 20, step: 10 });
+    let selecting =
+        Settings { select_by_bound: true, drop_share: 0.6, resort: true, fit: FIT_ALL, ..settings() };
+    for settings in [selecting.clone(), Settings { growth, jitter: 0.5, ..selecting }] {
+        let mut undisturbed = Training::new(&grammar, &lexicon, &sentences, settings.clone());
+        let mut resumed = Training::new(&grammar, &lexicon, &sentences, settings.clone());
+        for round in 0..12 {
+            let config = bincode::config::legacy();
+            let saved = bincode::serde::encode_to_vec(resumed.trainer.state(), config).unwrap();
+            let (state, _): (State, usize) = bincode::serde::decode_from_slice(&saved, config).unwrap();
+            assert_eq!(state.check(&grammar, &lexicon), Ok(()));
+            let (grammar, lexicon) = (Arc::new(grammar.clone()), Arc::new(lexicon.clone()));
+            resumed.trainer = Trainer::resume(grammar, lexicon, settings.clone(), Noise::new(3, 0), state);
+            assert_eq!(undisturbed.round(), resumed.round(), "round {round}");
+            assert_eq!(undisturbed.trainer.state(), resumed.trainer.state(), "round {round}");
+        }
+    }
 }
 
 #[test]

@@ -154,7 +154,7 @@ impl Trained {
         }
         let kept = |round: &Value| {
             let mut round = round.clone();
-            for time in ["seconds", "sentences_per_second"] {
+            for time in ["seconds", "busy_seconds", "sentences_per_second"] {
                 round.as_object_mut().expect("a line is an object").remove(time);
             }
             round

@@ -4,6 +4,7 @@
 //! No sleeping to wait for others: [`eventually`] polls, with a bound.
 
 pub mod certificates;
+pub mod cluster;
 pub mod folder;
 
 use std::collections::BTreeMap;

@@ -4,11 +4,10 @@
 //! between two lines happens in the middle of training, however fast the machine.
 
 use std::fs;
-use std::process::Command;
 
+use grammaton_tests::cluster::Coordinator;
+use grammaton_tests::eventually;
 use grammaton_tests::folder::{Folder, Trained, examples};
-use grammaton_tests::{Lines, Process, binary, eventually};
-use serde_json::Value;
 
 /// Far more rounds than it takes to converge, so that their lines fill a pipe.
 const ROUNDS: usize = 350;
@@ -29,57 +28,6 @@ fn undisturbed(folder: &Folder) -> Trained {
     assert_eq!(trained.rounds.len(), ROUNDS);
     trained.check_bounds();
     trained
-}
-
-/// A coordinator for remote workers only, up to the line that says where it listens.
-struct Coordinator {
-    process: Process,
-    lines: Lines,
-    url: String,
-}
-
-impl Coordinator {
-    fn start(folder: &Folder, out: &str, more: &[&str]) -> Coordinator {
-        let args = ["train", "job.toml", "--json", "--out", out, "--listen", "127.0.0.1:0"];
-        let (process, lines) = Process::spawn_read(&mut folder.command(&[&args, more].concat()));
-        let first: Value = match lines.next() {
-            Some(line) => serde_json::from_str(&line).unwrap(),
-            None => panic!("it ended: {}", process.log()),
-        };
-        assert_eq!(first["event"], "listening");
-        let url = format!("http://{}", first["address"].as_str().unwrap());
-        Coordinator { process, lines, url }
-    }
-
-    fn worker(&self, name: &str) -> Process {
-        let args = ["--coordinator", &self.url, "--threads", "1", "--name", name];
-        let mut command = Command::new(binary("grammaton-worker"));
-        Process::spawn(command.args(args).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG"))
-    }
-
-    /// Reads until round `round` is over.
-    fn read_to(&self, round: usize) {
-        while let Some(line) = self.lines.next() {
-            let event: Value = serde_json::from_str(&line).unwrap();
-            if event["event"] == "round" && event["round"] == round {
-                return;
-            }
-        }
-        panic!("it ended before round {round}: {}", self.process.log());
-    }
-
-    fn finish(mut self, folder: &Folder, out: &str) -> Trained {
-        let mut last = None;
-        while let Some(line) = self.lines.next() {
-            last = Some(line);
-        }
-        assert_eq!(self.process.wait().code(), Some(0), "{}", self.process.log());
-        let trained = Trained::read(&folder.path(out));
-        let event: Value = serde_json::from_str(&last.unwrap()).unwrap();
-        assert_eq!(event["event"], "finished");
-        assert_eq!(event["parameters_sha256"], trained.summary["parameters_sha256"]);
-        trained
-    }
 }
 
 #[test]

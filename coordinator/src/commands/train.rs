@@ -3,17 +3,22 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
+use tracing::{info, info_span, warn};
 
 use super::Answer;
+use crate::checkpoint::Checkpoints;
+use crate::cli::Log;
 use crate::fleet::{Fleet, FleetConfig, Listen, Map, MemberInfo};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Style};
+use crate::status::http::Http;
+use crate::status::{Board, CheckpointStatus, JobStatus};
 use crate::streams;
 use crate::train::input::Input;
 use crate::train::train;
@@ -26,6 +31,9 @@ pub struct Args {
     /// Folder for the results, instead of the job's output.dir
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Go on from the newest checkpoint, if there is one
+    #[arg(long)]
+    pub resume: bool,
     /// Set a value of the job, as in --set inference.seed=2; may be repeated, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -64,6 +72,9 @@ pub struct FleetOptions {
     /// Certificate (PEM) of the authority that must have signed the workers' certificates; without it, they need none
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub ca: Option<PathBuf>,
+    /// Address of the HTTP port: /metrics for Prometheus, /health for probes
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub http: Option<SocketAddr>,
     /// Let anyone who reaches the address connect
     #[arg(long, requires = "listen", conflicts_with = "token_file")]
     pub insecure: bool,
@@ -101,37 +112,57 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     found.next().ok_or_else(|| "no address of that name; write it as in 127.0.0.1:7600".to_owned())
 }
 
-/// Trains.
-pub fn run(args: &Args) -> Result<Answer> {
-    run_with(args, Input::load, train)
+/// Trains; with logs for programs they also tell what progress would show.
+pub fn run(args: &Args, log: Log) -> Result<Answer> {
+    run_with(args, log, Input::load, train)
 }
 
 fn run_with<I>(
     args: &Args,
+    log: Log,
     load: impl FnOnce(&Job) -> Result<I>,
-    train: impl FnOnce(&Job, &I, &dyn Map, &mut dyn Observer) -> Result<Outcome>,
+    train: impl FnOnce(&Job, &I, &dyn Map, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
 ) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
     if let Some(dir) = &args.out {
         ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
         job.output.dir = dir.clone();
     }
-    let style = Style::choose(args.quiet, args.json);
+    let style = Style::choose(args.quiet || log == Log::Json && !args.json, args.json);
+    let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let _span = info_span!("train", job = name.clone()).entered();
+    let output = Output::open(&job.output.dir)?;
+    let mut checkpoints = Checkpoints::open(&job.output, args.resume)?;
+    if let (Some(newest), false) = (checkpoints.newest(), args.resume || output.is_finished()) {
+        bail!(
+            "{newest}: a checkpoint of a run that is not finished; go on from it with --resume, remove it to start over, \
+             or choose another folder with --out DIR"
+        );
+    }
     let mut recorder = Recorder {
+        name,
         job: &job,
         job_file: &args.job,
-        output: Output::open(&job.output.dir)?,
+        output,
         progress: Progress::new(style),
+        board: Board::default(),
         rounds: Vec::new(),
     };
     let input = load(&job)?;
-    let config = args.fleet.config()?;
+    let board = recorder.board.clone();
+    let config = FleetConfig { board: board.clone(), ..args.fleet.config()? };
     let local_workers = config.local_workers;
     let fleet = Fleet::start(config)?;
     if let Some(address) = fleet.address() {
+        info!(%address, "listening");
         recorder.progress.listening(address);
     }
-    let outcome = train(&job, &input, &fleet, &mut recorder)?;
+    let http = args.fleet.http.map(|address| Http::start(address, board, fleet.watcher())).transpose()?;
+    if let Some(http) = &http {
+        info!(address = %http.address(), "serving metrics");
+        recorder.progress.serving(http.address());
+    }
+    let outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
     let workers = n_workers(local_workers, &fleet.members());
     fleet.shutdown();
     let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, workers)?;
@@ -153,38 +184,84 @@ fn n_workers(local_workers: usize, members: &[MemberInfo]) -> usize {
 
 /// Shows and keeps what training tells.
 struct Recorder<'a> {
+    /// That of the output folder.
+    name: String,
     job: &'a Job,
     job_file: &'a Path,
     output: Output,
     progress: Progress,
+    board: Board,
     rounds: Vec<RoundMetrics>,
 }
 
 impl Observer for Recorder<'_> {
     fn started(&mut self, start: &Start) -> Result<()> {
+        let name = self.name.clone();
+        self.board.update(|status| {
+            *status = JobStatus {
+                name,
+                runs: self.job.inference.restarts,
+                max_rounds: start.max_rounds,
+                sentences: start.sentences,
+                ..JobStatus::default()
+            };
+        });
         self.progress.started(start)
     }
 
-    fn prepared(&mut self) -> Result<()> {
-        self.output.begin(self.job, self.job_file)?;
-        self.progress.prepared()
+    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
+        self.output.begin(self.job, self.job_file, earlier)?;
+        self.rounds = earlier.to_vec();
+        self.progress.prepared(earlier)
     }
 
     fn phase(&mut self, phase: Phase) {
+        info!(phase = phase.key(), "phase");
+        self.board.update(|status| status.phase = Some(phase));
         self.progress.phase(phase);
     }
 
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
         self.output.round(round)?;
+        let RoundMetrics { run, round: number, bound, seconds, sentences_per_second, .. } = *round;
+        info!(run, round = number, bound, seconds, sentences_per_second, "round");
         self.rounds.push(round.clone());
+        self.board.update(|status| {
+            (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
+            status.sentences_per_second = round.sentences_per_second;
+            (status.round_seconds, status.busy_seconds) = (round.seconds, round.busy_seconds);
+            let left = status.max_rounds.saturating_sub(round.round)
+                + status.runs.saturating_sub(round.run) * status.max_rounds;
+            status.seconds_left = Some(left as f64 * round.seconds);
+        });
         self.progress.round(round)
     }
 
+    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
+        match written {
+            Ok(CheckpointStatus { run, round, bytes, seconds }) => {
+                info!(run, round, bytes, seconds, "checkpoint");
+            }
+            Err(error) => warn!("no checkpoint: {error:#}; the job goes on without"),
+        }
+        self.board.update(|status| match written {
+            Ok(written) => {
+                status.checkpoint = Some(*written);
+                status.written_checkpoints += 1;
+            }
+            Err(_) => status.failed_checkpoints += 1,
+        });
+        self.progress.checkpoint(written);
+    }
+
     fn notice(&mut self, text: &str) {
+        info!(text, "notice");
         self.progress.notice(text);
     }
 
     fn finished(&mut self, summary: &Summary) {
+        let Summary { rounds, converged, bound, parameters_sha256, .. } = summary;
+        info!(rounds, converged, bound, parameters_sha256, "finished");
         self.progress.finished(summary);
     }
 }
@@ -205,6 +282,7 @@ mod tests {
             out: Some(dir.join("out")),
             set: vec!["inference.seed=7".to_owned()],
             fleet: FleetOptions { workers: Some(2), ..FleetOptions::default() },
+            resume: false,
             quiet: true,
             json: false,
         }
@@ -218,7 +296,8 @@ mod tests {
     fn a_run_leaves_a_whole_folder() {
         let dir = tempfile::tempdir().unwrap();
         let answer =
-            run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+            run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+                .unwrap();
         assert_eq!(answer, Answer::Yes);
         let out = dir.path().join("out");
         let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
@@ -257,16 +336,17 @@ mod tests {
     #[test]
     fn a_failed_run_keeps_the_old_result_until_it_is_prepared() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+            .unwrap();
         let summary = dir.path().join("out/summary.json");
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| {
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| {
             observer.started(&Start::default())?;
             anyhow::bail!("no derivation")
         })
         .unwrap_err();
         assert!(summary.exists());
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| {
-            observer.prepared()?;
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| {
+            observer.prepared(&[])?;
             anyhow::bail!("interrupted")
         })
         .unwrap_err();
@@ -278,7 +358,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let args = Args { out: Some(dir.path().to_owned()), ..args(dir.path()) };
         let before = fs::read(&args.job).unwrap();
-        run_with(&args, nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+        run_with(&args, Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
         assert_eq!(fs::read(&args.job).unwrap(), before);
         assert!(dir.path().join("summary.json").exists());
     }
@@ -286,7 +366,8 @@ mod tests {
     #[test]
     fn report_shows_the_run_and_escapes_its_symbols() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), nothing, |_, (), _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+            .unwrap();
         let page = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
         for expected in
             ["corpus.txt", "token F1, mbr", "<svg class=\"chart\"", "<svg class=\"tree\"", "h&amp;t", "&lt;"]

@@ -15,7 +15,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
-use super::{FleetConfig, Loss, MapReport, MemberInfo, MemberState, Stage, Traffic, local, remote};
+use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease, Watcher};
+use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
+use crate::status::service::StatusService;
 
 /// How long members may take to hear that the job is finished.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -57,10 +59,10 @@ pub(super) enum Input {
         /// Where answers go; has room for all of them and the end.
         progress: mpsc::Sender<Progress>,
     },
-    /// Somebody wants to know who is there.
-    MembersAsked {
+    /// Somebody wants to know what the fleet is doing.
+    StatusAsked {
         /// Where to say so.
-        reply: oneshot::Sender<Vec<MemberInfo>>,
+        reply: oneshot::Sender<FleetStatus>,
     },
     /// The job is finished.
     Finished {
@@ -146,10 +148,13 @@ struct Member {
     slots: u32,
     remote: bool,
     tasks_done: u64,
+    /// Sum over the answers that counted.
+    busy: Duration,
+    joined: Instant,
     /// `None` once it is gone.
     desk: Option<Desk>,
-    /// Why, then.
-    gone: Option<Cause>,
+    /// Why and when, then.
+    gone: Option<(Cause, Instant)>,
 }
 
 struct Batch {
@@ -159,6 +164,16 @@ struct Batch {
     report: MapReport,
     /// Bytes sent and received before.
     traffic: (u64, u64),
+}
+
+/// What happened since the start.
+#[derive(Default)]
+struct Tally {
+    /// By kind of cause.
+    losses: BTreeMap<&'static str, u64>,
+    attempts: u64,
+    accepted: u64,
+    discarded: u64,
 }
 
 struct Driver {
@@ -173,6 +188,7 @@ struct Driver {
     /// Whether workers may still join.
     open: watch::Sender<bool>,
     traffic: Arc<Traffic>,
+    tally: Tally,
     /// Set when the job is finished: when to stop waiting for members to leave, and whom to tell then.
     farewell: Option<(Instant, oneshot::Sender<()>)>,
 }
@@ -211,6 +227,7 @@ pub(super) async fn run(
         current,
         open,
         traffic: traffic.clone(),
+        tally: Tally::default(),
         farewell: None,
     };
     if config.local_workers > 0 {
@@ -221,8 +238,9 @@ pub(super) async fn run(
         }
     }
     if let (Some(listener), Some(listen)) = (listener, config.listen) {
+        let status = StatusService::new(config.board, Watcher::new(to_fleet.clone()), listen.token.clone());
         let door = remote::Door::new(listen.token, session(), to_fleet, traffic, watched, opened);
-        tokio::spawn(remote::serve(listener, listen.tls, door));
+        tokio::spawn(remote::serve(listener, listen.tls, door, status));
     }
     loop {
         let deadline = driver.next_deadline();
@@ -285,9 +303,9 @@ impl Driver {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
             Input::Submitted { stage, tasks, progress } => self.submit(stage, tasks, progress),
-            Input::MembersAsked { reply } => {
+            Input::StatusAsked { reply } => {
                 // Whoever asked may have gone.
-                let _ = reply.send(self.infos());
+                let _ = reply.send(self.status());
             }
             Input::Finished { reply } => {
                 self.open.send_replace(false);
@@ -311,7 +329,16 @@ impl Driver {
         self.next_member += 1;
         info!(member = member.0, name, slots, "joined");
         let remote = desk.remote;
-        let state = Member { name, slots, remote, tasks_done: 0, desk: Some(desk), gone: None };
+        let state = Member {
+            name,
+            slots,
+            remote,
+            tasks_done: 0,
+            busy: Duration::ZERO,
+            joined: clock(),
+            desk: Some(desk),
+            gone: None,
+        };
         self.members.insert(member, state);
         self.decide(Event::MemberJoined { member, slots, holds, watched: remote }, None);
         Some(member)
@@ -348,6 +375,7 @@ impl Driver {
                         }
                     }
                     Action::Discard { member, lease } => {
+                        self.tally.discarded += 1;
                         info!(member = member.0, %lease, "answer discarded: one came before it");
                     }
                     Action::Forget { member, cause } => self.dismiss(member, cause),
@@ -370,17 +398,20 @@ impl Driver {
     fn lend(&mut self, member: MemberId, lease: LeaseId) -> bool {
         let (Some(batch), Some(current)) = (&mut self.batch, &*self.current.borrow()) else { return true };
         batch.report.attempts += 1;
+        self.tally.attempts += 1;
         let job = Job { lease, tasks: current.tasks.clone() };
         let desk = self.members.get(&member).and_then(|member| member.desk.as_ref());
         desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
     }
 
     fn accept(&mut self, member: MemberId, lease: LeaseId, answer: Answer, busy: Duration) {
+        self.tally.accepted += 1;
+        // Busy is what the member says: it must not overflow.
         if let Some(member) = self.members.get_mut(&member) {
             member.tasks_done += 1;
+            member.busy = member.busy.saturating_add(busy);
         }
         if let Some(batch) = &mut self.batch {
-            // As the member says: it must not overflow.
             batch.report.busy = batch.report.busy.saturating_add(busy);
             // Room is never short; the caller may have gone.
             let _ = batch.progress.try_send(Progress::Answered(lease.task, answer));
@@ -392,6 +423,7 @@ impl Driver {
         member.desk = None;
         let name = member.name.clone();
         let cause = if self.farewell.is_some() { Cause::Left } else { cause };
+        *self.tally.losses.entry(cause.kind()).or_default() += 1;
         if cause == Cause::Left {
             info!(member = id.0, name, "left");
         } else {
@@ -400,7 +432,7 @@ impl Driver {
                 batch.report.losses.push(Loss { name, cause: cause.clone() });
             }
         }
-        member.gone = Some(cause);
+        member.gone = Some((cause, clock()));
         if member.tasks_done == 0 {
             self.members.remove(&id);
         }
@@ -427,15 +459,47 @@ impl Driver {
         let _ = progress.try_send(end);
     }
 
-    fn infos(&self) -> Vec<MemberInfo> {
-        let info = |(&id, member): (&MemberId, &Member)| {
-            let state = match &member.gone {
-                Some(cause) => MemberState::Gone(cause.clone()),
-                None => self.scheduler.state(id),
-            };
-            let Member { name, slots, tasks_done, .. } = member;
-            MemberInfo { id, name: name.clone(), slots: *slots, tasks_done: *tasks_done, state }
+    fn status(&self) -> FleetStatus {
+        let now = clock();
+        let oldest = self.scheduler.oldest_lease().and_then(|(lent_at, member, lease)| {
+            let member = self.members.get(&member)?.name.clone();
+            let age = (now - self.started).saturating_sub(lent_at);
+            Some(OldestLease { task: lease.task, attempt: lease.attempt, member, age })
+        });
+        let (bytes_sent, bytes_received) = self.traffic.so_far();
+        FleetStatus {
+            stage: self.batch.as_ref().map(|batch| batch.stage),
+            shards: self.scheduler.shards(),
+            members: self.members.iter().map(|(&id, member)| self.info(now, id, member)).collect(),
+            oldest,
+            losses: self.tally.losses.clone(),
+            attempts: self.tally.attempts,
+            accepted: self.tally.accepted,
+            discarded: self.tally.discarded,
+            bytes_sent,
+            bytes_received,
+            up: now - self.started,
+        }
+    }
+
+    fn info(&self, now: Instant, id: MemberId, member: &Member) -> MemberInfo {
+        let age = |at: Duration| (now - self.started).saturating_sub(at);
+        let here = self.scheduler.member(id);
+        let (state, silent) = match &member.gone {
+            Some((cause, since)) => (MemberState::Gone(cause.clone()), now - *since),
+            None => (self.scheduler.state(id), here.map_or(Duration::ZERO, |here| age(here.heard))),
         };
-        self.members.iter().map(info).collect()
+        MemberInfo {
+            id,
+            name: member.name.clone(),
+            slots: member.slots,
+            tasks_done: member.tasks_done,
+            busy: member.busy,
+            state,
+            leases: here.map_or(0, |here| here.n_leases),
+            oldest_lease: here.and_then(|here| here.oldest_lease).map(age),
+            joined: now - member.joined,
+            silent,
+        }
     }
 }

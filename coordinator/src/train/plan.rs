@@ -8,7 +8,7 @@ use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Answer, Decode, Decoded, Decoder, Named, Task, Work};
 
-use crate::fleet::{Map, Stage};
+use crate::fleet::{Map, MapReport, Stage};
 
 /// A model in training.
 pub struct Plan {
@@ -34,15 +34,21 @@ impl Plan {
         Task { grammar, lexicon, shard: shard.shard.clone(), work }
     }
 
-    /// One E-step: weights out, counts in, added in shard order.
-    pub fn expect(&self, fleet: &dyn Map, stage: Stage, weights: &[Wide], losses: bool) -> Result<Totals> {
+    /// One E-step: weights out, counts in, added in shard order; and what it cost.
+    pub fn expect(
+        &self,
+        fleet: &dyn Map,
+        stage: Stage,
+        weights: &[Wide],
+        losses: bool,
+    ) -> Result<(Totals, MapReport)> {
         let tasks = self.shards.iter().map(|shard| {
             let weights = shard.params.iter().map(|param| weights[param.index()]).collect();
             self.task(shard, Work::Expect { weights, losses })
         });
         let mut totals = Totals::new(weights.len());
         let mut foreign = None;
-        fleet.map(stage, tasks.collect(), &mut |at, answer| match answer {
+        let report = fleet.map(stage, tasks.collect(), &mut |at, answer| match answer {
             Answer::Expectation(found) => {
                 let shard = &self.shards[at];
                 totals.add(&shard.shard.value, &shard.params, found);
@@ -51,7 +57,7 @@ impl Plan {
         })?;
         match foreign {
             Some(at) => bail!("internal error: shard {at} has no counts; please report it"),
-            None => Ok(totals),
+            None => Ok((totals, report)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Chooses the strings of the sticks and cuts the shards (§3.3 of Cohen, Blei & Smith 2010).
 
 use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
 use shared::adaptor::candidates::Tally;
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::grammar::{Grammar, SymbolId};
@@ -21,48 +22,39 @@ pub struct Choice {
     pub max_length: u32,
 }
 
-/// A plan, and what was done on the way to it.
-pub struct Prepared {
-    /// The plan.
-    pub plan: Plan,
+/// The strings of the sticks, and what was done on the way to them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Chosen {
+    /// The strings.
+    pub lexicon: Lexicon,
     /// Strings left out because their own nonterminal cannot derive them from the others.
     pub underivable: usize,
     /// Strings added so that every sentence has a derivation.
     pub added: usize,
 }
 
-/// Prepares training.
-pub fn prepare(fleet: &dyn Map, input: &Input, choice: &Choice) -> Result<Prepared> {
-    let grammar = Named::new(input.grammar.clone());
-    let sentences: Vec<Named<Shard>> =
-        input.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect();
-    let tasks = |lexicon: &Named<Lexicon>, shards: &[Named<Shard>], work: Work| -> Vec<Task> {
-        let task = |shard: &Named<Shard>| Task {
-            grammar: grammar.clone(),
-            lexicon: lexicon.clone(),
-            shard: shard.clone(),
-            work: work.clone(),
-        };
-        shards.iter().map(task).collect()
-    };
-
+/// Chooses the strings, and plans with them.
+pub fn prepare(fleet: &dyn Map, input: &Input, choice: &Choice) -> Result<(Chosen, Plan)> {
+    let sentences = Sentences::new(input);
+    let grammar = &sentences.grammar.value;
     let count = Work::Candidates { max_length: choice.max_length };
-    let mut lexicon = Named::new(candidates(fleet, input, choice, |empty| tasks(empty, &sentences, count))?);
+    let tasks = |empty: &Named<Lexicon>| sentences.tasks(empty, &sentences.shards, &count);
+    let mut lexicon = Named::new(candidates(fleet, input, choice, tasks)?);
 
     let mut underivable = 0;
     let (mut strings, mut indexes);
     loop {
-        strings = string_shards(&grammar.value, &lexicon.value);
-        indexes = index(fleet, tasks(&lexicon, &strings, Work::Index))?;
+        strings = string_shards(grammar, &lexicon.value);
+        indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;
         let gone = unparsable_strings(&strings, &indexes);
         if gone.is_empty() {
             break;
         }
         underivable += gone.len();
-        lexicon = Named::new(without(&grammar.value, &lexicon.value, &gone));
+        lexicon = Named::new(without(grammar, &lexicon.value, &gone));
     }
 
-    let missing = missing(fleet, tasks(&lexicon, &sentences, Work::Cover))?;
+    let missing = missing(fleet, sentences.tasks(&lexicon, &sentences.shards, &Work::Cover))?;
     let added = missing.len();
     if added > 0 {
         let mut covered = lexicon.value.as_ref().clone();
@@ -71,15 +63,58 @@ pub fn prepare(fleet: &dyn Map, input: &Input, choice: &Choice) -> Result<Prepar
             stick.expect("workers answer with adapted nonterminals").strings.push(string);
         }
         lexicon = Named::new(covered);
-        strings = string_shards(&grammar.value, &lexicon.value);
-        indexes = index(fleet, tasks(&lexicon, &strings, Work::Index))?;
+        strings = string_shards(grammar, &lexicon.value);
+        indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;
+    }
+    let chosen = Chosen { lexicon: lexicon.value.as_ref().clone(), underivable, added };
+    Ok((chosen, sentences.plan(fleet, lexicon, strings, indexes)?))
+}
+
+/// Plans with strings that were chosen before.
+pub fn plan(fleet: &dyn Map, input: &Input, chosen: &Chosen) -> Result<Plan> {
+    let sentences = Sentences::new(input);
+    let lexicon = Named::new(chosen.lexicon.clone());
+    let strings = string_shards(&sentences.grammar.value, &lexicon.value);
+    let indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;
+    sentences.plan(fleet, lexicon, strings, indexes)
+}
+
+/// The grammar and the shards of sentences.
+struct Sentences {
+    grammar: Named<Grammar>,
+    shards: Vec<Named<Shard>>,
+}
+
+impl Sentences {
+    fn new(input: &Input) -> Sentences {
+        let shards = input.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect();
+        Sentences { grammar: Named::new(input.grammar.clone()), shards }
     }
 
-    let mut all = index(fleet, tasks(&lexicon, &sentences, Work::Index))?;
-    all.append(&mut indexes);
-    let shards = sentences.into_iter().chain(strings).zip(all);
-    let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
-    Ok(Prepared { plan: Plan { grammar, lexicon, shards }, underivable, added })
+    fn tasks(&self, lexicon: &Named<Lexicon>, shards: &[Named<Shard>], work: &Work) -> Vec<Task> {
+        let task = |shard: &Named<Shard>| Task {
+            grammar: self.grammar.clone(),
+            lexicon: lexicon.clone(),
+            shard: shard.clone(),
+            work: work.clone(),
+        };
+        shards.iter().map(task).collect()
+    }
+
+    /// Of the sentences and `strings`, whose parameters are known already.
+    fn plan(
+        self,
+        fleet: &dyn Map,
+        lexicon: Named<Lexicon>,
+        strings: Vec<Named<Shard>>,
+        mut of_strings: Vec<Index>,
+    ) -> Result<Plan> {
+        let mut indexes = index(fleet, self.tasks(&lexicon, &self.shards, &Work::Index))?;
+        indexes.append(&mut of_strings);
+        let shards = self.shards.into_iter().chain(strings).zip(indexes);
+        let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
+        Ok(Plan { grammar: self.grammar, lexicon, shards })
+    }
 }
 
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.

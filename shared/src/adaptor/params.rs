@@ -66,6 +66,27 @@ impl Params {
         params
     }
 
+    /// Whether they are those of this grammar and lexicon, so that every index points at something; an error says what
+    /// does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
+        let n_rules = grammar.rules.len();
+        holds(self.tau.len() == n_rules && self.alpha.len() == n_rules, "rules and their parameters differ")?;
+        let of_params = self.sticks.iter().map(|stick| stick.symbol);
+        let same = of_params.eq(lexicon.sticks.iter().map(|stick| stick.symbol));
+        holds(same, "sticks and adapted nonterminals differ")?;
+        for (at, stick) in self.sticks.iter().enumerate() {
+            let strings = lexicon.params(grammar, at);
+            holds(
+                stick.order.iter().all(|param| strings.contains(&param.0)),
+                "a stick has a string it lacks",
+            )?;
+            let n = stick.order.len();
+            holds(stick.gamma1.len() == n && stick.gamma2.len() == n, "a stick and its parameters differ")?;
+        }
+        Ok(())
+    }
+
     /// Weight one for every rule and every string in use: what the first round runs with. `[n_params]`
     pub fn uniform_weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
         let mut weights = vec![Wide::ZERO; lexicon.n_params(grammar)];

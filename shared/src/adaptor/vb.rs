@@ -10,8 +10,12 @@
 //!                            ├─ bound fell after a drop     → drop taken back  ────┤ Step::Again
 //!                            └─ bound rose → drop, sort, update, fit → Step::Next  ┘→ weights
 //! ```
+//!
+//! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::hyper::Fit;
 use super::params::{Params, Stick};
@@ -151,11 +155,19 @@ pub struct Trainer {
     lexicon: Arc<Lexicon>,
     table: StringTable,
     settings: Settings,
-    params: Params,
     noise: Noise,
+    state: State,
+}
+
+/// What a [`Trainer`] knows after a round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// The parameters.
+    pub params: Params,
     /// Rounds that counted.
-    rounds: usize,
-    bound: Option<f64>,
+    pub rounds: usize,
+    /// The last bound.
+    pub bound: Option<f64>,
     /// Expected uses that `params` were updated from.
     counts: Vec<f64>,
     /// The parameters before the last drop, as long as it may be taken back.
@@ -163,6 +175,17 @@ pub struct Trainer {
     drop_share: f64,
     /// Whether strings were added since the last round: the bound may fall then.
     grew: bool,
+}
+
+impl State {
+    /// Whether a trainer of this grammar and lexicon can go on from it; an error says what does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        if self.counts.len() != lexicon.n_params(grammar) {
+            return Err("its counts are not those of its parameters".to_owned());
+        }
+        self.params.check(grammar, lexicon)?;
+        self.before_drop.iter().try_for_each(|params| params.check(grammar, lexicon))
+    }
 }
 
 /// The share of the bound by which rounding may lower it.
@@ -189,34 +212,45 @@ impl Trainer {
                 concentration: adaptor.concentration.unwrap_or(settings.concentration),
             }
         });
-        let params = Params::new(&grammar, sticks.collect());
-        Trainer {
-            table: StringTable::new(&grammar, &lexicon),
-            counts: vec![0.0; lexicon.n_params(&grammar)],
-            drop_share: settings.drop_share,
+        let state = State {
+            params: Params::new(&grammar, sticks.collect()),
             rounds: 0,
             bound: None,
+            counts: vec![0.0; lexicon.n_params(&grammar)],
             before_drop: None,
+            drop_share: settings.drop_share,
             grew: false,
-            grammar,
-            lexicon,
-            settings,
-            params,
-            noise,
-        }
+        };
+        Trainer::resume(grammar, lexicon, settings, noise, state)
+    }
+
+    /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
+    pub fn resume(
+        grammar: Arc<Grammar>,
+        lexicon: Arc<Lexicon>,
+        settings: Settings,
+        noise: Noise,
+        state: State,
+    ) -> Trainer {
+        Trainer { table: StringTable::new(&grammar, &lexicon), grammar, lexicon, settings, noise, state }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> &State {
+        &self.state
     }
 
     /// The parameters as they are.
     pub fn params(&self) -> &Params {
-        &self.params
+        &self.state.params
     }
 
     /// Weights for the next round, `[n_params]`.
     pub fn weights(&self) -> Vec<Wide> {
-        if self.rounds > 0 {
-            return self.params.weights(&self.grammar, &self.lexicon);
+        if self.state.rounds > 0 {
+            return self.state.params.weights(&self.grammar, &self.lexicon);
         }
-        let mut weights = self.params.uniform_weights(&self.grammar, &self.lexicon);
+        let mut weights = self.state.params.uniform_weights(&self.grammar, &self.lexicon);
         if self.settings.jitter > 0.0 {
             for (at, weight) in weights.iter_mut().enumerate().skip(1).filter(|(_, weight)| !weight.is_zero())
             {
@@ -228,78 +262,82 @@ impl Trainer {
 
     /// Whether the next round is to report losses.
     pub fn wants_losses(&self) -> bool {
-        self.settings.select_by_bound && self.rounds >= ROUNDS_BEFORE_DROPS && self.drop_share > 0.0
+        self.settings.select_by_bound
+            && self.state.rounds >= ROUNDS_BEFORE_DROPS
+            && self.state.drop_share > 0.0
     }
 
     /// Takes in a round that ran with [`Trainer::weights`].
     pub fn absorb(&mut self, totals: Totals) -> Result<Step, BoundFell> {
         if !totals.missing.is_empty() {
-            let restored = self.params.use_strings(&self.table, &totals.missing);
-            self.params.update(&self.counts);
+            let restored = self.state.params.use_strings(&self.table, &totals.missing);
+            self.state.params.update(&self.state.counts);
             return Ok(Step::Again { restored });
         }
-        let bound = (self.rounds > 0).then(|| totals.log_z - self.params.divergence(&self.grammar));
-        if let (Some(before), Some(after)) = (self.bound, bound)
+        let bound =
+            (self.state.rounds > 0).then(|| totals.log_z - self.state.params.divergence(&self.grammar));
+        if let (Some(before), Some(after)) = (self.state.bound, bound)
             && after < before - ROUNDING * before.abs()
-            && !self.grew
+            && !self.state.grew
         {
-            let Some(params) = self.before_drop.take() else {
-                return Err(BoundFell { round: self.rounds + 1, before, after });
+            let Some(params) = self.state.before_drop.take() else {
+                return Err(BoundFell { round: self.state.rounds + 1, before, after });
             };
-            let in_use: usize = self.params.in_use().count();
-            self.params = params;
+            let in_use: usize = self.state.params.in_use().count();
+            self.state.params = params;
             self.advance();
             // From fewer strings a round down to none.
-            self.drop_share = if self.drop_share * in_use as f64 > 1.0 { self.drop_share / 4.0 } else { 0.0 };
-            return Ok(Step::Again { restored: self.params.in_use().count() - in_use });
+            self.state.drop_share =
+                if self.state.drop_share * in_use as f64 > 1.0 { self.state.drop_share / 4.0 } else { 0.0 };
+            return Ok(Step::Again { restored: self.state.params.in_use().count() - in_use });
         }
-        let change = self.bound.zip(bound).map(|(before, after)| (after - before) / before.abs());
+        let change = self.state.bound.zip(bound).map(|(before, after)| (after - before) / before.abs());
         let with_losses = self.wants_losses();
-        self.bound = bound;
-        self.rounds += 1;
-        self.counts = totals.counts;
-        self.before_drop = None;
-        self.grew = self.grow();
+        self.state.bound = bound;
+        self.state.rounds += 1;
+        self.state.counts = totals.counts;
+        self.state.before_drop = None;
+        self.state.grew = self.grow();
 
         let mut dropped = 0;
         if with_losses {
             let evidence =
-                Evidence { counts: &self.counts, losses: &totals.losses, log_z: &totals.log_z_strings };
-            let before = self.params.clone();
-            dropped = self.params.drop_strings(&self.table, &evidence, self.drop_share).len();
-            self.before_drop = (dropped > 0).then_some(before);
+                Evidence { counts: &self.state.counts, losses: &totals.losses, log_z: &totals.log_z_strings };
+            let before = self.state.params.clone();
+            dropped = self.state.params.drop_strings(&self.table, &evidence, self.state.drop_share).len();
+            self.state.before_drop = (dropped > 0).then_some(before);
         }
         let resorted = self.advance();
         let still = dropped == 0
-            && !self.grew
-            && !(self.settings.select_by_bound && self.rounds <= ROUNDS_BEFORE_DROPS);
+            && !self.state.grew
+            && !(self.settings.select_by_bound && self.state.rounds <= ROUNDS_BEFORE_DROPS);
         let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
         Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged }))
     }
 
     /// Sorts, updates and fits from the last counts; whether some stick was sorted.
     fn advance(&mut self) -> bool {
-        let counts = &self.counts;
+        let counts = &self.state.counts;
         let mut resorted = false;
         if self.settings.resort {
-            for stick in &mut self.params.sticks {
+            for stick in &mut self.state.params.sticks {
                 resorted |= stick.sort_by_uses(&|param| counts[param.index()]);
             }
         }
-        self.params.update(counts);
-        self.params.fit(&self.grammar, self.settings.fit);
+        self.state.params.update(counts);
+        self.state.params.fit(&self.grammar, self.settings.fit);
         resorted
     }
 
     /// Puts the next strings at the ends of the sticks; whether there were any.
     fn grow(&mut self) -> bool {
         let Some(Growth { start, step }) = self.settings.growth else { return false };
-        let seen = start + (self.rounds - 1) * step;
+        let seen = start + (self.state.rounds - 1) * step;
         let next = |stick: usize| {
             let params = self.lexicon.params(&self.grammar, stick);
             params.skip(seen).take(step).map(ParamId).collect::<Vec<_>>()
         };
         let next: Vec<ParamId> = (0..self.lexicon.sticks.len()).flat_map(next).collect();
-        self.params.use_strings(&self.table, &next) > 0
+        self.state.params.use_strings(&self.table, &next) > 0
     }
 }

@@ -1,0 +1,497 @@
+//! Checkpoints: what a job needs to go on when the process that ran it is gone.
+//!
+//! In: a [`Checkpoint`] between two rounds. Out, to another process: the newest intact one, if it is of the same job and
+//! data. Invariant: a run that goes on from any checkpoint ends with the same parameters, bit for bit, as one that was
+//! never disturbed (`tests/tests/resume.rs`).
+//!
+//! They lie in a [`Store`] as `000001.ckpt`, `000002.ckpt`, …: [`sealed`](crate::sealed) files whose body is bincode
+//! (fixed-size little-endian integers) under zstd. The last few and the one with the best bound are kept. What can be
+//! computed again from job and data is not in them.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use shared::adaptor::vb::State;
+use shared::grammar::Grammar;
+use shared::task::{ContentHash, Named};
+
+use crate::job::{Job, OutputTable};
+use crate::metrics::{RoundMetrics, Timings};
+use crate::sealed::{Defect, Seal};
+use crate::status::CheckpointStatus;
+use crate::store::Store;
+use crate::train::input::Input;
+use crate::train::prepare::Chosen;
+
+const SEAL: Seal = Seal { magic: *b"GRMTNCKP", version: 1 };
+/// A body that asks for more than this is not a checkpoint.
+const MAX_BYTES: usize = 16 << 30;
+/// zstd's level: a tenth of the time of its default for parameters, which hardly shrink more.
+const LEVEL: i32 = 1;
+const ENDING: &str = ".ckpt";
+
+/// A job between two rounds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Checkpoint<'a> {
+    /// Of what it is.
+    pub origin: Cow<'a, Origin>,
+    /// The strings that were chosen before the first round.
+    pub chosen: Cow<'a, Chosen>,
+    /// How far the job is.
+    pub progress: Cow<'a, Progress>,
+}
+
+/// What makes two jobs the same: they may go on from each other's checkpoints.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Origin {
+    /// The job file, with its defaults.
+    job: String,
+    grammar: ContentHash,
+    /// Of the sentences as they are cut into shards.
+    corpus: ContentHash,
+}
+
+/// How far a job is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Last bounds of the runs that are over.
+    pub bounds: Vec<Option<f64>>,
+    /// The best of those runs.
+    pub best: Option<Run>,
+    /// The run under way.
+    pub current: Option<Run>,
+    /// What was measured in every round of every run.
+    #[serde(with = "as_json")]
+    pub rounds: Vec<RoundMetrics>,
+    /// Where the time went, in all processes that worked on the job.
+    pub timings: Timings,
+    /// How many times the job went on from a checkpoint.
+    pub resumed: u32,
+}
+
+/// One start of a job.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// From 1.
+    pub number: usize,
+    /// Whether the bound's change fell below the tolerance.
+    pub converged: bool,
+    /// Parameters and what else the next round depends on.
+    pub state: State,
+}
+
+impl Origin {
+    /// That of a job and the data it read.
+    pub fn new(job: &Job, input: &Input) -> Origin {
+        let shards: Vec<ContentHash> =
+            input.shards.iter().map(|shard| Named::new(shard.shard.clone()).hash).collect();
+        Origin {
+            job: job.to_toml(),
+            grammar: Named::new(input.grammar.clone()).hash,
+            corpus: Named::new(shards).hash,
+        }
+    }
+
+    /// Why a job of origin `now` may not go on from `progress`, which is of this origin; `None` if it may.
+    ///
+    /// Files may have moved, results may go elsewhere, and a job of one run may get more rounds; all else decides the
+    /// parameters.
+    fn obstacle(&self, now: &Origin, progress: &Progress) -> Option<String> {
+        if self.grammar != now.grammar {
+            return Some("it is of another grammar".to_owned());
+        }
+        if self.corpus != now.corpus {
+            return Some("it is of another corpus".to_owned());
+        }
+        let table = |origin: &Origin| origin.job.parse::<toml::Table>().unwrap_or_default();
+        let (then, now) = (table(self), table(now));
+        let value = |job: &toml::Table, table: &str, key: &str| job.get(table)?.get(key).cloned();
+        let more_rounds = |now: &toml::Value| {
+            let one_run = value(&then, "inference", "restarts") == Some(1.into());
+            let done = progress.current.as_ref().map_or(0, |run| run.state.rounds);
+            one_run && now.as_integer() >= Some(done as i64)
+        };
+        for name in ["model", "corpus", "inference"] {
+            let keys = now.get(name).and_then(toml::Value::as_table);
+            for (key, after) in keys.into_iter().flatten() {
+                let before = value(&then, name, key);
+                let free = match (name, &key[..]) {
+                    ("model", "grammar") | ("corpus", "path") => true,
+                    ("inference", "max_rounds") => more_rounds(after),
+                    _ => false,
+                };
+                if !free && before.as_ref() != Some(after) {
+                    let before = before.map_or("not known".to_owned(), |value| value.to_string());
+                    return Some(format!(
+                        "it is of another job, in which {name}.{key} is {before}, not {after}"
+                    ));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Checkpoint<'_> {
+    /// The last bound of the run under way, or else of the best one.
+    pub fn bound(&self) -> Option<f64> {
+        let Progress { current, best, .. } = &*self.progress;
+        current.as_ref().or(best.as_ref()).and_then(|run| run.state.bound)
+    }
+
+    /// Run and round that it was taken after.
+    pub fn place(&self) -> (usize, usize) {
+        self.progress.rounds.last().map_or((0, 0), |last| (last.run, last.round))
+    }
+
+    /// The bytes of its file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let body = bincode::serde::encode_to_vec(self, bincode::config::legacy())
+            .expect("a checkpoint is plain data, which serialises");
+        SEAL.close(&zstd::encode_all(&body[..], LEVEL).expect("memory takes all that is written to it"))
+    }
+
+    /// Reads a file; what is inside points only at what is inside.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint<'static>, Defect> {
+        let compressed = SEAL.open(bytes)?;
+        let mut body = zstd::Decoder::new(compressed).map_err(Defect::corrupt)?;
+        let config = bincode::config::legacy().with_limit::<MAX_BYTES>();
+        bincode::serde::decode_from_std_read(&mut body, config).map_err(Defect::corrupt)
+    }
+
+    /// Whether the job of this grammar can go on from it.
+    fn check(&self, grammar: &Grammar) -> Result<(), Defect> {
+        let lexicon = &self.chosen.lexicon;
+        lexicon.check(grammar).map_err(Defect::corrupt)?;
+        let Progress { best, current, .. } = &*self.progress;
+        let mut states = best.iter().chain(current).map(|run| &run.state);
+        states.try_for_each(|state| state.check(grammar, lexicon)).map_err(Defect::corrupt)
+    }
+}
+
+/// The checkpoints of one job.
+pub struct Checkpoints {
+    /// None: none are written.
+    store: Option<Store>,
+    every: Duration,
+    keep: usize,
+    /// Those in the store by number, with their bounds.
+    kept: Vec<(u64, Option<f64>)>,
+    /// Whether to go on from the newest.
+    resume: bool,
+    /// When the next one is due.
+    due: Instant,
+}
+
+impl Checkpoints {
+    /// None are read or written.
+    pub fn none() -> Checkpoints {
+        let (kept, due) = (Vec::new(), clock());
+        Checkpoints { store: None, every: Duration::MAX, keep: 0, kept, resume: false, due }
+    }
+
+    /// Those that the job file asks for. Nothing changes there yet.
+    pub fn open(output: &OutputTable, resume: bool) -> Result<Checkpoints> {
+        if output.keep_checkpoints == 0 && !resume {
+            return Ok(Checkpoints::none());
+        }
+        let store = Store::open(&output.checkpoints())
+            .context("no checkpoints can be kept there; choose another place with output.checkpoints")?;
+        let kept = store.list()?.iter().filter_map(|name| Some((number(name)?, None))).collect();
+        let every = Duration::from_secs_f64(output.checkpoint_seconds);
+        let (keep, due) = (output.keep_checkpoints, clock() + every);
+        Ok(Checkpoints { store: Some(store), every, keep, kept, resume, due })
+    }
+
+    /// The name of the newest, if there are any.
+    pub fn newest(&self) -> Option<String> {
+        let (&(number, _), store) = (self.kept.last()?, self.store.as_ref()?);
+        Some(store.describe(&name(number)))
+    }
+
+    /// The newest intact checkpoint, if it is asked for and there is one. Refuses one of another job, or of a newer
+    /// format; tells `notice` of those that are damaged.
+    pub fn resume(
+        &mut self,
+        origin: &Origin,
+        grammar: &Grammar,
+        notice: &mut dyn FnMut(String),
+    ) -> Result<Option<Checkpoint<'static>>> {
+        let (Some(store), true) = (&self.store, self.resume && !self.kept.is_empty()) else {
+            return Ok(None);
+        };
+        let mut found: Option<Checkpoint<'static>> = None;
+        for (number, bound) in self.kept.iter_mut().rev() {
+            let (file, place) = (name(*number), store.describe(&name(*number)));
+            let checkpoint = match Checkpoint::from_bytes(&store.get(&file)?) {
+                Ok(checkpoint) => checkpoint,
+                Err(newer @ Defect::Newer { .. }) => {
+                    bail!("{place}: checkpoint {newer}; upgrade grammaton, or start over in another folder")
+                }
+                Err(defect) => {
+                    notice(format!("{place}: checkpoint {defect}; going on from an older one"));
+                    continue;
+                }
+            };
+            *bound = checkpoint.bound();
+            if found.is_some() {
+                continue;
+            }
+            if let Some(obstacle) = checkpoint.origin.obstacle(origin, &checkpoint.progress) {
+                bail!(
+                    "{place}: cannot go on from this checkpoint: {obstacle}; resume the job that it is of, or start over in another folder"
+                );
+            }
+            match checkpoint.check(grammar) {
+                Ok(()) => found = Some(checkpoint),
+                Err(defect) => notice(format!("{place}: checkpoint {defect}; going on from an older one")),
+            }
+        }
+        if found.is_none() {
+            bail!(
+                "{}: none of the {} checkpoints is intact; remove them, and start over without --resume",
+                store.describe(""),
+                self.kept.len()
+            );
+        }
+        self.due = clock() + self.every;
+        Ok(found)
+    }
+
+    /// Removes those of an earlier job, unless this one goes on from them.
+    pub fn begin(&mut self) -> Result<()> {
+        if let (Some(store), false) = (&self.store, self.resume) {
+            self.kept.drain(..).try_for_each(|(number, _)| store.remove(&name(number)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is time for the next one.
+    pub fn are_due(&self) -> bool {
+        self.store.is_some() && self.keep > 0 && self.due <= clock()
+    }
+
+    /// Writes one, and removes those that need not be kept any more. The next one is due a while later, whether it works
+    /// or not.
+    pub fn write(&mut self, checkpoint: &Checkpoint<'_>) -> Result<CheckpointStatus> {
+        let begun = clock();
+        let written = self.write_now(checkpoint);
+        self.due = clock() + self.every;
+        let ((run, round), seconds) = (checkpoint.place(), begun.elapsed().as_secs_f64());
+        Ok(CheckpointStatus { run, round, bytes: written?, seconds })
+    }
+
+    /// How many bytes it took.
+    fn write_now(&mut self, checkpoint: &Checkpoint<'_>) -> Result<u64> {
+        let store = self.store.as_ref().context("no checkpoints are to be written")?;
+        let bytes = checkpoint.to_bytes();
+        let n_bytes = bytes.len() as u64;
+        let number = self.kept.last().map_or(1, |&(last, _)| last + 1);
+        store.put(&name(number), bytes)?;
+        self.kept.push((number, checkpoint.bound()));
+        for number in superfluous(&self.kept, self.keep) {
+            store.remove(&name(number))?;
+            self.kept.retain(|&(kept, _)| kept != number);
+        }
+        Ok(n_bytes)
+    }
+}
+
+/// All but the last `keep` and the one with the best bound.
+fn superfluous(kept: &[(u64, Option<f64>)], keep: usize) -> Vec<u64> {
+    let bound = |&&(_, bound): &&(u64, Option<f64>)| bound.unwrap_or(f64::NEG_INFINITY);
+    let best = kept.iter().max_by(|a, b| bound(a).total_cmp(&bound(b))).map(|&(number, _)| number);
+    let old = &kept[..kept.len().saturating_sub(keep)];
+    old.iter().map(|&(number, _)| number).filter(|&number| Some(number) != best).collect()
+}
+
+fn name(number: u64) -> String {
+    format!("{number:06}{ENDING}")
+}
+
+fn number(name: &str) -> Option<u64> {
+    name.strip_suffix(ENDING)?.parse().ok()
+}
+
+/// Metrics leave out what was not measured, which bincode could not read back.
+mod as_json {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+    use crate::metrics::RoundMetrics;
+
+    pub fn serialize<S: Serializer>(rounds: &[RoundMetrics], serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::to_string(rounds).map_err(ser::Error::custom)?.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RoundMetrics>, D::Error> {
+        serde_json::from_str(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "when a checkpoint is written decides nothing but what may be lost"
+)]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tests::small;
+
+    fn output(dir: &std::path::Path) -> OutputTable {
+        OutputTable { dir: dir.to_owned(), checkpoint_seconds: 0.0, ..OutputTable::default() }
+    }
+
+    fn origin(more: &str) -> Origin {
+        let text = format!("[model]\ngrammar = \"/g\"\n[corpus]\npath = \"/c\"\n[inference]\n{more}");
+        let job = Job::parse(&text, "job.toml", std::path::Path::new("/"), &[]).unwrap();
+        let hash = ContentHash([7; 32]);
+        Origin { job: job.to_toml(), grammar: hash, corpus: hash }
+    }
+
+    /// After that many rounds, with that bound.
+    fn checkpoint(rounds: usize, bound: f64) -> Checkpoint<'static> {
+        let model = small().model;
+        let state = serde_json::json!({
+            "params": model.params, "rounds": rounds, "bound": bound, "counts": vec![0.0; 10],
+            "before_drop": model.params, "drop_share": 0.2, "grew": false,
+        });
+        let run = Run { number: 1, converged: false, state: serde_json::from_value(state).unwrap() };
+        let round = |round| RoundMetrics { run: 1, round, seconds: 0.1 + 0.2, ..RoundMetrics::default() };
+        let rounds = (1..=rounds).map(round).collect();
+        let progress = Progress { current: Some(run), rounds, ..Progress::default() };
+        let chosen = Chosen { lexicon: model.lexicon, underivable: 1, added: 2 };
+        Checkpoint {
+            origin: Cow::Owned(origin("")),
+            chosen: Cow::Owned(chosen),
+            progress: Cow::Owned(progress),
+        }
+    }
+
+    fn files(dir: &std::path::Path) -> Vec<String> {
+        Store::open(&output(dir).checkpoints()).unwrap().list().unwrap()
+    }
+
+    /// What resuming gives, and the notices.
+    fn resumed(dir: &std::path::Path, origin: &Origin) -> (Result<Option<Checkpoint<'static>>>, Vec<String>) {
+        let mut notices = Vec::new();
+        let mut checkpoints = Checkpoints::open(&output(dir), true).unwrap();
+        let found = checkpoints.resume(origin, &small().model.grammar, &mut |notice| notices.push(notice));
+        (found, notices)
+    }
+
+    #[test]
+    fn what_is_written_is_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        assert_eq!(checkpoints.newest(), None);
+        let written = checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        assert_eq!((written.run, written.round), (1, 3));
+        let (found, notices) = resumed(dir.path(), &origin(""));
+        assert_eq!((found.unwrap(), notices), (Some(checkpoint(3, -5.0)), vec![]));
+        let size = std::fs::metadata(dir.path().join("checkpoints/000001.ckpt")).unwrap().len();
+        assert_eq!(size, written.bytes);
+    }
+
+    #[test]
+    fn the_last_ones_and_the_best_are_kept_also_over_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        for (round, bound) in [-9.0, -1.0, -8.0, -7.0, -6.0].into_iter().enumerate() {
+            checkpoints.write(&checkpoint(round + 1, bound)).unwrap();
+        }
+        assert_eq!(files(dir.path()), ["000002.ckpt", "000004.ckpt", "000005.ckpt"]);
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), true).unwrap();
+        checkpoints.resume(&origin(""), &small().model.grammar, &mut |_| {}).unwrap();
+        checkpoints.begin().unwrap();
+        checkpoints.write(&checkpoint(6, -5.0)).unwrap();
+        assert_eq!(files(dir.path()), ["000002.ckpt", "000005.ckpt", "000006.ckpt"]);
+        // A run that starts over leaves none of them.
+        Checkpoints::open(&output(dir.path()), false).unwrap().begin().unwrap();
+        assert_eq!(files(dir.path()), [""; 0]);
+    }
+
+    #[test]
+    fn damaged_ones_are_passed_over_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        for round in 1..=2 {
+            checkpoints.write(&checkpoint(round, -9.0 + round as f64)).unwrap();
+        }
+        let last = dir.path().join("checkpoints/000002.ckpt");
+        let whole = std::fs::read(&last).unwrap();
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 1;
+        for (bytes, why) in [
+            (&whole[..whole.len() - 1], "cut short"),
+            (&flipped[..], "checksum does not fit"),
+            (&b""[..], "not such a file"),
+            (&SEAL.close(b"nonsense")[..], "damaged"),
+        ] {
+            std::fs::write(&last, bytes).unwrap();
+            let (found, notices) = resumed(dir.path(), &origin(""));
+            assert_eq!(found.unwrap().unwrap().place(), (1, 1), "{why}");
+            assert!(notices.len() == 1 && notices[0].contains(why), "{why}: {notices:?}");
+            assert!(notices[0].contains("000002.ckpt") && notices[0].ends_with("going on from an older one"));
+        }
+        std::fs::write(dir.path().join("checkpoints/000001.ckpt"), b"").unwrap();
+        let error = resumed(dir.path(), &origin("")).0.unwrap_err().to_string();
+        assert!(error.contains("none of the 2 checkpoints is intact"), "{error}");
+    }
+
+    #[test]
+    fn one_that_points_outside_of_itself_is_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        let mut foreign = checkpoint(1, -1.0);
+        let run = foreign.progress.to_mut().current.as_mut().unwrap();
+        run.state.params.sticks[0].order[0] = shared::shard::ParamId(99);
+        checkpoints.write(&foreign).unwrap();
+        let (found, notices) = resumed(dir.path(), &origin(""));
+        assert!(found.is_err() && notices[0].contains("a stick has a string it lacks"), "{notices:?}");
+    }
+
+    #[test]
+    fn those_of_another_job_or_a_newer_format_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        checkpoints.write(&checkpoint(5, -9.0)).unwrap();
+        let refusal = |origin: &Origin| format!("{:#}", resumed(dir.path(), origin).0.unwrap_err());
+        for (other, why) in [
+            (origin("seed = 2\n"), "it is of another job, in which inference.seed is 1, not 2"),
+            (origin("max_rounds = 4\n"), "it is of another job, in which inference.max_rounds is 40, not 4"),
+            (Origin { grammar: ContentHash([1; 32]), ..origin("") }, "it is of another grammar"),
+            (Origin { corpus: ContentHash([1; 32]), ..origin("") }, "it is of another corpus"),
+        ] {
+            let refusal = refusal(&other);
+            assert!(refusal.contains(why) && refusal.contains("000001.ckpt"), "{refusal}");
+        }
+        let more = resumed(dir.path(), &origin("max_rounds = 400\n")).0.unwrap();
+        assert_eq!(more.unwrap().place(), (1, 5), "one run may get more rounds");
+
+        let newer = Seal { version: 9, ..SEAL }.close(b"");
+        std::fs::write(dir.path().join("checkpoints/000002.ckpt"), newer).unwrap();
+        let refusal = refusal(&origin(""));
+        assert!(
+            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (1)"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn without_resume_nothing_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        checkpoints.write(&checkpoint(5, -9.0)).unwrap();
+        let mut again = Checkpoints::open(&output(dir.path()), false).unwrap();
+        assert!(again.newest().unwrap().ends_with("checkpoints/000001.ckpt"));
+        assert_eq!(again.resume(&origin(""), &small().model.grammar, &mut |_| {}).unwrap(), None);
+        let off = OutputTable { keep_checkpoints: 0, ..output(dir.path()) };
+        assert!(!Checkpoints::open(&off, false).unwrap().are_due());
+    }
+}

@@ -1,0 +1,131 @@
+//! The envelope of files that are read back: model files and checkpoints.
+//!
+//! A sealed file is a magic, the format's version (u32), the length of the body (u64), the body, and the BLAKE3 hash of
+//! everything before it; integers are little-endian. What opens is whole and as it was written, or there is a
+//! [`Defect`]. Does not look into the body.
+
+/// Names a kind of file and the version of its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Seal {
+    /// First bytes of such a file.
+    pub magic: [u8; 8],
+    /// The version that is written, and the latest that is read.
+    pub version: u32,
+}
+
+/// Bytes before the body.
+pub const HEADER: usize = 8 + 4 + 8;
+/// Bytes after it.
+const HASH: usize = blake3::OUT_LEN;
+
+/// Why a file does not open.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Defect {
+    /// Something else.
+    #[error("not such a file")]
+    Foreign,
+    /// It ends too early.
+    #[error("cut short, found {found} bytes of {expected}")]
+    Truncated {
+        /// Bytes there.
+        found: u64,
+        /// Bytes that there should be.
+        expected: u64,
+    },
+    /// The bytes are not those that were written.
+    #[error("damaged ({what})")]
+    Corrupt {
+        /// What does not hold.
+        what: String,
+    },
+    /// Written by a later version.
+    #[error("format {found} is newer than this build reads ({known})")]
+    Newer {
+        /// Its version.
+        found: u32,
+        /// The latest that is known.
+        known: u32,
+    },
+}
+
+impl Defect {
+    /// That `what` does not hold.
+    pub fn corrupt(what: impl ToString) -> Defect {
+        Defect::Corrupt { what: what.to_string() }
+    }
+}
+
+impl Seal {
+    /// `body` in its envelope.
+    pub fn close(&self, body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER + body.len() + HASH);
+        bytes.extend(self.magic);
+        bytes.extend(self.version.to_le_bytes());
+        bytes.extend((body.len() as u64).to_le_bytes());
+        bytes.extend(body);
+        bytes.extend(blake3::hash(&bytes).as_bytes());
+        bytes
+    }
+
+    /// The body of such a file.
+    pub fn open<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Defect> {
+        if !bytes.starts_with(&self.magic[..bytes.len().min(8)]) || bytes.is_empty() {
+            return Err(Defect::Foreign);
+        }
+        let truncated = |expected: u64| Defect::Truncated { found: bytes.len() as u64, expected };
+        let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
+            return Err(truncated((HEADER + HASH) as u64));
+        };
+        let version = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
+        if version > self.version {
+            return Err(Defect::Newer { found: version, known: self.version });
+        }
+        let length = u64::from_le_bytes(header[12..20].try_into().expect("eight bytes"));
+        let expected = length.saturating_add((HEADER + HASH) as u64);
+        if (bytes.len() as u64) < expected {
+            return Err(truncated(expected));
+        }
+        if bytes.len() as u64 > expected {
+            return Err(Defect::corrupt(format!("{} bytes too many", bytes.len() as u64 - expected)));
+        }
+        let (body, hash) = rest.split_at(length as usize);
+        if blake3::hash(&bytes[..HEADER + body.len()]).as_bytes() != hash {
+            return Err(Defect::corrupt("its checksum does not fit"));
+        }
+        Ok(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEAL: Seal = Seal { magic: *b"GRMTNTST", version: 2 };
+
+    #[test]
+    fn what_is_closed_opens() {
+        for body in [&b""[..], b"body"] {
+            assert_eq!(SEAL.open(&SEAL.close(body)), Ok(body));
+        }
+        let older = Seal { version: 1, ..SEAL };
+        assert_eq!(SEAL.open(&older.close(b"body")), Ok(&b"body"[..]));
+        assert_eq!(older.open(&SEAL.close(b"body")), Err(Defect::Newer { found: 2, known: 1 }));
+    }
+
+    #[test]
+    fn every_cut_flip_and_addition_is_noticed() {
+        let bytes = SEAL.close(b"body");
+        for length in 0..bytes.len() {
+            SEAL.open(&bytes[..length]).unwrap_err();
+        }
+        for at in 0..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x40;
+            SEAL.open(&bytes).unwrap_err();
+        }
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert_eq!(SEAL.open(&longer), Err(Defect::corrupt("1 bytes too many")));
+        assert_eq!(SEAL.open(b"PK\x03\x04"), Err(Defect::Foreign));
+    }
+}

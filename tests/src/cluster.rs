@@ -1,0 +1,90 @@
+//! A coordinator and workers as processes of their own.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::folder::{Folder, Trained};
+use crate::{Lines, Process, binary};
+
+/// A coordinator for remote workers only, up to the line that says where it listens.
+pub struct Coordinator {
+    /// The process; writes a line for each round, and waits when nobody reads them.
+    pub process: Process,
+    lines: Lines,
+    /// Where workers dial.
+    pub url: String,
+}
+
+impl Coordinator {
+    /// Starts `grammaton train` in `folder` on any free port.
+    pub fn start(folder: &Folder, out: &str, more: &[&str]) -> Coordinator {
+        Coordinator::start_at(folder, out, "127.0.0.1:0", more)
+    }
+
+    /// Starts `grammaton train` in `folder`, listening at `address`.
+    pub fn start_at(folder: &Folder, out: &str, address: &str, more: &[&str]) -> Coordinator {
+        let args = ["train", "job.toml", "--json", "--out", out, "--listen", address];
+        let (process, lines) = Process::spawn_read(&mut folder.command(&[&args, more].concat()));
+        let first: Value = match lines.next() {
+            Some(line) => serde_json::from_str(&line).expect("lines are JSON"),
+            None => panic!("it ended: {}", process.log()),
+        };
+        assert_eq!(first["event"], "listening");
+        let url = format!("http://{}", first["address"].as_str().expect("an address is text"));
+        Coordinator { process, lines, url }
+    }
+
+    /// A worker of one thread.
+    pub fn worker(&self, name: &str) -> Process {
+        self.worker_with(name, &[])
+    }
+
+    /// A worker of one thread, with these arguments as well.
+    pub fn worker_with(&self, name: &str, more: &[&str]) -> Process {
+        let args = ["--coordinator", &self.url, "--threads", "1", "--name", name];
+        let mut command = Command::new(binary("grammaton-worker"));
+        Process::spawn(
+            command.args(args).args(more).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG"),
+        )
+    }
+
+    /// Reads the line that says where metrics are, and gives `host:port`.
+    pub fn serving(&self) -> String {
+        let line = self.lines.next().expect("metrics were asked for");
+        let event: Value = serde_json::from_str(&line).expect("lines are JSON");
+        assert_eq!(event["event"], "serving");
+        event["address"].as_str().expect("an address is text").to_owned()
+    }
+
+    /// Reads until round `round` is over.
+    pub fn read_to(&self, round: usize) {
+        while let Some(line) = self.lines.next() {
+            let event: Value = serde_json::from_str(&line).expect("lines are JSON");
+            if event["event"] == "round" && event["round"] == round {
+                return;
+            }
+        }
+        panic!("it ended before round {round}: {}", self.process.log());
+    }
+
+    /// Reads to the end, which has to be a good one.
+    pub fn finish(self, folder: &Folder, out: &str) -> Trained {
+        self.finish_with_log(folder, out).0
+    }
+
+    /// As [`Coordinator::finish`]; with what it logged.
+    pub fn finish_with_log(mut self, folder: &Folder, out: &str) -> (Trained, String) {
+        let mut last = None;
+        while let Some(line) = self.lines.next() {
+            last = Some(line);
+        }
+        assert_eq!(self.process.wait().code(), Some(0), "{}", self.process.log());
+        let trained = Trained::read(&folder.path(out));
+        let event: Value = serde_json::from_str(&last.expect("there are lines")).expect("lines are JSON");
+        assert_eq!(event["event"], "finished");
+        assert_eq!(event["parameters_sha256"], trained.summary["parameters_sha256"]);
+        let log = self.process.log();
+        (trained, log)
+    }
+}

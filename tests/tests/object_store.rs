@@ -1,0 +1,110 @@
+//! Checkpoints in an object store: a real S3-speaking server, `moto_server`, where it is on the path; else skipped.
+//! `pip install "moto[s3,server]"` brings it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+
+use grammaton_tests::folder::{Folder, Trained, examples};
+use grammaton_tests::{Process, eventually};
+
+const SECRET: &str = "not-a-secret-but-must-not-be-logged";
+
+/// A server with the bucket `models`, or nothing where there is no such program.
+fn server() -> Option<(Process, SocketAddr)> {
+    if !Command::new("moto_server").arg("--help").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: moto_server is not on the path; pip install \"moto[s3,server]\" brings it");
+        return None;
+    }
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+    let port = address.port().to_string();
+    let process = Process::spawn(Command::new("moto_server").args(["-H", "127.0.0.1", "-p", &port]));
+    eventually(&|| process.log(), || {
+        request(address, "PUT", "/models").is_some_and(|answer| answer.contains(" 200 "))
+    });
+    Some((process, address))
+}
+
+/// What the server answers, if it does.
+fn request(address: SocketAddr, verb: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let request = format!(
+        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn folder() -> Folder {
+    let corpus = std::fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
+    let corpus: String = corpus.split_inclusive('\n').take(600).collect();
+    let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n\
+        [inference]\ntruncation = 300\nmax_rounds = 15\ntolerance = 0\n\
+        [output]\ncheckpoints = \"s3://models/brent/one\"\ncheckpoint_seconds = 0\n";
+    Folder::new(&[("job.toml", job), ("corpus.txt", &corpus)])
+}
+
+fn train(folder: &Folder, at: SocketAddr, out: &str, more: &[&str]) -> Process {
+    let args = ["train", "job.toml", "--quiet", "--workers", "1", "--out", out];
+    let mut command = folder.command(&[&args, more].concat());
+    command
+        .env("AWS_ENDPOINT", format!("http://{at}"))
+        .env("AWS_ALLOW_HTTP", "true")
+        .env("AWS_ACCESS_KEY_ID", "tester")
+        .env("AWS_SECRET_ACCESS_KEY", SECRET)
+        .env("AWS_REGION", "us-east-1")
+        .env("GRAMMATON_LOG", "debug");
+    Process::spawn(&mut command)
+}
+
+fn objects(at: SocketAddr) -> Vec<String> {
+    let listing = request(at, "GET", "/models?list-type=2").unwrap();
+    let keys = listing.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
+    keys.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_killed_run_goes_on_elsewhere_from_the_object_store() {
+    let folder = folder();
+    let Some((_server, at)) = server() else { return };
+    let one = folder.train("one", &["--set", "output.keep_checkpoints=0"]);
+
+    let mut killed = train(&folder, at, "killed", &[]);
+    let newest = || objects(at).pop().unwrap_or_default();
+    eventually(&|| killed.log(), || newest().as_str() >= "brent/one/000004.ckpt");
+    killed.kill();
+    killed.wait();
+
+    let mut refused = train(&folder, at, "elsewhere", &[]);
+    assert_eq!(refused.wait().code(), Some(2));
+    assert!(refused.log().contains("s3://models/brent/one/0000"), "{}", refused.log());
+
+    let mut resumed = train(&folder, at, "elsewhere", &["--resume"]);
+    assert_eq!(resumed.wait().code(), Some(0), "{}", resumed.log());
+    let trained = Trained::read(&folder.path("elsewhere"));
+    trained.check_equals(&one);
+    assert_eq!(trained.summary["resumed"], 1);
+    assert!((1..=3).contains(&objects(at).len()), "{:?}", objects(at));
+    assert!(newest().as_str() >= "brent/one/000015.ckpt", "{}", newest());
+    for process in [&killed, &refused, &resumed] {
+        assert!(!process.log().contains(SECRET));
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_reached_is_told_in_a_line() {
+    let folder = folder();
+    // Nobody listens there: the port was given back.
+    let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+    let mut process = train(&folder, at, "out", &["--set", "output.keep_checkpoints=1"]);
+    assert_eq!(process.wait().code(), Some(2), "{}", process.log());
+    let log = process.log();
+    let error = log.lines().last().unwrap();
+    assert!(
+        error.starts_with("error: ") && error.contains("s3://models/brent/one: cannot be listed"),
+        "{log}"
+    );
+    assert!(!log.contains(SECRET));
+}

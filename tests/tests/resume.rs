@@ -1,0 +1,214 @@
+//! A run killed at any moment and resumed ends with the same bits as one that was never disturbed.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use grammaton_tests::cluster::Coordinator;
+use grammaton_tests::folder::{Folder, Trained, examples};
+use grammaton_tests::{Process, binary, eventually};
+
+/// Two runs, with strings that come and go, and a checkpoint after every round.
+const JOB: &str = "[model]\ngrammar = \"auto:colloc\"\n[corpus]\npath = \"corpus.txt\"\n\
+    [inference]\ntruncation = 300\nmax_rounds = 12\ntolerance = 0\nrestarts = 2\n\
+    [output]\ncheckpoint_seconds = 0\nscore_every = 5\n";
+const ROUNDS: usize = 24;
+
+fn folder() -> Folder {
+    let corpus = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
+    let corpus: String = corpus.split_inclusive('\n').take(600).collect();
+    Folder::new(&[("job.toml", JOB), ("corpus.txt", &corpus)])
+}
+
+fn undisturbed(folder: &Folder) -> Trained {
+    let trained = folder.train("one", &["--set", "output.keep_checkpoints=0"]);
+    assert_eq!((trained.rounds.len(), trained.summary["resumed"].as_u64()), (ROUNDS, Some(0)));
+    assert!(!folder.path("one/checkpoints").exists());
+    trained
+}
+
+/// Starts a run that goes on if it can, and kills it once its metrics have `lines` lines, or when it has ended.
+fn run_to(folder: &Folder, out: &str, lines: usize) {
+    let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", out];
+    let mut process = Process::spawn(&mut folder.command(&args));
+    let written = || fs::read_to_string(folder.path(out).join("metrics.jsonl")).unwrap_or_default();
+    eventually(&|| process.log(), || written().lines().count() >= lines);
+    process.kill();
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn killed_again_and_again_it_ends_with_the_same_bits() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    for lines in [1, 2, 5, 11, 13, 20, 24] {
+        run_to(&folder, "killed", lines);
+    }
+    let resumed = folder.train("killed", &["--resume"]);
+    resumed.check_equals(&one);
+    let times = resumed.summary["resumed"].as_u64().unwrap();
+    assert!((1..=7).contains(&times), "resumed {times} times");
+    assert!(names(&folder.path("killed/checkpoints")).len() <= 3);
+}
+
+#[test]
+fn killed_while_files_are_written_it_ends_with_the_same_bits() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", "killed"];
+    // No round is waited for: kills fall between rounds, into checkpoints, into the writing of metrics.
+    for millis in (0..12).map(|at| 40 + 37 * at) {
+        let mut process = Process::spawn(&mut folder.command(&args));
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        process.kill();
+    }
+    folder.train("killed", &["--resume"]).check_equals(&one);
+}
+
+#[test]
+fn a_finished_run_resumes_to_itself_and_may_get_more_rounds() {
+    let folder = folder();
+    let more = ["--set", "inference.restarts=1", "--set", "inference.max_rounds=20"];
+    let twenty = folder.train("twenty", &more);
+    folder.train("grown", &["--set", "inference.restarts=1"]);
+    let again = folder.train("grown", &["--set", "inference.restarts=1", "--resume"]);
+    assert_eq!(again.rounds.len(), 12);
+    let grown = folder.train("grown", &[&more[..], &["--resume"]].concat());
+    grown.check_equals(&twenty);
+    assert_eq!(grown.summary["resumed"], 2);
+}
+
+#[test]
+fn an_unfinished_run_is_not_overwritten_unasked() {
+    let folder = folder();
+    run_to(&folder, "out", 3);
+    let before = names(&folder.path("out/checkpoints"));
+    assert!(!before.is_empty());
+    let refused = folder.run(&["train", "job.toml", "--quiet", "--out", "out"]);
+    assert_eq!((refused.code, refused.log.lines().count()), (2, 1), "{}", refused.log);
+    assert!(
+        refused.log.contains("a run that is not finished; go on from it with --resume"),
+        "{}",
+        refused.log
+    );
+    assert_eq!(names(&folder.path("out/checkpoints")), before);
+    assert!(folder.read("out/metrics.jsonl").lines().count() >= 3);
+    folder.train("out", &["--resume"]);
+    let again = folder.train("out", &[]);
+    assert_eq!(again.summary["resumed"], 0, "a finished one may be trained again");
+}
+
+#[test]
+fn checkpoints_of_another_job_or_corpus_are_refused() {
+    let folder = folder();
+    run_to(&folder, "out", 3);
+    let refusal = |args: &[&str]| {
+        let all = [&["train", "job.toml", "--quiet", "--resume", "--out", "out"], args].concat();
+        let printed = folder.run(&all);
+        assert_eq!((printed.code, printed.log.lines().count()), (2, 1), "{}", printed.log);
+        printed.log
+    };
+    let other = refusal(&["--set", "inference.seed=5"]);
+    assert!(other.contains("another job, in which inference.seed is 1, not 5"), "{other}");
+    let corpus = folder.read("corpus.txt");
+    fs::write(folder.path("less.txt"), corpus.split_inclusive('\n').take(599).collect::<String>()).unwrap();
+    assert!(refusal(&["--set", "corpus.path=less.txt"]).contains("it is of another corpus"));
+    assert!(refusal(&["--set", "model.grammar=auto:unigram"]).contains("it is of another grammar"));
+    // The same corpus may have moved.
+    fs::rename(folder.path("corpus.txt"), folder.path("moved.txt")).unwrap();
+    folder.train("out", &["--resume", "--set", "corpus.path=moved.txt"]);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_passed_over() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    run_to(&folder, "out", 8);
+    let checkpoints = folder.path("out/checkpoints");
+    let newest = names(&checkpoints).pop().unwrap();
+    let mut bytes = fs::read(checkpoints.join(&newest)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(checkpoints.join(&newest), bytes).unwrap();
+    let resumed = folder.train("out", &["--resume"]);
+    assert_eq!(resumed.digest(), one.digest());
+    let notice = resumed.summary["notices"][0].as_str().unwrap();
+    assert!(notice.contains(&newest) && notice.ends_with("going on from an older one"), "{notice}");
+}
+
+#[test]
+fn workers_wait_for_a_killed_coordinator_and_finish_with_the_next() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    let mut coordinator = Coordinator::start(&folder, "out", &["--min-workers", "2"]);
+    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
+    let address = coordinator.url.trim_start_matches("http://").to_owned();
+    for round in [2, 6, 9] {
+        coordinator.read_to(round);
+        coordinator.process.kill();
+        coordinator.process.wait();
+        coordinator = Coordinator::start_at(&folder, "out", &address, &["--resume"]);
+    }
+    let resumed = coordinator.finish(&folder, "out");
+    resumed.check_equals(&one);
+    assert!(resumed.summary["resumed"].as_u64() >= Some(1), "{}", resumed.summary);
+    for worker in &mut workers {
+        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    }
+}
+
+/// `grammaton train` in a namespace of its own where `out/small` has room for one page; nothing where that is not allowed.
+fn with_a_full_disk(folder: &Folder, args: &[&str]) -> Option<Process> {
+    let allowed = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: user namespaces are not allowed here");
+        return None;
+    }
+    fs::create_dir_all(folder.path("small")).unwrap();
+    let script = "mount -t tmpfs -o size=4k tmpfs small && exec \"$0\" \"$@\"";
+    let mut command = folder.command(&[]);
+    let mut inside = Command::new("unshare");
+    inside.args(["-rm", "sh", "-c", script]).arg(binary("grammaton")).args(args);
+    inside.current_dir(command.get_current_dir().unwrap());
+    command = inside;
+    Some(Process::spawn(&mut command))
+}
+
+#[test]
+fn a_disk_full_at_a_checkpoint_is_told_and_changes_nothing() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    let args = ["train", "job.toml", "--out", "out", "--set", "output.checkpoints=small"];
+    let Some(mut process) = with_a_full_disk(&folder, &args) else { return };
+    assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+    let trained = Trained::read(&folder.path("out"));
+    assert_eq!(trained.digest(), one.digest());
+    let log = process.log();
+    let told = log.lines().filter(|line| line.contains("no checkpoint: small/0000")).count();
+    assert_eq!(told, ROUNDS, "{log}");
+    assert!(log.contains("No space left on device"), "{log}");
+    let notices = trained.summary["notices"].as_array().unwrap();
+    assert_eq!(notices.last().unwrap(), "24 checkpoints could not be written");
+}
+
+#[test]
+fn a_disk_full_for_the_results_ends_the_run_which_resumes() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    let args = ["train", "job.toml", "--quiet", "--out", "small", "--set", "output.checkpoints=roomy"];
+    let Some(mut process) = with_a_full_disk(&folder, &args) else { return };
+    assert_eq!(process.wait().code(), Some(2), "{}", process.log());
+    let log = process.log();
+    assert!(log.lines().count() == 1 && log.contains("make room or allow it"), "{log}");
+    let resumed = folder.train("out", &["--set", "output.checkpoints=roomy", "--resume"]);
+    resumed.check_equals(&one);
+    assert_eq!(resumed.summary["resumed"], 1);
+}
