@@ -40,7 +40,7 @@ pub struct FleetStatus {
     pub up: Duration,
 }
 
-/// Numbers of tasks of a batch.
+/// Numbers of tasks of a batch; one that is audited counts twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shards {
     /// Lent to nobody.
@@ -73,19 +73,23 @@ pub struct MemberInfo {
     pub name: String,
     /// Tasks that it computes at the same time.
     pub slots: u32,
-    /// Answers of it that counted.
+    /// Answers of it that counted, those before it was lost and returned included.
     pub tasks_done: u64,
     /// Time that those answers took it, as it says.
     pub busy: Duration,
     /// How it is.
     pub state: MemberState,
+    /// How often a worker of its name was lost since the start.
+    pub losses: u32,
+    /// Whether it is lent one task at a time, for these losses.
+    pub on_probation: bool,
     /// Leases that it holds.
     pub leases: usize,
     /// Age of the oldest of them.
     pub oldest_lease: Option<Duration>,
     /// Since it joined.
     pub joined: Duration,
-    /// Since it was last heard of.
+    /// Since it was last heard of; nothing for threads of this process.
     pub silent: Duration,
 }
 
