@@ -36,11 +36,11 @@ fn run_to(folder: &Folder, out: &str, lines: usize) {
     process.kill();
 }
 
+/// The checkpoints there, without what a killed process had written aside.
 fn names(path: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(path)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into())
-        .collect();
+    let entries = fs::read_dir(path).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".ckpt")).collect();
     names.sort();
     names
 }
