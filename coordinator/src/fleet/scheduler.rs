@@ -309,9 +309,8 @@ impl Scheduler {
         self.hear(now, id);
         self.praise(id);
         let lent_at = self.give_back(id, lease);
-        let Some(batch) =
-            self.batch.as_mut().filter(|batch| batch.id == lease.batch && batch.is_open(lease.task))
-        else {
+        let open = self.is_open(lease);
+        let Some(batch) = self.batch.as_mut().filter(|_| open) else {
             actions.push(Action::Discard { member: id, lease });
             return;
         };
