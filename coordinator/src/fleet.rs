@@ -4,7 +4,8 @@
 //! is answered exactly once, and the same whoever computed it, so callers never see that members come and go.
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
-//! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps.
+//! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `status` is what
+//! others may see of it all.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
 use std::net::{SocketAddr, TcpListener};
@@ -17,7 +18,7 @@ use shared::task::{Answer, Task};
 use tokio::sync::{mpsc, oneshot};
 
 use self::driver::{Input, Progress};
-use self::scheduler::{Cause, Failure, MemberId, Patience};
+use self::scheduler::{Cause, Failure, Patience};
 
 pub mod scheduler;
 
@@ -26,9 +27,11 @@ mod holdings;
 mod inline;
 mod local;
 mod remote;
+mod status;
 
 pub use inline::Inline;
 pub use shared::compute::{Compute, engine};
+pub use status::{FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
 
 /// Who computes, and when to give up on whom.
 #[derive(Clone)]
@@ -144,34 +147,6 @@ pub struct Loss {
     pub cause: Cause,
 }
 
-/// A member, for status and summary.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MemberInfo {
-    /// Its id.
-    pub id: MemberId,
-    /// What it calls itself.
-    pub name: String,
-    /// Tasks that it computes at the same time.
-    pub slots: u32,
-    /// Answers of it that counted.
-    pub tasks_done: u64,
-    /// How it is.
-    pub state: MemberState,
-}
-
-/// How a member is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum MemberState {
-    /// Heard of lately.
-    Healthy,
-    /// Silent for a while.
-    Suspect,
-    /// Takes no more leases.
-    Draining,
-    /// No longer there.
-    Gone(Cause),
-}
-
 /// What a batch is for; with its run and round in logs, metrics and errors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
@@ -277,11 +252,17 @@ impl Fleet {
 
     /// Who is there, and who of those that computed something is gone.
     pub fn members(&self) -> Vec<MemberInfo> {
-        let (reply, members) = oneshot::channel();
-        match self.inputs.blocking_send(Input::MembersAsked { reply }) {
-            Ok(()) => members.blocking_recv().unwrap_or_default(),
-            Err(_) => Vec::new(),
-        }
+        self.status().members
+    }
+
+    /// What it is doing at this moment. Not to be called within a runtime, where [`Fleet::watcher`] serves.
+    pub fn status(&self) -> FleetStatus {
+        self.watcher().blocking_status().unwrap_or_default()
+    }
+
+    /// A way to ask for the status from other tasks, while batches are in work.
+    pub fn watcher(&self) -> Watcher {
+        Watcher::new(self.inputs.clone())
     }
 
     /// Tells remote workers that the job is finished, so that they exit, and stops. Waits a few seconds for

@@ -15,7 +15,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
-use super::{FleetConfig, Loss, MapReport, MemberInfo, MemberState, Stage, Traffic, local, remote};
+use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease};
+use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
 
 /// How long members may take to hear that the job is finished.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -57,10 +58,10 @@ pub(super) enum Input {
         /// Where answers go; has room for all of them and the end.
         progress: mpsc::Sender<Progress>,
     },
-    /// Somebody wants to know who is there.
-    MembersAsked {
+    /// Somebody wants to know what the fleet is doing.
+    StatusAsked {
         /// Where to say so.
-        reply: oneshot::Sender<Vec<MemberInfo>>,
+        reply: oneshot::Sender<FleetStatus>,
     },
     /// The job is finished.
     Finished {
@@ -139,10 +140,13 @@ struct Member {
     slots: u32,
     remote: bool,
     tasks_done: u64,
+    /// Sum over the answers that counted.
+    busy: Duration,
+    joined: Instant,
     /// `None` once it is gone.
     desk: Option<Desk>,
-    /// Why, then.
-    gone: Option<Cause>,
+    /// Why and when, then.
+    gone: Option<(Cause, Instant)>,
 }
 
 struct Batch {
@@ -152,6 +156,16 @@ struct Batch {
     report: MapReport,
     /// Bytes sent and received before.
     traffic: (u64, u64),
+}
+
+/// What happened since the start.
+#[derive(Default)]
+struct Tally {
+    /// By kind of cause.
+    losses: BTreeMap<&'static str, u64>,
+    attempts: u64,
+    accepted: u64,
+    discarded: u64,
 }
 
 struct Driver {
@@ -164,6 +178,7 @@ struct Driver {
     batch: Option<Batch>,
     current: watch::Sender<Option<Current>>,
     traffic: Arc<Traffic>,
+    tally: Tally,
     /// Set when the job is finished: when to stop waiting for members to leave, and whom to tell then.
     farewell: Option<(Instant, oneshot::Sender<()>)>,
 }
@@ -200,6 +215,7 @@ pub(super) async fn run(
         batch: None,
         current,
         traffic: traffic.clone(),
+        tally: Tally::default(),
         farewell: None,
     };
     if config.local_workers > 0 {
@@ -274,9 +290,9 @@ impl Driver {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
             Input::Submitted { stage, tasks, progress } => self.submit(stage, tasks, progress),
-            Input::MembersAsked { reply } => {
+            Input::StatusAsked { reply } => {
                 // Whoever asked may have gone.
-                let _ = reply.send(self.infos());
+                let _ = reply.send(self.status());
             }
             Input::Finished { reply } => {
                 for desk in self.members.values().filter_map(|member| member.desk.as_ref()) {
@@ -299,7 +315,16 @@ impl Driver {
         self.next_member += 1;
         info!(member = member.0, name, slots, "joined");
         let remote = desk.remote;
-        let state = Member { name, slots, remote, tasks_done: 0, desk: Some(desk), gone: None };
+        let state = Member {
+            name,
+            slots,
+            remote,
+            tasks_done: 0,
+            busy: Duration::ZERO,
+            joined: clock(),
+            desk: Some(desk),
+            gone: None,
+        };
         self.members.insert(member, state);
         self.decide(Event::MemberJoined { member, slots, holds, watched: remote }, None);
         Some(member)
@@ -336,6 +361,7 @@ impl Driver {
                         }
                     }
                     Action::Discard { member, lease } => {
+                        self.tally.discarded += 1;
                         info!(member = member.0, %lease, "answer discarded: one came before it");
                     }
                     Action::Forget { member, cause } => self.dismiss(member, cause),
@@ -358,17 +384,20 @@ impl Driver {
     fn lend(&mut self, member: MemberId, lease: LeaseId) -> bool {
         let (Some(batch), Some(current)) = (&mut self.batch, &*self.current.borrow()) else { return true };
         batch.report.attempts += 1;
+        self.tally.attempts += 1;
         let job = Job { lease, tasks: current.tasks.clone() };
         let desk = self.members.get(&member).and_then(|member| member.desk.as_ref());
         desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
     }
 
     fn accept(&mut self, member: MemberId, lease: LeaseId, answer: Answer, busy: Duration) {
+        self.tally.accepted += 1;
+        // Busy is what the member says: it must not overflow.
         if let Some(member) = self.members.get_mut(&member) {
             member.tasks_done += 1;
+            member.busy = member.busy.saturating_add(busy);
         }
         if let Some(batch) = &mut self.batch {
-            // As the member says: it must not overflow.
             batch.report.busy = batch.report.busy.saturating_add(busy);
             // Room is never short; the caller may have gone.
             let _ = batch.progress.try_send(Progress::Answered(lease.task, answer));
@@ -380,6 +409,7 @@ impl Driver {
         member.desk = None;
         let name = member.name.clone();
         let cause = if self.farewell.is_some() { Cause::Left } else { cause };
+        *self.tally.losses.entry(cause.kind()).or_default() += 1;
         if cause == Cause::Left {
             info!(member = id.0, name, "left");
         } else {
@@ -388,7 +418,7 @@ impl Driver {
                 batch.report.losses.push(Loss { name, cause: cause.clone() });
             }
         }
-        member.gone = Some(cause);
+        member.gone = Some((cause, clock()));
         if member.tasks_done == 0 {
             self.members.remove(&id);
         }
@@ -411,15 +441,47 @@ impl Driver {
         let _ = progress.try_send(end);
     }
 
-    fn infos(&self) -> Vec<MemberInfo> {
-        let info = |(&id, member): (&MemberId, &Member)| {
-            let state = match &member.gone {
-                Some(cause) => MemberState::Gone(cause.clone()),
-                None => self.scheduler.state(id),
-            };
-            let Member { name, slots, tasks_done, .. } = member;
-            MemberInfo { id, name: name.clone(), slots: *slots, tasks_done: *tasks_done, state }
+    fn status(&self) -> FleetStatus {
+        let now = clock();
+        let oldest = self.scheduler.oldest_lease().and_then(|(lent_at, member, lease)| {
+            let member = self.members.get(&member)?.name.clone();
+            let age = (now - self.started).saturating_sub(lent_at);
+            Some(OldestLease { task: lease.task, attempt: lease.attempt, member, age })
+        });
+        let (bytes_sent, bytes_received) = self.traffic.so_far();
+        FleetStatus {
+            stage: self.batch.as_ref().map(|batch| batch.stage),
+            shards: self.scheduler.shards(),
+            members: self.members.iter().map(|(&id, member)| self.info(now, id, member)).collect(),
+            oldest,
+            losses: self.tally.losses.clone(),
+            attempts: self.tally.attempts,
+            accepted: self.tally.accepted,
+            discarded: self.tally.discarded,
+            bytes_sent,
+            bytes_received,
+            up: now - self.started,
+        }
+    }
+
+    fn info(&self, now: Instant, id: MemberId, member: &Member) -> MemberInfo {
+        let age = |at: Duration| (now - self.started).saturating_sub(at);
+        let here = self.scheduler.member(id);
+        let (state, silent) = match &member.gone {
+            Some((cause, since)) => (MemberState::Gone(cause.clone()), now - *since),
+            None => (self.scheduler.state(id), here.map_or(Duration::ZERO, |here| age(here.heard))),
         };
-        self.members.iter().map(info).collect()
+        MemberInfo {
+            id,
+            name: member.name.clone(),
+            slots: member.slots,
+            tasks_done: member.tasks_done,
+            busy: member.busy,
+            state,
+            leases: here.map_or(0, |here| here.n_leases),
+            oldest_lease: here.and_then(|here| here.oldest_lease).map(age),
+            joined: now - member.joined,
+            silent,
+        }
     }
 }

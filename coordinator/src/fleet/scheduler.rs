@@ -40,7 +40,7 @@ use rustc_hash::FxHashMap;
 use shared::task::ContentHash;
 
 use self::batch::{Batch, Offer};
-use super::MemberState;
+use super::status::{MemberState, Shards};
 
 mod batch;
 
@@ -102,9 +102,30 @@ pub enum Cause {
     /// It sent what no worker of this version sends.
     #[error("broke the protocol: {0}")]
     Protocol(String),
+    /// It lives, and does not answer.
+    #[error("still computing task {} after {age:?}", task.0)]
+    Overdue {
+        /// The task that it was lent.
+        task: TaskIndex,
+        /// Since then.
+        age: Duration,
+    },
     /// It left after answering all it had.
     #[error("left")]
     Left,
+}
+
+impl Cause {
+    /// A word for it, to count by.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Cause::Silent(_) => "silent",
+            Cause::Disconnected(_) => "disconnected",
+            Cause::Protocol(_) => "protocol",
+            Cause::Overdue { .. } => "overdue",
+            Cause::Left => "left",
+        }
+    }
 }
 
 /// Why a batch has no result.
@@ -249,6 +270,17 @@ pub enum Action {
     },
 }
 
+/// A member that is there, at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Presence {
+    /// Last sign of life.
+    pub heard: Duration,
+    /// Leases that it holds, of this batch or an earlier one.
+    pub n_leases: usize,
+    /// When the oldest of them was lent.
+    pub oldest_lease: Option<Duration>,
+}
+
 #[derive(Debug)]
 struct Member {
     slots: u32,
@@ -349,6 +381,28 @@ impl Scheduler {
             Some(member) if member.suspect => MemberState::Suspect,
             _ => MemberState::Healthy,
         }
+    }
+
+    /// What a member that is there holds, and when it was heard.
+    pub fn member(&self, member: MemberId) -> Option<Presence> {
+        let member = self.members.get(&member)?;
+        let oldest_lease = member.leases.values().min().copied();
+        Some(Presence { heard: member.heard, n_leases: member.leases.len(), oldest_lease })
+    }
+
+    /// How many tasks of the batch in work are free, lent and done.
+    pub fn shards(&self) -> Shards {
+        let Some(batch) = &self.batch else { return Shards::default() };
+        let (free, done) = (batch.n_free, batch.n_done);
+        Shards { free, lent: batch.tasks.len() - free - done, done }
+    }
+
+    /// The oldest lease of a task without an answer: when it was lent, and to whom.
+    pub fn oldest_lease(&self) -> Option<(Duration, MemberId, LeaseId)> {
+        let leases = self.members.iter().flat_map(|(&id, member)| {
+            member.leases.iter().map(move |(&lease, &lent_at)| (lent_at, id, lease))
+        });
+        leases.filter(|&(_, _, lease)| self.is_open(lease)).min()
     }
 
     fn join(&mut self, now: Duration, id: MemberId, slots: u32, holds: Vec<ContentHash>, watched: bool) {
