@@ -1,7 +1,9 @@
+# shellcheck shell=bash
 # What the tests of the launches share: a job long enough for faults to happen in its middle, and the result that it
 # must have. To be sourced; needs `root`, the repository's folder, and sets `bin`, the folder of the programs.
+: "${root:?}"
 
-rounds=1000
+rounds=500
 
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 fail() { say "FAILED: $*"; exit 1; }
@@ -58,11 +60,13 @@ within() {
   done
 }
 
-# Says whether the results in folder $2 are those of the plain run in folder $1, each round told once.
+# Says whether the results in folder $2 are those of the plain run in folder $1: each round told once, and after $3 losses
+# of the coordinator gone on with, not begun again.
 same_result() {
   [ -f "$2/summary.json" ] || fail "no summary.json in the results"
   [ "$(wc -l <"$2/metrics.jsonl")" = "$rounds" ] ||
     fail "metrics.jsonl has $(wc -l <"$2/metrics.jsonl") lines, expected one for each of $rounds rounds"
+  grep -q "\"resumed\": $3," "$2/summary.json" || fail "summary.json does not tell that the run was resumed $3 times"
   [ "$(digest "$1")" = "$(digest "$2")" ] || fail "parameters_sha256 is $(digest "$2"), expected $(digest "$1")"
   say "parameters_sha256 of the plain run and of this one: $(digest "$2")"
 }

@@ -119,11 +119,10 @@ def problems(documents, root, programs):
             port = main.get(probe, {}).get("grpc", {}).get("port", port_names(workload).get("grpc"))
             check(port == port_names(workload).get("grpc"), f"{here}: {probe} asks another port")
         if programs:
-            program = [programs / main["command"][0], *main["command"][1:2][: role == "coordinator"]]
-            known = subprocess.run([*program, "--help"], check=True, capture_output=True, text=True).stdout
-            for arg in main["args"]:
-                flag = arg.partition("=")[0]
-                check(re.search(rf"{flag}\b", known), f"{here}: {main['command'][0]} has no {flag}")
+            command = [arg for arg in main["args"] if not re.match("[-/]", arg)]
+            known = subprocess.run([programs / command[0], *command[1:], "--help"], check=True, capture_output=True, text=True)
+            for flag in (arg.partition("=")[0] for arg in main["args"] if arg.startswith("--")):
+                check(re.search(rf"{flag}\b", known.stdout), f"{here}: {' '.join(command)} has no {flag}")
 
     ports = port_names(coordinator)
     check(option(coordinator, "--listen") == f"0.0.0.0:{ports['grpc']}", "the coordinator listens on another port")

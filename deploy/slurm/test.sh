@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Launches with grammaton.sbatch on a real Slurm, of four nodes that are all this machine, and breaks things: a worker
-# is killed, and the job is requeued in its middle. The result must be that of a plain run, bit for bit.
+# is killed, and the job is requeued, once from outside and once by itself before its time limit. The result must be that of a plain run, bit for bit.
 #
 #   deploy/slurm/test.sh         as root, with slurm-wlm and munge. Exit code 77: not tried here, and why.
 #
-# GRAMMATON_BIN: folder of programs to use instead of compiling them. Slurm makes a requeued job wait for two minutes.
+# GRAMMATON_BIN: folder of programs to use instead of compiling them.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -19,32 +19,33 @@ find_programs
 scratch=$(mktemp -d)
 export SLURM_CONF=$scratch/slurm.conf PATH=$bin:$PATH
 host=$(hostname -s)
+no_jobs() { [ -z "$(squeue --noheader --states=all --format=%T | grep -vE 'COMPLETED|CANCELLED|FAILED|TIMEOUT')" ]; }
+stopped() { ! compgen -G "$scratch/run/*.pid" >/dev/null; }
+# Jobs first: daemons that are gone end nothing any more.
 clean_up() {
-  scancel --user=root >/dev/null 2>&1 || true
+  scancel --user=root >/dev/null 2>&1 && { within 30 no_jobs || true; }
   for file in "$scratch"/run/*.pid; do [ ! -f "$file" ] || kill "$(cat "$file")" 2>/dev/null || true; done
-  # What is left of its jobs, before their folder goes.
-  within 20 sh -c '! ls "$0"/run/*.pid' "$scratch" >/dev/null 2>&1 || true
+  within 20 stopped || true
   rm -rf "$scratch"
 }
 trap clean_up EXIT
 mkdir -p "$scratch"/{state,log,run,spool}
 
-# A port for each daemon that nobody listens on.
+# Ports that nobody listens on, one for each daemon.
 free_ports() {
-  local port found=()
+  local port
   for port in $(shuf -i 20000-30000 -n 100); do
-    ss -Hltn "sport = :$port" | grep -q . || found+=("$port")
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || echo "$port"
   done
-  echo "${found[@]:0:5}"
 }
-read -r controller_port n1 n2 n3 n4 <<<"$(free_ports)"
+read -r -d '' controller_port n1 n2 n3 n4 _ <<<"$(free_ports)" || true
 cat >"$SLURM_CONF" <<CONF
 ClusterName=trial
 SlurmctldHost=$host(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$scratch/run/munge.socket
+AuthInfo=socket=$scratch/run/munge.socket,cred_expire=10
 CredType=cred/munge
 SlurmctldPort=$controller_port
 SlurmctldPidFile=$scratch/run/slurmctld.pid
@@ -89,14 +90,14 @@ make_job "$scratch/job"
 say "training plainly, for comparison"
 train_plainly "$scratch/job" "$scratch/plain"
 
-round() { cat "$scratch/out/metrics.jsonl" 2>/dev/null | wc -l; }
+round() { { wc -l <"$scratch/out/metrics.jsonl" || echo 0; } 2>/dev/null; }
 reached() { [ "$(round)" -ge "$1" ]; }
 job_field() { scontrol show job "$id" | sed -n "s/.* \?$1=\([^ ]*\).*/\1/p"; }
 over() { case $(job_field JobState) in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) true ;; *) false ;; esac; }
-restarted() { [ "$(job_field Restarts)" = 1 ] && [ "$(job_field JobState)" = RUNNING ]; }
+restarted() { [ "$(job_field Restarts)" = "$1" ] && [ "$(job_field JobState)" = RUNNING ]; }
 tell_log() { tail -5 "$scratch/job.log"; }
 
-id=$(cd "$scratch" && sbatch --parsable --ntasks=4 --nodes=4 --cpus-per-task=1 --output="$scratch/job.log" \
+id=$(cd "$scratch" && GRAMMATON_REQUEUE=1 sbatch --parsable --ntasks=4 --nodes=4 --cpus-per-task=1 --output="$scratch/job.log" \
   "$here/grammaton.sbatch" "$scratch/job/job.toml" "$scratch/out" --min-workers 2)
 say "job $id: a coordinator and 4 workers on 4 nodes"
 within 120 reached 50 || fail "no 50 rounds within 120 s: $(tell_log)"
@@ -106,19 +107,29 @@ within 120 reached 50 || fail "no 50 rounds within 120 s: $(tell_log)"
 
 say "round $(round): killing a worker"
 kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/" | head -1)"
-within 60 reached 150 || fail "no progress after a worker was killed"
+within 60 reached 120 || fail "no progress after a worker was killed"
 [ "$(job_field JobState)" = RUNNING ] || fail "the job did not outlive its worker: $(tell_log)"
 
-before=$(round)
-[ "$before" -lt $((rounds * 3 / 4)) ] || fail "too fast: in round $before of $rounds already"
-say "round $before: scontrol requeue, after which Slurm waits for about two minutes"
+# The rounds after which it went on, one for each time that it did.
+went_on() { sed -n 's/^going on after round \([0-9]*\)$/\1/p' "$scratch/job.log"; }
+has_gone_on() { [ "$(went_on | wc -l)" = "$1" ]; }
+comes_back() {
+  within 120 restarted "$1" || fail "the job did not start again: $(tell_log)"
+  within 60 has_gone_on "$1" || fail "it did not go on from a checkpoint: $(tell_log)"
+  say "started again, going on after round $(went_on | tail -1)"
+}
+say "round $(round): scontrol requeue"
 scontrol requeue "$id"
-within 400 restarted || fail "the job did not start again: $(tell_log)"
-within 60 reached $((before / 2)) || fail "it did not go on from a checkpoint, but is in round $(round)"
-say "started again, and in round $(round)"
+comes_back 1
+within 60 reached 250 || fail "no progress after it was requeued"
+before=$(round)
+[ "$before" -lt $((rounds * 9 / 10)) ] || fail "too fast: in round $before of $rounds already"
+say "round $before: the signal that comes two minutes before the time limit"
+scancel --batch --signal=USR1 "$id"
+comes_back 2
 within 300 over || fail "the job did not end: $(tell_log)"
 [ "$(job_field JobState) $(job_field ExitCode)" = "COMPLETED 0:0" ] ||
   fail "the job is $(job_field JobState), exit code $(job_field ExitCode): $(tell_log)"
 say "the job is $(job_field JobState), exit code $(job_field ExitCode)"
-same_result "$scratch/plain" "$scratch/out"
+same_result "$scratch/plain" "$scratch/out" 2
 say "passed"
