@@ -1,8 +1,16 @@
-//! Compiles `v1/work.proto` in pure Rust, without a system protoc.
+//! Compiles `v1/*.proto` in pure Rust, without a system protoc.
+
+/// What a coordinator tells of itself, which is printed as JSON under the names of the .proto file.
+const PRINTED: [&str; 6] =
+    ["Snapshot", "JobSnapshot", "CheckpointSnapshot", "FleetSnapshot", "LeaseSnapshot", "MemberSnapshot"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=v1");
-    let files = protox::compile(["work.proto"], ["v1"])?;
-    tonic_prost_build::configure().bytes(".").compile_fds(files)?;
+    let files = protox::compile(["work.proto", "status.proto"], ["v1"])?;
+    let mut code = tonic_prost_build::configure().bytes(".").btree_map(".");
+    for message in PRINTED {
+        code = code.type_attribute(format!("grammaton.v1.{message}"), "#[derive(serde::Serialize)]");
+    }
+    code.compile_fds(files)?;
     Ok(())
 }

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use crate::commands::{Answer, eval, inspect, parse, sample, train};
+use crate::commands::{Answer, eval, inspect, parse, sample, status, train};
 use crate::streams::{Closed, tell};
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -28,6 +28,19 @@ use crate::streams::{Closed, tell};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Form of the logs on standard error; json also logs what progress would show
+    #[arg(long, value_enum, default_value_t, global = true, value_name = "FORM")]
+    log: Log,
+}
+
+/// Forms of logs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum Log {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: an object per line.
+    Json,
 }
 
 #[derive(Subcommand, Debug)]
@@ -43,6 +56,8 @@ enum Command {
     Sample(sample::Args),
     /// Show what a model has learned
     Inspect(inspect::Args),
+    /// Show what a running coordinator and its workers are doing
+    Status(status::Args),
 }
 
 const BAD: u8 = 2;
@@ -63,16 +78,17 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    if let Err(error) = start_log() {
+    if let Err(error) = start_log(cli.log) {
         complain(&format!("{error:#}"));
         return ExitCode::from(BAD);
     }
     let answer = match cli.command {
-        Command::Train(args) => train::run(&args),
+        Command::Train(args) => train::run(&args, cli.log),
         Command::Parse(args) => parse::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Sample(args) => sample::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Status(args) => status::run(&args),
     };
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
@@ -85,11 +101,18 @@ fn answer(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn start_log() -> anyhow::Result<()> {
-    let filter = std::env::var("GRAMMATON_LOG").unwrap_or_else(|_| "warn".to_owned());
+fn start_log(form: Log) -> anyhow::Result<()> {
+    let usual = if form == Log::Json { "info" } else { "warn" };
+    let filter = std::env::var("GRAMMATON_LOG").unwrap_or_else(|_| usual.to_owned());
     let filter = EnvFilter::try_new(filter).context("GRAMMATON_LOG: set it to a level, as in info")?;
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match form {
+        Log::Json => log.json().flatten_event(true).with_span_list(false).init(),
+        Log::Text => {
+            let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            log.with_ansi(colours).init();
+        }
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ pub mod eval;
 pub mod inspect;
 pub mod parse;
 pub mod sample;
+pub mod status;
 pub mod train;
 
 /// How a command ended that could do its work.

@@ -16,6 +16,9 @@ use std::time::Duration;
 use proto::token::Token;
 use shared::task::{Answer, Task};
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
+
+use crate::status::Board;
 
 use self::driver::{Input, Progress};
 use self::scheduler::{Cause, Failure, Patience};
@@ -52,6 +55,8 @@ pub struct FleetConfig {
     pub dead_after: Duration,
     /// How local threads compute.
     pub compute: Compute,
+    /// What the caller is doing, for those who ask the fleet for the status.
+    pub board: Board,
 }
 
 impl Default for FleetConfig {
@@ -66,6 +71,7 @@ impl Default for FleetConfig {
             suspect_after: patience.suspect_after,
             dead_after: patience.dead_after,
             compute: engine(),
+            board: Board::default(),
         }
     }
 }
@@ -224,11 +230,11 @@ impl Fleet {
             .enable_all()
             .build()
             .map_err(FleetError::Start)?;
-        let to_fleet = inputs.clone();
+        let (to_fleet, span) = (inputs.clone(), tracing::Span::current());
         std::thread::Builder::new()
             .name("fleet".into())
             .spawn(move || {
-                runtime.block_on(driver::run(config, listener, to_fleet, received));
+                runtime.block_on(driver::run(config, listener, to_fleet, received).instrument(span));
                 runtime.shutdown_background();
             })
             .map_err(FleetError::Start)?;

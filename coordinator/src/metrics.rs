@@ -200,6 +200,16 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// In metrics and JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Phase::Waiting => "waiting",
+            Phase::Preprocess => "preprocess",
+            Phase::Rounds => "rounds",
+            Phase::Decode => "decode",
+        }
+    }
+
     /// In words.
     pub fn name(self) -> &'static str {
         match self {

@@ -54,6 +54,7 @@ pub struct Progress {
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Event<'a> {
     Listening { address: SocketAddr },
+    Serving { address: SocketAddr },
     Started(&'a Start),
     Phase { phase: Phase },
     Round(&'a RoundMetrics),
@@ -75,6 +76,15 @@ impl Progress {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Listening { address }),
             Style::Bar | Style::Lines => self.say(&format!("listening on {address}")),
+        }
+    }
+
+    /// Says where metrics are.
+    pub fn serving(&mut self, address: SocketAddr) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.emit(&Event::Serving { address }),
+            Style::Bar | Style::Lines => self.say(&format!("metrics at http://{address}/metrics")),
         }
     }
 
@@ -164,11 +174,10 @@ impl Observer for Progress {
         self.failed.take().map_or(Ok(()), Err)
     }
 
+    /// One that could not be written is a warning, which is logged.
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        match (written, self.style) {
-            (Ok(status), Style::Json) => self.emit(&Event::Checkpoint(status)),
-            (Ok(_), _) => {}
-            (Err(error), _) => self.notice(&format!("no checkpoint: {error:#}; the job goes on without")),
+        if let (Ok(status), Style::Json) = (written, self.style) {
+            self.emit(&Event::Checkpoint(status));
         }
     }
 

@@ -1,7 +1,16 @@
 //! What a training run is doing at this moment, for whoever asks: `grammaton status`, metrics, probes.
 //!
 //! The run writes a [`Board`], the fleet knows its own [`FleetStatus`](crate::fleet::FleetStatus). Nothing is decided
-//! by either.
+//! by either. [`snapshot`] puts both into one message, [`service`] answers with it, [`metrics`] and [`http`] are the page
+//! for Prometheus.
+
+pub mod snapshot;
+
+pub mod service;
+
+pub mod metrics;
+
+pub mod http;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,7 +47,9 @@ pub struct JobStatus {
     pub seconds_left: Option<f64>,
     /// The last checkpoint, if there is one.
     pub checkpoint: Option<CheckpointStatus>,
-    /// Checkpoints that could not be written.
+    /// Checkpoints that were written by this process.
+    pub written_checkpoints: u64,
+    /// Checkpoints that could not be.
     pub failed_checkpoints: u64,
 }
 

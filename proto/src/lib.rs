@@ -3,11 +3,11 @@
 //! In: bytes from a peer that may be old, broken or hostile. Out: values that are valid, or a typed error.
 //! Invariant: only [`convert`] turns messages into domain values, and past it nothing is checked again.
 //!
-//! Reading order: `v1/work.proto` (the messages and their order), [`lease`] (names of lent tasks),
+//! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see), [`lease`] (names of lent tasks),
 //! [`payload`] (large values in pieces), [`convert`], [`token`] (who may join).
 
-/// Generated from `v1/work.proto`, where the messages are documented.
-#[expect(missing_docs, reason = "documented in the .proto file")]
+/// Generated from `v1/*.proto`, where the messages are documented.
+#[expect(missing_docs, reason = "documented in the .proto files")]
 #[expect(clippy::all, reason = "generated")]
 pub mod v1 {
     tonic::include_proto!("grammaton.v1");

@@ -37,9 +37,24 @@ impl Coordinator {
 
     /// A worker of one thread.
     pub fn worker(&self, name: &str) -> Process {
+        self.worker_with(name, &[])
+    }
+
+    /// A worker of one thread, with these arguments as well.
+    pub fn worker_with(&self, name: &str, more: &[&str]) -> Process {
         let args = ["--coordinator", &self.url, "--threads", "1", "--name", name];
         let mut command = Command::new(binary("grammaton-worker"));
-        Process::spawn(command.args(args).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG"))
+        Process::spawn(
+            command.args(args).args(more).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG"),
+        )
+    }
+
+    /// Reads the line that says where metrics are, and gives `host:port`.
+    pub fn serving(&self) -> String {
+        let line = self.lines.next().expect("metrics were asked for");
+        let event: Value = serde_json::from_str(&line).expect("lines are JSON");
+        assert_eq!(event["event"], "serving");
+        event["address"].as_str().expect("an address is text").to_owned()
     }
 
     /// Reads until round `round` is over.
@@ -54,7 +69,12 @@ impl Coordinator {
     }
 
     /// Reads to the end, which has to be a good one.
-    pub fn finish(mut self, folder: &Folder, out: &str) -> Trained {
+    pub fn finish(self, folder: &Folder, out: &str) -> Trained {
+        self.finish_with_log(folder, out).0
+    }
+
+    /// As [`Coordinator::finish`]; with what it logged.
+    pub fn finish_with_log(mut self, folder: &Folder, out: &str) -> (Trained, String) {
         let mut last = None;
         while let Some(line) = self.lines.next() {
             last = Some(line);
@@ -64,6 +84,7 @@ impl Coordinator {
         let event: Value = serde_json::from_str(&last.expect("there are lines")).expect("lines are JSON");
         assert_eq!(event["event"], "finished");
         assert_eq!(event["parameters_sha256"], trained.summary["parameters_sha256"]);
-        trained
+        let log = self.process.log();
+        (trained, log)
     }
 }

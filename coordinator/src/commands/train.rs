@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 use proto::token::{Token, TokenError};
+use tracing::{info, info_span, warn};
 
 use super::Answer;
 use crate::checkpoint::Checkpoints;
+use crate::cli::Log;
 use crate::fleet::{Fleet, FleetConfig, Listen, Map, MemberInfo};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress::{Progress, Style};
+use crate::status::http::Http;
 use crate::status::{Board, CheckpointStatus, JobStatus};
 use crate::streams;
 use crate::train::input::Input;
@@ -59,6 +62,9 @@ pub struct FleetOptions {
     /// File with the secret that workers must know; without it, the variable GRAMMATON_TOKEN
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub token_file: Option<PathBuf>,
+    /// Address of the HTTP port: /metrics for Prometheus, /health for probes
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub http: Option<SocketAddr>,
     /// Let anyone who reaches the address connect
     #[arg(long, requires = "listen", conflicts_with = "token_file")]
     pub insecure: bool,
@@ -91,13 +97,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     found.next().ok_or_else(|| "no address of that name; write it as in 127.0.0.1:7600".to_owned())
 }
 
-/// Trains.
-pub fn run(args: &Args) -> Result<Answer> {
-    run_with(args, Input::load, train)
+/// Trains; with logs for programs they also tell what progress would show.
+pub fn run(args: &Args, log: Log) -> Result<Answer> {
+    run_with(args, log, Input::load, train)
 }
 
 fn run_with<I>(
     args: &Args,
+    log: Log,
     load: impl FnOnce(&Job) -> Result<I>,
     train: impl FnOnce(&Job, &I, &dyn Map, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
 ) -> Result<Answer> {
@@ -106,7 +113,9 @@ fn run_with<I>(
         ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
         job.output.dir = dir.clone();
     }
-    let style = Style::choose(args.quiet, args.json);
+    let style = Style::choose(args.quiet || log == Log::Json && !args.json, args.json);
+    let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let _span = info_span!("train", job = name.clone()).entered();
     let output = Output::open(&job.output.dir)?;
     let mut checkpoints = Checkpoints::open(&job.output, args.resume)?;
     if let (Some(newest), false) = (checkpoints.newest(), args.resume || output.is_finished()) {
@@ -116,6 +125,7 @@ fn run_with<I>(
         );
     }
     let mut recorder = Recorder {
+        name,
         job: &job,
         job_file: &args.job,
         output,
@@ -124,11 +134,18 @@ fn run_with<I>(
         rounds: Vec::new(),
     };
     let input = load(&job)?;
-    let config = args.fleet.config()?;
+    let board = recorder.board.clone();
+    let config = FleetConfig { board: board.clone(), ..args.fleet.config()? };
     let local_workers = config.local_workers;
     let fleet = Fleet::start(config)?;
     if let Some(address) = fleet.address() {
+        info!(%address, "listening");
         recorder.progress.listening(address);
+    }
+    let http = args.fleet.http.map(|address| Http::start(address, board, fleet.watcher())).transpose()?;
+    if let Some(http) = &http {
+        info!(address = %http.address(), "serving metrics");
+        recorder.progress.serving(http.address());
     }
     let outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
     let workers = n_workers(local_workers, &fleet.members());
@@ -152,6 +169,8 @@ fn n_workers(local_workers: usize, members: &[MemberInfo]) -> usize {
 
 /// Shows and keeps what training tells.
 struct Recorder<'a> {
+    /// That of the output folder.
+    name: String,
     job: &'a Job,
     job_file: &'a Path,
     output: Output,
@@ -162,7 +181,7 @@ struct Recorder<'a> {
 
 impl Observer for Recorder<'_> {
     fn started(&mut self, start: &Start) -> Result<()> {
-        let name = self.output.dir().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = self.name.clone();
         self.board.update(|status| {
             *status = JobStatus {
                 name,
@@ -182,12 +201,15 @@ impl Observer for Recorder<'_> {
     }
 
     fn phase(&mut self, phase: Phase) {
+        info!(phase = phase.key(), "phase");
         self.board.update(|status| status.phase = Some(phase));
         self.progress.phase(phase);
     }
 
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
         self.output.round(round)?;
+        let RoundMetrics { run, round: number, bound, seconds, sentences_per_second, .. } = *round;
+        info!(run, round = number, bound, seconds, sentences_per_second, "round");
         self.rounds.push(round.clone());
         self.board.update(|status| {
             (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
@@ -201,18 +223,30 @@ impl Observer for Recorder<'_> {
     }
 
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
+        match written {
+            Ok(CheckpointStatus { run, round, bytes, seconds }) => {
+                info!(run, round, bytes, seconds, "checkpoint");
+            }
+            Err(error) => warn!("no checkpoint: {error:#}; the job goes on without"),
+        }
         self.board.update(|status| match written {
-            Ok(written) => status.checkpoint = Some(*written),
+            Ok(written) => {
+                status.checkpoint = Some(*written);
+                status.written_checkpoints += 1;
+            }
             Err(_) => status.failed_checkpoints += 1,
         });
         self.progress.checkpoint(written);
     }
 
     fn notice(&mut self, text: &str) {
+        info!(text, "notice");
         self.progress.notice(text);
     }
 
     fn finished(&mut self, summary: &Summary) {
+        let Summary { rounds, converged, bound, parameters_sha256, .. } = summary;
+        info!(rounds, converged, bound, parameters_sha256, "finished");
         self.progress.finished(summary);
     }
 }
@@ -247,7 +281,8 @@ mod tests {
     fn a_run_leaves_a_whole_folder() {
         let dir = tempfile::tempdir().unwrap();
         let answer =
-            run_with(&args(dir.path()), nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
+            run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+                .unwrap();
         assert_eq!(answer, Answer::Yes);
         let out = dir.path().join("out");
         let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
@@ -286,15 +321,16 @@ mod tests {
     #[test]
     fn a_failed_run_keeps_the_old_result_until_it_is_prepared() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+            .unwrap();
         let summary = dir.path().join("out/summary.json");
-        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| {
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| {
             observer.started(&Start::default())?;
             anyhow::bail!("no derivation")
         })
         .unwrap_err();
         assert!(summary.exists());
-        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| {
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| {
             observer.prepared(&[])?;
             anyhow::bail!("interrupted")
         })
@@ -307,7 +343,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let args = Args { out: Some(dir.path().to_owned()), ..args(dir.path()) };
         let before = fs::read(&args.job).unwrap();
-        run_with(&args, nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
+        run_with(&args, Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
         assert_eq!(fs::read(&args.job).unwrap(), before);
         assert!(dir.path().join("summary.json").exists());
     }
@@ -315,7 +351,8 @@ mod tests {
     #[test]
     fn report_shows_the_run_and_escapes_its_symbols() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
+        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+            .unwrap();
         let page = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
         for expected in
             ["corpus.txt", "token F1, mbr", "<svg class=\"chart\"", "<svg class=\"tree\"", "h&amp;t", "&lt;"]

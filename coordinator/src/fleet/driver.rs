@@ -15,8 +15,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{info, warn};
 
 use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
-use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease};
+use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease, Watcher};
 use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
+use crate::status::service::StatusService;
 
 /// How long members may take to hear that the job is finished.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -226,8 +227,9 @@ pub(super) async fn run(
         }
     }
     if let (Some(listener), Some(listen)) = (listener, config.listen) {
+        let status = StatusService::new(config.board, Watcher::new(to_fleet.clone()), listen.token.clone());
         let door = remote::Door::new(listen.token, session(), to_fleet, traffic, watched);
-        tokio::spawn(remote::serve(listener, door));
+        tokio::spawn(remote::serve(listener, door, status));
     }
     loop {
         let deadline = driver.next_deadline();

@@ -16,6 +16,7 @@ use proto::convert::{Wire, WireError, fits};
 use proto::lease::SessionId;
 use proto::payload::{self, Assembly, PayloadError, Progress};
 use proto::token::Token;
+use proto::v1::status_server::StatusServer;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE, MAX_SLOTS};
@@ -29,6 +30,7 @@ use super::Traffic;
 use super::driver::{Current, Desk, Input, Job, Order};
 use super::holdings::Holdings;
 use super::scheduler::{Cause, Event, MemberId};
+use crate::status::service::StatusService;
 
 /// How long a new connection may take to say hello.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -48,7 +50,7 @@ pub(super) struct Door {
 }
 
 /// Listens until the runtime ends.
-pub(super) async fn serve(listener: TcpListener, door: Door) {
+pub(super) async fn serve(listener: TcpListener, door: Door, status: StatusService) {
     let service =
         WorkServer::new(door).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let served = async {
@@ -60,6 +62,7 @@ pub(super) async fn serve(listener: TcpListener, door: Door) {
             .initial_connection_window_size(proto::WINDOW)
             .tcp_nodelay(true)
             .add_service(service)
+            .add_service(StatusServer::new(status))
             .serve_with_incoming(TcpListenerStream::new(listener))
             .await?;
         Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())

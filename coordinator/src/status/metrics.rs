@@ -1,0 +1,179 @@
+//! Prometheus metrics: the state of job and fleet in the text exposition format.
+//!
+//! Names begin with `grammaton_`, end with their unit, and with `_total` if they only grow. No label is called `job` or
+//! `instance`: those are Prometheus's own.
+
+use prometheus::{Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
+
+use super::JobStatus;
+use crate::fleet::{FleetStatus, MemberState};
+use crate::metrics::Phase;
+
+/// What a scrape is answered with.
+pub fn exposition(job: &JobStatus, fleet: &FleetStatus) -> String {
+    let page = Page(Registry::new());
+    page.of_job(job);
+    page.of_fleet(fleet);
+    let mut text = Vec::new();
+    TextEncoder::new().encode(&page.0.gather(), &mut text).expect("memory takes all that is written to it");
+    String::from_utf8(text).expect("names and numbers are text")
+}
+
+/// Metrics of one scrape. All numbers are known when it comes, so none is kept between two of them.
+struct Page(Registry);
+
+impl Page {
+    fn gauge(&self, name: &str, help: &str, value: f64) {
+        let gauge = Gauge::new(format!("grammaton_{name}"), help).expect(SOUND);
+        gauge.set(value);
+        self.0.register(Box::new(gauge)).expect(SOUND);
+    }
+
+    fn counter(&self, name: &str, help: &str, value: u64) {
+        let counter = IntCounter::new(format!("grammaton_{name}_total"), help).expect(SOUND);
+        counter.inc_by(value);
+        self.0.register(Box::new(counter)).expect(SOUND);
+    }
+
+    fn gauges<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, f64)>,
+    ) {
+        let gauges = GaugeVec::new(Opts::new(format!("grammaton_{name}"), help), &[label]).expect(SOUND);
+        values.into_iter().for_each(|(of, value)| gauges.with_label_values(&[of]).set(value));
+        self.0.register(Box::new(gauges)).expect(SOUND);
+    }
+
+    fn counters<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, u64)>,
+    ) {
+        let opts = Opts::new(format!("grammaton_{name}_total"), help);
+        let counters = IntCounterVec::new(opts, &[label]).expect(SOUND);
+        values.into_iter().for_each(|(of, value)| counters.with_label_values(&[of]).inc_by(value));
+        self.0.register(Box::new(counters)).expect(SOUND);
+    }
+
+    fn of_job(&self, job: &JobStatus) {
+        let phases = [Phase::Waiting, Phase::Preprocess, Phase::Rounds, Phase::Decode];
+        let phases = phases.map(|phase| (phase.key(), f64::from(u8::from(job.phase == Some(phase)))));
+        self.gauges("phase", "1 for what the job does now, 0 for the rest.", "phase", phases);
+        self.gauge("run", "Run of the job under way, from 1.", job.run as f64);
+        self.gauge("runs", "Runs of the job.", job.runs as f64);
+        self.gauge("round", "Rounds of the run that are over.", job.round as f64);
+        self.gauge("max_rounds", "Rounds that the run has at most.", job.max_rounds as f64);
+        if let Some(bound) = job.bound {
+            self.gauge("bound", "Variational bound of the last round.", bound);
+        }
+        self.gauge("sentences", "Sentences of the corpus.", job.sentences as f64);
+        let rate = job.sentences_per_second;
+        self.gauge("sentences_per_second", "Sentences by wall time in the last round.", rate);
+        self.gauge("round_seconds", "Wall time of the last round.", job.round_seconds);
+        let help = "Time that the E-step of the last round took, summed over workers.";
+        self.gauge("estep_busy_seconds", help, job.busy_seconds);
+        if let Some(left) = job.seconds_left {
+            self.gauge("left_seconds", "Time that the rounds left take at most.", left);
+        }
+        if let Some(checkpoint) = job.checkpoint {
+            self.gauge("checkpoint_round", "Last round in the last checkpoint.", checkpoint.round as f64);
+            self.gauge(
+                "checkpoint_seconds",
+                "Time that writing the last checkpoint took.",
+                checkpoint.seconds,
+            );
+            self.gauge("checkpoint_bytes", "Size of the last checkpoint.", checkpoint.bytes as f64);
+        }
+        let fates = [("written", job.written_checkpoints), ("failed", job.failed_checkpoints)];
+        self.counters("checkpoints", "Checkpoints of this process.", "fate", fates);
+    }
+
+    fn of_fleet(&self, fleet: &FleetStatus) {
+        let shards = &fleet.shards;
+        let states = [("free", shards.free), ("lent", shards.lent), ("done", shards.done)];
+        let states = states.map(|(state, n)| (state, n as f64));
+        self.gauges("shards", "Shards of the round under way.", "state", states);
+        let count = |of: fn(&MemberState) -> bool| {
+            fleet.members.iter().filter(|member| of(&member.state)).count() as f64
+        };
+        let states = [
+            ("healthy", count(|state| matches!(state, MemberState::Healthy))),
+            ("suspect", count(|state| matches!(state, MemberState::Suspect))),
+            ("draining", count(|state| matches!(state, MemberState::Draining))),
+        ];
+        self.gauges("members", "Workers that are there.", "state", states);
+        let slots = fleet.members.iter().filter(|member| !matches!(member.state, MemberState::Gone(_)));
+        let slots: u32 = slots.map(|member| member.slots).sum();
+        self.gauge("slots", "Tasks that the workers that are there compute at the same time.", slots.into());
+        let age = fleet.oldest.as_ref().map_or(0.0, |oldest| oldest.age.as_secs_f64());
+        self.gauge("oldest_lease_age_seconds", "Age of the lease that is waited for the longest.", age);
+        let losses = fleet.losses.iter().map(|(cause, &losses)| (*cause, losses));
+        self.counters("members_lost", "Workers that went, by cause.", "cause", losses);
+        self.counter("leases", "Leases given, backups and repeats included.", fleet.attempts);
+        let fates = [("accepted", fleet.accepted), ("discarded", fleet.discarded)];
+        self.counters("answers", "Answers of workers, by whether they counted.", "fate", fates);
+        self.counter("sent_bytes", "Bytes sent to workers.", fleet.bytes_sent);
+        self.counter("received_bytes", "Bytes received from workers.", fleet.bytes_received);
+        self.gauge("up_seconds", "Time since the coordinator started.", fleet.up.as_secs_f64());
+    }
+}
+
+const SOUND: &str = "names and labels are constants, each used once";
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::status::snapshot::tests::middle;
+
+    #[test]
+    fn a_scrape_has_every_number() {
+        let (job, fleet) = middle();
+        let text = exposition(&job, &fleet);
+        for line in [
+            "grammaton_phase{phase=\"rounds\"} 1",
+            "grammaton_round 12",
+            "grammaton_bound -1234.5",
+            "grammaton_shards{state=\"lent\"} 4",
+            "grammaton_members{state=\"healthy\"} 1",
+            "grammaton_members_lost_total{cause=\"silent\"} 1",
+            "grammaton_oldest_lease_age_seconds 1.2",
+            "grammaton_checkpoint_seconds 0.02",
+            "grammaton_checkpoints_total{fate=\"failed\"} 1",
+            "grammaton_received_bytes_total 2000",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        let (before, nobody) = (JobStatus::default(), FleetStatus::default());
+        assert!(exposition(&before, &nobody).contains("grammaton_round 0\n"));
+    }
+
+    #[test]
+    fn promtool_finds_nothing_to_complain_about() {
+        let promtool = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let Ok(mut promtool) = promtool else {
+            eprintln!("skipped: promtool is not on the path; Debian's package prometheus brings it");
+            return;
+        };
+        let (job, fleet) = middle();
+        let text = exposition(&job, &fleet);
+        promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = promtool.wait_with_output().unwrap();
+        assert!(
+            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+    }
+}
