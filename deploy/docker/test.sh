@@ -19,7 +19,11 @@ if docker compose version >/dev/null 2>&1; then compose=(docker compose); else c
 # Newer clients need a plug-in for BuildKit; Debian's brings it.
 builder=
 for client in docker /usr/bin/docker; do
-  if printf 'FROM scratch\nLABEL probe=1\n' | DOCKER_BUILDKIT=1 "$client" build -q - >/dev/null 2>&1; then builder=$client; fi
+  if probe=$(printf 'FROM scratch\nLABEL probe=1\n' | DOCKER_BUILDKIT=1 "$client" build --quiet - 2>/dev/null); then
+    builder=$client
+    docker image rm "$probe" >/dev/null
+    break
+  fi
 done
 [ -n "$builder" ] || skip "this Docker client has no BuildKit"
 find_programs
@@ -27,7 +31,8 @@ find_programs
 scratch=$(mktemp -d)
 chmod 755 "$scratch"
 project=grammaton-test-$$
-export IMAGE=$project JOB=$scratch/job TOKEN=$scratch/secrets/token MIN_WORKERS=2
+# METRICS: any free port.
+export IMAGE=$project JOB=$scratch/job TOKEN=$scratch/secrets/token MIN_WORKERS=2 METRICS=127.0.0.1:
 compose+=(-p "$project" -f "$here/compose.yaml")
 made=("$project")
 clean_up() {
@@ -96,6 +101,10 @@ within 60 restarted "$victim" || fail "the worker did not come back"
 say "round $(round): adding 2 workers"
 "${compose[@]}" up -d --no-build --no-recreate --scale worker=4 >/dev/null 2>"$scratch/up.log" || fail "scaling: $(tail -3 "$scratch/up.log")"
 within 60 reached 200 || fail "no progress after a worker was killed"
+docker exec "$(container)" grammaton status http://127.0.0.1:7600 --token-file /run/secrets/token
+page=/dev/tcp/$(docker port "$(container)" 9600/tcp | tr : /)
+n_metrics=$(exec 3<>"$page" && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && grep -c '^grammaton_' <&3)
+say "$n_metrics values at /metrics"
 
 before=$(round)
 [ "$before" -lt $((rounds * 3 / 4)) ] || fail "too fast: in round $before of $rounds already"

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import yaml
 
-# What to replace, by what; each breaks one rule.
+# Patterns, and what to put in their place; each breaks one rule.
 SPOILED = [
     ("selector:\n    app.kubernetes.io/component: coordinator", "selector:\n    app.kubernetes.io/component: worker"),
     ("podSelector:\n    matchLabels:\n      app.kubernetes.io/component: worker", "podSelector:\n    matchLabels:\n      app: w"),
     ("- port: metrics", "- port: metric"),
     ("- port: grpc", "- port: metrics"),
     ("targetPort: grpc", "targetPort: rpc"),
-    ("grpc:\n            port: 7600", "grpc:\n            port: 7601"),
-    ("--coordinator=http://grammaton-coordinator:7600", "--coordinator=http://coordinator:7600"),
-    ("--coordinator=http://grammaton-coordinator:7600", "--coordinator=http://grammaton-coordinator:9600"),
+    (r"(livenessProbe:\n(?:.*\n)*?.* port: )\S+", r"\g<1>1"),
+    ("://grammaton-coordinator:7600", "://coordinator:7600"),
+    ("://grammaton-coordinator:7600", "://grammaton-coordinator:9600"),
     ("--listen=0.0.0.0:7600", "--listen=0.0.0.0:7601"),
     ("--http=0.0.0.0:9600", "--http=0.0.0.0:9601"),
     ("--out=/results", "--out=/out"),
@@ -69,11 +69,12 @@ def problems(documents, root, programs):
     by_role = {w["metadata"]["labels"]["app.kubernetes.io/component"]: w for w in workloads}
     check(by_role.keys() == {"coordinator", "worker"}, f"expected a coordinator and workers, found {[*by_role]}")
     coordinator, worker = by_role["coordinator"], by_role["worker"]
-    commands = (root / "docs/OPERATIONS.md").read_text() + (root / "deploy/k8s/base/kustomization.yaml").read_text()
-    made = {
-        kind: re.findall(rf"kubectl create {kind}(?: generic)? (\S+)", commands) for kind in ("secret", "configmap")
+    commands = "".join(file.read_text() for file in sorted((root / "deploy/k8s").glob("*/kustomization.yaml")))
+    configs = re.findall(r"kubectl create configmap (\S+)", commands)
+    secrets = {
+        secret: re.findall(r"--from-(?:literal=|file=\S*/)([\w.]+)", keys)
+        for secret, keys in re.findall(r"kubectl create secret generic (\S+)(.*)", commands)
     }
-    token_keys = re.findall(r"kubectl create secret generic grammaton-token --from-literal=(\w+)=", commands)
     user = int(re.search(r"^USER (\d+)", (root / "deploy/docker/Dockerfile").read_text(), re.M)[1])
 
     for workload in workloads:
@@ -102,22 +103,25 @@ def problems(documents, root, programs):
         volumes = {volume["name"]: volume for volume in pod["volumes"]}
         mounts = {mount["name"]: mount["mountPath"] for mount in main["volumeMounts"]}
         check(volumes.keys() == mounts.keys(), f"{here}: volumes {[*volumes]}, but mounts {[*mounts]}")
+        secret_files = set()
         for volume in volumes.values():
             if "secret" in volume:
                 secret = volume["secret"]["secretName"]
-                check(secret in made["secret"], f"{here}: nothing says how to make the Secret {secret}")
+                check(secret in secrets, f"{here}: nothing says how to make the Secret {secret}")
+                secret_files |= {f"{mounts.get(volume['name'])}/{key}" for key in secrets.get(secret, [])}
             elif "configMap" in volume:
                 config = volume["configMap"]["name"]
-                check(config in made["configmap"], f"{here}: nothing says how to make the ConfigMap {config}")
+                check(config in configs, f"{here}: nothing says how to make the ConfigMap {config}")
             else:
                 claim = volume["persistentVolumeClaim"]["claimName"]
                 claims = [c["metadata"]["name"] for c in of_kind("PersistentVolumeClaim")]
                 check(claim in claims, f"{here}: no PersistentVolumeClaim {claim}")
-        tokens = {f"{mounts['token']}/{key}" for key in token_keys}
-        check({option(workload, "--token-file")} == tokens, f"{here}: the token is at {tokens}")
-        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-            port = main.get(probe, {}).get("grpc", {}).get("port", port_names(workload).get("grpc"))
-            check(port == port_names(workload).get("grpc"), f"{here}: {probe} asks another port")
+        named = {option(workload, flag) for flag in ("--token-file", "--ca", "--cert", "--key")} - {""}
+        check(named == secret_files, f"{here}: options name {sorted(named)}, but secrets are {sorted(secret_files)}")
+        for probe in (main[key] for key in main if key.endswith("Probe")):
+            asked = probe["httpGet"]["port"] if "httpGet" in probe else probe["grpc"]["port"]
+            wanted = "metrics" if option(workload, "--cert") else port_names(workload)["grpc"]
+            check(asked == wanted, f"{here}: a probe asks port {asked}, expected {wanted}")
         if programs:
             command = [arg for arg in main["args"] if not re.match("[-/]", arg)]
             known = subprocess.run([programs / command[0], *command[1:], "--help"], check=True, capture_output=True, text=True)
@@ -133,13 +137,14 @@ def problems(documents, root, programs):
     annotations = coordinator["spec"]["template"]["metadata"]["annotations"]
     check(annotations["prometheus.io/port"] == str(ports["metrics"]), "Prometheus is sent to another port")
 
+    scheme = "https" if option(coordinator, "--cert") else "http"
     services = {}
     for service in of_kind("Service"):
         check(selected(service["spec"]["selector"]) == [coordinator], f"{name(service)}: does not select the coordinator")
         for port in service["spec"]["ports"]:
             check(port["targetPort"] in ports, f"{name(service)}: no port {port['targetPort']} in its pods")
             if port["name"] == "grpc":
-                services[f"http://{service['metadata']['name']}:{port['port']}"] = service
+                services[f"{scheme}://{service['metadata']['name']}:{port['port']}"] = service
     check(option(worker, "--coordinator") in services, f"workers dial {option(worker, '--coordinator')}, not {[*services]}")
 
     for budget in of_kind("PodDisruptionBudget"):
@@ -170,7 +175,7 @@ def main():
     text = sys.stdin.read()
     found = problems(list(yaml.safe_load_all(text)), root, programs)
     for old, new in SPOILED:
-        spoiled = text.replace(old, new)
+        spoiled = re.sub(old, new, text)
         if spoiled == text or not problems(list(yaml.safe_load_all(spoiled)), root, None):
             found.append(f"nothing is found wrong after {old!r} became {new!r}")
     print("\n".join(found) or f"the parts fit together, and {len(SPOILED)} spoiled variants were refused")
