@@ -3,7 +3,7 @@
 # must have. To be sourced; needs `root`, the repository's folder, and sets `bin`, the folder of the programs.
 : "${root:?}"
 
-rounds=500
+rounds=1000
 
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 fail() { say "FAILED: $*"; exit 1; }
@@ -44,8 +44,12 @@ JOB
   chmod 644 "$1/job.toml" "$1/corpus.txt"
 }
 
-# Trains on the job in $1 in one process, into $2: no cluster, no faults.
-train_plainly() { "$bin/grammaton" train "$1/job.toml" --out "$2" --quiet; }
+# Trains on the job in $1 in one process, into $2: no cluster, no faults. Beside the rest, out of its way; `plain` is its
+# process.
+train_plainly() {
+  nice -n 5 "$bin/grammaton" train "$1/job.toml" --out "$2" --quiet &
+  plain=$!
+}
 
 # The digest in the output folder $1.
 digest() { sed -n 's/.*"parameters_sha256": "\([0-9a-f]*\)".*/\1/p' "$1/summary.json"; }
@@ -63,6 +67,7 @@ within() {
 # Says whether the results in folder $2 are those of the plain run in folder $1: each round told once, and after $3 losses
 # of the coordinator gone on with, not begun again.
 same_result() {
+  wait "$plain" || fail "the plain run did not succeed"
   [ -f "$2/summary.json" ] || fail "no summary.json in the results"
   [ "$(wc -l <"$2/metrics.jsonl")" = "$rounds" ] ||
     fail "metrics.jsonl has $(wc -l <"$2/metrics.jsonl") lines, expected one for each of $rounds rounds"

@@ -19,10 +19,12 @@ find_programs
 scratch=$(mktemp -d)
 export SLURM_CONF=$scratch/slurm.conf PATH=$bin:$PATH
 host=$(hostname -s)
+plain=
 no_jobs() { [ -z "$(squeue --noheader --states=all --format=%T | grep -vE 'COMPLETED|CANCELLED|FAILED|TIMEOUT')" ]; }
 stopped() { ! compgen -G "$scratch/run/*.pid" >/dev/null; }
 # Jobs first: daemons that are gone end nothing any more.
 clean_up() {
+  kill "$plain" 2>/dev/null || true
   scancel --user=root >/dev/null 2>&1 && { within 30 no_jobs || true; }
   for file in "$scratch"/run/*.pid; do [ ! -f "$file" ] || kill "$(cat "$file")" 2>/dev/null || true; done
   within 20 stopped || true
@@ -87,7 +89,7 @@ idle() { [ "$(sinfo -h -N -t idle | wc -l)" = 4 ]; }
 within 60 idle || fail "the nodes do not come up: $(tail -3 "$scratch"/log/*.log)"
 
 make_job "$scratch/job"
-say "training plainly, for comparison"
+say "training plainly meanwhile, for comparison"
 train_plainly "$scratch/job" "$scratch/plain"
 
 round() { { wc -l <"$scratch/out/metrics.jsonl" || echo 0; } 2>/dev/null; }
