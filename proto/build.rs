@@ -1,4 +1,4 @@
-//! Compiles `v1/*.proto` in pure Rust, without a system protoc.
+//! Compiles `v1/*.proto` in pure Rust, without a system protoc, and keeps their description.
 
 /// What a coordinator tells of itself, which is printed as JSON under the names of the .proto file.
 const PRINTED: [&str; 6] =
@@ -7,6 +7,8 @@ const PRINTED: [&str; 6] =
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=v1");
     let files = protox::compile(["work.proto", "status.proto"], ["v1"])?;
+    let descriptors = std::path::Path::new(&std::env::var("OUT_DIR")?).join("descriptors.bin");
+    std::fs::write(descriptors, prost::Message::encode_to_vec(&files))?;
     let mut code = tonic_prost_build::configure().bytes(".").btree_map(".");
     for message in PRINTED {
         code = code.type_attribute(format!("grammaton.v1.{message}"), "#[derive(serde::Serialize)]");

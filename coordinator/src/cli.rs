@@ -46,7 +46,7 @@ pub enum Log {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Train a model as a job file says
-    Train(train::Args),
+    Train(Box<train::Args>),
     /// Segment or parse text with a trained model
     Parse(parse::Args),
     /// Compare an analysis with gold

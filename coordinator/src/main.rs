@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    proto::tls::install_provider();
     coordinator::cli::run(std::env::args_os())
 }

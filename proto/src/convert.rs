@@ -55,6 +55,16 @@ pub enum WireError {
         /// Elements expected.
         expected: u64,
     },
+    /// More than there can be.
+    #[error("{field}: {found}, expected at most {expected}")]
+    Excess {
+        /// What there is too much of.
+        field: &'static str,
+        /// How much of it.
+        found: u64,
+        /// The most that is allowed.
+        expected: u64,
+    },
     /// An index or enumerator outside its range.
     #[error("{field}[{at}]: {found}, expected {start}..{end}")]
     Range {

@@ -3,8 +3,8 @@
 //! In: bytes from a peer that may be old, broken or hostile. Out: values that are valid, or a typed error.
 //! Invariant: only [`convert`] turns messages into domain values, and past it nothing is checked again.
 //!
-//! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see), [`lease`] (names of lent tasks),
-//! [`payload`] (large values in pieces), [`convert`], [`token`] (who may join).
+//! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see), [`lease`]
+//! (names of lent tasks), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`] (who may join).
 
 /// Generated from `v1/*.proto`, where the messages are documented.
 #[expect(missing_docs, reason = "documented in the .proto files")]
@@ -19,7 +19,14 @@ pub mod payload;
 
 pub mod convert;
 
+mod secret;
+
 pub mod token;
+
+pub mod tls;
+
+/// The messages' description, for the reflection service.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// Version of the protocol, sent in every hello; peers of another version are refused.
 pub const VERSION: u32 = 1;
@@ -29,6 +36,9 @@ pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;
 
 /// Most tasks that a worker may compute at the same time.
 pub const MAX_SLOTS: u32 = 4096;
+
+/// Most bytes of a worker's name.
+pub const MAX_NAME: usize = 256;
 
 /// Most blobs that a worker may claim to hold: a hello is one message.
 pub const MAX_HELD: usize = 16 * 1024;

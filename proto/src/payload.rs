@@ -1,7 +1,7 @@
 //! Payloads: large values cut into pieces, and put together again under a declared size and checksum.
 //!
 //! In: pieces from a peer, in order, after a head that declared their [`v1::Extent`]. Out: the whole, or a
-//! typed error. Invariants: no more memory is taken than has arrived, and never more than [`MAX_PAYLOAD`];
+//! typed error. Invariants: no more memory is taken than has arrived, and never more than the receiver can need;
 //! what comes out has the declared size and checksum.
 //! Does not look inside: that is [`crate::convert`].
 
@@ -21,11 +21,13 @@ pub enum PayloadError {
     /// The head declares no extent.
     #[error("a payload's head declares no extent")]
     NoExtent,
-    /// The declared size is beyond [`MAX_PAYLOAD`].
-    #[error("payload of {found} bytes, expected at most {MAX_PAYLOAD}; cut the corpus into smaller shards")]
+    /// The declared size is beyond what the receiver can need.
+    #[error("payload of {found} bytes, expected at most {expected}")]
     TooLarge {
         /// Bytes declared.
         found: u64,
+        /// The most that there can be.
+        expected: u64,
     },
     /// The declared checksum is not one.
     #[error("checksum of {found} bytes, expected {}", blake3::OUT_LEN)]
@@ -74,7 +76,7 @@ pub fn pieces(payload: Bytes) -> impl Iterator<Item = v1::Piece> {
 /// A payload of which some pieces are still to come.
 #[derive(Debug)]
 pub struct Assembly {
-    /// Bytes declared, at most [`MAX_PAYLOAD`] and more than have arrived.
+    /// Bytes declared, more than have arrived.
     size: u64,
     checksum: blake3::Hash,
     arrived: Vec<u8>,
@@ -90,11 +92,13 @@ pub enum Progress {
 }
 
 impl Assembly {
-    /// Begins a payload of the declared extent; one of no bytes is whole at once.
-    pub fn begin(extent: Option<v1::Extent>) -> Result<Progress, PayloadError> {
+    /// Begins a payload of the declared extent, which is at most `largest` (and [`MAX_PAYLOAD`]); one of no
+    /// bytes is whole at once.
+    pub fn begin(extent: Option<v1::Extent>, largest: u64) -> Result<Progress, PayloadError> {
         let v1::Extent { size, checksum } = extent.ok_or(PayloadError::NoExtent)?;
-        if size > MAX_PAYLOAD {
-            return Err(PayloadError::TooLarge { found: size });
+        let expected = largest.min(MAX_PAYLOAD);
+        if size > expected {
+            return Err(PayloadError::TooLarge { found: size, expected });
         }
         let checksum: [u8; blake3::OUT_LEN] =
             checksum[..].try_into().map_err(|_| PayloadError::ChecksumLength { found: checksum.len() })?;
@@ -131,7 +135,7 @@ mod tests {
     use super::*;
 
     fn assemble(extent: v1::Extent, pieces: impl Iterator<Item = v1::Piece>) -> Result<Bytes, PayloadError> {
-        let mut progress = Assembly::begin(Some(extent))?;
+        let mut progress = Assembly::begin(Some(extent), MAX_PAYLOAD)?;
         for piece in pieces {
             match progress {
                 Progress::Partial(assembly) => progress = assembly.push(&piece)?,
@@ -155,11 +159,11 @@ mod tests {
 
     #[test]
     fn a_declared_size_beyond_the_limit_is_refused_before_any_piece() {
-        let huge = v1::Extent { size: MAX_PAYLOAD + 1, ..extent(b"") };
-        assert_eq!(
-            Assembly::begin(Some(huge)).unwrap_err(),
-            PayloadError::TooLarge { found: MAX_PAYLOAD + 1 }
-        );
+        for (largest, expected) in [(80, 80), (u64::MAX, MAX_PAYLOAD)] {
+            let huge = v1::Extent { size: expected + 1, ..extent(b"") };
+            let error = Assembly::begin(Some(huge), largest).unwrap_err();
+            assert_eq!(error, PayloadError::TooLarge { found: expected + 1, expected });
+        }
     }
 
     #[test]

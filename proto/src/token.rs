@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use subtle::ConstantTimeEq;
 
+use crate::secret;
+
 /// Environment variable that holds the token where no file is named.
 pub const TOKEN_VARIABLE: &str = "GRAMMATON_TOKEN";
 
@@ -46,8 +48,8 @@ impl Token {
     /// From `file` if one is named, else from [`TOKEN_VARIABLE`] if it is set, else none.
     pub fn find(file: Option<&Path>) -> Result<Option<Token>, TokenError> {
         if let Some(path) = file {
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| TokenError::Unreadable { path: path.into(), source })?;
+            let text =
+                secret::read(path).map_err(|source| TokenError::Unreadable { path: path.into(), source })?;
             return Token::new(&text, &path.display().to_string()).map(Some);
         }
         match std::env::var(TOKEN_VARIABLE) {

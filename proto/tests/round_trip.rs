@@ -2,13 +2,16 @@
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
-use proto::convert::blob::Blob;
-use proto::convert::{Wire, WireError};
+use proto::convert::blob::{self, Blob};
+use proto::convert::{Wire, WireError, fits};
+use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
-use shared::task::{Answer, Candidate, Candidates, Decode, Decoded, Decoder, Expectation, Index, Named};
+use shared::task::{
+    Answer, Candidate, Candidates, Decode, Decoded, Decoder, Expectation, Index, Named, Task, Work,
+};
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
     vec((0..9u32).prop_map(SymbolId), 1..5)
@@ -163,6 +166,80 @@ proptest! {
         let _ = Decode::from_bytes(bytes.clone().into());
         let _ = Vec::<Wide>::from_bytes(bytes.into());
     }
+}
+
+/// Tasks over a small grammar, each with the answer that the engine gives.
+fn answered() -> Vec<(Task, Answer)> {
+    let text =
+        "1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> (\n1 1 L --> é\n1 1 L --> ( L\n1 1 L --> é L\n";
+    let grammar = Named::new(shared::grammar::syntax::parse(text, "test").expect("the text is a grammar").0);
+    let symbols = |text: &str| -> Vec<SymbolId> {
+        text.chars()
+            .map(|letter| grammar.value.symbol(&letter.to_string()).expect("a letter of it"))
+            .collect()
+    };
+    let sentences = ["(é(é(éé", "é", "(((((((((((((((((((("];
+    let sentence = |text| Sentence { tokens: symbols(text), multiplicity: 3 };
+    let shard = Named::new(Shard::Sentences(sentences.map(sentence).into()));
+    let word = grammar.value.symbol("W").expect("it is there");
+    let strings = ["(é", "é", "(", "(éé"].map(symbols).into();
+    let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
+    let n_params = lexicon.n_params(&grammar.value);
+    let one = Wide { mantissa: 1.0, exponent: 0 };
+    let decode = Decode {
+        weights: vec![one; n_params + 1],
+        segments: vec![word],
+        decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
+        trees: true,
+        open: true,
+    };
+    let engine = shared::compute::engine();
+    let (none, full) = (Named::new(Lexicon::default()), Named::new(lexicon));
+    let on = |lexicon: &Named<Lexicon>, shard: &Named<Shard>, work| {
+        let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
+        let task = Task { grammar, lexicon, shard, work };
+        let answer = engine(&task).expect("the task has an answer");
+        (task, answer)
+    };
+    let of_strings = Named::new(Shard::Strings(n_params as u32 - 4..n_params as u32));
+    let mut all = vec![
+        on(&none, &shard, Work::Candidates { max_length: 20 }),
+        on(&none, &shard, Work::Cover),
+        on(&full, &shard, Work::Decode(Named::new(decode))),
+    ];
+    for shard in [&shard, &of_strings] {
+        let (index, answer) = on(&full, shard, Work::Index);
+        let Answer::Index(found) = &answer else { panic!("{answer:?} is not an index") };
+        let weights = vec![one; found.params.len()];
+        all.push((index, answer.clone()));
+        all.push(on(&full, shard, Work::Expect { weights, losses: true }));
+    }
+    all
+}
+
+#[test]
+fn no_answer_is_larger_than_its_task_allows() {
+    for (task, answer) in answered() {
+        fits::answer(&task, &answer).unwrap();
+        let (found, most) = (answer.to_bytes().len() as u64, fits::largest_answer(&task));
+        assert!(found <= most, "{:?}: {found} bytes, expected at most {most}", task.work);
+        let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
+        let (head, payload) = blob::lease_to_wire(lease, &task);
+        let most = fits::largest_lease(head.work(), &task.grammar.value, &task.lexicon.value);
+        assert!(
+            payload.len() as u64 <= most,
+            "{:?}: {} bytes, expected at most {most}",
+            task.work,
+            payload.len()
+        );
+    }
+}
+
+#[test]
+fn ten_numbers_are_never_worth_a_gigabyte() {
+    let (mut task, _) = answered().swap_remove(2);
+    task.work = Work::Expect { weights: vec![Wide { mantissa: 1.0, exponent: 0 }; 10], losses: false };
+    assert!(fits::largest_answer(&task) < 1024, "{}", fits::largest_answer(&task));
 }
 
 #[test]

@@ -3,10 +3,12 @@
 //!
 //! No sleeping to wait for others: [`eventually`] polls, with a bound.
 
+pub mod certificates;
 pub mod folder;
 
 pub mod cluster;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,12 +16,13 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shared::compute::ComputeError;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
-use shared::shard::{Lexicon, Sentence, Shard};
+use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
 use shared::task::{Answer, Expectation, Named, Task, Work};
 
 /// Longest wait for anything that should happen at once, on a machine that is busy.
@@ -38,6 +41,8 @@ pub fn binary(name: &str) -> PathBuf {
 pub struct Process {
     child: Child,
     log: Arc<Mutex<String>>,
+    /// Reads the log; `None` once it has read all of it.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -66,13 +71,18 @@ impl Process {
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, sink) = (BufReader::new(child.stderr.take().expect("it is piped")), log.clone());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 sink.lock().unwrap().push_str(&format!("{line}\n"));
             }
         });
         let out = child.stdout.take();
-        (Process { child, log }, out)
+        (Process { child, log, reader: Some(reader) }, out)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends a signal by name, such as `STOP`.
@@ -86,7 +96,7 @@ impl Process {
         self.child.kill().expect("one's own child can be killed");
     }
 
-    /// Waits for its end, not for ever.
+    /// Waits for its end, not for ever; its log is whole then.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         let log = self.log.clone();
@@ -94,6 +104,9 @@ impl Process {
             status = self.child.try_wait().expect("one's own child can be waited for");
             status.is_some()
         });
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("reading does not fail");
+        }
         status.expect("it was waited for")
     }
 
@@ -205,12 +218,26 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i64 }];
     weights.resize(n_weights, Wide { mantissa: 1.0 + f64::from(name) / 1e6, exponent: -3 });
     let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
+    let lexicon = lexicon_of(&grammar, n_weights);
     Task {
         grammar: Named::new(grammar),
-        lexicon: Named::new(Lexicon::default()),
+        lexicon,
         shard: Named::new(Shard::Sentences(vec![sentence])),
         work: Work::Expect { weights, losses: false },
     }
+}
+
+/// A lexicon by which a task can have `n_weights` weights; made once for each number.
+fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
+    static MADE: Mutex<BTreeMap<usize, Named<Lexicon>>> = Mutex::new(BTreeMap::new());
+    let make = || {
+        let more = n_weights.saturating_sub(Lexicon::default().n_params(grammar));
+        let strings = vec![vec![SymbolId(grammar.n_nonterminals)]; more];
+        let sticks =
+            if strings.is_empty() { vec![] } else { vec![StickStrings { symbol: SymbolId(1), strings }] };
+        Named::new(Lexicon { sticks })
+    };
+    MADE.lock().unwrap().entry(n_weights).or_insert_with(make).clone()
 }
 
 /// S → W | W S; W → a | b, adapted.

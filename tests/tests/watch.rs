@@ -93,7 +93,7 @@ fn a_run_in_progress_tells_how_it_is() {
     assert_eq!(with("round")[6]["round"], 7);
     assert_eq!(with("finished").len(), 1);
     let lost = with("lost");
-    assert!(lost.iter().any(|line| line["cause"].is_string() && line["level"] == "WARN"), "{lost:?}");
+    assert!(lost.iter().any(|line| line["member"] == "alice" && line["level"] == "WARN"), "{lost:?}");
     assert!(lines.iter().all(|line| line["span"]["job"] == "out"), "{log}");
 
     let gone = folder.run(&["status", &url]);

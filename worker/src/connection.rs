@@ -3,6 +3,7 @@
 //! In: parcels to send. Out: [`News`] for the driver, in the order of the stream; the last one says why the
 //! connection ended. A sign of life goes out every second unless something else does.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,23 +11,21 @@ use prost::bytes::Bytes;
 use proto::convert::WireError;
 use proto::convert::blob;
 use proto::lease::{LeaseId, SessionId};
-use proto::payload::{self, Assembly, Progress};
+use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress};
 use proto::v1::work_client::WorkClient;
-use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
+use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE};
 use shared::task::Task;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Endpoint;
+use tonic::metadata::MetadataValue;
 use tonic::{Request, Streaming};
 
 use crate::blobs::Blobs;
 use crate::membership::{Errand, Event};
+use crate::route::{DIAL_WITHIN, Route, Verdict};
 use crate::{RunError, WorkerConfig};
-
-/// How long a connection may take to come about.
-const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// Messages that may wait for a slow network: a few pieces.
 const UNDER_WAY: usize = 4;
@@ -54,36 +53,36 @@ pub(crate) enum Parcel {
     Drain,
 }
 
-/// Where to dial and how; the address is checked.
+/// Why a connection ended.
+enum End {
+    /// The two will not come to terms.
+    Refused(String),
+    /// The coordinator has no room for now.
+    Full(String),
+    /// Anything else; dialing again may help.
+    Lost(String),
+}
+
+impl From<String> for End {
+    fn from(detail: String) -> End {
+        End::Lost(detail)
+    }
+}
+
+/// Leases of a connection that are not answered on it.
+type Lent = Arc<Mutex<BTreeSet<LeaseId>>>;
+
+/// Who dials.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    endpoint: Endpoint,
+    route: Route,
     config: WorkerConfig,
 }
 
 impl Dialer {
     /// Checks address and identity.
     pub fn new(config: &WorkerConfig) -> Result<Dialer, RunError> {
-        let url = || config.coordinator.clone();
-        let endpoint =
-            Endpoint::from_shared(config.coordinator.clone()).map_err(|_| RunError::Url { url: url() })?;
-        let host = endpoint.uri().host().map(|host| host.trim_matches(['[', ']']).to_owned());
-        let (Some(host), Some("http")) = (host, endpoint.uri().scheme_str()) else {
-            return Err(RunError::Url { url: url() });
-        };
-        let loopback = host.parse::<std::net::IpAddr>().map_or(host == "localhost", |ip| ip.is_loopback());
-        if !loopback && config.token.is_none() && !config.insecure {
-            return Err(RunError::Exposed { url: url() });
-        }
-        let endpoint = endpoint
-            .connect_timeout(DIAL_WITHIN)
-            .http2_keep_alive_interval(proto::KEEP_ALIVE_INTERVAL)
-            .keep_alive_timeout(proto::KEEP_ALIVE_TIMEOUT)
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(proto::WINDOW)
-            .initial_connection_window_size(proto::WINDOW)
-            .tcp_nodelay(true);
-        Ok(Dialer { endpoint, config: config.clone() })
+        Ok(Dialer { route: Route::new(config)?, config: config.clone() })
     }
 
     /// Dials and stays connected until either side ends it; dropping the sender of `parcels` does, after all
@@ -94,24 +93,35 @@ impl Dialer {
         parcels: mpsc::Receiver<Parcel>,
         news: mpsc::Sender<News>,
     ) {
-        let detail = match self.dial(&blobs).await {
+        let verdict = Verdict::default();
+        let end = match self.dial(&blobs, &verdict).await {
             Ok((outgoing, incoming)) => {
-                let sender = tokio::spawn(send(parcels, outgoing, news.clone()));
-                let Err(detail) = receive(incoming, blobs, &news).await;
+                let lent = Lent::default();
+                let sender = tokio::spawn(send(parcels, outgoing, lent.clone(), news.clone()));
+                let Err(end) = receive(incoming, blobs, &lent, self.config.threads, &news).await;
                 sender.abort();
-                detail
+                end
             }
-            Err(detail) => detail,
+            Err(end) => end,
+        };
+        let event = match (verdict.get(), end) {
+            (Some(distrust), _) => {
+                Event::Refused { detail: format!("coordinator {}: {distrust}", self.config.coordinator) }
+            }
+            (None, End::Refused(detail)) => Event::Refused { detail },
+            (None, End::Full(detail)) => Event::Full { detail },
+            (None, End::Lost(detail)) => Event::Disconnected { detail },
         };
         // An error means that the driver has ended.
-        let _ = news.send(News::Happened(Event::Disconnected { detail })).await;
+        let _ = news.send(News::Happened(event)).await;
     }
 
     async fn dial(
         &self,
         blobs: &Mutex<Blobs>,
-    ) -> Result<(mpsc::Sender<FromWorker>, Streaming<FromCoordinator>), String> {
-        let channel = self.endpoint.connect().await.map_err(|error| chain(&error))?;
+        verdict: &Verdict,
+    ) -> Result<(mpsc::Sender<FromWorker>, Streaming<FromCoordinator>), End> {
+        let channel = self.route.open(verdict).await.map_err(|error| chain(&error))?;
         let mut client = WorkClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE);
@@ -121,7 +131,10 @@ impl Dialer {
         let _ = outgoing.try_send(FromWorker { message: Some(hello) });
         let mut request = Request::new(ReceiverStream::new(stream));
         if let Some(token) = &self.config.token {
-            let header = token.header().parse().map_err(|_| "the token cannot be sent".to_owned())?;
+            let mut header: MetadataValue<_> =
+                token.header().parse().map_err(|_| "the token cannot be sent".to_owned())?;
+            // The libraries below log headers, but not those that are marked.
+            header.set_sensitive(true);
             request.metadata_mut().insert("authorization", header);
         }
         let joining = tokio::time::timeout(DIAL_WITHIN, client.join(request)).await;
@@ -131,7 +144,7 @@ impl Dialer {
 
     fn hello(&self, blobs: &Mutex<Blobs>) -> v1::Hello {
         let mut blobs = blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.shrink(MAX_HELD);
+        blobs.ready(MAX_HELD);
         let held = |(hash, size)| v1::Held { hash: blob::hash_to_wire(hash), size };
         v1::Hello {
             version: proto::VERSION,
@@ -158,6 +171,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 async fn send(
     mut parcels: mpsc::Receiver<Parcel>,
     outgoing: mpsc::Sender<FromWorker>,
+    lent: Lent,
     news: mpsc::Sender<News>,
 ) {
     let mut beats = tokio::time::interval(proto::BEAT);
@@ -174,6 +188,8 @@ async fn send(
             None => send_message(&outgoing, from_worker::Message::Beat(v1::Beat {})).await,
             Some(Parcel::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
             Some(Parcel::Answer { errand, answer, busy }) => {
+                // Once the coordinator has it, it may lend the next one.
+                lent.lock().unwrap_or_else(PoisonError::into_inner).remove(&errand.lease);
                 let sent = send_answer(&outgoing, errand.lease, answer, busy).await;
                 sent && news.send(News::Happened(Event::Sent { errand })).await.is_ok()
             }
@@ -225,12 +241,14 @@ enum Head {
 async fn receive(
     mut incoming: Streaming<FromCoordinator>,
     blobs: Arc<Mutex<Blobs>>,
+    lent: &Lent,
+    slots: u32,
     news: &mpsc::Sender<News>,
-) -> Result<std::convert::Infallible, String> {
+) -> Result<std::convert::Infallible, End> {
     let mut arriving: Option<(Head, Assembly)> = None;
     loop {
         let message = incoming.message().await.map_err(|status| status.message().to_owned())?;
-        let message = message.ok_or("closed by the coordinator")?.message;
+        let message = message.ok_or_else(|| "closed by the coordinator".to_owned())?.message;
         let (head, progress) = match (message, arriving.take()) {
             (Some(from_coordinator::Message::Welcome(welcome)), None) => {
                 let session: SessionId = wire(blob::session_from_wire(&welcome.session))?;
@@ -238,8 +256,7 @@ async fn receive(
                 continue;
             }
             (Some(from_coordinator::Message::Refusal(refusal)), None) => {
-                tell(news, News::Happened(Event::Refused { detail: refusal.detail })).await?;
-                continue;
+                return Err(refused(&refusal));
             }
             (Some(from_coordinator::Message::Finished(_)), None) => {
                 tell(news, News::Happened(Event::Finished)).await?;
@@ -250,17 +267,25 @@ async fn receive(
                 continue;
             }
             (Some(from_coordinator::Message::Blob(head)), None) => {
-                let progress = Assembly::begin(head.extent.clone());
+                wire(blobs.lock().unwrap_or_else(PoisonError::into_inner).expect_blob())?;
+                let progress = Assembly::begin(head.extent.clone(), MAX_PAYLOAD);
                 (Head::Blob(head), progress)
             }
             (Some(from_coordinator::Message::Lease(head)), None) => {
-                let progress = Assembly::begin(head.extent.clone());
+                let lease = wire(blob::lease_id_from_wire(head.id))?;
+                // As many as there are threads, and one that waits.
+                if !admit(lent, lease, slots as usize + 1) {
+                    return Err(format!("the coordinator lent more tasks than {slots} threads take").into());
+                }
+                let largest =
+                    wire(blobs.lock().unwrap_or_else(PoisonError::into_inner).largest_lease(&head))?;
+                let progress = Assembly::begin(head.extent.clone(), largest);
                 (Head::Lease(head), progress)
             }
             (Some(from_coordinator::Message::Piece(piece)), Some((head, assembly))) => {
                 (head, assembly.push(&piece))
             }
-            _ => return Err("the coordinator sent a message out of order".into()),
+            _ => return Err("the coordinator sent a message out of order".to_owned().into()),
         };
         match progress.map_err(|error| error.to_string())? {
             Progress::Partial(assembly) => arriving = Some((head, assembly)),
@@ -275,6 +300,25 @@ async fn receive(
                 }
             }
         }
+    }
+}
+
+/// Notes the lease, unless there are `limit` already.
+fn admit(lent: &Lent, lease: LeaseId, limit: usize) -> bool {
+    let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+    lent.len() < limit && lent.insert(lease)
+}
+
+fn refused(refusal: &v1::Refusal) -> End {
+    // What a peer says goes into one line of a log.
+    let said: String = refusal.detail.chars().filter(|letter| !letter.is_control()).take(500).collect();
+    let detail = format!("the coordinator refused this worker: {said}");
+    match refusal.reason() {
+        refusal::Reason::TooManyMembers => End::Full(detail),
+        refusal::Reason::Unspecified
+        | refusal::Reason::Version
+        | refusal::Reason::Token
+        | refusal::Reason::Malformed => End::Refused(detail),
     }
 }
 

@@ -30,6 +30,9 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     if !(1..=proto::MAX_SLOTS).contains(&config.threads) {
         return Err(RunError::Threads { found: config.threads });
     }
+    if config.name.len() > proto::MAX_NAME {
+        return Err(RunError::Name { found: config.name.len() });
+    }
     let dialer = Dialer::new(&config)?;
     let started = clock();
     // A thread waits here with its answer only if the driver is behind by one answer of every thread.
@@ -38,8 +41,8 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     // Few: a connection that brings more than the driver takes should slow down the coordinator.
     let (to_news, mut news) = mpsc::channel(16);
     let mut membership = Membership::new(config.give_up_after, std::process::id());
-    let mut desk =
-        Desk { jobs, dialer, to_news, parcels: None, blobs: Arc::default(), answers: BTreeMap::new() };
+    let blobs = Arc::new(Mutex::new(Blobs::new(config.cache_bytes)));
+    let mut desk = Desk { jobs, dialer, to_news, parcels: None, blobs, answers: BTreeMap::new() };
     let mut session = None;
     let mut terminated = false;
     tokio::pin!(shutdown);
@@ -80,7 +83,9 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
 fn report(event: &Event, config: &WorkerConfig) {
     match event {
         Event::Welcomed { .. } => info!(coordinator = config.coordinator, name = config.name, "joined"),
-        Event::Disconnected { detail } => warn!(coordinator = config.coordinator, detail, "not connected"),
+        Event::Disconnected { detail } | Event::Full { detail } => {
+            warn!(coordinator = config.coordinator, detail, "not connected");
+        }
         Event::Terminated => info!("asked to leave; finishing the tasks in work"),
         _ => {}
     }

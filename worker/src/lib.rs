@@ -3,16 +3,19 @@
 //! In: tasks over one stream that it opens itself. Out: their answers. Computing happens on threads of its
 //! own, so that signs of life never wait for it.
 //!
-//! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (what is
+//! Reading order: [`membership`] (decides), `driver` (acts), `route` (the way to the coordinator), `connection` (the stream), `blobs` (what is
 //! kept), `pool` (the threads).
 
 use std::time::Duration;
 
+use proto::tls::ClientTls;
 use proto::token::Token;
 
 pub mod membership;
 
 mod driver;
+
+mod route;
 
 mod connection;
 
@@ -26,17 +29,19 @@ pub use shared::compute::{Compute, engine};
 /// Which coordinator, and with what.
 #[derive(Clone)]
 pub struct WorkerConfig {
-    /// `http://host:port` of the coordinator.
+    /// `http://host:port` of the coordinator, or `https://`.
     pub coordinator: String,
     /// Threads that compute, at least 1.
     pub threads: u32,
     /// What the coordinator asks for.
     pub token: Option<Token>,
+    /// Whom to trust over `https://`, and the own certificate.
+    pub tls: Option<ClientTls>,
     /// What the coordinator calls this worker in logs and summaries.
     pub name: String,
-    /// Allows a coordinator beyond loopback without a token.
+    /// Allows a coordinator beyond loopback without token or TLS.
     pub insecure: bool,
-    /// How long to look for a coordinator that cannot be reached.
+    /// How long to look for a coordinator that cannot be reached, or has no room.
     pub give_up_after: Duration,
     /// Encoded bytes of grammars, lexicons and shards to keep.
     pub cache_bytes: u64,
@@ -50,6 +55,7 @@ impl Default for WorkerConfig {
             coordinator: String::new(),
             threads: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             token: None,
+            tls: None,
             name: "worker".into(),
             insecure: false,
             give_up_after: Duration::from_secs(300),
@@ -63,20 +69,38 @@ impl Default for WorkerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The coordinator's address is not one.
-    #[error("{url}: not the address of a coordinator, expected http://host:port")]
+    #[error("{url}: not the address of a coordinator, expected http://host:port or https://host:port")]
     Url {
         /// As given.
         url: String,
     },
-    /// A coordinator beyond loopback, and no token.
+    /// A coordinator beyond loopback, with neither token nor TLS.
     #[error(
-        "{url}: refusing a coordinator beyond loopback without a token; give one (--token-file, or {}), or \
-         say --insecure",
+        "{url}: refusing a coordinator beyond loopback without a token; give one (--token-file, or {}), or use \
+         https:// with --ca, or say --insecure",
         proto::token::TOKEN_VARIABLE
     )]
     Exposed {
         /// As given.
         url: String,
+    },
+    /// `https://`, and nobody to trust.
+    #[error("{url}: whom to trust is not said; give the certificate of the coordinator's authority as --ca")]
+    NoAuthority {
+        /// As given.
+        url: String,
+    },
+    /// Certificates, and no TLS to show them in.
+    #[error("{url}: --ca, --cert and --key are for TLS; write https://, or leave them out")]
+    Clear {
+        /// As given.
+        url: String,
+    },
+    /// A name that no coordinator takes.
+    #[error("--name of {found} bytes, expected at most {}", proto::MAX_NAME)]
+    Name {
+        /// Bytes given.
+        found: usize,
     },
     /// A number of threads that no coordinator takes.
     #[error("{found} threads, expected 1 to {}", proto::MAX_SLOTS)]
@@ -84,14 +108,14 @@ pub enum RunError {
         /// As given.
         found: u32,
     },
-    /// The coordinator does not want this worker.
-    #[error("the coordinator refused this worker: {detail}")]
+    /// The coordinator does not want this worker, or this worker does not trust it.
+    #[error("{detail}")]
     Refused {
-        /// What it said.
+        /// Who refused whom, and why.
         detail: String,
     },
-    /// The coordinator could not be reached for too long.
-    #[error("no coordinator at {url} for {waited:?}, giving up: {detail}")]
+    /// The coordinator could not be reached, or had no room, for too long.
+    #[error("no place with a coordinator at {url} for {waited:?}, giving up: {detail}")]
     GaveUp {
         /// As given.
         url: String,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::{TOKEN_VARIABLE, Token};
 use tokio::signal::unix::{SignalKind, signal};
 use worker::WorkerConfig;
@@ -19,7 +20,7 @@ use worker::WorkerConfig;
      The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG chooses them."
 ))]
 struct Arguments {
-    /// Coordinator to work for, as http://host:port
+    /// Coordinator to work for, as http://host:port, or https://host:port with --ca
     #[arg(long, value_name = "URL")]
     coordinator: String,
     /// Tasks to compute at the same time [default: all cores]
@@ -28,13 +29,22 @@ struct Arguments {
     /// File that holds the coordinator's token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Certificate (PEM) of the authority that signed the coordinator's certificate
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Certificate (PEM) of this worker, for a coordinator that demands one
+    #[arg(long, value_name = "FILE", requires_all = ["ca", "key"])]
+    cert: Option<PathBuf>,
+    /// Private key (PEM) of --cert
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
     /// Name in the coordinator's logs and summary [default: host and process]
     #[arg(long)]
     name: Option<String>,
-    /// Work for a coordinator beyond loopback without a token
+    /// Work for a coordinator beyond loopback without token or TLS
     #[arg(long)]
     insecure: bool,
-    /// Seconds to look for a coordinator that cannot be reached
+    /// Seconds to look for a coordinator that cannot be reached, or has no room
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     give_up_after: u64,
     /// Mebibytes of grammars and shards to keep
@@ -43,6 +53,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    proto::tls::install_provider();
     let arguments = Arguments::parse();
     let filter = tracing_subscriber::EnvFilter::try_from_env("GRAMMATON_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
@@ -59,9 +70,15 @@ fn main() -> ExitCode {
 
 fn start(arguments: Arguments) -> anyhow::Result<()> {
     let defaults = WorkerConfig::default();
+    let identity = match (&arguments.cert, &arguments.key) {
+        (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
+        _ => None,
+    };
+    let tls = arguments.ca.as_deref().map(|ca| ClientTls::read(ca, identity)).transpose()?;
     let config = WorkerConfig {
         coordinator: arguments.coordinator,
         threads: arguments.threads.unwrap_or(defaults.threads),
+        tls,
         token: Token::find(arguments.token_file.as_deref())?,
         name: arguments.name.unwrap_or_else(host_and_process),
         insecure: arguments.insecure,

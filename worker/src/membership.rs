@@ -8,8 +8,10 @@
 //!      ^                 │                    │                        │
 //!      └─── Disconnected ┴────────────────────┘                        └─ Disconnected ──> stopped
 //!
-//!     any ──Finished, Refused, unreachable for give_up_after──> stopped
+//!     any ──Finished, Refused, not taken in for give_up_after──> stopped
 //! ```
+//!
+//! A refusal is for good: the same worker would be refused again. A full fleet is not: it may have room later.
 //!
 //! Invariant: an answer is kept until it was sent to the session that asked for it, over as many connections
 //! as that takes; the coordinator may have lent its task again by then, and takes whichever answer is first.
@@ -41,9 +43,15 @@ pub enum Event {
         /// Its session.
         session: SessionId,
     },
-    /// The coordinator does not want this worker.
+    /// The coordinator does not want this worker, or this worker does not trust the coordinator, and that will
+    /// stay so.
     Refused {
         /// Why.
+        detail: String,
+    },
+    /// The coordinator takes no more members for now; the connection has ended.
+    Full {
+        /// What it said.
         detail: String,
     },
     /// The connection ended, or could not be made.
@@ -96,12 +104,12 @@ pub enum Outcome {
     Finished,
     /// As asked by whoever runs this process.
     Left,
-    /// The coordinator does not want this worker.
+    /// The two will not come to terms.
     Refused {
         /// Why.
         detail: String,
     },
-    /// No coordinator was there for too long.
+    /// No coordinator took this worker in for too long.
     GaveUp {
         /// How long.
         waited: Duration,
@@ -166,18 +174,18 @@ impl Membership {
             (_, Event::Welcomed { session }) => self.enter(now, session, &mut actions),
             (_, Event::Refused { detail }) => self.stop(Outcome::Refused { detail }, &mut actions),
             (_, Event::Finished) => self.stop(Outcome::Finished, &mut actions),
-            (State::Draining { .. }, Event::Disconnected { .. }) => self.stop(Outcome::Left, &mut actions),
+            (State::Draining { .. }, Event::Disconnected { .. } | Event::Full { .. }) => {
+                self.stop(Outcome::Left, &mut actions);
+            }
             (state, Event::Disconnected { detail }) => {
                 if matches!(state, State::Joined { .. }) {
                     self.present_at = now;
                 }
-                self.sending = None;
-                let waited = now.saturating_sub(self.present_at);
-                if waited >= self.give_up_after {
-                    self.stop(Outcome::GaveUp { waited, detail }, &mut actions);
-                } else {
-                    self.state = State::Away { retry_at: now + self.back_off() };
-                }
+                self.retreat(now, detail, self.back_off(), &mut actions);
+            }
+            // Whoever asks for room asks rarely: those who have it are at work.
+            (_, Event::Full { detail }) => {
+                self.retreat(now, detail, self.staggered(BACK_OFF_CAP), &mut actions)
             }
             (_, Event::Lent { errand }) => {
                 self.running.insert(errand);
@@ -224,6 +232,17 @@ impl Membership {
         self.unsent.retain(|errand| errand.session == session);
     }
 
+    /// Dials again after `delay`, unless nobody took this worker in for too long.
+    fn retreat(&mut self, now: Duration, detail: String, delay: Duration, actions: &mut Vec<Action>) {
+        self.sending = None;
+        let waited = now.saturating_sub(self.present_at);
+        if waited >= self.give_up_after {
+            self.stop(Outcome::GaveUp { waited, detail }, actions);
+        } else {
+            self.state = State::Away { retry_at: now + delay };
+        }
+    }
+
     /// Sends the next answer if none is being sent, and leaves when there is nothing more to answer.
     fn send(&mut self, actions: &mut Vec<Action>) {
         let (State::Joined { session } | State::Draining { session }) = self.state else { return };
@@ -245,10 +264,14 @@ impl Membership {
         actions.push(Action::Stop(outcome));
     }
 
-    /// Doubles with each attempt, up to a cap; between half of that and all of it.
+    /// Doubles with each attempt, up to a cap.
     fn back_off(&self) -> Duration {
         let doublings = self.attempts.saturating_sub(1).min(10);
-        let full = (BACK_OFF_FIRST * (1 << doublings)).min(BACK_OFF_CAP);
+        self.staggered((BACK_OFF_FIRST * (1 << doublings)).min(BACK_OFF_CAP))
+    }
+
+    /// Between half of `full` and all of it.
+    fn staggered(&self, full: Duration) -> Duration {
         full / 2 + full / 2 * self.stagger / 1000
     }
 }
@@ -333,6 +356,29 @@ mod tests {
 
         let idle = joined().handle(at(1), Event::Terminated);
         assert_eq!(idle, [Action::Drain, Action::Stop(Outcome::Left)]);
+    }
+
+    #[test]
+    fn a_refusal_is_for_good_and_a_full_fleet_is_not() {
+        let detail = || "as the test wants it".to_owned();
+        let refused = joined().handle(at(1), Event::Refused { detail: detail() });
+        assert_eq!(refused, [Action::Stop(Outcome::Refused { detail: detail() })]);
+
+        let mut worker = Membership::new(at(60), 0);
+        let full = || Event::Full { detail: detail() };
+        assert_eq!(worker.handle(at(0), Event::Tick), [Action::Dial]);
+        assert_eq!(worker.handle(at(1), full()), []);
+        let retry_at = worker.next_deadline().unwrap();
+        assert_eq!(retry_at, at(1) + BACK_OFF_CAP / 2);
+        assert_eq!(worker.handle(retry_at, Event::Tick), [Action::Dial]);
+        assert_eq!(worker.handle(retry_at, Event::Welcomed { session: FIRST }), []);
+        // Full again, after a while as a member: it waits anew, but not for ever.
+        assert_eq!(worker.handle(at(50), disconnected()), []);
+        assert_eq!(worker.handle(at(59), Event::Tick), [Action::Dial]);
+        assert_eq!(worker.handle(at(109), full()), []);
+        assert_eq!(worker.handle(at(119), Event::Tick), [Action::Dial]);
+        let gave_up = Outcome::GaveUp { waited: at(70), detail: detail() };
+        assert_eq!(worker.handle(at(120), full()), [Action::Stop(gave_up)]);
     }
 
     #[test]

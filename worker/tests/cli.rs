@@ -18,7 +18,17 @@ fn refused(arguments: &[&str]) -> String {
 fn help_names_every_flag() {
     let output = worker().arg("--help").assert().success().get_output().clone();
     let help = String::from_utf8(output.stdout).expect("help is text");
-    for flag in ["--coordinator", "--threads", "--token-file", "--name", "--insecure", "--give-up-after"] {
+    for flag in [
+        "--coordinator",
+        "--threads",
+        "--token-file",
+        "--ca",
+        "--cert",
+        "--key",
+        "--name",
+        "--insecure",
+        "--give-up-after",
+    ] {
         assert!(help.contains(flag), "{flag} is not in\n{help}");
     }
 }
@@ -45,5 +55,5 @@ fn bad_arguments_are_refused_in_one_line() {
 #[test]
 fn a_coordinator_that_never_comes_is_given_up() {
     let error = refused(&["--coordinator", "http://127.0.0.1:1", "--give-up-after", "0"]);
-    assert!(error.contains("no coordinator at http://127.0.0.1:1 for"), "{error}");
+    assert!(error.contains("no place with a coordinator at http://127.0.0.1:1 for"), "{error}");
 }

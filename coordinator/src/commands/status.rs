@@ -122,6 +122,7 @@ fn of_members(members: &[v1::MemberSnapshot]) -> Vec<String> {
     let head = ["worker", "state", "slots", "leases", "oldest", "done", "busy", "silent"].map(str::to_owned);
     let row = |member: &v1::MemberSnapshot| {
         let state = match &member.cause[..] {
+            "" if member.on_probation => format!("{}, on probation", member.state),
             "" => member.state.clone(),
             cause => format!("{}: {cause}", member.state),
         };

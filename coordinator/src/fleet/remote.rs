@@ -2,7 +2,11 @@
 //!
 //! In: connections from workers. Out: [`Input`]s for the driver; leases, and before them the blobs that the
 //! member lacks, for the worker. Invariants: nobody joins without the token, if there is one; what reaches the
-//! driver is valid; a connection that ends, for whatever reason, ends its member.
+//! driver is valid; a connection that ends, for whatever reason, ends its member; answers that are arriving take
+//! no more memory than [`ROOM`], and each no more than its task can need.
+//!
+//! [`gate`] is where connections come in; beside the workers' service there are the standard ones for health and
+//! reflection, which tell anybody who reaches the port whether it works and what it speaks, and nothing else.
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
@@ -13,30 +17,65 @@ use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{Wire, WireError, fits};
-use proto::lease::SessionId;
-use proto::payload::{self, Assembly, PayloadError, Progress};
+use proto::lease::{LeaseId, SessionId};
+use proto::payload::{self, Assembly, Progress};
+use proto::tls::ServerTls;
 use proto::token::Token;
 use proto::v1::status_server::StatusServer;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
-use proto::{MAX_HELD, MAX_MESSAGE, MAX_SLOTS};
-use shared::task::{Answer, ContentHash};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
-use tonic::{Request, Response, Status, Streaming};
-use tracing::warn;
+use proto::{MAX_HELD, MAX_MESSAGE, MAX_NAME, MAX_SLOTS};
+use shared::task::{Answer, ContentHash, Task};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+use tracing::{info, warn};
 
+use self::gate::Visitor;
 use super::Traffic;
 use super::driver::{Current, Desk, Input, Job, Order};
 use super::holdings::Holdings;
 use super::scheduler::{Cause, Event, MemberId};
 use crate::status::service::StatusService;
 
-/// How long a new connection may take to say hello.
+mod gate;
+
+/// How long a new stream may take to say hello.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a worker may take to close its connection once it is no member any more.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Messages that may wait for a slow worker: a few pieces.
 const UNDER_WAY: usize = 4;
+
+/// Bytes of answers that are arriving, over all members: that of the largest payload there can be, so that any
+/// answer finds room in the end, and no more, so that a thousand members cannot exhaust the memory.
+const ROOM: u64 = payload::MAX_PAYLOAD;
+
+/// Bytes by which [`ROOM`] is given out.
+const CELL: u64 = 1 << 10;
+
+/// How long an answer may take to arrive, besides the time for its bytes.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Bytes per second below which an answer does not arrive, but holds up others: 2 Mbit/s.
+const SLOWEST: u64 = 256 << 10;
+
+/// Bytes that a member may send before they are taken: two pieces. It bounds what waits while [`ROOM`] is full.
+const WINDOW: u32 = 2 * payload::PIECE as u32;
+
+/// Streams of a connection at the same time: a worker has one, a probe few.
+const STREAMS: u32 = 8;
+
+/// Bytes of a request's headers; the token is one of them.
+const HEADERS: u32 = 16 << 10;
+
+/// Bytes of a question about health or reflection: names.
+const QUESTION: usize = 4 << 10;
 
 /// Where workers come in.
 #[derive(Clone)]
@@ -46,29 +85,62 @@ pub(super) struct Door {
     to_fleet: mpsc::Sender<Input>,
     traffic: Arc<Traffic>,
     current: watch::Receiver<Option<Current>>,
+    /// Whether the job is still on.
+    open: watch::Receiver<bool>,
     encodings: Arc<Encodings>,
+    room: Arc<Semaphore>,
 }
 
 /// Listens until the runtime ends.
-pub(super) async fn serve(listener: TcpListener, door: Door, status: StatusService) {
+pub(super) async fn serve(listener: TcpListener, tls: Option<ServerTls>, door: Door, status: StatusService) {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let open = door.open.clone();
     let service =
         WorkServer::new(door).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let served = async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
+        // Handshakes wait here only if the services are slower than they are.
+        let (inside, connections) = mpsc::channel(16);
+        tokio::spawn(gate::keep(listener, tls, inside));
+        tokio::spawn(report_health(reporter, open));
+        let reflection = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
         tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(proto::KEEP_ALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(proto::KEEP_ALIVE_TIMEOUT))
-            .initial_stream_window_size(proto::WINDOW)
-            .initial_connection_window_size(proto::WINDOW)
-            .tcp_nodelay(true)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_concurrent_streams(STREAMS)
+            .http2_max_header_list_size(HEADERS)
             .add_service(service)
-            .add_service(StatusServer::new(status))
-            .serve_with_incoming(TcpListenerStream::new(listener))
+            .add_service(StatusServer::new(status).max_decoding_message_size(QUESTION))
+            .add_service(health.max_decoding_message_size(QUESTION))
+            .add_service(reflection().build_v1()?.max_decoding_message_size(QUESTION))
+            // What older tools ask for.
+            .add_service(reflection().build_v1alpha()?.max_decoding_message_size(QUESTION))
+            .serve_with_incoming(ReceiverStream::new(connections))
             .await?;
         Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     };
     if let Err(error) = served.await {
         tracing::error!(error, "no longer listening for workers");
+    }
+}
+
+/// Tells probes whether workers can join: as a whole, and by the name of the service.
+async fn report_health(reporter: HealthReporter, mut open: watch::Receiver<bool>) {
+    loop {
+        let status =
+            if *open.borrow_and_update() { ServingStatus::Serving } else { ServingStatus::NotServing };
+        for service in ["", proto::v1::work_server::SERVICE_NAME] {
+            reporter.set_service_status(service, status).await;
+        }
+        if open.changed().await.is_err() {
+            return; // the fleet has stopped
+        }
     }
 }
 
@@ -83,22 +155,107 @@ impl Work for Door {
         let (outgoing, stream) = mpsc::channel(UNDER_WAY);
         let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         let admitted = self.token.as_ref().is_none_or(|token| token.admits(header));
-        let peer = request.remote_addr();
+        let visitor = request.extensions().get::<Visitor>().cloned();
+        let visitor = visitor.ok_or_else(|| Status::internal("a connection without its visitor"))?;
         let line = Line { outgoing, traffic: self.traffic.clone() };
         let (door, incoming) = (self.clone(), request.into_inner());
         tokio::spawn(async move {
+            let peer = visitor.peer;
             if !admitted {
-                warn!(?peer, "a worker without the right token was refused");
+                warn!(%peer, "a worker without the right token was refused");
                 line.refuse(refusal::Reason::Token, "the token is not the coordinator's").await;
-                return;
-            }
-            if let Err(Refused(reason, detail)) = door.receive(incoming, &line).await {
-                warn!(?peer, detail, "a worker was refused");
+            } else if let Err(Refused(reason, detail)) = door.receive(incoming, &line, &visitor).await {
+                warn!(%peer, detail, "a worker was refused");
                 line.refuse(reason, &detail).await;
             }
+            drop(line);
+            // Its connection is of no more use, and is its own to close first.
+            tokio::time::sleep(LEAVE_WITHIN).await;
+            visitor.dismiss();
         });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
+}
+
+/// An answer of which pieces are still to come.
+struct Arriving {
+    lease: LeaseId,
+    busy: Duration,
+    body: Body,
+    /// Given back when the answer has reached the fleet.
+    #[expect(dead_code, reason = "held, not read")]
+    room: Option<OwnedSemaphorePermit>,
+    /// When it must have arrived.
+    due: tokio::time::Instant,
+}
+
+/// What has arrived of it.
+enum Body {
+    /// An answer to a task that is open.
+    Wanted { task: LentTask, assembly: Assembly },
+    /// An answer that nobody waits for any more: the bytes that are still to come, to be forgotten.
+    Unwanted { left: u64 },
+    /// All of it.
+    Whole,
+}
+
+/// What is there after a head or a piece.
+enum Step {
+    Partial,
+    /// With nothing if nobody waits for it.
+    Whole(Option<(LentTask, Bytes)>),
+}
+
+impl Arriving {
+    fn push(&mut self, piece: &v1::Piece) -> Result<Step, String> {
+        let lease = self.lease;
+        match std::mem::replace(&mut self.body, Body::Whole) {
+            Body::Wanted { task, assembly } => {
+                match assembly.push(piece).map_err(|error| format!("answer {lease}: {error}"))? {
+                    Progress::Partial(assembly) => {
+                        self.body = Body::Wanted { task, assembly };
+                        Ok(Step::Partial)
+                    }
+                    Progress::Whole(bytes) => Ok(Step::Whole(Some((task, bytes)))),
+                }
+            }
+            Body::Unwanted { left } => match left.checked_sub(piece.data.len() as u64) {
+                None => Err(format!("answer {lease}: more bytes than were declared")),
+                Some(0) => Ok(Step::Whole(None)),
+                Some(_) if piece.data.is_empty() => Err(format!("answer {lease}: an empty piece")),
+                Some(left) => {
+                    self.body = Body::Unwanted { left };
+                    Ok(Step::Partial)
+                }
+            },
+            Body::Whole => Err("a message out of order".into()),
+        }
+    }
+}
+
+/// A task of the batch in work.
+struct LentTask {
+    current: Current,
+    lease: LeaseId,
+}
+
+impl std::ops::Deref for LentTask {
+    type Target = Task;
+
+    fn deref(&self) -> &Task {
+        &self.current.tasks[self.lease.task.index()]
+    }
+}
+
+/// When an answer of that size must have arrived.
+fn due(size: u64) -> tokio::time::Instant {
+    let time = ANSWER_WITHIN + Duration::from_secs(size.min(ROOM) / SLOWEST);
+    super::driver::clock().checked_add(time).unwrap_or_else(super::driver::clock).into()
+}
+
+/// Text from a peer as it may stand in a log: one line, not too long.
+fn printable(text: &str, letters: usize) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(letters).collect()
 }
 
 /// A worker that may not join, and why.
@@ -120,17 +277,29 @@ impl Door {
         to_fleet: mpsc::Sender<Input>,
         traffic: Arc<Traffic>,
         current: watch::Receiver<Option<Current>>,
+        open: watch::Receiver<bool>,
     ) -> Door {
-        Door { token, session, to_fleet, traffic, current, encodings: Arc::default() }
+        let (encodings, room) = (Arc::default(), Arc::new(Semaphore::new((ROOM / CELL) as usize)));
+        Door { token, session, to_fleet, traffic, current, open, encodings, room }
     }
 
     /// From hello to the end of the connection.
-    async fn receive(&self, mut incoming: Streaming<FromWorker>, line: &Line) -> Result<(), Refused> {
+    async fn receive(
+        &self,
+        mut incoming: Streaming<FromWorker>,
+        line: &Line,
+        visitor: &Visitor,
+    ) -> Result<(), Refused> {
         let first = tokio::time::timeout(HELLO_WITHIN, incoming.message()).await;
         let Ok(Ok(Some(FromWorker { message: Some(from_worker::Message::Hello(hello)) }))) = first else {
             return Err(Refused(refusal::Reason::Malformed, "the first message is not a hello".into()));
         };
         let guest = greet(hello)?;
+        if !*self.open.borrow() {
+            // It comes to a job that is done.
+            line.send(from_coordinator::Message::Finished(v1::Finished {})).await;
+            return Ok(());
+        }
         let (desk, orders, dismissed) = Desk::new(guest.slots, true);
         let (reply, joined) = oneshot::channel();
         let Guest { name, slots, holds, holdings } = guest;
@@ -139,8 +308,14 @@ impl Door {
             return Ok(()); // the fleet has stopped
         }
         let Ok(Some(member)) = joined.await else {
-            return Err(Refused(refusal::Reason::TooManyMembers, "the coordinator takes no more".into()));
+            return Err(Refused(
+                refusal::Reason::TooManyMembers,
+                "the coordinator takes no more members for now".into(),
+            ));
         };
+        visitor.admit();
+        let (peer, certificate) = (visitor.peer, visitor.certificate.as_deref());
+        info!(member = member.0, %peer, certificate, "welcomed");
         let session = Bytes::copy_from_slice(&self.session.0);
         let cause = if line.send(from_coordinator::Message::Welcome(v1::Welcome { session })).await {
             tokio::select! {
@@ -159,34 +334,45 @@ impl Door {
     /// Reads what the member sends until it ends; why it did.
     async fn read(&self, member: MemberId, mut incoming: Streaming<FromWorker>) -> Cause {
         let mut draining = false;
-        let mut answer: Option<(v1::AnswerHead, Assembly)> = None;
+        let mut arriving: Option<Arriving> = None;
         loop {
-            let message = match incoming.message().await {
+            let message = match &arriving {
+                None => incoming.message().await,
+                Some(answer) => match tokio::time::timeout_at(answer.due, incoming.message()).await {
+                    Ok(message) => message,
+                    Err(_) => return Cause::Protocol(format!("answer {} does not arrive", answer.lease)),
+                },
+            };
+            let message = match message {
                 Ok(Some(message)) => message,
                 Ok(None) if draining => return Cause::Left,
                 Ok(None) => return Cause::Disconnected("closed by the worker".into()),
-                Err(status) => return Cause::Disconnected(status.message().into()),
+                // Bytes that are no message, or too many of them.
+                Err(status) if matches!(status.code(), Code::OutOfRange | Code::Internal) => {
+                    return Cause::Protocol(printable(status.message(), 1000));
+                }
+                Err(status) => return Cause::Disconnected(printable(status.message(), 1000)),
             };
             self.traffic.count_received(message.encoded_len());
-            let input = match (message.message, answer.take()) {
+            let input = match (message.message, arriving.take()) {
                 (Some(from_worker::Message::Beat(_)), unfinished) => {
-                    answer = unfinished;
+                    arriving = unfinished;
                     Ok(Input::Happened(Event::Heard { member }))
                 }
-                (Some(from_worker::Message::Answer(head)), None) => {
-                    let begun = Assembly::begin(head.extent.clone());
-                    self.advance(member, head, begun, &mut answer).await
-                }
-                (Some(from_worker::Message::Piece(piece)), Some((head, assembly))) => {
-                    self.advance(member, head, assembly.push(&piece), &mut answer).await
-                }
+                (Some(from_worker::Message::Answer(head)), None) => match self.begin(member, head).await {
+                    Ok((answer, progress)) => self.advance(member, answer, progress, &mut arriving).await,
+                    Err(broken) => Err(broken),
+                },
+                (Some(from_worker::Message::Piece(piece)), Some(mut answer)) => match answer.push(&piece) {
+                    Ok(progress) => self.advance(member, answer, progress, &mut arriving).await,
+                    Err(broken) => Err(broken),
+                },
                 (Some(from_worker::Message::Failure(failure)), None) => {
-                    match blob::lease_id_from_wire(failure.id) {
-                        Ok(lease) => {
-                            Ok(Input::Happened(Event::Failed { member, lease, detail: failure.detail }))
-                        }
-                        Err(error) => Err(error.to_string()),
-                    }
+                    let lease = blob::lease_id_from_wire(failure.id).map_err(|error| error.to_string());
+                    lease.map(|lease| {
+                        let detail = printable(&failure.detail, 1000);
+                        Input::Happened(Event::Failed { member, lease, detail })
+                    })
                 }
                 (Some(from_worker::Message::Drain(_)), None) => {
                     draining = true;
@@ -204,35 +390,93 @@ impl Door {
         }
     }
 
+    /// Finds out what the answer is to, and room for it; meanwhile the member is heard of.
+    async fn begin(&self, member: MemberId, head: v1::AnswerHead) -> Result<(Arriving, Step), String> {
+        let lease = blob::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
+        let task = self.task(lease)?;
+        let size = head.extent.as_ref().map_or(0, |extent| extent.size);
+        let busy = Duration::from_micros(head.busy_micros);
+        let Some(task) = task else {
+            // Its batch is over, so whatever it says takes no memory.
+            let answer =
+                Arriving { lease, busy, body: Body::Unwanted { left: size }, room: None, due: due(size) };
+            let step = if size == 0 { Step::Whole(None) } else { Step::Partial };
+            return Ok((answer, step));
+        };
+        let begun = Assembly::begin(head.extent, fits::largest_answer(&task));
+        let begun = begun.map_err(|error| format!("answer {lease}: {error}"))?;
+        let room = self.find_room(member, size).await;
+        let mut answer = Arriving { lease, busy, body: Body::Whole, room, due: due(size) };
+        let step = match begun {
+            Progress::Partial(assembly) => {
+                answer.body = Body::Wanted { task, assembly };
+                Step::Partial
+            }
+            Progress::Whole(bytes) => Step::Whole(Some((task, bytes))),
+        };
+        Ok((answer, step))
+    }
+
+    /// The task that was lent, or nothing if its batch is over.
+    fn task(&self, lease: LeaseId) -> Result<Option<LentTask>, String> {
+        let Some(current) = self.current.borrow().clone().filter(|current| lease.batch <= current.id) else {
+            return Err(format!("answer {lease} is to a batch that never was"));
+        };
+        if lease.batch < current.id || current.is_over() {
+            return Ok(None);
+        }
+        let n_tasks = current.tasks.len();
+        if lease.task.index() >= n_tasks {
+            return Err(format!("answer {lease} is to a task that never was: there are {n_tasks}"));
+        }
+        Ok(Some(LentTask { current, lease }))
+    }
+
+    /// Room for an answer of that many bytes. A member that waits for it is not silent.
+    async fn find_room(&self, member: MemberId, size: u64) -> Option<OwnedSemaphorePermit> {
+        let found = self.room.clone().acquire_many_owned(size.div_ceil(CELL) as u32);
+        tokio::pin!(found);
+        let mut beats = tokio::time::interval(proto::BEAT);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                // The room is never closed.
+                room = &mut found => return room.ok(),
+                _ = beats.tick() => {
+                    // An error means that the fleet has stopped.
+                    let _ = self.to_fleet.send(Input::Happened(Event::Heard { member })).await;
+                }
+            }
+        }
+    }
+
     /// What an answer's head or piece amounts to: a sign of life, or the whole answer.
     async fn advance(
         &self,
         member: MemberId,
-        head: v1::AnswerHead,
-        progress: Result<Progress, PayloadError>,
-        answer: &mut Option<(v1::AnswerHead, Assembly)>,
+        answer: Arriving,
+        step: Step,
+        arriving: &mut Option<Arriving>,
     ) -> Result<Input, String> {
-        let bytes = match progress.map_err(|error| error.to_string())? {
-            Progress::Partial(assembly) => {
-                *answer = Some((head, assembly));
+        let (lease, busy) = (answer.lease, answer.busy);
+        let (task, bytes) = match step {
+            Step::Partial => {
+                *arriving = Some(answer);
                 return Ok(Input::Happened(Event::Heard { member }));
             }
-            Progress::Whole(bytes) => bytes,
+            Step::Whole(None) => return Ok(Input::Happened(Event::Answered { member, lease })),
+            Step::Whole(Some(whole)) => whole,
         };
-        let lease = blob::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
-        // An answer to any other batch will be discarded, whatever it says.
-        let current = self.current.borrow().clone().filter(|current| current.id == lease.batch);
         let decode = move || {
             let answer = Answer::from_bytes(bytes)?;
-            if let Some(task) = current.as_ref().and_then(|current| current.tasks.get(lease.task.index())) {
-                fits::answer(task, &answer)?;
-            }
+            fits::answer(&task, &answer)?;
             Ok(answer)
         };
-        let answer = tokio::task::spawn_blocking(decode).await;
-        let answer = answer.map_err(|error| error.to_string())?;
-        let answer = answer.map_err(|error: WireError| error.to_string())?;
-        Ok(Input::Answered { member, lease, answer, busy: Duration::from_micros(head.busy_micros) })
+        let decoded = tokio::task::spawn_blocking(decode).await;
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        let value = decoded.map_err(|error: WireError| format!("answer {lease}: {error}"))?;
+        Ok(Input::Answered { member, lease, answer: value, busy })
     }
 
     /// Sends what the member is told until it is told nothing more, or cannot be.
@@ -294,12 +538,16 @@ fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
         let detail = format!("slots: {slots}, expected 1 to {MAX_SLOTS}; held: {}", held.len());
         return Err(Refused(refusal::Reason::Malformed, detail));
     }
+    if name.len() > MAX_NAME {
+        let detail =
+            format!("name of {} bytes, expected at most {MAX_NAME}; choose another (--name)", name.len());
+        return Err(Refused(refusal::Reason::Malformed, detail));
+    }
     let entry = |held: v1::Held| Ok((blob::hash_from_wire("hello.held", &held.hash)?, held.size));
     let held: Result<Vec<_>, WireError> = held.into_iter().map(entry).collect();
     let held = held.map_err(|error| Refused(refusal::Reason::Malformed, error.to_string()))?;
     let holds = held.iter().map(|&(hash, _)| hash).collect();
-    let name = name.chars().filter(|letter| !letter.is_control()).take(64).collect();
-    Ok(Guest { name, slots, holds, holdings: Holdings::new(cache_bytes, held) })
+    Ok(Guest { name: printable(&name, 64), slots, holds, holdings: Holdings::new(cache_bytes, held) })
 }
 
 /// The way to a worker.
@@ -379,11 +627,51 @@ mod tests {
             (v1::Hello { version: 99, ..hello() }, refusal::Reason::Version, "the worker speaks version 99"),
             (v1::Hello { slots: 0, ..hello() }, refusal::Reason::Malformed, "slots: 0"),
             (v1::Hello { slots: u32::MAX, ..hello() }, refusal::Reason::Malformed, "slots: 4294967295"),
+            (
+                v1::Hello { name: "n".repeat(1 << 20), ..hello() },
+                refusal::Reason::Malformed,
+                "name of 1048576 bytes, expected at most 256",
+            ),
             (v1::Hello { held: vec![held], ..hello() }, refusal::Reason::Malformed, "hello.held: length 5"),
         ];
         for (hello, reason, message) in cases {
             let Refused(found, detail) = greet(hello).err().unwrap();
             assert!(found == reason && detail.starts_with(message), "{found:?}: {detail}");
         }
+    }
+
+    #[test]
+    fn a_member_that_waits_for_room_is_heard_of() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (to_fleet, mut inputs) = mpsc::channel(8);
+            let (session, traffic) = (SessionId([0; 16]), Arc::default());
+            let (_current, watched) = watch::channel(None);
+            let (_open, opened) = watch::channel(true);
+            let door = Door::new(None, session, to_fleet, traffic, watched, opened);
+            // An answer of the largest size takes all the room there is.
+            let all = door.find_room(MemberId(1), ROOM).await.unwrap();
+            assert!(door.room.available_permits() == 0 && inputs.try_recv().is_err());
+            let waiting = tokio::spawn({
+                let door = door.clone();
+                async move { door.find_room(MemberId(2), 1).await.is_some() }
+            });
+            for _ in 0..2 {
+                let heard = inputs.recv().await;
+                assert!(matches!(heard, Some(Input::Happened(Event::Heard { member: MemberId(2) }))));
+            }
+            drop(all);
+            assert!(waiting.await.unwrap());
+            assert_eq!(door.room.available_permits() as u64, ROOM / CELL);
+        });
+    }
+
+    #[test]
+    fn an_answer_may_take_its_time_but_not_for_ever() {
+        let now = super::super::driver::clock();
+        let after = |size| due(size).into_std().duration_since(now).as_secs();
+        assert!((60..70).contains(&after(0)));
+        assert!((64..74).contains(&after(1 << 20)));
+        assert!(after(u64::MAX) < 2 * 3600);
     }
 }

@@ -2,12 +2,16 @@
 //!
 //! In: values that are valid by themselves. Out: nothing, or a [`WireError`]. Does not check what only
 //! inference can: whether sentences have derivations, or whether counts are right.
+//!
+//! And, before a payload is taken, how large it can be at most ([`largest_answer`], [`largest_lease`]), so that
+//! nobody makes a peer set aside a gigabyte for ten numbers.
 
 use shared::grammar::{Grammar, SymbolId};
-use shared::shard::{Lexicon, Shard};
+use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Answer, Candidates, Decode, Decoder, Task, Work};
 
 use super::{WireError, in_range, same_length};
+use crate::v1;
 
 /// Whether the sticks belong to adapted nonterminals of `grammar` and their strings are of its terminals.
 pub fn lexicon(grammar: &Grammar, lexicon: &Lexicon) -> Result<(), WireError> {
@@ -91,6 +95,78 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
         }
         (work, answer) => Err(WireError::Kind { found: answer_kind(answer), expected: work_kind(work) }),
     }
+}
+
+/// Bytes of tags and lengths around the fields of a message.
+const ENVELOPE: u64 = 128;
+/// Bytes of an index or a length, at most.
+const VARINT: u64 = 5;
+/// Bytes of a number.
+const DOUBLE: u64 = 8;
+/// Bytes of an exponent, at most.
+const EXPONENT: u64 = 10;
+
+/// The most bytes that the payload of a lease can have.
+pub fn largest_lease(work: v1::lease_head::Work, grammar: &Grammar, lexicon: &Lexicon) -> u64 {
+    match work {
+        v1::lease_head::Work::Expect => ENVELOPE + lexicon.n_params(grammar) as u64 * (DOUBLE + EXPONENT),
+        _ => 0,
+    }
+}
+
+/// The most bytes that an answer to `task` can have.
+pub fn largest_answer(task: &Task) -> u64 {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let (n_items, n_params) = (task.shard.value.len() as u64, lexicon.n_params(grammar) as u64);
+    let body = match &task.work {
+        Work::Candidates { max_length } => {
+            let of_item = |length| labelled_substrings(grammar, length, u64::from(*max_length), DOUBLE);
+            sum(item_lengths(task).map(of_item)).saturating_add(n_items * VARINT)
+        }
+        Work::Cover => sum(item_lengths(task).map(|length| labelled_substrings(grammar, length, length, 0))),
+        Work::Index => (n_params + n_items) * VARINT,
+        Work::Expect { weights, losses } => {
+            let n_numbers = weights.len() as u64 * (1 + u64::from(*losses)) + n_items;
+            n_numbers * DOUBLE + n_params * VARINT
+        }
+        Work::Decode(decode) => {
+            sum(item_lengths(task).map(|length| decoded_sentence(grammar, &decode.value, length)))
+        }
+    };
+    body.saturating_add(ENVELOPE)
+}
+
+fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
+fn item_lengths(task: &Task) -> impl Iterator<Item = u64> {
+    let (sentences, strings) = match &*task.shard.value {
+        Shard::Sentences(sentences) => (&sentences[..], 0..0),
+        Shard::Strings(params) => (&[][..], params.clone()),
+    };
+    let string = |param| task.lexicon.value.string(&task.grammar.value, ParamId(param));
+    let strings = strings.filter_map(string).map(|(_, string)| string.len() as u64);
+    sentences.iter().map(|sentence| sentence.tokens.len() as u64).chain(strings)
+}
+
+/// All substrings of an item of up to `max_length`, once for every adapted nonterminal, and `extra` bytes each.
+fn labelled_substrings(grammar: &Grammar, length: u64, max_length: u64, extra: u64) -> u64 {
+    let n_labels = grammar.adaptors.iter().flatten().count() as u64;
+    let of_length = |span: u64| (length - span + 1) * ((2 + span) * VARINT + extra);
+    sum((1..=length.min(max_length)).map(of_length)).saturating_mul(n_labels)
+}
+
+/// Segmentations of a sentence that is cut everywhere, and trees that go through every nonterminal at each node.
+fn decoded_sentence(grammar: &Grammar, decode: &Decode, length: u64) -> u64 {
+    let n_decoders = decode.decoders.len() as u64;
+    let longest = grammar.symbols.iter().map(|name| name.len() as u64).max().unwrap_or(0);
+    // A tree branches less often than it has leaves, and without cycles passes each nonterminal once between.
+    let n_nodes = 2 * length * (1 + u64::from(grammar.n_nonterminals));
+    // Every letter escaped, two brackets and a space.
+    let tree = if decode.trees { ENVELOPE + n_nodes.saturating_mul(2 * longest + 3) } else { 0 };
+    let segmentation = (1 + length) * VARINT;
+    n_decoders.saturating_mul(segmentation.saturating_add(tree)).saturating_add(ENVELOPE)
 }
 
 fn answer_kind(answer: &Answer) -> &'static str {

@@ -1,7 +1,8 @@
 //! Scripted stories: events in, actions out, readable in review.
 //!
 //! A line is `time  event  | actions`, in the order in which they come. Time is in seconds; members and shards
-//! are letters; a lease is `batch.task.attempt`. `-` means no action.
+//! are letters, `b=bob` is a member with another name than its letter; a lease is `batch.task.attempt`; `0+2` is an
+//! audited task and its twin. `-` means no action.
 
 use std::time::Duration;
 
@@ -24,13 +25,26 @@ fn lease(word: &str) -> LeaseId {
     LeaseId { batch: BatchId(batch.into()), task: TaskIndex(task), attempt: Attempt(attempt) }
 }
 
+fn twin(word: &str) -> (TaskIndex, TaskIndex) {
+    let (task, twin) = word.split_once('+').unwrap_or_else(|| panic!("{word} is no pair"));
+    (TaskIndex(task.parse().unwrap()), TaskIndex(twin.parse().unwrap()))
+}
+
 fn event(words: &[&str]) -> Event {
     match words {
         ["join", who, slots, holds @ ..] => Event::MemberJoined {
             member: member(who),
+            name: who.split_once('=').map_or(*who, |(_, name)| name).to_owned(),
             slots: slots.parse().unwrap(),
             holds: holds.iter().flat_map(|held| shards(held)).collect(),
             watched: true,
+        },
+        ["thread", who, slots] => Event::MemberJoined {
+            member: member(who),
+            name: (*who).to_owned(),
+            slots: slots.parse().unwrap(),
+            holds: vec![],
+            watched: false,
         },
         ["drain", who] => Event::MemberDraining { member: member(who) },
         ["left", who] => Event::MemberLost { member: member(who), cause: Cause::Left },
@@ -40,9 +54,11 @@ fn event(words: &[&str]) -> Event {
         ["failed", who, what] => {
             Event::Failed { member: member(who), lease: lease(what), detail: "no".into() }
         }
-        ["submit", batch, of] => {
-            Event::BatchSubmitted { batch: BatchId(batch.parse().unwrap()), shards: shards(of) }
-        }
+        ["submit", batch, of, twins @ ..] => Event::BatchSubmitted {
+            batch: BatchId(batch.parse().unwrap()),
+            shards: shards(of),
+            twins: twins.iter().map(|pair| twin(pair)).collect(),
+        },
         ["tick"] => Event::Tick,
         _ => panic!("{words:?} is no event"),
     }
@@ -291,8 +307,115 @@ fn a_draining_member_answers_but_is_lent_nothing() {
 }
 
 #[test]
+fn a_member_that_lives_and_does_not_answer_is_forgotten_and_its_task_lent_again() {
+    tell(
+        Patience { lease_deadline: Duration::from_secs(60), ..Patience::default() },
+        "
+        0  join a 1         | -
+        0  submit 1 p       | lend a 1.0.0
+        59 heard a          | -
+        59 join b 1         | -
+        60 tick             | forget a: still computing task 0 after 60s; lend b 1.0.1
+        61 answer a 1.0.0   | accept a 1.0.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_task_on_which_three_members_are_stuck_is_poison() {
+    tell(
+        Patience { lease_deadline: Duration::from_secs(4), ..Patience::default() },
+        "
+        0  join a 1         | -
+        0  submit 1 p       | lend a 1.0.0
+        1  join b 1         | -
+        4  tick             | forget a: still computing task 0 after 4s; lend b 1.0.1
+        5  join c 1         | -
+        8  tick             | forget b: still computing task 0 after 4s; lend c 1.0.2
+        12 tick             | fail 1: task 0 was lost with its worker 3 times, last because the worker still computing task 0 after 4s; look at its sentences and at the workers' memory; forget c: still computing task 0 after 4s
+        ",
+    );
+}
+
+#[test]
+fn a_stuck_thread_of_this_process_fails_the_batch_and_is_one_slot_less() {
+    tell(
+        Patience { lease_deadline: Duration::from_secs(60), ..Patience::default() },
+        "
+        0  thread a 2       | -
+        0  submit 1 pq      | lend a 1.0.0; lend a 1.1.0
+        1  answer a 1.1.0   | accept a 1.1.0
+        60 tick             | fail 1: task 0: a thread of this process has been computing it for 60s; look at its sentences, or allow more with --lease-deadline SECONDS
+        61 submit 2 pq      | lend a 2.1.0
+        61 answer a 2.1.0   | accept a 2.1.0; lend a 2.0.0
+        ",
+    );
+}
+
+#[test]
+fn twins_go_to_different_members() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 2          | -
+        0 join b 1          | -
+        0 submit 1 pqp 0+2  | lend a 1.0.0; lend b 1.1.0
+        1 answer b 1.1.0    | accept b 1.1.0; lend b 1.2.0
+        2 answer a 1.0.0    | accept a 1.0.0
+        3 answer b 1.2.0    | accept b 1.2.0; done 1
+        4 submit 2 pp 0+1   | lend a 2.0.0; lend b 2.1.0
+        5 answer b 2.1.0    | accept b 2.1.0
+        9 lost a            | lend b 2.0.1
+        ",
+    );
+}
+
+#[test]
+fn a_member_audits_itself_only_when_it_is_the_only_healthy_one() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 3          | -
+        0 join b 1          | -
+        0 submit 1 pqp 0+2  | lend a 1.0.0; lend b 1.1.0
+        1 answer a 1.0.0    | accept a 1.0.0
+        1 drain b           | lend a 1.2.0
+        1 answer a 1.2.0    | accept a 1.2.0
+        4 answer b 1.1.0    | accept b 1.1.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_worker_that_is_lost_again_and_again_is_lent_one_task_at_a_time() {
+    tell(
+        Patience::default(),
+        "
+        0 join a=bob 2      | -
+        1 lost a            | -
+        1 join b=bob 2      | -
+        2 lost b            | -
+        2 join c=bob 2      | -
+        3 lost c            | -
+        3 join d=bob 2      | -
+        4 submit 1 pqrstuvwxyz! | lend d 1.0.0
+        5 answer d 1.0.0    | accept d 1.0.0; lend d 1.1.0
+        5 answer d 1.1.0    | accept d 1.1.0; lend d 1.2.0
+        5 answer d 1.2.0    | accept d 1.2.0; lend d 1.3.0
+        5 answer d 1.3.0    | accept d 1.3.0; lend d 1.4.0
+        5 answer d 1.4.0    | accept d 1.4.0; lend d 1.5.0
+        5 answer d 1.5.0    | accept d 1.5.0; lend d 1.6.0
+        5 answer d 1.6.0    | accept d 1.6.0; lend d 1.7.0
+        5 answer d 1.7.0    | accept d 1.7.0; lend d 1.8.0
+        5 answer d 1.8.0    | accept d 1.8.0; lend d 1.9.0
+        5 answer d 1.9.0    | accept d 1.9.0; lend d 1.10.0; lend d 1.11.0
+        ",
+    );
+}
+
+#[test]
 fn an_empty_batch_is_done() {
-    let submitted = Event::BatchSubmitted { batch: BatchId(1), shards: vec![] };
+    let submitted = Event::BatchSubmitted { batch: BatchId(1), shards: vec![], twins: vec![] };
     let actions = Scheduler::new(Patience::default()).handle(Duration::ZERO, submitted);
     assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
 }

@@ -1,0 +1,541 @@
+//! Peers that break every rule: each is refused or dropped with its cause, and a good worker beside it finishes the
+//! batch with the right result.
+//!
+//! Sockets are real, and so is the fleet. [`CASES`] is the list: what a peer is called, what it does, and what it gets.
+
+use std::future::Future;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use coordinator::fleet::scheduler::Cause;
+use coordinator::fleet::{Fleet, FleetConfig, Inline, Listen, Map, Stage};
+use grammaton_tests::{SOON, echo_at_once, echo_task};
+use proto::convert::Wire as _;
+use proto::payload::{self, PIECE};
+use proto::token::Token;
+use proto::v1::refusal::Reason;
+use proto::v1::work_client::WorkClient;
+use proto::v1::{self, FromWorker, from_coordinator, from_worker};
+use shared::task::{Answer, Expectation, Index, Task};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Streaming};
+use worker::WorkerConfig;
+
+const SECRET: &str = "s3cret";
+/// Connections of nobody known that the coordinator keeps.
+const LOBBY: usize = 256;
+
+/// What a peer does.
+#[derive(Clone, Copy)]
+enum Does {
+    /// Dials with the token, and says this hello.
+    Greets(fn() -> v1::Hello),
+    /// Joins, and says this of the first lease and its task.
+    Tells(fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>),
+    /// Something else.
+    Acts(fn(Place) -> Doing),
+}
+
+/// What a peer gets for it.
+#[derive(Clone, Copy, Debug)]
+enum Gets {
+    /// It does not become a member, and is told why.
+    Refused(Reason, &'static str),
+    /// It was a member, and is lost because it broke the protocol, and how.
+    Broke(&'static str),
+    /// It was a member, and is lost because nothing was heard of it.
+    Silent,
+    /// It was a member until it went, during the batch or after it; what it did before was no harm.
+    Went,
+    /// Nothing in particular; it was never a member.
+    Nothing,
+}
+
+use Does::{Acts, Greets, Tells};
+use Gets::{Broke, Nothing, Refused, Silent, Went};
+use Reason::{Malformed, Token as BadToken, Version};
+
+/// What the coordinator says to a peer that it refuses.
+type Heard = Option<(Reason, String)>;
+type Doing = Pin<Box<dyn Future<Output = Heard> + Send>>;
+
+/// What it is, what it does, what it gets.
+const CASES: [(&str, Does, Gets); 38] = [
+    // Strangers.
+    ("garbage on the port", Acts(|place| Box::pin(garbage(place, b"\0\x01garbage\xff"))), Nothing),
+    ("a browser", Acts(|place| Box::pin(garbage(place, b"GET / HTTP/1.1\r\n\r\n"))), Nothing),
+    ("TLS to a plain port", Acts(|place| Box::pin(garbage(place, b"\x16\x03\x01\x02\0\x01\0"))), Nothing),
+    ("half a preface, then silence", Acts(|place| Box::pin(half_a_preface(place))), Nothing),
+    ("a thousand connections that say nothing", Acts(|place| Box::pin(crowd(place))), Nothing),
+    ("headers of 64 KiB", Acts(|place| Box::pin(large_header(place))), Nothing),
+    ("no token", Acts(|place| Box::pin(knock(place, None, hello()))), Refused(BadToken, "the token is not")),
+    (
+        "most of the token",
+        Acts(|place| Box::pin(knock(place, Some("s3cre"), hello()))),
+        Refused(BadToken, "the token is not"),
+    ),
+    (
+        "wrong version",
+        Greets(|| v1::Hello { version: 99, ..hello() }),
+        Refused(Version, "the worker speaks version 99"),
+    ),
+    ("no slots", Greets(|| v1::Hello { slots: 0, ..hello() }), Refused(Malformed, "slots: 0")),
+    (
+        "too many slots",
+        Greets(|| v1::Hello { slots: u32::MAX, ..hello() }),
+        Refused(Malformed, "slots: 4294967295"),
+    ),
+    (
+        "a name of 1 MiB",
+        Greets(|| v1::Hello { name: "n".repeat(1 << 20), ..hello() }),
+        Refused(Malformed, "name of 1048576 bytes"),
+    ),
+    ("blobs without names", Greets(|| holding(1)), Refused(Malformed, "hello.held: length 0, expected 32")),
+    (
+        "too many blobs",
+        Greets(|| holding(100_000)),
+        Refused(Malformed, "slots: 1, expected 1 to 4096; held: 100000"),
+    ),
+    (
+        "a beat, not a hello",
+        Acts(|place| Box::pin(first(place, Some(beat())))),
+        Refused(Malformed, "the first message is not"),
+    ),
+    ("no hello", Acts(|place| Box::pin(first(place, None))), Refused(Malformed, "the first message is not")),
+    // Members.
+    (
+        "hello twice",
+        Tells(|_, _| vec![from_worker::Message::Hello(hello())]),
+        Broke("a message out of order"),
+    ),
+    ("an empty message", Acts(|place| Box::pin(empty_message(place))), Broke("a message out of order")),
+    (
+        "a message of 2 MiB",
+        Tells(|_, _| vec![piece(2 << 20)]),
+        Broke("Error, decoded message length too large"),
+    ),
+    ("a piece of nothing", Tells(|_, _| vec![piece(1)]), Broke("a message out of order")),
+    (
+        "an answer of 1 GiB",
+        Tells(|lease, _| vec![head(lease, 1 << 30)]),
+        Broke("answer 1.0.0: payload of 1073741824 bytes"),
+    ),
+    (
+        "an endless answer",
+        Tells(|lease, _| vec![head(lease, u64::MAX)]),
+        Broke("answer 1.0.0: payload of 18446744073709551615 bytes"),
+    ),
+    ("an empty answer", Tells(|lease, _| bytes(lease, vec![])), Broke("answer 1.0.0: answer: missing")),
+    ("an answer of noise", Tells(|lease, _| bytes(lease, vec![0xff; 40])), Broke("answer 1.0.0: answer: ")),
+    (
+        "NaN",
+        Tells(|lease, task| counts(lease, task, f64::NAN)),
+        Broke("answer 1.0.0: expectation.counts[0]: NaN, expected"),
+    ),
+    (
+        "infinity",
+        Tells(|lease, task| counts(lease, task, f64::INFINITY)),
+        Broke("answer 1.0.0: expectation.counts[0]: inf, expected"),
+    ),
+    (
+        "a negative count",
+        Tells(|lease, task| counts(lease, task, -1.0)),
+        Broke("answer 1.0.0: expectation.counts[0]: -1, expected"),
+    ),
+    (
+        "too few counts",
+        Tells(|lease, _| value(lease, &four_counts())),
+        Broke("answer 1.0.0: expectation.counts: length 4, expected 5"),
+    ),
+    (
+        "another kind",
+        Tells(|lease, _| value(lease, &no_params())),
+        Broke("answer 1.0.0: answer: an index, expected an expectation"),
+    ),
+    (
+        "another task",
+        Tells(|lease, task| right(v1::LeaseId { task: 999, ..lease }, task)),
+        Broke("answer 1.999.0 is to a task that never was"),
+    ),
+    (
+        "a batch to come",
+        Tells(|lease, task| right(v1::LeaseId { batch: 2, ..lease }, task)),
+        Broke("answer 2.0.0 is to a batch that never was"),
+    ),
+    ("another checksum", Tells(broken), Broke("answer 1.0.0: payload of")),
+    (
+        "more than declared",
+        Tells(|lease, _| vec![head(lease, 10), piece(11)]),
+        Broke("answer 1.0.0: payload grew to 11 bytes, expected 10"),
+    ),
+    ("half a payload, then silence", Tells(|lease, _| vec![head(lease, 60), piece(30)]), Silent),
+    ("half a payload, then gone", Acts(|place| Box::pin(gone(place))), Went),
+    // Members that do what is allowed, and too much of it.
+    ("1 GiB for a batch that is over", Acts(|place| Box::pin(late(place))), Went),
+    ("answers and failures for attempts that never were", Acts(|place| Box::pin(meddler(place))), Went),
+    ("the same answer thrice", Acts(|place| Box::pin(thrice(place))), Went),
+];
+
+#[test]
+fn hostile_peers_harm_nobody() {
+    let failed: Vec<&str> = std::thread::scope(|scope| {
+        let start = |&(name, does, gets): &(&'static str, Does, Gets)| {
+            let run = std::thread::Builder::new().name(name.into());
+            (name, run.spawn_scoped(scope, move || check(does, gets)).unwrap())
+        };
+        let running: Vec<_> = CASES.iter().map(start).collect();
+        running.into_iter().filter_map(|(name, run)| run.join().is_err().then_some(name)).collect()
+    });
+    assert_eq!(failed, [""; 0]);
+    // All fleets of this process together, with what strangers made them take.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 512 << 10, "{kib} KiB at most");
+}
+
+/// Where a peer comes to.
+#[derive(Clone)]
+struct Place {
+    address: String,
+    /// Told when the peer is a member, and may be lent something.
+    joined: std::sync::mpsc::Sender<()>,
+    tasks: Arc<Vec<Task>>,
+}
+
+/// A fleet with a good worker, which holds back its answers until the peer has done what it does.
+fn check(does: Does, gets: Gets) {
+    let listen = Listen {
+        address: "127.0.0.1:0".parse().unwrap(),
+        token: Token::new(SECRET, "test").ok(),
+        tls: None,
+        insecure: false,
+    };
+    let mut config = FleetConfig { local_workers: 0, listen: Some(listen), ..FleetConfig::default() };
+    if matches!(gets, Silent) {
+        (config.suspect_after, config.dead_after) = (Duration::from_secs(2), Duration::from_secs(4));
+    }
+    let fleet = Fleet::start(config).unwrap();
+    let address = fleet.address().unwrap().to_string();
+    let hold = Arc::new((Mutex::new(false), Condvar::new()));
+    let good = good_worker(format!("http://{address}"), hold.clone());
+
+    let tasks = |count| (0..count).map(|name| echo_task(name, Duration::ZERO, 5)).collect::<Vec<_>>();
+    set(&hold, false);
+    let answers = |tasks: Vec<Task>| {
+        let mut answers = Vec::new();
+        let report = fleet.map(Stage::Decode, tasks, |at, answer| {
+            assert_eq!(at, answers.len(), "answers come in task order, each once");
+            answers.push(answer);
+        });
+        (answers, report.unwrap())
+    };
+    // A batch that is over, for those who come late.
+    answers(tasks(2));
+    set(&hold, true);
+    let (joined, is_in) = std::sync::mpsc::channel();
+    let is_in = Mutex::new(is_in);
+    let place = Place { address, joined, tasks: Arc::new(tasks(8)) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (refusal, found, report) = std::thread::scope(|scope| {
+        let batch = scope.spawn(|| {
+            if matches!(gets, Broke(_) | Silent | Went) {
+                is_in.lock().unwrap().recv_timeout(SOON).expect("a member joins");
+            }
+            answers(tasks(8))
+        });
+        let doing: Doing = match does {
+            Greets(hello) => Box::pin(knock(place, Some(SECRET), hello())),
+            Tells(says) => Box::pin(tell(place, says)),
+            Acts(act) => act(place),
+        };
+        let refusal = runtime.block_on(async { tokio::time::timeout(SOON, doing).await });
+        set(&hold, false);
+        let (found, report) = batch.join().unwrap();
+        (refusal.expect("it is dealt with soon"), found, report)
+    });
+    let mut expected = Vec::new();
+    let inline = Inline::new(Arc::new(echo_at_once));
+    inline.map(Stage::Decode, tasks(8), &mut |_, answer| expected.push(answer)).unwrap();
+    assert_eq!(found, expected, "the good worker's result is right");
+    let lost: Vec<&Cause> =
+        report.losses.iter().filter(|loss| loss.name == "mallory").map(|loss| &loss.cause).collect();
+    match (gets, &lost[..], &refusal) {
+        (Refused(reason, detail), [], Some((found, said))) => {
+            assert!(*found == reason && said.starts_with(detail), "{found:?}: {said}");
+        }
+        (Broke(how), [Cause::Protocol(found)], None) => assert!(found.starts_with(how), "{found}"),
+        (Silent, [Cause::Silent(_)], None)
+        | (Went, [] | [Cause::Disconnected(_)], None)
+        | (Nothing, [], None) => {}
+        _ => panic!("expected {gets:?}, found {lost:?}, {refusal:?}"),
+    }
+    fleet.shutdown();
+    good.join().unwrap();
+}
+
+fn set(hold: &(Mutex<bool>, Condvar), held: bool) {
+    *hold.0.lock().unwrap() = held;
+    hold.1.notify_all();
+}
+
+fn good_worker(coordinator: String, hold: Arc<(Mutex<bool>, Condvar)>) -> std::thread::JoinHandle<()> {
+    let compute = move |task: &Task| {
+        let _released = hold.1.wait_while(hold.0.lock().unwrap(), |held| *held).unwrap();
+        echo_at_once(task)
+    };
+    let config = WorkerConfig {
+        coordinator,
+        threads: 1,
+        name: "alice".into(),
+        token: Token::new(SECRET, "test").ok(),
+        compute: Arc::new(compute),
+        ..WorkerConfig::default()
+    };
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
+        let ended = runtime.block_on(worker::run(config, std::future::pending()));
+        runtime.shutdown_background();
+        ended.unwrap();
+    })
+}
+
+// What peers say.
+
+fn hello() -> v1::Hello {
+    v1::Hello { version: proto::VERSION, name: "mallory".into(), slots: 1, ..v1::Hello::default() }
+}
+
+fn beat() -> from_worker::Message {
+    from_worker::Message::Beat(v1::Beat {})
+}
+
+fn piece(length: usize) -> from_worker::Message {
+    from_worker::Message::Piece(v1::Piece { data: vec![1; length].into() })
+}
+
+/// A hello that claims blobs without saying which.
+fn holding(blobs: usize) -> v1::Hello {
+    v1::Hello { held: vec![v1::Held::default(); blobs], ..hello() }
+}
+
+fn four_counts() -> Answer {
+    Answer::Expectation(Expectation { counts: vec![1.0; 4], ..Expectation::default() })
+}
+
+fn no_params() -> Answer {
+    Answer::Index(Index { params: vec![], unparsable: vec![] })
+}
+
+fn head(lease: v1::LeaseId, size: u64) -> from_worker::Message {
+    let extent = v1::Extent { size, ..payload::extent(b"") };
+    from_worker::Message::Answer(v1::AnswerHead { id: Some(lease), busy_micros: 1, extent: Some(extent) })
+}
+
+/// An answer of these bytes.
+fn bytes(lease: v1::LeaseId, payload: Vec<u8>) -> Vec<from_worker::Message> {
+    let extent = Some(payload::extent(&payload));
+    let head = v1::AnswerHead { id: Some(lease), busy_micros: u64::MAX, extent };
+    let pieces = payload::pieces(payload.into()).map(from_worker::Message::Piece);
+    std::iter::once(from_worker::Message::Answer(head)).chain(pieces).collect()
+}
+
+fn value(lease: v1::LeaseId, answer: &Answer) -> Vec<from_worker::Message> {
+    bytes(lease, answer.to_bytes().to_vec())
+}
+
+fn right(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {
+    value(lease, &echo_at_once(task).unwrap())
+}
+
+/// As [`right`], with another first count.
+fn counts(lease: v1::LeaseId, task: &Task, first: f64) -> Vec<from_worker::Message> {
+    let Answer::Expectation(mut expectation) = echo_at_once(task).unwrap() else { panic!("not counts") };
+    expectation.counts[0] = first;
+    value(lease, &Answer::Expectation(expectation))
+}
+
+fn broken(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {
+    let mut messages = right(lease, task);
+    if let from_worker::Message::Answer(head) = &mut messages[0] {
+        let size = head.extent.as_ref().map_or(0, |extent| extent.size);
+        head.extent = Some(v1::Extent { size, ..payload::extent(b"something else") });
+    }
+    messages
+}
+
+// How peers behave.
+
+/// A stream to the coordinator.
+struct Peer {
+    outgoing: mpsc::Sender<FromWorker>,
+    incoming: Streaming<v1::FromCoordinator>,
+}
+
+impl Peer {
+    async fn dial(place: &Place, token: Option<&str>) -> Peer {
+        let url = format!("http://{}", place.address);
+        let channel = tonic::transport::Endpoint::from_shared(url).unwrap().connect().await.unwrap();
+        let (outgoing, stream) = mpsc::channel(4);
+        let mut request = Request::new(ReceiverStream::new(stream));
+        if let Some(token) = token {
+            request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        }
+        let mut client = WorkClient::new(channel).max_encoding_message_size(usize::MAX);
+        Peer { outgoing, incoming: client.join(request).await.unwrap().into_inner() }
+    }
+
+    /// Whether the coordinator may still hear it.
+    async fn say(&self, message: from_worker::Message) -> bool {
+        self.outgoing.send(FromWorker { message: Some(message) }).await.is_ok()
+    }
+
+    /// Joins, has the batch begun, and waits for the first lease.
+    async fn join(place: &Place) -> (Peer, v1::LeaseId) {
+        let mut peer = Peer::dial(place, Some(SECRET)).await;
+        peer.say(from_worker::Message::Hello(hello())).await;
+        loop {
+            let message = peer.incoming.message().await.unwrap().expect("it is taken in").message;
+            match message {
+                Some(from_coordinator::Message::Welcome(_)) => place.joined.send(()).unwrap(),
+                Some(from_coordinator::Message::Lease(head)) => return (peer, head.id.unwrap()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Listens until the coordinator has had enough; why, if it says so.
+    async fn end(mut self) -> Heard {
+        let mut refusal = None;
+        while let Ok(Some(message)) = self.incoming.message().await {
+            if let Some(from_coordinator::Message::Refusal(said)) = message.message {
+                refusal = Some((said.reason(), said.detail));
+            }
+        }
+        refusal
+    }
+}
+
+async fn knock(place: Place, token: Option<&str>, hello: v1::Hello) -> Heard {
+    let peer = Peer::dial(&place, token).await;
+    peer.say(from_worker::Message::Hello(hello)).await;
+    peer.end().await
+}
+
+async fn first(place: Place, message: Option<from_worker::Message>) -> Heard {
+    let peer = Peer::dial(&place, Some(SECRET)).await;
+    if let Some(message) = message {
+        peer.say(message).await;
+    }
+    peer.end().await
+}
+
+/// Joins, says what `says` makes of the first task, and hears what comes of it.
+async fn tell(place: Place, says: fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>) -> Heard {
+    let (peer, lease) = Peer::join(&place).await;
+    // Whoever it was lent to: the table names this one.
+    let lease = v1::LeaseId { batch: lease.batch, task: 0, attempt: 0 };
+    for message in says(lease, &place.tasks[0]) {
+        peer.say(message).await;
+    }
+    peer.end().await
+}
+
+async fn empty_message(place: Place) -> Heard {
+    let (peer, _) = Peer::join(&place).await;
+    peer.outgoing.send(FromWorker { message: None }).await.unwrap();
+    peer.end().await
+}
+
+async fn gone(place: Place) -> Heard {
+    let (peer, lease) = Peer::join(&place).await;
+    peer.say(head(lease, 60)).await;
+    peer.say(piece(30)).await;
+    None
+}
+
+/// Sends and sends for a batch that nobody waits for. None of it may be kept.
+async fn late(place: Place) -> Heard {
+    let (peer, lease) = Peer::join(&place).await;
+    peer.say(head(v1::LeaseId { batch: 0, ..lease }, 1 << 30)).await;
+    for _ in 0..1000 {
+        assert!(peer.say(piece(PIECE)).await, "it is a member still");
+    }
+    None
+}
+
+async fn meddler(place: Place) -> Heard {
+    let (peer, lease) = Peer::join(&place).await;
+    for task in 0..8 {
+        let never = v1::LeaseId { task, attempt: 7, ..lease };
+        for message in counts(never, &place.tasks[task as usize], 66.0) {
+            peer.say(message).await;
+        }
+        let others = v1::LeaseId { task, attempt: 9, ..lease };
+        let failure = v1::Failure { id: Some(others), detail: "no\nsuch ".repeat(1000) };
+        assert!(peer.say(from_worker::Message::Failure(failure)).await, "it is a member still");
+    }
+    None
+}
+
+async fn thrice(place: Place) -> Heard {
+    let (peer, lease) = Peer::join(&place).await;
+    for _ in 0..3 {
+        for message in right(lease, &place.tasks[lease.task as usize]) {
+            assert!(peer.say(message).await, "it is a member still");
+        }
+    }
+    None
+}
+
+async fn large_header(place: Place) -> Heard {
+    let url = format!("http://{}", place.address);
+    let channel = tonic::transport::Endpoint::from_shared(url).unwrap().connect().await.unwrap();
+    let (_outgoing, stream) = mpsc::channel(1);
+    let mut request = Request::new(ReceiverStream::<FromWorker>::new(stream));
+    let token = format!("Bearer {}", "x".repeat(64 << 10));
+    request.metadata_mut().insert("authorization", token.parse().unwrap());
+    assert!(WorkClient::new(channel).join(request).await.is_err(), "so long a token is nobody's");
+    None
+}
+
+/// Says something that is not HTTP/2, hears that, and is hung up on.
+async fn garbage(place: Place, words: &[u8]) -> Heard {
+    let mut tcp = TcpStream::connect(&place.address).unwrap();
+    tcp.set_read_timeout(Some(SOON)).unwrap();
+    tcp.write_all(words).unwrap();
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("this port speaks gRPC without TLS"), "{answer}");
+    None
+}
+
+async fn half_a_preface(place: Place) -> Heard {
+    let mut tcp = TcpStream::connect(&place.address).unwrap();
+    tcp.write_all(b"PRI * HTTP/2.0\r\n").unwrap();
+    None
+}
+
+/// The oldest of those who say nothing has to go, again and again; the good worker does not.
+async fn crowd(place: Place) -> Heard {
+    let mut waiting = std::collections::VecDeque::new();
+    for _ in 0..1000 {
+        let tcp = TcpStream::connect(&place.address).unwrap();
+        tcp.set_read_timeout(Some(SOON)).unwrap();
+        waiting.push_back(tcp);
+        if waiting.len() > LOBBY {
+            let mut oldest = waiting.pop_front().unwrap();
+            // An end or an error, and soon: it was cut.
+            let cut = oldest.read(&mut [0]);
+            assert!(!matches!(&cut, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock), "{cut:?}");
+        }
+    }
+    // Somebody new still comes through.
+    assert!(knock(place, Some(SECRET), v1::Hello { version: 99, ..hello() }).await.is_some());
+    None
+}
