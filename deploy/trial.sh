@@ -1,9 +1,8 @@
 # shellcheck shell=bash
 # What the tests of the launches share: a job long enough for faults to happen in its middle, and the result that it
-# must have. To be sourced; needs `root`, the repository's folder, and sets `bin`, the folder of the programs.
-: "${root:?}"
-
-rounds=1000
+# must have. To be sourced; needs `root`, the repository's folder, and `rounds`, how many the job has; sets `bin`, the folder
+# of the programs.
+: "${root:?}" "${rounds:?}"
 
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 fail() { say "FAILED: $*"; exit 1; }

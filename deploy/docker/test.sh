@@ -10,6 +10,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+rounds=1000
 source "$root/deploy/trial.sh"
 
 [ "$(id -u)" = 0 ] || skip "killing a container's process from outside needs root"

@@ -8,6 +8,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+rounds=500
 source "$root/deploy/trial.sh"
 
 [ "$(id -u)" = 0 ] || skip "Slurm's daemons need root here"
@@ -20,7 +21,7 @@ scratch=$(mktemp -d)
 export SLURM_CONF=$scratch/slurm.conf PATH=$bin:$PATH
 host=$(hostname -s)
 plain=
-no_jobs() { [ -z "$(squeue --noheader --states=all --format=%T | grep -vE 'COMPLETED|CANCELLED|FAILED|TIMEOUT')" ]; }
+no_jobs() { ! squeue --noheader --states=all --format=%T | grep -qvE 'COMPLETED|CANCELLED|FAILED|TIMEOUT'; }
 stopped() { ! compgen -G "$scratch/run/*.pid" >/dev/null; }
 # Jobs first: daemons that are gone end nothing any more.
 clean_up() {
@@ -99,9 +100,11 @@ over() { case $(job_field JobState) in COMPLETED | FAILED | CANCELLED | TIMEOUT 
 restarted() { [ "$(job_field Restarts)" = "$1" ] && [ "$(job_field JobState)" = RUNNING ]; }
 tell_log() { tail -5 "$scratch/job.log"; }
 
+"$root/deploy/certs.sh" "$scratch/certs" "$(hostname)" >/dev/null
+export GRAMMATON_CERTS=$scratch/certs
 id=$(cd "$scratch" && GRAMMATON_REQUEUE=1 sbatch --parsable --ntasks=4 --nodes=4 --cpus-per-task=1 --output="$scratch/job.log" \
   "$here/grammaton.sbatch" "$scratch/job/job.toml" "$scratch/out" --min-workers 2)
-say "job $id: a coordinator and 4 workers on 4 nodes"
+say "job $id: a coordinator and 4 workers on 4 nodes, with mutual TLS"
 within 120 reached 50 || fail "no 50 rounds within 120 s: $(tell_log)"
 [ "$(stat -c %a "$scratch/out/.launch/token")" = 600 ] || fail "the token is readable for others"
 ! scontrol show job "$id" | grep -q "$(cat "$scratch/out/.launch/token")" || fail "scontrol show job tells the token"
