@@ -105,7 +105,7 @@ export GRAMMATON_CERTS=$scratch/certs
 id=$(cd "$scratch" && GRAMMATON_REQUEUE=1 sbatch --parsable --ntasks=4 --nodes=4 --cpus-per-task=1 --output="$scratch/job.log" \
   "$here/grammaton.sbatch" "$scratch/job/job.toml" "$scratch/out" --min-workers 2)
 say "job $id: a coordinator and 4 workers on 4 nodes, with mutual TLS"
-within 120 reached 50 || fail "no 50 rounds within 120 s: $(tell_log)"
+within 240 reached 50 || fail "no 50 rounds within 240 s: $(tell_log)"
 [ "$(stat -c %a "$scratch/out/.launch/token")" = 600 ] || fail "the token is readable for others"
 ! scontrol show job "$id" | grep -q "$(cat "$scratch/out/.launch/token")" || fail "scontrol show job tells the token"
 ! pgrep -af -- "$(cat "$scratch/out/.launch/token")" || fail "a command line tells the token"
