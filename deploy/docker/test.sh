@@ -94,7 +94,7 @@ restarted() { [ "$(docker inspect -f '{{.RestartCount}} {{.State.Running}}' "$1"
 
 say "starting a coordinator and 2 workers"
 "${compose[@]}" up -d --no-build --scale worker=2 >/dev/null 2>"$scratch/up.log" || fail "up: $(tail -3 "$scratch/up.log")"
-within 120 reached 50 || fail "no 50 rounds within 120 s: $(docker logs "$(container)" 2>&1 | tail -5)"
+within 240 reached 50 || fail "no 50 rounds within 240 s: $(docker logs "$(container)" 2>&1 | tail -5)"
 
 victim=$("${compose[@]}" ps -q worker | head -1)
 say "round $(round): killing a worker"
