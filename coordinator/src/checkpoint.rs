@@ -231,7 +231,7 @@ impl Checkpoints {
                     bail!("{place}: checkpoint {newer}; upgrade grammaton, or start over in another folder")
                 }
                 Err(defect) => {
-                    notice(format!("{place}: checkpoint {defect}; going on from an older one"));
+                    notice(format!("{place}: checkpoint is {defect}; going on from an older one"));
                     continue;
                 }
             };
@@ -246,7 +246,7 @@ impl Checkpoints {
             }
             match checkpoint.check(grammar) {
                 Ok(()) => found = Some(checkpoint),
-                Err(defect) => notice(format!("{place}: checkpoint {defect}; going on from an older one")),
+                Err(defect) => notice(format!("{place}: checkpoint is {defect}; going on from an older one")),
             }
         }
         if found.is_none() {
@@ -430,7 +430,7 @@ mod tests {
         for (bytes, why) in [
             (&whole[..whole.len() - 1], "cut short"),
             (&flipped[..], "checksum does not fit"),
-            (&b""[..], "not such a file"),
+            (&b""[..], "is another kind of file"),
             (&SEAL.close(b"nonsense")[..], "damaged"),
         ] {
             std::fs::write(&last, bytes).unwrap();

@@ -377,15 +377,15 @@ impl Map for Fleet {
     fn map(
         &self,
         stage: Stage,
-        tasks: Vec<Task>,
+        mut tasks: Vec<Task>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let n_tasks = tasks.len();
         let twins = Twins::choose(n_tasks, self.audit, *turn);
         *turn += 1;
-        let mut tasks = tasks;
-        tasks.extend(twins.audited().map(|task| tasks[task.index()].clone()).collect::<Vec<_>>());
+        let again: Vec<Task> = twins.audited().map(|task| tasks[task.index()].clone()).collect();
+        tasks.extend(again);
         let (tasks, mut audit) = (Arc::new(tasks), Audit::new(twins.clone()));
         // Each task is accepted once, and then comes the end: sending never waits for a slow `each`.
         let (progress, mut received) = mpsc::channel(tasks.len() + 1);

@@ -56,7 +56,7 @@ pub enum ModelError {
         path: PathBuf,
     },
     /// The file is not whole, or not as it was written.
-    #[error("{path}: model {defect}; copy it again, or train again")]
+    #[error("{path}: model is {defect}; copy it again, or train again")]
     Broken {
         /// The file.
         path: PathBuf,

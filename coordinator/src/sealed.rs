@@ -22,7 +22,7 @@ const HASH: usize = blake3::OUT_LEN;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Defect {
     /// Something else.
-    #[error("not such a file")]
+    #[error("another kind of file")]
     Foreign,
     /// It ends too early.
     #[error("cut short, found {found} bytes of {expected}")]

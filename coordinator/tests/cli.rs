@@ -55,9 +55,9 @@ fn help_names_every_command() {
         assert!(help.contains(command), "{command}");
     }
     let help = stdout(&grammaton(&["train", "--help"]).success());
-    for flag in
-        ["--out", "--set", "--workers", "--listen", "--min-workers", "--token-file", "--insecure", "--quiet"]
-    {
+    let flags = ["--out", "--set", "--workers", "--listen", "--min-workers", "--max-workers", "--token-file"];
+    let more = ["--insecure", "--quiet", "--no-workers-grace", "--dead-after", "--lease-deadline", "--audit"];
+    for flag in flags.into_iter().chain(more) {
         assert!(help.contains(flag), "{flag}");
     }
     let version = stdout(&grammaton(&["--version"]).success());
@@ -70,6 +70,10 @@ fn misuse_is_one_line() {
     refused(&["train"], &["<JOB>"]);
     refused(&["train", "job.toml", "--workers", "0"], &["--workers"]);
     refused(&["train", "job.toml", "--insecure"], &["--listen"]);
+    refused(&["train", "job.toml", "--audit", "0.1"], &["--listen"]);
+    let listen = ["train", "job.toml", "--listen", "127.0.0.1:0"];
+    refused(&[&listen[..], &["--audit", "2"]].concat(), &["--audit", "from 0 to 1"]);
+    refused(&[&listen[..], &["--dead-after", "1"]].concat(), &["--dead-after", "sign of life", "3s"]);
 }
 
 #[test]

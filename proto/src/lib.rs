@@ -4,7 +4,8 @@
 //! Invariant: only [`convert`] turns messages into domain values, and past it nothing is checked again.
 //!
 //! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see), [`lease`]
-//! (names of lent tasks), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`] (who may join).
+//! (names of lent tasks), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`] (who may join),
+//! [`route`] (how a coordinator is dialed).
 
 /// Generated from `v1/*.proto`, where the messages are documented.
 #[expect(missing_docs, reason = "documented in the .proto files")]
@@ -24,6 +25,8 @@ mod secret;
 pub mod token;
 
 pub mod tls;
+
+pub mod route;
 
 /// The messages' description, for the reflection service.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use subtle::ConstantTimeEq;
+use tonic::metadata::{Ascii, MetadataValue};
 
 use crate::secret;
 
@@ -61,14 +62,21 @@ impl Token {
         }
     }
 
-    /// Value of the `authorization` header.
-    pub fn header(&self) -> String {
+    /// Value of the `authorization` header, marked so that the libraries below, which log headers, leave it out.
+    pub fn header(&self) -> MetadataValue<Ascii> {
+        let header = self.bearer().parse();
+        let mut header: MetadataValue<Ascii> = header.expect("visible ASCII is what headers are made of");
+        header.set_sensitive(true);
+        header
+    }
+
+    fn bearer(&self) -> String {
         format!("Bearer {}", self.0)
     }
 
     /// Whether `header` carries this token; takes the same time wherever they differ.
     pub fn admits(&self, header: Option<&str>) -> bool {
-        let expected = self.header();
+        let expected = self.bearer();
         header.is_some_and(|header| expected.as_bytes().ct_eq(header.as_bytes()).into())
     }
 }
@@ -91,6 +99,8 @@ mod tests {
             assert!(!token.admits(other), "{other:?}");
         }
         assert_eq!(format!("{token:?}"), "Token(..)");
+        assert_eq!(token.header().to_str().unwrap(), "Bearer s3cret");
+        assert!(!format!("{:?}", token.header()).contains("s3cret"));
     }
 
     #[test]

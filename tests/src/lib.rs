@@ -4,9 +4,8 @@
 //! No sleeping to wait for others: [`eventually`] polls, with a bound.
 
 pub mod certificates;
-pub mod folder;
-
 pub mod cluster;
+pub mod folder;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,14 +1,17 @@
 //! Fleets of every make answer as the calling thread does, whoever is killed, stopped, slow or late.
 
 use std::process::Command;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 use coordinator::fleet::scheduler::{Cause, Failure};
 use coordinator::fleet::{
-    Compute, Fleet, FleetConfig, FleetError, Inline, Listen, Map, MapReport, MemberState, Stage,
+    Compute, Fleet, FleetConfig, FleetError, FleetStatus, Inline, Listen, Map, MapReport, MemberState,
+    Shards, Stage,
 };
 use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_task, eventually};
+use proto::lease::TaskIndex;
 use proto::token::Token;
 use shared::compute::ComputeError;
 use shared::grammar::SymbolId;
@@ -62,6 +65,11 @@ fn start_worker(config: WorkerConfig) -> std::thread::JoinHandle<Result<(), RunE
 
 fn echo_worker(coordinator: String, threads: u32) -> WorkerConfig {
     WorkerConfig { coordinator, threads, compute: fake(), ..WorkerConfig::default() }
+}
+
+/// A worker of `fleet` with a name and a way to compute of its own.
+fn named(name: &str, compute: Compute, fleet: &Fleet) -> WorkerConfig {
+    WorkerConfig { name: name.into(), compute, ..echo_worker(url(fleet), 1) }
 }
 
 fn n_healthy(fleet: &Fleet) -> usize {
@@ -147,6 +155,9 @@ fn workers_may_be_killed_and_stopped() {
     // The stopped one wakes up, finds itself forgotten, and joins again.
     workers[1].signal("CONT");
     await_members(&fleet, 2);
+    let members = fleet.members();
+    let bobs: Vec<_> = members.iter().filter(|member| member.name == "bob").collect();
+    assert!(bobs.len() == 1 && bobs[0].losses >= 1, "who returns is listed once: {bobs:?}");
     let (again, _) = answers(&fleet, short_tasks(20)).unwrap();
     assert_eq!(again, expected(short_tasks(20)));
     fleet.shutdown();
@@ -340,4 +351,249 @@ fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
     // The word is not of this grammar: the worker hangs up each time, until the task counts as poison.
     let error = answers(&fleet, vec![task]).unwrap_err();
     assert!(matches!(error, FleetError::Batch { failure: Failure::Poison { .. }, .. }), "{error}");
+}
+
+#[test]
+fn audited_answers_of_sound_workers_are_the_same() {
+    let patient = Duration::from_secs(600);
+    let config = FleetConfig { audit: 0.25, min_members: 2, suspect_after: patient, ..remote_only() };
+    let fleet = Fleet::start(FleetConfig { dead_after: 2 * patient, ..config }).unwrap();
+    let workers = ["alice", "bob"].map(|name| start_worker(named(name, fake(), &fleet)));
+    for _ in 0..3 {
+        let (found, report) = answers(&fleet, short_tasks(40)).unwrap();
+        assert_eq!(found, expected(short_tasks(40)));
+        assert_eq!((report.audited, report.unaudited, report.losses), (10, 0, vec![]));
+        assert!(report.attempts >= 50, "audited tasks are lent twice: {}", report.attempts);
+    }
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_worker_alone_audits_nobody_and_the_batch_goes_on() {
+    let fleet = Fleet::start(FleetConfig { audit: 1.0, ..remote_only() }).unwrap();
+    let _worker = start_worker(named("alice", fake(), &fleet));
+    let (found, report) = answers(&fleet, short_tasks(20)).unwrap();
+    assert_eq!(found, expected(short_tasks(20)));
+    assert_eq!((report.audited, report.unaudited), (0, 20));
+}
+
+#[test]
+fn a_worker_whose_answers_differ_by_one_bit_is_named() {
+    let flipped: Compute = Arc::new(|task| {
+        echo(task).map(|answer| match answer {
+            Answer::Expectation(mut expectation) => {
+                expectation.counts[0] = f64::from_bits(expectation.counts[0].to_bits() ^ 1);
+                Answer::Expectation(expectation)
+            }
+            other => other,
+        })
+    });
+    let fleet = Fleet::start(FleetConfig { audit: 1.0, min_members: 2, ..remote_only() }).unwrap();
+    let _workers = [("alice", fake()), ("bob", flipped)]
+        .map(|(name, compute)| start_worker(named(name, compute, &fleet)));
+    let error = answers(&fleet, short_tasks(40)).unwrap_err();
+    let FleetError::Audit { stage: Stage::Decode, mismatch } = &error else { panic!("{error}") };
+    assert_eq!((&mismatch.wrong[..], mismatch.right.as_deref()), (&["bob".to_owned()][..], Some("alice")));
+    let message = format!(
+        "decode: worker bob's answer to task {} differs from alice's and from the coordinator's own; take bob's machine \
+         out and go on with --resume",
+        mismatch.task.0
+    );
+    assert_eq!(error.to_string(), message);
+}
+
+/// Computes nothing before it is opened.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn pass(&self) {
+        let (is_open, changed) = &*self.0;
+        let guard = is_open.lock().unwrap();
+        drop(changed.wait_while(guard, |is_open| !*is_open).unwrap());
+    }
+
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+#[test]
+fn a_worker_that_lives_and_does_not_answer_loses_its_task() {
+    let (gate, is_first) = (Gate::default(), AtomicBool::new(true));
+    let within = gate.clone();
+    let stuck_once: Compute = Arc::new(move |task| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            within.pass();
+        }
+        echo(task)
+    });
+    let fleet =
+        Fleet::start(FleetConfig { lease_deadline: Duration::from_secs(3), ..remote_only() }).unwrap();
+    let _worker = start_worker(WorkerConfig { threads: 2, ..named("mallory", stuck_once, &fleet) });
+    let (found, report) = answers(&fleet, short_tasks(1)).unwrap();
+    assert_eq!(found, expected(short_tasks(1)));
+    let [loss, ..] = &report.losses[..] else { panic!("{report:?}") };
+    assert!(
+        loss.name == "mallory" && matches!(loss.cause, Cause::Overdue { task: TaskIndex(0), .. }),
+        "{loss:?}"
+    );
+    let status = fleet.status();
+    assert_eq!(status.losses.get("overdue"), Some(&(report.losses.len() as u64)));
+    assert!(status.members.iter().all(|member| member.losses >= 1), "{status:?}");
+    gate.open();
+}
+
+#[test]
+fn a_stuck_thread_of_this_process_fails_the_batch_and_names_the_task() {
+    let gate = Gate::default();
+    let within = gate.clone();
+    let stuck: Compute = Arc::new(move |task| {
+        within.pass();
+        echo(task)
+    });
+    let lease_deadline = Duration::from_millis(300);
+    let config = FleetConfig { local_workers: 1, compute: stuck, lease_deadline, ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    let error = answers(&fleet, short_tasks(1)).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.starts_with("decode: task 0: a thread of this process has been computing it for"),
+        "{message}"
+    );
+    assert!(matches!(error, FleetError::Batch { failure: Failure::Overdue { .. }, .. }));
+    gate.open();
+}
+
+#[test]
+fn a_fleet_says_what_it_is_doing() {
+    let gate = Gate::default();
+    let within = gate.clone();
+    let compute: Compute = Arc::new(move |task| {
+        within.pass();
+        echo(task)
+    });
+    let fleet = Fleet::start(FleetConfig { local_workers: 2, compute, ..FleetConfig::default() }).unwrap();
+    let watcher = fleet.watcher();
+    let idle = fleet.status();
+    assert_eq!((idle.stage, idle.shards, idle.oldest), (None, Shards::default(), None));
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, short_tasks(9)));
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().stage == Some(Stage::Decode));
+        let busy = fleet.status();
+        assert_eq!(busy.shards, Shards { free: 6, lent: 3, done: 0 });
+        let [local] = &busy.members[..] else { panic!("{busy:?}") };
+        assert_eq!((&local.name[..], local.slots, local.leases, local.tasks_done), ("local", 2, 3, 0));
+        let oldest = busy.oldest.clone().expect("three are lent");
+        assert_eq!((oldest.task, &oldest.member[..]), (TaskIndex(0), "local"));
+        assert!(local.oldest_lease >= Some(oldest.age) && oldest.age <= busy.up, "{busy:?}");
+        gate.open();
+        batch.join().unwrap().unwrap();
+    });
+    let after = fleet.status();
+    assert_eq!((after.attempts, after.accepted, after.discarded), (9, 9, 0));
+    assert_eq!((after.members[0].tasks_done, after.members[0].leases), (9, 0));
+    assert!(after.members[0].busy > Duration::ZERO);
+    fleet.shutdown();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(watcher.status()), None);
+}
+
+#[test]
+fn who_joins_is_lent_a_task_and_what_the_dead_held_goes_to_the_living() {
+    let config = FleetConfig {
+        suspect_after: Duration::from_secs(2),
+        dead_after: Duration::from_secs(4),
+        ..remote_only()
+    };
+    let fleet = Fleet::start(config).unwrap();
+    let spawn = |name: &str| {
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&url(&fleet), name]))
+    };
+    let long = |count: u32, millis: u64| {
+        (0..count).map(|name| echo_task(name, Duration::from_millis(millis), 5)).collect::<Vec<_>>()
+    };
+    let member = |status: &FleetStatus, name: &str| {
+        status
+            .members
+            .iter()
+            .find(|member| member.name == name && !matches!(member.state, MemberState::Gone(_)))
+            .cloned()
+    };
+    let mut workers = vec![spawn("alice")];
+    await_members(&fleet, 1);
+
+    // One that joins in the middle of a round: as soon as it is known, it has a task.
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, long(100, 100)).unwrap());
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.done >= 5);
+        workers.push(spawn("bob"));
+        let mut joined = None;
+        eventually(&|| format!("{:?}", fleet.status()), || {
+            joined = member(&fleet.status(), "bob");
+            joined.is_some()
+        });
+        let bob = joined.expect("it was waited for");
+        assert!(bob.leases as u64 + bob.tasks_done >= 1, "{bob:?}");
+        eprintln!("joined in the middle of a round: had a task {:?} later at most", bob.joined);
+        assert_eq!(batch.join().unwrap().0, expected(long(100, 100)));
+    });
+
+    // One that is killed: as soon as that is known, an idle one has its task.
+    workers.push(spawn("carol"));
+    await_members(&fleet, 3);
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, long(2, 5000)).unwrap());
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.lent == 2);
+        let before = fleet.status();
+        let idle = before.members.iter().find(|member| member.leases == 0).expect("one has nothing to do");
+        let at = ["alice", "bob", "carol"]
+            .iter()
+            .position(|name| member(&before, name).is_some_and(|member| member.leases > 0));
+        let at = at.expect("two have something to do");
+        let killed = clock();
+        let gone = workers.remove(at);
+        let name = ["alice", "bob", "carol"][at];
+        drop(gone);
+        let mut found = None;
+        eventually(&|| format!("{:?}", fleet.status()), || {
+            let status = fleet.status();
+            found = Some(status.clone());
+            member(&status, name).is_none()
+        });
+        let status = found.expect("it was waited for");
+        let heir = member(&status, &idle.name).expect("it lives");
+        assert!(heir.leases > 0 || heir.tasks_done > idle.tasks_done, "{status:?}");
+        assert_eq!(status.shards.free, 0);
+        eprintln!("killed: its task was lent again {:?} later at most", killed.elapsed());
+        let (found, report) = batch.join().unwrap();
+        assert_eq!(found, expected(long(2, 5000)));
+        assert!(report.losses.iter().any(|loss| loss.name == name), "{report:?}");
+    });
+
+    // One that falls silent: its task is lent again as soon as it is suspect.
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, long(1, 1000)).unwrap());
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.lent == 1);
+        let before = fleet.status();
+        let holder = before.members.iter().find(|member| member.leases > 0).expect("it is lent").name.clone();
+        let names: Vec<&str> =
+            ["alice", "bob", "carol"].into_iter().filter(|name| member(&before, name).is_some()).collect();
+        let at = names.iter().position(|name| *name == holder).expect("it is one of them");
+        workers[at].signal("STOP");
+        let stopped = clock();
+        let (found, report) = batch.join().unwrap();
+        assert_eq!(found, expected(long(1, 1000)));
+        assert!(report.attempts >= 2, "{report:?}");
+        eprintln!("stopped: its task was lent again and answered {:?} later", stopped.elapsed());
+    });
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test tells how long it took")]
+fn clock() -> Instant {
+    Instant::now()
 }

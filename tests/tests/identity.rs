@@ -216,6 +216,26 @@ fn whoever_fails_is_told_why_in_one_line_and_stops() {
 }
 
 #[test]
+fn whoever_watches_shows_the_same_papers() {
+    let papers = Papers::new();
+    let fleet = fleet(Some(papers.tls(&papers.server, true)), None);
+    let folder = Folder::new(&[]);
+    let url = |scheme: &str| format!("{scheme}://localhost:{}", fleet.address().unwrap().port());
+    let ask = |command: &mut Command| {
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        (output.status.code(), text)
+    };
+    let known =
+        ask(showing(trusting(&mut folder.command(&["status", &url("https")]), &papers.ours), &papers.worker));
+    assert_eq!(known.0, Some(0), "{}", known.1);
+    let anonymous = ask(trusting(&mut folder.command(&["status", &url("https")]), &papers.ours));
+    assert!(anonymous.0 == Some(2) && anonymous.1.contains("it demands a certificate"), "{}", anonymous.1);
+    let clear = ask(&mut folder.command(&["status", &url("http")]));
+    assert!(clear.0 == Some(2) && clear.1.contains("it speaks TLS"), "{}", clear.1);
+}
+
+#[test]
 fn a_certificate_does_not_stand_in_for_the_token() {
     let papers = Papers::new();
     let fleet = fleet(Some(papers.tls(&papers.server, true)), Some("s3cret"));

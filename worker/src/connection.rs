@@ -12,6 +12,7 @@ use proto::convert::WireError;
 use proto::convert::blob;
 use proto::lease::{LeaseId, SessionId};
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress};
+use proto::route::{DIAL_WITHIN, Route, Verdict};
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE};
@@ -19,12 +20,11 @@ use shared::task::Task;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::metadata::MetadataValue;
 use tonic::{Request, Streaming};
+use tracing::warn;
 
 use crate::blobs::Blobs;
 use crate::membership::{Errand, Event};
-use crate::route::{DIAL_WITHIN, Route, Verdict};
 use crate::{RunError, WorkerConfig};
 
 /// Messages that may wait for a slow network: a few pieces.
@@ -80,9 +80,19 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// Checks address and identity.
+    /// Checks address and identity. A token goes where others may listen only with a warning.
     pub fn new(config: &WorkerConfig) -> Result<Dialer, RunError> {
-        Ok(Dialer { route: Route::new(config)?, config: config.clone() })
+        let route = Route::new(&config.coordinator, config.tls.as_ref())?;
+        if route.is_open() && config.token.is_some() {
+            warn!(
+                "{}: the token travels in clear, and whoever listens on the way learns it; use TLS, or a network \
+                 that you trust",
+                config.coordinator
+            );
+        } else if route.is_open() && !config.insecure {
+            return Err(RunError::Exposed { url: config.coordinator.clone() });
+        }
+        Ok(Dialer { route, config: config.clone() })
     }
 
     /// Dials and stays connected until either side ends it; dropping the sender of `parcels` does, after all
@@ -131,11 +141,7 @@ impl Dialer {
         let _ = outgoing.try_send(FromWorker { message: Some(hello) });
         let mut request = Request::new(ReceiverStream::new(stream));
         if let Some(token) = &self.config.token {
-            let mut header: MetadataValue<_> =
-                token.header().parse().map_err(|_| "the token cannot be sent".to_owned())?;
-            // The libraries below log headers, but not those that are marked.
-            header.set_sensitive(true);
-            request.metadata_mut().insert("authorization", header);
+            request.metadata_mut().insert("authorization", token.header());
         }
         let joining = tokio::time::timeout(DIAL_WITHIN, client.join(request)).await;
         let response = joining.map_err(|_| "the coordinator does not answer".to_owned())?;

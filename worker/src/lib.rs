@@ -3,19 +3,18 @@
 //! In: tasks over one stream that it opens itself. Out: their answers. Computing happens on threads of its
 //! own, so that signs of life never wait for it.
 //!
-//! Reading order: [`membership`] (decides), `driver` (acts), `route` (the way to the coordinator), `connection` (the stream), `blobs` (what is
+//! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (what is
 //! kept), `pool` (the threads).
 
 use std::time::Duration;
 
+use proto::route::RouteError;
 use proto::tls::ClientTls;
 use proto::token::Token;
 
 pub mod membership;
 
 mod driver;
-
-mod route;
 
 mod connection;
 
@@ -68,12 +67,9 @@ impl Default for WorkerConfig {
 /// Why a worker ends without having been told that the job is finished, or to leave.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The coordinator's address is not one.
-    #[error("{url}: not the address of a coordinator, expected http://host:port or https://host:port")]
-    Url {
-        /// As given.
-        url: String,
-    },
+    /// The coordinator's address is not a way to it.
+    #[error(transparent)]
+    Route(#[from] RouteError),
     /// A coordinator beyond loopback, with neither token nor TLS.
     #[error(
         "{url}: refusing a coordinator beyond loopback without a token; give one (--token-file, or {}), or use \
@@ -81,18 +77,6 @@ pub enum RunError {
         proto::token::TOKEN_VARIABLE
     )]
     Exposed {
-        /// As given.
-        url: String,
-    },
-    /// `https://`, and nobody to trust.
-    #[error("{url}: whom to trust is not said; give the certificate of the coordinator's authority as --ca")]
-    NoAuthority {
-        /// As given.
-        url: String,
-    },
-    /// Certificates, and no TLS to show them in.
-    #[error("{url}: --ca, --cert and --key are for TLS; write https://, or leave them out")]
-    Clear {
         /// As given.
         url: String,
     },

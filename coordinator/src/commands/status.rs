@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
+use proto::route::{Route, Verdict};
+use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::Token;
 use proto::v1;
 use proto::v1::status_client::StatusClient;
 use tonic::Request;
-use tonic::transport::Endpoint;
 
 use super::Answer;
 use crate::progress::duration;
@@ -21,12 +22,21 @@ const WITHIN: Duration = Duration::from_secs(10);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit code 0 means that the coordinator answered, 2 that it did not.")]
 pub struct Args {
-    /// The coordinator, as http://host:port
+    /// The coordinator, as http://host:port, or https://host:port with --ca
     #[arg(value_name = "URL")]
     pub coordinator: String,
     /// File that holds the coordinator's token; without it, the variable GRAMMATON_TOKEN
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Certificate (PEM) of the authority that signed the coordinator's certificate
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Certificate (PEM) to show to a coordinator that demands one
+    #[arg(long, value_name = "FILE", requires_all = ["ca", "key"])]
+    pub cert: Option<PathBuf>,
+    /// Private key (PEM) of --cert
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -47,19 +57,29 @@ pub fn run(args: &Args) -> Result<Answer> {
 
 async fn ask(args: &Args) -> Result<v1::Snapshot> {
     let url = &args.coordinator;
-    let endpoint =
-        Endpoint::from_shared(url.clone()).ok().filter(|endpoint| endpoint.uri().scheme().is_some());
-    let endpoint = endpoint
-        .ok_or_else(|| anyhow!("{url}: not the address of a coordinator, expected http://host:port"))?;
+    let identity = match (&args.cert, &args.key) {
+        (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
+        _ => None,
+    };
+    let tls = args.ca.as_deref().map(|ca| ClientTls::read(ca, identity)).transpose()?;
+    let route = Route::new(url, tls.as_ref())?;
     let mut request = Request::new(v1::NowRequest {});
     if let Some(token) = Token::find(args.token_file.as_deref())? {
-        let header = token.header().parse().context("the token cannot be sent")?;
-        request.metadata_mut().insert("authorization", header);
+        request.metadata_mut().insert("authorization", token.header());
     }
-    let channel = endpoint.connect_timeout(WITHIN).timeout(WITHIN).connect().await;
-    let channel = channel.with_context(|| format!("{url}: no coordinator answers there"))?;
-    let answer = StatusClient::new(channel).now(request).await;
-    answer.map(tonic::Response::into_inner).map_err(|status| anyhow!("{url}: {}", status.message()))
+    request.set_timeout(WITHIN);
+    let verdict = Verdict::default();
+    let answer = match route.open(&verdict).await {
+        Ok(channel) => {
+            StatusClient::new(channel).now(request).await.map_err(|status| anyhow!("{}", status.message()))
+        }
+        Err(error) => Err(anyhow!(error).context("no coordinator answers there")),
+    };
+    match verdict.get() {
+        // What the connection showed says more than how it ended.
+        Some(distrust) => bail!("{url}: {distrust}"),
+        None => answer.map(tonic::Response::into_inner).with_context(|| url.clone()),
+    }
 }
 
 /// A snapshot for people.

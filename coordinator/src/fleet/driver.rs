@@ -343,19 +343,21 @@ impl Driver {
         self.next_member += 1;
         info!(member = name, id = member.0, slots, held = holds.len(), "joined");
         let (remote, told) = (desk.remote, name.clone());
-        let state = Member {
-            name,
-            slots,
-            remote,
-            tasks_done: 0,
-            busy: Duration::ZERO,
-            joined: clock(),
-            desk: Some(desk),
-            gone: None,
-        };
+        let (tasks_done, busy) = self.take_over(&name);
+        let state =
+            Member { name, slots, remote, tasks_done, busy, joined: clock(), desk: Some(desk), gone: None };
         self.members.insert(member, state);
         self.decide(Event::MemberJoined { member, name: told, slots, holds, watched: remote }, None);
         Some(member)
+    }
+
+    /// What a worker of that name did before it was lost; it is listed once, however often it returns.
+    fn take_over(&mut self, name: &str) -> (u64, Duration) {
+        let mut before =
+            self.members.iter().filter(|(_, member)| member.gone.is_some() && member.name == name);
+        let before = before.next().map(|(&id, _)| id);
+        let before = before.and_then(|id| self.members.remove(&id));
+        before.map_or((0, Duration::ZERO), |before| (before.tasks_done, before.busy))
     }
 
     fn submit(
@@ -530,8 +532,9 @@ impl Driver {
         let here = self.scheduler.member(id);
         let (state, silent) = match (&member.gone, &here) {
             (Some((cause, since)), _) => (MemberState::Gone(cause.clone()), now - *since),
-            (None, Some(here)) => (here.state.clone(), age(here.heard)),
-            (None, None) => (MemberState::Healthy, Duration::ZERO),
+            // Threads of this process need not say that they live.
+            (None, Some(here)) if member.remote => (here.state.clone(), age(here.heard)),
+            (None, _) => (MemberState::Healthy, Duration::ZERO),
         };
         MemberInfo {
             id,

@@ -32,7 +32,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
-use tracing::{info, warn};
+use tracing::{Instrument as _, Span, info, warn};
 
 use self::gate::Visitor;
 use super::Traffic;
@@ -89,19 +89,21 @@ pub(super) struct Door {
     open: watch::Receiver<bool>,
     encodings: Arc<Encodings>,
     room: Arc<Semaphore>,
+    /// That of the run, under which every member's lines stand in the log.
+    span: Span,
 }
 
 /// Listens until the runtime ends.
 pub(super) async fn serve(listener: TcpListener, tls: Option<ServerTls>, door: Door, status: StatusService) {
     let (reporter, health) = tonic_health::server::health_reporter();
-    let open = door.open.clone();
+    let (open, span) = (door.open.clone(), door.span.clone());
     let service =
         WorkServer::new(door).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let served = async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         // Handshakes wait here only if the services are slower than they are.
         let (inside, connections) = mpsc::channel(16);
-        tokio::spawn(gate::keep(listener, tls, inside));
+        tokio::spawn(gate::keep(listener, tls, inside).instrument(span));
         tokio::spawn(report_health(reporter, open));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
@@ -159,7 +161,8 @@ impl Work for Door {
         let visitor = visitor.ok_or_else(|| Status::internal("a connection without its visitor"))?;
         let line = Line { outgoing, traffic: self.traffic.clone() };
         let (door, incoming) = (self.clone(), request.into_inner());
-        tokio::spawn(async move {
+        let span = self.span.clone();
+        let stay = async move {
             let peer = visitor.peer;
             if !admitted {
                 warn!(%peer, "a worker without the right token was refused");
@@ -172,7 +175,8 @@ impl Work for Door {
             // Its connection is of no more use, and is its own to close first.
             tokio::time::sleep(LEAVE_WITHIN).await;
             visitor.dismiss();
-        });
+        };
+        tokio::spawn(stay.instrument(span));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
@@ -280,7 +284,7 @@ impl Door {
         open: watch::Receiver<bool>,
     ) -> Door {
         let (encodings, room) = (Arc::default(), Arc::new(Semaphore::new((ROOM / CELL) as usize)));
-        Door { token, session, to_fleet, traffic, current, open, encodings, room }
+        Door { token, session, to_fleet, traffic, current, open, encodings, room, span: Span::current() }
     }
 
     /// From hello to the end of the connection.

@@ -30,8 +30,8 @@
 //! One whose name was lost again and again is on probation, and is lent one task at a time.
 //!
 //! Invariants ([`Scheduler::check`], after each event): a task is free, lent or done; a member holds at most
-//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot. A result depends on the task
-//! alone, so of several answers the first one counts, whoever sent it and however late.
+//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot. A result depends on
+//! the task alone, so of several answers the first one counts, whoever sent it and however late.
 //!
 //! Placement: a shard goes to the member that computed it last, whose forests are cached, but never is a slot
 //! left idle for that. The one lease beyond the slots (so that the next task is there when one ends) is given
@@ -309,9 +309,7 @@ impl Scheduler {
         self.hear(now, id);
         self.praise(id);
         let lent_at = self.give_back(id, lease);
-        let Some(batch) =
-            self.batch.as_mut().filter(|batch| batch.id == lease.batch && batch.is_open(lease.task))
-        else {
+        let Some(batch) = self.batch.as_mut().filter(|batch| batch.is_open(lease)) else {
             actions.push(Action::Discard { member: id, lease });
             return;
         };
@@ -538,11 +536,7 @@ impl Scheduler {
 
     /// Whether an answer to `lease` is wanted.
     fn is_open(&self, lease: LeaseId) -> bool {
-        self.batch.as_ref().is_some_and(|batch| {
-            let lent =
-                batch.tasks.get(lease.task.index()).is_some_and(|task| lease.attempt.0 < task.attempts);
-            lent && batch.id == lease.batch && batch.is_open(lease.task)
-        })
+        self.batch.as_ref().is_some_and(|batch| batch.is_open(lease))
     }
 
     /// The member no longer holds the lease; answers when it was lent, if it was.

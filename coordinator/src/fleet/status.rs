@@ -73,7 +73,7 @@ pub struct MemberInfo {
     pub name: String,
     /// Tasks that it computes at the same time.
     pub slots: u32,
-    /// Answers of it that counted.
+    /// Answers of it that counted, those before it was lost and returned included.
     pub tasks_done: u64,
     /// Time that those answers took it, as it says.
     pub busy: Duration,
@@ -89,7 +89,7 @@ pub struct MemberInfo {
     pub oldest_lease: Option<Duration>,
     /// Since it joined.
     pub joined: Duration,
-    /// Since it was last heard of.
+    /// Since it was last heard of; nothing for threads of this process.
     pub silent: Duration,
 }
 

@@ -69,6 +69,18 @@ impl Params {
     /// Whether they are those of this grammar and lexicon, so that every index points at something; an error says what
     /// does not hold.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        self.check_strings(grammar, lexicon)?;
+        let whole = |stick: &Stick| {
+            stick.gamma1.len() == stick.order.len() && stick.gamma2.len() == stick.order.len()
+        };
+        match self.sticks.iter().all(whole) {
+            true => Ok(()),
+            false => Err("a stick and its parameters differ".to_owned()),
+        }
+    }
+
+    /// As [`Params::check`], of sticks whose γ are yet to be updated.
+    pub(crate) fn check_strings(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
         let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
         let n_rules = grammar.rules.len();
         holds(self.tau.len() == n_rules && self.alpha.len() == n_rules, "rules and their parameters differ")?;
@@ -81,8 +93,6 @@ impl Params {
                 stick.order.iter().all(|param| strings.contains(&param.0)),
                 "a stick has a string it lacks",
             )?;
-            let n = stick.order.len();
-            holds(stick.gamma1.len() == n && stick.gamma2.len() == n, "a stick and its parameters differ")?;
         }
         Ok(())
     }

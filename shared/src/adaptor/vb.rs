@@ -184,7 +184,8 @@ impl State {
             return Err("its counts are not those of its parameters".to_owned());
         }
         self.params.check(grammar, lexicon)?;
-        self.before_drop.iter().try_for_each(|params| params.check(grammar, lexicon))
+        // These are updated before they are used: strings that were added since have no γ yet.
+        self.before_drop.iter().try_for_each(|params| params.check_strings(grammar, lexicon))
     }
 }
 

@@ -29,7 +29,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
-use tracing::{info, warn};
+use tracing::{Instrument as _, info, warn};
 
 /// Connections of nobody known: enough for a large cluster that starts at once, and no burden.
 const LOBBY: usize = 256;
@@ -75,7 +75,7 @@ pub(super) async fn keep(
         };
         let (place, eviction) = lobby.enter();
         let (acceptor, inside) = (acceptor.clone(), inside.clone());
-        tokio::spawn(async move {
+        let arrive = async move {
             let mut eviction: Eviction = Box::pin(evicted(eviction, Arc::downgrade(&place)));
             let shaken = tokio::select! {
                 shaken = tokio::time::timeout(HANDSHAKE_WITHIN, shake(tcp, acceptor)) => shaken,
@@ -93,7 +93,8 @@ pub(super) async fn keep(
                 Ok(Err(TurnedAway::Confused(why))) => info!(%peer, "a peer was turned away: {why}"),
                 Err(_) => info!(%peer, "a peer was turned away: it said nothing of use"),
             }
-        });
+        };
+        tokio::spawn(arrive.in_current_span());
     }
 }
 

@@ -101,9 +101,10 @@ impl Batch {
         affinity.get(&state.shard).filter(|_| !state.audits).copied()
     }
 
-    /// Whether `task` is one of the batch and has no answer.
-    pub fn is_open(&self, task: TaskIndex) -> bool {
-        self.tasks.get(task.index()).is_some_and(|task| task.answered_by.is_none())
+    /// Whether `lease` was given, and its task has no answer.
+    pub fn is_open(&self, lease: LeaseId) -> bool {
+        let waits = |task: &Task| task.answered_by.is_none() && lease.attempt.0 < task.attempts;
+        lease.batch == self.id && self.tasks.get(lease.task.index()).is_some_and(waits)
     }
 
     /// Whether `task` waits for one holder alone.

@@ -221,6 +221,22 @@ fn a_slow_task_is_lent_a_second_time_to_an_idle_member() {
 }
 
 #[test]
+fn who_joins_is_lent_a_task_at_once_that_is_free_or_late() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1          | -
+        0 submit 1 pqr      | lend a 1.0.0; lend a 1.1.0
+        1 join b 1          | lend b 1.2.0
+        2 answer b 1.2.0    | accept b 1.2.0
+        2 left b            | -
+        3 heard a           | -
+        4 join c 1          | lend c 1.0.1
+        ",
+    );
+}
+
+#[test]
 fn a_task_that_is_lost_with_three_members_is_poison() {
     tell(
         Patience::default(),

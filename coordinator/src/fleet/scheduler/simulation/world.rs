@@ -5,8 +5,8 @@
 //! accepted once, no answer to an earlier batch counts, no member holds more than its slots and one, one that joins
 //! while tasks are free is lent one at once, nobody is lent the twin of what it holds or answered while another
 //! healthy member is there; and, for all members in small worlds, for whoever is concerned and now and then for all in
-//! large ones: no healthy member idles while a task is free that it may have, nobody is kept who was silent for
-//! `dead_after` or whose lease is as old as `lease_deadline`, and [`Scheduler::check`]. Every batch ends: it is done,
+//! large ones: no healthy member idles while a task that it may have is free, or is held by a suspect alone, nobody is
+//! kept who was silent for `dead_after` or whose lease is as old as `lease_deadline`, and [`Scheduler::check`]. Every batch ends: it is done,
 //! or fails for a reason that the books confirm.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -558,6 +558,7 @@ impl World {
         if self.size.is_small() || self.tally.events.is_multiple_of(256) {
             self.scheduler.check()?;
             self.known.keys().try_for_each(|&member| self.check_member(member))?;
+            self.check_suspects()?;
         } else if let Some(member) = concerned.filter(|member| self.known.contains_key(member)) {
             self.check_member(member)?;
         }
@@ -796,12 +797,16 @@ impl World {
     }
 
     fn is_healthy(&self, member: MemberId) -> bool {
-        self.scheduler.member(member).is_some_and(|presence| presence.state == MemberState::Healthy)
+        self.state(member) == Some(MemberState::Healthy)
+    }
+
+    fn state(&self, member: MemberId) -> Option<MemberState> {
+        self.scheduler.member(member).map(|presence| presence.state)
     }
 
     /// Whether the scheduler knows what the books say, the member is not kept for too long, and does not idle.
     fn check_member(&self, id: MemberId) -> Result<(), String> {
-        let Known { slots, watched, heard, held } = &self.known[&id];
+        let Known { watched, heard, held, .. } = &self.known[&id];
         let presence: Presence = self.scheduler.member(id).ok_or(format!("{id:?} is not known"))?;
         if presence.n_leases != held.len() {
             return Err(format!("{id:?} holds {} leases, known are {}", held.len(), presence.n_leases));
@@ -813,15 +818,45 @@ impl World {
         if *watched && held.values().any(|lent_at| self.now > *lent_at + deadline) {
             return Err(format!("{id:?} is kept with a lease older than {deadline:?}"));
         }
-        let limit = if presence.on_probation { 1 } else { *slots as usize };
-        if !self.open || !self.assembled || held.len() >= limit || presence.state != MemberState::Healthy {
+        if !self.open || !self.has_free_slot(id) {
             return Ok(());
         }
-        let is_only = !self.has_other_healthy(id);
-        match self.free.iter().find(|&&task| is_only || !self.knows_twin(id, task)) {
+        match self.free.iter().find(|&&task| self.may(id, task)) {
             Some(task) => Err(format!("{id:?} idles while {task:?} is free")),
             None => Ok(()),
         }
+    }
+
+    /// Whether those who idle have what suspects alone hold.
+    fn check_suspects(&self) -> Result<(), String> {
+        let suspects = self.known.iter().filter(|(id, _)| self.state(**id) == Some(MemberState::Suspect));
+        let leases =
+            suspects.flat_map(|(_, known)| known.held.keys()).filter(|lease| lease.batch == self.batch);
+        let lone =
+            |task: &TaskIndex| self.holders[task.index()].len() == 1 && !self.answered_by.contains_key(task);
+        let lone: Vec<TaskIndex> = leases.map(|lease| lease.task).filter(lone).collect();
+        if !self.open || lone.is_empty() {
+            return Ok(());
+        }
+        for id in self.known.keys().copied().filter(|&id| self.has_free_slot(id)) {
+            if let Some(task) = lone.iter().find(|&&task| self.may(id, task)) {
+                return Err(format!("{id:?} idles while a suspect alone holds {task:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_free_slot(&self, id: MemberId) -> bool {
+        let (Some(known), Some(presence)) = (self.known.get(&id), self.scheduler.member(id)) else {
+            return false;
+        };
+        let limit = if presence.on_probation { 1 } else { known.slots as usize };
+        self.assembled && known.held.len() < limit && presence.state == MemberState::Healthy
+    }
+
+    /// Whether the member may be lent the task, which it does not hold.
+    fn may(&self, id: MemberId, task: TaskIndex) -> bool {
+        !self.knows_twin(id, task) || !self.has_other_healthy(id)
     }
 
     fn note(&mut self, line: Line) {

@@ -1,9 +1,9 @@
-//! The way to the coordinator: from its address to an open channel.
+//! The way to a coordinator: from its address to an open channel.
 //!
 //! In: URL, TLS. Out: a channel, and in [`Verdict`] whatever the connection shows of an identity that will never
 //! do, even if it shows only after the channel is open (in TLS 1.3 a client learns that its certificate is not
-//! accepted when it first reads). Invariants: each opening resolves the name again, so a coordinator may come back
-//! elsewhere; a token goes beyond loopback in clear only with a warning.
+//! accepted when it first reads). Invariant: each opening resolves the name again, so a coordinator may come back
+//! elsewhere.
 
 use std::io;
 use std::pin::Pin;
@@ -12,25 +12,46 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use proto::tls::{self, Distrust};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tonic::transport::{Channel, Endpoint, Error, Uri};
-use tracing::warn;
 
-use crate::{RunError, WorkerConfig};
+use crate::tls::{self, ClientTls, Distrust};
 
 /// How long a connection may take to come about.
-pub(crate) const DIAL_WITHIN: Duration = Duration::from_secs(5);
+pub const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a connection shows of an identity that will never do; the first finding stays.
-pub(crate) type Verdict = Arc<OnceLock<Distrust>>;
+pub type Verdict = Arc<OnceLock<Distrust>>;
+
+/// Why an address is not a way to a coordinator.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RouteError {
+    /// Not an address.
+    #[error("{url}: not the address of a coordinator, expected http://host:port or https://host:port")]
+    Url {
+        /// As given.
+        url: String,
+    },
+    /// `https://`, and nobody to trust.
+    #[error("{url}: whom to trust is not said; give the certificate of the coordinator's authority as --ca")]
+    NoAuthority {
+        /// As given.
+        url: String,
+    },
+    /// Certificates, and no TLS to show them in.
+    #[error("{url}: --ca, --cert and --key are for TLS; write https://, or leave them out")]
+    Clear {
+        /// As given.
+        url: String,
+    },
+}
 
 /// Where to dial and how; the address is checked.
 #[derive(Clone)]
-pub(crate) struct Route {
+pub struct Route {
     endpoint: Endpoint,
     host: String,
     port: u16,
@@ -38,49 +59,41 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Checks the address, and that it goes with the identity.
-    pub fn new(config: &WorkerConfig) -> Result<Route, RunError> {
-        let url = || config.coordinator.clone();
-        let uri: Uri = config.coordinator.parse().map_err(|_| RunError::Url { url: url() })?;
+    /// Checks the address, and that it goes with the certificates.
+    pub fn new(url: &str, tls: Option<&ClientTls>) -> Result<Route, RouteError> {
+        let not_one = || RouteError::Url { url: url.into() };
+        let uri: Uri = url.parse().map_err(|_| not_one())?;
         let host = uri.host().map(|host| host.trim_matches(['[', ']']).to_owned());
-        let (Some(host), Some(scheme @ ("http" | "https"))) = (host, uri.scheme_str()) else {
-            return Err(RunError::Url { url: url() });
-        };
-        let tls = match (scheme, &config.tls) {
-            ("https", None) => return Err(RunError::NoAuthority { url: url() }),
-            ("http", Some(_)) => return Err(RunError::Clear { url: url() }),
-            (_, None) => None,
-            (_, Some(tls)) => {
-                let name = ServerName::try_from(host.clone()).map_err(|_| RunError::Url { url: url() })?;
+        let (Some(host), Some(authority)) = (host, uri.authority()) else { return Err(not_one()) };
+        let tls = match (uri.scheme_str(), tls) {
+            (Some("http"), None) => None,
+            (Some("http"), Some(_)) => return Err(RouteError::Clear { url: url.into() }),
+            (Some("https"), None) => return Err(RouteError::NoAuthority { url: url.into() }),
+            (Some("https"), Some(tls)) => {
+                let name = ServerName::try_from(host.clone()).map_err(|_| not_one())?;
                 Some((TlsConnector::from(tls.config()), name))
             }
+            _ => return Err(not_one()),
         };
-        let loopback = host.parse::<std::net::IpAddr>().map_or(host == "localhost", |ip| ip.is_loopback());
-        if !loopback && tls.is_none() {
-            if config.token.is_some() {
-                warn!(
-                    "{}: the token travels in clear, and whoever listens on the way learns it; use TLS, or a \
-                     network that you trust",
-                    config.coordinator
-                );
-            } else if !config.insecure {
-                return Err(RunError::Exposed { url: url() });
-            }
-        }
-        let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
-        let authority = uri.authority().ok_or_else(|| RunError::Url { url: url() })?;
         // TLS is ours; the channel only has to name the address as it was given.
-        let endpoint = Endpoint::from_shared(format!("http://{authority}"));
+        let endpoint = Endpoint::from_shared(format!("http://{authority}")).map_err(|_| not_one())?;
         let endpoint = endpoint
-            .map_err(|_| RunError::Url { url: url() })?
             .origin(uri.clone())
             .connect_timeout(DIAL_WITHIN)
-            .http2_keep_alive_interval(proto::KEEP_ALIVE_INTERVAL)
-            .keep_alive_timeout(proto::KEEP_ALIVE_TIMEOUT)
+            .http2_keep_alive_interval(crate::KEEP_ALIVE_INTERVAL)
+            .keep_alive_timeout(crate::KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true)
-            .initial_stream_window_size(proto::WINDOW)
-            .initial_connection_window_size(proto::WINDOW);
+            .initial_stream_window_size(crate::WINDOW)
+            .initial_connection_window_size(crate::WINDOW);
+        let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
         Ok(Route { endpoint, host, port, tls })
+    }
+
+    /// Whether strangers may listen on the way: beyond loopback, and not encrypted.
+    pub fn is_open(&self) -> bool {
+        let is_loopback = |address: std::net::IpAddr| address.is_loopback();
+        let loopback = self.host.parse().map_or(self.host == "localhost", is_loopback);
+        !loopback && self.tls.is_none()
     }
 
     /// Connects. What is found out about identity, now or later, is in `verdict`.
