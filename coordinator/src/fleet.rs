@@ -5,7 +5,7 @@
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
 //! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `status` is what
-//! others may see of it all.
+//! others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
 use std::net::{SocketAddr, TcpListener};
@@ -13,15 +13,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use proto::lease::TaskIndex;
 use proto::token::Token;
 use shared::task::{Answer, Task};
 use tokio::sync::{mpsc, oneshot};
 
+use self::audit::{Audit, Doubt, Twins};
 use self::driver::{Input, Progress};
 use self::scheduler::{Cause, Failure, Patience};
 
 pub mod scheduler;
 
+mod audit;
 mod driver;
 mod holdings;
 mod inline;
@@ -50,7 +53,11 @@ pub struct FleetConfig {
     pub suspect_after: Duration,
     /// Silence after which a member is forgotten.
     pub dead_after: Duration,
-    /// How local threads compute.
+    /// Age of a lease at which its holder counts as stuck, though it still gives signs of life.
+    pub lease_deadline: Duration,
+    /// Share of the tasks, 0 to 1, that two members compute, to be compared.
+    pub audit: f64,
+    /// How local threads compute, and how it is decided which of two answers is right.
     pub compute: Compute,
 }
 
@@ -65,6 +72,8 @@ impl Default for FleetConfig {
             no_workers_grace: patience.no_workers_grace,
             suspect_after: patience.suspect_after,
             dead_after: patience.dead_after,
+            lease_deadline: patience.lease_deadline,
+            audit: 0.0,
             compute: engine(),
         }
     }
@@ -105,6 +114,17 @@ pub enum FleetError {
     /// Nobody would ever compute.
     #[error("no local workers and no address to listen on; allow at least one of them")]
     Nobody,
+    /// Training would wait for ever.
+    #[error(
+        "waiting for {min} members and taking {max} at most; allow at least as many (--max-workers) as must be there \
+         (--min-workers)"
+    )]
+    Bounds {
+        /// Members to wait for.
+        min: usize,
+        /// Members beyond which workers are refused.
+        max: usize,
+    },
     /// The operating system refused a thread or a socket.
     #[error("cannot start the fleet: {0}")]
     Start(#[source] std::io::Error),
@@ -116,9 +136,51 @@ pub enum FleetError {
         /// Why.
         failure: Failure,
     },
+    /// Two answers to one task differ: a machine computes wrongly.
+    #[error("{stage}: {mismatch}")]
+    Audit {
+        /// What it was for.
+        stage: Stage,
+        /// Whose answer is wrong.
+        mismatch: Mismatch,
+    },
     /// The fleet has stopped.
     #[error("the fleet has stopped")]
     Stopped,
+}
+
+/// Answers to one task that differ, weighed by the coordinator's own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// The task.
+    pub task: TaskIndex,
+    /// Members whose answer is not the coordinator's; one or two.
+    pub wrong: Vec<String>,
+    /// The member whose answer is, if there is one.
+    pub right: Option<String>,
+}
+
+impl std::fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let task = self.task.0;
+        match (&self.wrong[..], &self.right) {
+            ([wrong], Some(right)) if wrong != right => write!(
+                f,
+                "worker {wrong}'s answer to task {task} differs from {right}'s and from the coordinator's own; \
+                 take {wrong}'s machine out and go on with --resume"
+            ),
+            ([first, second], _) if first != second => write!(
+                f,
+                "the answers of workers {first} and {second} to task {task} differ from each other and from the \
+                 coordinator's own; take their machines out, or look at the coordinator's, and go on with --resume"
+            ),
+            (wrong, _) => write!(
+                f,
+                "worker {} gave two answers to task {task}; take its machine out and go on with --resume",
+                wrong.first().map_or("", String::as_str)
+            ),
+        }
+    }
 }
 
 /// What a batch cost.
@@ -136,6 +198,10 @@ pub struct MapReport {
     pub bytes_sent: u64,
     /// Bytes received from remote members.
     pub bytes_received: u64,
+    /// Tasks to which two members gave the same answer.
+    pub audited: usize,
+    /// Tasks that were to be audited, and for which there was one member only.
+    pub unaudited: usize,
 }
 
 /// A member that was lost.
@@ -199,8 +265,11 @@ pub trait Map {
 pub struct Fleet {
     inputs: mpsc::Sender<Input>,
     address: Option<SocketAddr>,
-    /// Held while a batch is in work: there is one at a time.
-    turn: Mutex<()>,
+    audit: f64,
+    /// The arbiter of audits.
+    compute: Compute,
+    /// Number of batches so far; held while one is in work: there is one at a time.
+    turn: Mutex<usize>,
 }
 
 impl Fleet {
@@ -208,6 +277,9 @@ impl Fleet {
     pub fn start(config: FleetConfig) -> Result<Fleet, FleetError> {
         if config.local_workers == 0 && config.listen.is_none() {
             return Err(FleetError::Nobody);
+        }
+        if config.min_members > config.max_members {
+            return Err(FleetError::Bounds { min: config.min_members, max: config.max_members });
         }
         let listener = config.listen.as_ref().map(bind).transpose()?;
         let address = match &listener {
@@ -224,7 +296,7 @@ impl Fleet {
             .enable_all()
             .build()
             .map_err(FleetError::Start)?;
-        let to_fleet = inputs.clone();
+        let (to_fleet, audit, compute) = (inputs.clone(), config.audit, config.compute.clone());
         std::thread::Builder::new()
             .name("fleet".into())
             .spawn(move || {
@@ -232,7 +304,7 @@ impl Fleet {
                 runtime.shutdown_background();
             })
             .map_err(FleetError::Start)?;
-        Ok(Fleet { inputs, address, turn: Mutex::new(()) })
+        Ok(Fleet { inputs, address, audit, compute, turn: Mutex::new(0) })
     }
 
     /// Where remote workers may join; with the port that was taken.
@@ -265,6 +337,21 @@ impl Fleet {
         Watcher::new(self.inputs.clone())
     }
 
+    /// Says whose answer is wrong, by computing the task on the calling thread.
+    fn judge(&self, stage: Stage, task: &Task, doubt: Doubt) -> FleetError {
+        let own = match local::run(&self.compute, task) {
+            Ok(answer) => audit::digest(&answer),
+            Err(detail) => {
+                return FleetError::Batch { stage, failure: Failure::Task { task: doubt.task, detail } };
+            }
+        };
+        let (right, wrong): (Vec<_>, Vec<_>) =
+            doubt.testimonies.into_iter().partition(|testimony| testimony.digest == own);
+        let mut right = right.into_iter().map(|testimony| testimony.member);
+        let wrong = wrong.into_iter().map(|testimony| testimony.member).collect();
+        FleetError::Audit { stage, mismatch: Mismatch { task: doubt.task, wrong, right: right.next() } }
+    }
+
     /// Tells remote workers that the job is finished, so that they exit, and stops. Waits a few seconds for
     /// them at most.
     pub fn shutdown(self) {
@@ -283,23 +370,37 @@ impl Map for Fleet {
         tasks: Vec<Task>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let n_tasks = tasks.len();
+        let twins = Twins::choose(n_tasks, self.audit, *turn);
+        *turn += 1;
+        let mut tasks = tasks;
+        tasks.extend(twins.audited().map(|task| tasks[task.index()].clone()).collect::<Vec<_>>());
+        let (tasks, mut audit) = (Arc::new(tasks), Audit::new(twins.clone()));
         // Each task is accepted once, and then comes the end: sending never waits for a slow `each`.
         let (progress, mut received) = mpsc::channel(tasks.len() + 1);
-        let submitted = Input::Submitted { stage, tasks: Arc::new(tasks), progress };
+        let submitted = Input::Submitted { stage, tasks: tasks.clone(), twins, progress };
         self.inputs.blocking_send(submitted).map_err(|_| FleetError::Stopped)?;
         let mut early = std::collections::BTreeMap::new();
         let mut next = 0;
         loop {
             match received.blocking_recv().ok_or(FleetError::Stopped)? {
-                Progress::Answered(task, answer) => {
-                    early.insert(task.index(), answer);
+                Progress::Answered { task, member, answer } => {
+                    if let Err(doubt) = audit.hear(task, member, &answer) {
+                        return Err(self.judge(stage, &tasks[doubt.task.index()], doubt));
+                    }
+                    if task.index() < n_tasks {
+                        early.insert(task.index(), answer);
+                    }
                     while let Some(answer) = early.remove(&next) {
                         each(next, answer);
                         next += 1;
                     }
                 }
-                Progress::Done(report) => return Ok(report),
+                Progress::Done(report) => {
+                    let (audited, unaudited) = (audit.audited, audit.unaudited);
+                    return Ok(MapReport { audited, unaudited, ..report });
+                }
                 Progress::Failed(failure) => return Err(FleetError::Batch { stage, failure }),
             }
         }
@@ -359,6 +460,35 @@ mod tests {
         assert!(bind(&Listen { token, ..open.clone() }).is_ok());
         assert!(bind(&Listen { insecure: true, ..open.clone() }).is_ok());
         assert!(bind(&Listen { address: "127.0.0.1:0".parse().unwrap(), ..open }).is_ok());
+    }
+
+    #[test]
+    fn a_mismatch_names_whose_answer_is_wrong_and_the_way_out() {
+        let mismatch = |wrong: &[&str], right: Option<&str>| {
+            let wrong = wrong.iter().map(|&name| name.to_owned()).collect();
+            let mismatch = Mismatch { task: TaskIndex(17), wrong, right: right.map(str::to_owned) };
+            FleetError::Audit { stage: Stage::Decode, mismatch }.to_string()
+        };
+        assert_eq!(
+            mismatch(&["bob"], Some("alice")),
+            "decode: worker bob's answer to task 17 differs from alice's and from the coordinator's own; take bob's \
+             machine out and go on with --resume"
+        );
+        assert_eq!(
+            mismatch(&["alice", "bob"], None),
+            "decode: the answers of workers alice and bob to task 17 differ from each other and from the \
+             coordinator's own; take their machines out, or look at the coordinator's, and go on with --resume"
+        );
+        assert_eq!(
+            mismatch(&["bob"], Some("bob")),
+            "decode: worker bob gave two answers to task 17; take its machine out and go on with --resume"
+        );
+    }
+
+    #[test]
+    fn a_fleet_that_takes_fewer_than_it_waits_for_is_refused() {
+        let config = FleetConfig { min_members: 3, max_members: 2, ..FleetConfig::default() };
+        assert!(matches!(Fleet::start(config), Err(FleetError::Bounds { min: 3, max: 2 })));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use proto::token::{Token, TokenError};
@@ -56,6 +57,21 @@ pub struct FleetOptions {
     /// Workers that must have connected before training begins [default: 1]
     #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
     pub min_workers: Option<u32>,
+    /// Workers beyond which others are refused [default: 4096]
+    #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_workers: Option<u32>,
+    /// How long to wait for a worker once all are gone, before giving up [default: 30]
+    #[arg(long, value_name = "SECONDS", requires = "listen", value_parser = seconds)]
+    pub no_workers_grace: Option<Duration>,
+    /// Silence after which a worker counts as dead, and its work is given to others [default: 15]
+    #[arg(long, value_name = "SECONDS", requires = "listen", value_parser = silence)]
+    pub dead_after: Option<Duration>,
+    /// How long a worker may compute a single task before it counts as stuck [default: 1800]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub lease_deadline: Option<Duration>,
+    /// Share of the work, 0 to 1, that two workers compute, to find machines that compute wrongly [default: 0]
+    #[arg(long, value_name = "SHARE", requires = "listen", value_parser = share)]
+    pub audit: Option<f64>,
     /// File with the secret that workers must know; without it, the variable GRAMMATON_TOKEN
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub token_file: Option<PathBuf>,
@@ -81,8 +97,48 @@ impl FleetOptions {
             Some(remote) => remote as usize + usize::from(local_workers > 0),
             None => defaults.min_members,
         };
-        Ok(FleetConfig { local_workers, listen, min_members, ..defaults })
+        let max_members = match self.max_workers {
+            Some(remote) => remote as usize + usize::from(local_workers > 0),
+            None => defaults.max_members,
+        };
+        let dead_after = self.dead_after.unwrap_or(defaults.dead_after);
+        Ok(FleetConfig {
+            local_workers,
+            listen,
+            min_members,
+            max_members,
+            no_workers_grace: self.no_workers_grace.unwrap_or(defaults.no_workers_grace),
+            suspect_after: (dead_after / 3).max(2 * proto::BEAT),
+            dead_after,
+            lease_deadline: self.lease_deadline.unwrap_or(defaults.lease_deadline),
+            audit: self.audit.unwrap_or(defaults.audit),
+            ..defaults
+        })
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let found = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let found = found.filter(|seconds| !seconds.is_zero() && *seconds <= FOREVER);
+    found.ok_or_else(|| "expected a number of seconds, more than 0 and at most a year of them".to_owned())
+}
+
+/// Longer than any job; times add up without overflow.
+const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+fn silence(text: &str) -> Result<Duration, String> {
+    let least = 3 * proto::BEAT;
+    let found = seconds(text)?;
+    if found < least {
+        let beat = proto::BEAT;
+        return Err(format!("a worker gives a sign of life every {beat:?}; allow for {least:?} at least"));
+    }
+    Ok(found)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    found.ok_or_else(|| "expected a number from 0 to 1, as in 0.05".to_owned())
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -281,6 +337,28 @@ mod tests {
         let both =
             config(FleetOptions { listen, workers: Some(1), min_workers: Some(2), ..Default::default() });
         assert_eq!((both.local_workers, both.min_members), (1, 3));
+    }
+
+    #[test]
+    fn who_is_suspect_follows_from_who_is_dead() {
+        let config = |dead_after| {
+            let options = FleetOptions { dead_after, max_workers: Some(2), ..Default::default() };
+            options.config().unwrap()
+        };
+        let seconds = Duration::from_secs;
+        assert_eq!(config(None).suspect_after, FleetConfig::default().suspect_after);
+        assert_eq!(config(Some(seconds(60))).suspect_after, seconds(20));
+        assert_eq!(config(Some(seconds(3))).suspect_after, seconds(2));
+        assert_eq!(config(None).max_members, 3, "this process is one of them");
+        assert!(silence("3").is_ok() && silence("2.9").is_err());
+        assert_eq!(super::seconds("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["0", "-1", "NaN", "inf", "1e300", "soon"] {
+            assert!(super::seconds(wrong).is_err(), "{wrong}");
+        }
+        assert!(share("0").is_ok() && share("1").is_ok());
+        for wrong in ["-0.1", "1.1", "NaN", "all"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

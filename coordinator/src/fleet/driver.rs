@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use proto::lease::{BatchId, LeaseId, SessionId, TaskIndex};
 use shared::task::{Answer, ContentHash, Task};
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
+use super::audit::Twins;
 use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
 use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease};
 use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
@@ -55,6 +56,8 @@ pub(super) enum Input {
         stage: Stage,
         /// The tasks.
         tasks: Arc<Vec<Task>>,
+        /// Those among them that came in for an audit alone.
+        twins: Twins,
         /// Where answers go; has room for all of them and the end.
         progress: mpsc::Sender<Progress>,
     },
@@ -75,7 +78,14 @@ pub(super) enum Input {
 /// What the caller of a batch hears.
 pub(super) enum Progress {
     /// The answer that counts.
-    Answered(TaskIndex, Answer),
+    Answered {
+        /// To which task.
+        task: TaskIndex,
+        /// Name of the member who gave it.
+        member: String,
+        /// The answer.
+        answer: Answer,
+    },
     /// All were answered.
     Done(MapReport),
     /// The batch has no result.
@@ -150,7 +160,10 @@ struct Member {
 }
 
 struct Batch {
+    id: BatchId,
     stage: Stage,
+    /// Those of its tasks that came in for an audit alone.
+    twins: Twins,
     progress: mpsc::Sender<Progress>,
     begun: Instant,
     report: MapReport,
@@ -203,6 +216,7 @@ pub(super) async fn run(
         no_workers_grace: config.no_workers_grace,
         suspect_after: config.suspect_after,
         dead_after: config.dead_after,
+        lease_deadline: config.lease_deadline,
         ..Patience::default()
     };
     let mut driver = Driver {
@@ -289,7 +303,7 @@ impl Driver {
             Input::Answered { member, lease, answer, busy } => {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
-            Input::Submitted { stage, tasks, progress } => self.submit(stage, tasks, progress),
+            Input::Submitted { stage, tasks, twins, progress } => self.submit(stage, tasks, twins, progress),
             Input::StatusAsked { reply } => {
                 // Whoever asked may have gone.
                 let _ = reply.send(self.status());
@@ -313,8 +327,8 @@ impl Driver {
         }
         let member = MemberId(self.next_member);
         self.next_member += 1;
-        info!(member = member.0, name, slots, "joined");
-        let remote = desk.remote;
+        info!(member = name, id = member.0, slots, held = holds.len(), "joined");
+        let (remote, told) = (desk.remote, name.clone());
         let state = Member {
             name,
             slots,
@@ -326,18 +340,25 @@ impl Driver {
             gone: None,
         };
         self.members.insert(member, state);
-        self.decide(Event::MemberJoined { member, slots, holds, watched: remote }, None);
+        self.decide(Event::MemberJoined { member, name: told, slots, holds, watched: remote }, None);
         Some(member)
     }
 
-    fn submit(&mut self, stage: Stage, tasks: Arc<Vec<Task>>, progress: mpsc::Sender<Progress>) {
+    fn submit(
+        &mut self,
+        stage: Stage,
+        tasks: Arc<Vec<Task>>,
+        twins: Twins,
+        progress: mpsc::Sender<Progress>,
+    ) {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
         let shards = tasks.iter().map(|task| task.shard.hash).collect();
+        let pairs = twins.pairs();
         self.current.send_replace(Some(Current { id: batch, tasks }));
         let (report, traffic) = (MapReport::default(), self.traffic.so_far());
-        self.batch = Some(Batch { stage, progress, begun: clock(), report, traffic });
-        self.decide(Event::BatchSubmitted { batch, shards }, None);
+        self.batch = Some(Batch { id: batch, stage, twins, progress, begun: clock(), report, traffic });
+        self.decide(Event::BatchSubmitted { batch, shards, twins: pairs }, None);
     }
 
     /// Asks the scheduler and does what it says; `answer` is that of an `Answered`.
@@ -362,7 +383,9 @@ impl Driver {
                     }
                     Action::Discard { member, lease } => {
                         self.tally.discarded += 1;
-                        info!(member = member.0, %lease, "answer discarded: one came before it");
+                        let (stage, shard) = self.place(lease);
+                        let member = self.name(member);
+                        debug!(stage, shard, attempt = lease.attempt.0, member, "answer came too late");
                     }
                     Action::Forget { member, cause } => self.dismiss(member, cause),
                     Action::ReportWaiting { members, wanted, just_begun } => {
@@ -382,6 +405,8 @@ impl Driver {
 
     /// Whether the order reached the member's desk.
     fn lend(&mut self, member: MemberId, lease: LeaseId) -> bool {
+        let (stage, shard) = self.place(lease);
+        debug!(stage, shard, attempt = lease.attempt.0, member = self.name(member), "lent");
         let (Some(batch), Some(current)) = (&mut self.batch, &*self.current.borrow()) else { return true };
         batch.report.attempts += 1;
         self.tally.attempts += 1;
@@ -390,18 +415,32 @@ impl Driver {
         desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
     }
 
-    fn accept(&mut self, member: MemberId, lease: LeaseId, answer: Answer, busy: Duration) {
+    fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) {
+        let ((stage, shard), member) = (self.place(lease), self.name(id));
+        debug!(stage, shard, attempt = lease.attempt.0, member, ?busy, "answered");
         self.tally.accepted += 1;
         // Busy is what the member says: it must not overflow.
-        if let Some(member) = self.members.get_mut(&member) {
+        if let Some(member) = self.members.get_mut(&id) {
             member.tasks_done += 1;
             member.busy = member.busy.saturating_add(busy);
         }
         if let Some(batch) = &mut self.batch {
             batch.report.busy = batch.report.busy.saturating_add(busy);
             // Room is never short; the caller may have gone.
-            let _ = batch.progress.try_send(Progress::Answered(lease.task, answer));
+            let _ = batch.progress.try_send(Progress::Answered { task: lease.task, member, answer });
         }
+    }
+
+    /// For logs: what a lease is for, and which of the caller's tasks it is; a lease of an earlier batch has no stage.
+    fn place(&self, lease: LeaseId) -> (Option<String>, u32) {
+        let batch = self.batch.as_ref().filter(|batch| batch.id == lease.batch);
+        let shard = batch.map_or(lease.task, |batch| batch.twins.original(lease.task));
+        (batch.map(|batch| batch.stage.to_string()), shard.0)
+    }
+
+    /// For people: what a member calls itself; one that is gone and never answered in time has no name any more.
+    fn name(&self, id: MemberId) -> String {
+        self.members.get(&id).map_or_else(|| format!("#{}", id.0), |member| member.name.clone())
     }
 
     fn dismiss(&mut self, id: MemberId, cause: Cause) {
@@ -410,10 +449,11 @@ impl Driver {
         let name = member.name.clone();
         let cause = if self.farewell.is_some() { Cause::Left } else { cause };
         *self.tally.losses.entry(cause.kind()).or_default() += 1;
+        let stage = self.batch.as_ref().map(|batch| batch.stage.to_string());
         if cause == Cause::Left {
-            info!(member = id.0, name, "left");
+            info!(stage, member = name, id = id.0, "left");
         } else {
-            warn!(member = id.0, name, %cause, "lost");
+            warn!(stage, member = name, id = id.0, kind = cause.kind(), %cause, "lost");
             if let Some(batch) = &mut self.batch {
                 batch.report.losses.push(Loss { name, cause: cause.clone() });
             }
@@ -426,7 +466,9 @@ impl Driver {
 
     fn end(&mut self, failure: Option<Failure>) {
         self.current.send_replace(None);
-        let Some(Batch { stage, progress, begun, mut report, traffic }) = self.batch.take() else { return };
+        let Some(Batch { stage, progress, begun, mut report, traffic, .. }) = self.batch.take() else {
+            return;
+        };
         let (sent, received) = self.traffic.so_far();
         report.wall = begun.elapsed();
         (report.bytes_sent, report.bytes_received) = (sent - traffic.0, received - traffic.1);
@@ -446,7 +488,8 @@ impl Driver {
         let oldest = self.scheduler.oldest_lease().and_then(|(lent_at, member, lease)| {
             let member = self.members.get(&member)?.name.clone();
             let age = (now - self.started).saturating_sub(lent_at);
-            Some(OldestLease { task: lease.task, attempt: lease.attempt, member, age })
+            let task = TaskIndex(self.place(lease).1);
+            Some(OldestLease { task, attempt: lease.attempt, member, age })
         });
         let (bytes_sent, bytes_received) = self.traffic.so_far();
         FleetStatus {
@@ -467,9 +510,10 @@ impl Driver {
     fn info(&self, now: Instant, id: MemberId, member: &Member) -> MemberInfo {
         let age = |at: Duration| (now - self.started).saturating_sub(at);
         let here = self.scheduler.member(id);
-        let (state, silent) = match &member.gone {
-            Some((cause, since)) => (MemberState::Gone(cause.clone()), now - *since),
-            None => (self.scheduler.state(id), here.map_or(Duration::ZERO, |here| age(here.heard))),
+        let (state, silent) = match (&member.gone, &here) {
+            (Some((cause, since)), _) => (MemberState::Gone(cause.clone()), now - *since),
+            (None, Some(here)) => (here.state.clone(), age(here.heard)),
+            (None, None) => (MemberState::Healthy, Duration::ZERO),
         };
         MemberInfo {
             id,
@@ -478,7 +522,8 @@ impl Driver {
             tasks_done: member.tasks_done,
             busy: member.busy,
             state,
-            leases: here.map_or(0, |here| here.n_leases),
+            losses: self.scheduler.losses(&member.name),
+            leases: here.as_ref().map_or(0, |here| here.n_leases),
             oldest_lease: here.and_then(|here| here.oldest_lease).map(age),
             joined: now - member.joined,
             silent,

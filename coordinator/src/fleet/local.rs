@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use shared::task::{Answer, Task};
 use tokio::sync::mpsc;
 
 use super::Compute;
@@ -49,11 +50,17 @@ fn work(
 
 fn answer(member: MemberId, job: &Job, compute: &Compute) -> Input {
     let (begun, lease) = (clock(), job.lease);
+    match run(compute, job.task()) {
+        Ok(answer) => Input::Answered { member, lease, answer, busy: begun.elapsed() },
+        Err(detail) => Input::Happened(Event::Failed { member, lease, detail }),
+    }
+}
+
+/// Computes one task on the calling thread; an error says why it has no answer.
+pub(super) fn run(compute: &Compute, task: &Task) -> Result<Answer, String> {
     // The engine's caches hold finished values only, so a panic leaves nothing half-made behind.
-    let detail = match catch_unwind(AssertUnwindSafe(|| compute(job.task()))) {
-        Ok(Ok(answer)) => return Input::Answered { member, lease, answer, busy: begun.elapsed() },
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "the computation panicked, which is a bug; the message is above".into(),
-    };
-    Input::Happened(Event::Failed { member, lease, detail })
+    match catch_unwind(AssertUnwindSafe(|| compute(task))) {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err("the computation panicked, which is a bug; the message is above".into()),
+    }
 }

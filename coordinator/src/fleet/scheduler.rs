@@ -14,17 +14,23 @@
 //!                    third holder lost, or Failed: Fail          all done: BatchDone
 //! ```
 //!
+//! An audited task has a *twin*, a task with the same answer. A member that holds or answered one of them is not lent
+//! the other, unless it is the only healthy one.
+//!
 //! A member:
 //!
 //! ```text
 //!     joined ──> healthy ──suspect_after──> suspect ──dead_after──> gone (Forget)
 //!                 │   ^                        │
 //!                 │   └───── any sign of life ─┘
-//!                 └ MemberDraining ──> draining ── MemberLost ──> gone
+//!                 ├ MemberDraining ──> draining ── MemberLost ──> gone
+//!                 └ a lease is lease_deadline old ──> gone (Forget)
 //! ```
 //!
+//! One whose name was lost again and again is on probation, and is lent one task at a time.
+//!
 //! Invariants ([`Scheduler::check`], after each event): a task is free, lent or done; a member holds at most
-//! `slots + 1` leases; no task is free while a healthy member has a free slot. A result depends on the task
+//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot. A result depends on the task
 //! alone, so of several answers the first one counts, whoever sent it and however late.
 //!
 //! Placement: a shard goes to the member that computed it last, whose forests are cached, but never is a slot
@@ -39,10 +45,19 @@ use proto::lease::{BatchId, LeaseId, TaskIndex};
 use rustc_hash::FxHashMap;
 use shared::task::ContentHash;
 
-use self::batch::{Batch, Offer};
+use self::batch::Batch;
+use self::free::Offer;
+use self::members::{Member, Members, Room};
+use self::record::Records;
 use super::status::{MemberState, Shards};
 
+pub use self::event::{Action, Cause, Event, Failure};
+
 mod batch;
+mod event;
+mod free;
+mod members;
+mod record;
 
 #[cfg(test)]
 mod simulation;
@@ -67,6 +82,8 @@ pub struct Patience {
     pub suspect_after: Duration,
     /// Silence after which a member is forgotten.
     pub dead_after: Duration,
+    /// Age of a lease at which its holder counts as stuck, though it still gives signs of life.
+    pub lease_deadline: Duration,
     /// How often waiting for members is reported.
     pub report_waiting: Duration,
     /// Least age of a lease before an idle member may compute its task as well; also needs
@@ -83,6 +100,7 @@ impl Default for Patience {
             no_workers_grace: Duration::from_secs(30),
             suspect_after: Duration::from_secs(5),
             dead_after: Duration::from_secs(15),
+            lease_deadline: Duration::from_secs(30 * 60),
             report_waiting: Duration::from_secs(10),
             backup_after: Duration::from_secs(2),
             backup_factor: 3,
@@ -90,189 +108,11 @@ impl Default for Patience {
     }
 }
 
-/// Why a member is gone.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Cause {
-    /// Nothing was heard of it.
-    #[error("silent for {0:?}")]
-    Silent(Duration),
-    /// The connection ended, or the process did.
-    #[error("connection lost: {0}")]
-    Disconnected(String),
-    /// It sent what no worker of this version sends.
-    #[error("broke the protocol: {0}")]
-    Protocol(String),
-    /// It lives, and does not answer.
-    #[error("still computing task {} after {age:?}", task.0)]
-    Overdue {
-        /// The task that it was lent.
-        task: TaskIndex,
-        /// Since then.
-        age: Duration,
-    },
-    /// It left after answering all it had.
-    #[error("left")]
-    Left,
-}
-
-impl Cause {
-    /// A word for it, to count by.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Cause::Silent(_) => "silent",
-            Cause::Disconnected(_) => "disconnected",
-            Cause::Protocol(_) => "protocol",
-            Cause::Overdue { .. } => "overdue",
-            Cause::Left => "left",
-        }
-    }
-}
-
-/// Why a batch has no result.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Failure {
-    /// The task fails wherever it is computed.
-    #[error("task {}: {detail}", task.0)]
-    Task {
-        /// The task.
-        task: TaskIndex,
-        /// Why.
-        detail: String,
-    },
-    /// The task's holders were lost again and again.
-    #[error(
-        "task {} was lost with its worker {POISON} times, last because the worker {cause}; look at its \
-         sentences and at the workers' memory", task.0
-    )]
-    Poison {
-        /// The task.
-        task: TaskIndex,
-        /// Why the last holder was lost.
-        cause: Cause,
-    },
-    /// Nobody is left to compute.
-    #[error("no workers for {waited:?}; start some and run the job again")]
-    NoMembers {
-        /// How long there were none.
-        waited: Duration,
-    },
-}
-
-/// What happened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// A worker registered.
-    MemberJoined {
-        /// Its id, never used before.
-        member: MemberId,
-        /// Tasks that it computes at the same time, ≥ 1.
-        slots: u32,
-        /// Shards that it kept from an earlier connection.
-        holds: Vec<ContentHash>,
-        /// Whether silence means something: threads of this process are never suspect.
-        watched: bool,
-    },
-    /// It takes no more leases.
-    MemberDraining {
-        /// The member.
-        member: MemberId,
-    },
-    /// It is gone.
-    MemberLost {
-        /// The member.
-        member: MemberId,
-        /// Why.
-        cause: Cause,
-    },
-    /// A sign of life.
-    Heard {
-        /// The member.
-        member: MemberId,
-    },
-    /// A valid answer arrived.
-    Answered {
-        /// From whom; may be gone by now.
-        member: MemberId,
-        /// To which lease; its batch may be over.
-        lease: LeaseId,
-    },
-    /// The task cannot be computed, by anybody.
-    Failed {
-        /// The member.
-        member: MemberId,
-        /// The lease.
-        lease: LeaseId,
-        /// Why.
-        detail: String,
-    },
-    /// Tasks to compute; the batch before is over.
-    BatchSubmitted {
-        /// Its id, never used before.
-        batch: BatchId,
-        /// The shard of each task.
-        shards: Vec<ContentHash>,
-    },
-    /// Time passed, and nothing else happened.
-    Tick,
-}
-
-/// What to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action {
-    /// Send the task to the member.
-    Lend {
-        /// The member.
-        member: MemberId,
-        /// The lease.
-        lease: LeaseId,
-    },
-    /// This answer counts.
-    Accept {
-        /// Who gave it.
-        member: MemberId,
-        /// The lease.
-        lease: LeaseId,
-    },
-    /// This answer does not count: there was one before, or its batch is over.
-    Discard {
-        /// Who gave it.
-        member: MemberId,
-        /// The lease.
-        lease: LeaseId,
-    },
-    /// Close the member's connection.
-    Forget {
-        /// The member.
-        member: MemberId,
-        /// Why.
-        cause: Cause,
-    },
-    /// Say that there are not enough members.
-    ReportWaiting {
-        /// Members there.
-        members: usize,
-        /// Members needed.
-        wanted: usize,
-        /// Whether it is the first time, before there ever were enough: how a run with remote members begins.
-        just_begun: bool,
-    },
-    /// Every task has its answer.
-    BatchDone {
-        /// The batch.
-        batch: BatchId,
-    },
-    /// The batch is over without a result.
-    Fail {
-        /// The batch.
-        batch: BatchId,
-        /// Why.
-        failure: Failure,
-    },
-}
-
 /// A member that is there, at a moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Presence {
+    /// How it is.
+    pub state: MemberState,
     /// Last sign of life.
     pub heard: Duration,
     /// Leases that it holds, of this batch or an earlier one.
@@ -281,30 +121,12 @@ pub struct Presence {
     pub oldest_lease: Option<Duration>,
 }
 
-#[derive(Debug)]
-struct Member {
-    slots: u32,
-    watched: bool,
-    /// Last sign of life.
-    heard: Duration,
-    suspect: bool,
-    draining: bool,
-    /// Lent and not answered, of this batch or an earlier one, with the time of lending.
-    leases: BTreeMap<LeaseId, Duration>,
-}
-
-impl Member {
-    /// Whether it may hold `limit` leases and holds fewer.
-    fn takes(&self, limit: u32) -> bool {
-        !self.suspect && !self.draining && self.leases.len() < limit as usize
-    }
-}
-
 /// Decides, never acts.
 #[derive(Debug)]
 pub struct Scheduler {
     patience: Patience,
-    members: BTreeMap<MemberId, Member>,
+    members: Members,
+    records: Records,
     batch: Option<Batch>,
     /// The member that last computed a shard; only members that are there.
     affinity: FxHashMap<ContentHash, MemberId>,
@@ -320,8 +142,9 @@ impl Scheduler {
     /// Without members or tasks.
     pub fn new(patience: Patience) -> Scheduler {
         Scheduler {
+            members: Members::new(&patience),
             patience,
-            members: BTreeMap::new(),
+            records: Records::default(),
             batch: None,
             affinity: FxHashMap::default(),
             assembled: false,
@@ -332,16 +155,21 @@ impl Scheduler {
 
     /// Takes note of `event` and says what to do.
     pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        let actions = self.decide(now, event);
+        debug_assert_eq!(self.check(), Ok(()), "after {actions:?}");
+        actions
+    }
+
+    /// As [`Scheduler::handle`], and leaves checking to the caller.
+    fn decide(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         match event {
-            Event::MemberJoined { member, slots, holds, watched } => {
-                self.join(now, member, slots, holds, watched)
+            Event::MemberJoined { member, name, slots, holds, watched } => {
+                self.join(now, member, name, slots, holds, watched)
             }
             Event::MemberDraining { member } => {
                 self.hear(now, member);
-                if let Some(member) = self.members.get_mut(&member) {
-                    member.draining = true;
-                }
+                self.members.change(member, |member| member.draining = true);
             }
             Event::MemberLost { member, cause } => self.lose(now, member, &cause, &mut actions),
             Event::Heard { member } => self.hear(now, member),
@@ -350,68 +178,83 @@ impl Scheduler {
                 self.hear(now, member);
                 self.give_back(member, lease);
                 if self.is_open(lease) {
-                    self.fail(Failure::Task { task: lease.task, detail }, &mut actions);
+                    self.fail(Failure::Task { task: self.original(lease), detail }, &mut actions);
                 }
             }
-            Event::BatchSubmitted { batch, shards } => self.submit(now, batch, shards, &mut actions),
-            Event::Tick => self.suspect(now, &mut actions),
+            Event::BatchSubmitted { batch, shards, twins } => {
+                self.submit(now, batch, shards, twins, &mut actions)
+            }
+            Event::Tick => self.tick(now, &mut actions),
         }
         self.await_members(now, &mut actions);
         self.lend(now, &mut actions);
-        debug_assert_eq!(self.check(), Ok(()), "after {actions:?}");
         actions
     }
 
     /// When [`Event::Tick`] is due, if nothing else happens before.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let silence = self.members.values().filter(|member| member.watched).map(|member| {
-            let patience = &self.patience;
-            member.heard + if member.suspect { patience.dead_after } else { patience.suspect_after }
-        });
+        let silence = self.members.next_silence().map(|(at, _)| at);
+        let overdue =
+            self.members.lent().first().map(|&(lent_at, ..)| lent_at + self.patience.lease_deadline);
         let grace = self.batch.as_ref().and(self.empty_since);
         let grace = grace.map(|since| since + self.patience.no_workers_grace);
-        let backups = self.backups().filter_map(|(_, at)| at);
-        silence.chain(grace).chain(self.report_at).chain(backups).min()
+        [silence, overdue, grace, self.report_at, self.next_backup()].into_iter().flatten().min()
     }
 
     /// How a member that is there is.
-    pub fn state(&self, member: MemberId) -> MemberState {
-        match self.members.get(&member) {
-            Some(member) if member.draining => MemberState::Draining,
-            Some(member) if member.suspect => MemberState::Suspect,
-            _ => MemberState::Healthy,
-        }
+    pub fn member(&self, id: MemberId) -> Option<Presence> {
+        let member = self.members.get(id)?;
+        let state = match (member.draining, member.suspect) {
+            (true, _) => MemberState::Draining,
+            (false, true) => MemberState::Suspect,
+            (false, false) => MemberState::Healthy,
+        };
+        let oldest_lease = member.leases.values().min().copied();
+        Some(Presence { state, heard: member.heard, n_leases: member.leases.len(), oldest_lease })
     }
 
-    /// What a member that is there holds, and when it was heard.
-    pub fn member(&self, member: MemberId) -> Option<Presence> {
-        let member = self.members.get(&member)?;
-        let oldest_lease = member.leases.values().min().copied();
-        Some(Presence { heard: member.heard, n_leases: member.leases.len(), oldest_lease })
+    /// How often workers of that name were lost.
+    pub fn losses(&self, name: &str) -> u32 {
+        self.records.losses(name)
     }
 
     /// How many tasks of the batch in work are free, lent and done.
     pub fn shards(&self) -> Shards {
         let Some(batch) = &self.batch else { return Shards::default() };
-        let (free, done) = (batch.n_free, batch.n_done);
+        let (free, done) = (batch.free.len(), batch.n_done);
         Shards { free, lent: batch.tasks.len() - free - done, done }
     }
 
     /// The oldest lease of a task without an answer: when it was lent, and to whom.
     pub fn oldest_lease(&self) -> Option<(Duration, MemberId, LeaseId)> {
-        let leases = self.members.iter().flat_map(|(&id, member)| {
-            member.leases.iter().map(move |(&lease, &lent_at)| (lent_at, id, lease))
-        });
-        leases.filter(|&(_, _, lease)| self.is_open(lease)).min()
+        self.members.lent().iter().find(|&&(.., lease)| self.is_open(lease)).copied()
     }
 
-    fn join(&mut self, now: Duration, id: MemberId, slots: u32, holds: Vec<ContentHash>, watched: bool) {
-        let leases = BTreeMap::new();
-        let member =
-            Member { slots: slots.max(1), watched, heard: now, suspect: false, draining: false, leases };
+    fn join(
+        &mut self,
+        now: Duration,
+        id: MemberId,
+        name: String,
+        slots: u32,
+        holds: Vec<ContentHash>,
+        watched: bool,
+    ) {
+        let member = Member {
+            on_probation: self.records.is_on_probation(&name),
+            name,
+            slots: slots.max(1),
+            watched,
+            heard: now,
+            suspect: false,
+            draining: false,
+            leases: BTreeMap::new(),
+        };
         self.members.insert(id, member);
         self.assembled |= self.members.len() >= self.patience.min_members;
         self.empty_since = None;
+        if holds.is_empty() {
+            return;
+        }
         for shard in holds {
             self.affinity.entry(shard).or_insert(id);
         }
@@ -421,52 +264,56 @@ impl Scheduler {
     }
 
     fn hear(&mut self, now: Duration, id: MemberId) {
-        if let Some(member) = self.members.get_mut(&id) {
+        self.members.change(id, |member| {
             member.heard = now;
             member.suspect = false;
-        }
+        });
     }
 
     fn lose(&mut self, now: Duration, id: MemberId, cause: &Cause, actions: &mut Vec<Action>) {
-        let Some(member) = self.members.remove(&id) else { return };
+        let Some(member) = self.members.remove(id) else { return };
         if self.members.is_empty() && self.assembled {
             self.empty_since = Some(now);
+        }
+        let counts = *cause != Cause::Left;
+        if counts {
+            self.records.lost(now, &member.name);
+            self.review(&member.name);
         }
         self.affinity.retain(|_, holder| *holder != id);
         let Some(batch) = &mut self.batch else { return };
         batch.disown(id);
         let (open, mut poison) = (batch.id, None);
         for lease in member.leases.keys().filter(|lease| lease.batch == open) {
-            let task = &mut batch.tasks[lease.task.index()];
-            task.holders.remove(&id);
-            task.losses += u32::from(*cause != Cause::Left);
-            if task.done || !task.holders.is_empty() {
-                continue;
+            let losses = batch.lose(id, lease.task, counts, &self.affinity);
+            if losses >= Some(POISON) {
+                poison.get_or_insert(*lease);
             }
-            if task.losses >= POISON {
-                poison.get_or_insert(lease.task);
-            }
-            batch.release(lease.task, &self.affinity);
         }
-        if let Some(task) = poison {
-            self.fail(Failure::Poison { task, cause: cause.clone() }, actions);
+        if let Some(lease) = poison {
+            self.fail(Failure::Poison { task: self.original(lease), cause: cause.clone() }, actions);
         }
+    }
+
+    /// Loses a member of whom nothing good is to be expected.
+    fn forget(&mut self, now: Duration, member: MemberId, cause: Cause, actions: &mut Vec<Action>) {
+        self.lose(now, member, &cause, actions);
+        actions.push(Action::Forget { member, cause });
     }
 
     fn answer(&mut self, now: Duration, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) {
         self.hear(now, id);
+        self.praise(id);
         let lent_at = self.give_back(id, lease);
-        if !self.is_open(lease) {
+        let Some(batch) =
+            self.batch.as_mut().filter(|batch| batch.id == lease.batch && batch.is_open(lease.task))
+        else {
             actions.push(Action::Discard { member: id, lease });
             return;
-        }
-        let Some(batch) = &mut self.batch else { return };
-        batch.take(lease.task);
-        batch.n_done += 1;
-        batch.answered_age += lent_at.map_or(Duration::ZERO, |lent_at| now.saturating_sub(lent_at));
-        let task = &mut batch.tasks[lease.task.index()];
-        task.done = true;
-        if self.members.contains_key(&id) {
+        };
+        batch.accept(id, lease.task, lent_at.map_or(Duration::ZERO, |lent_at| now.saturating_sub(lent_at)));
+        let task = &batch.tasks[lease.task.index()];
+        if !task.audits && self.members.get(id).is_some() {
             self.affinity.insert(task.shard, id);
         }
         actions.push(Action::Accept { member: id, lease });
@@ -476,35 +323,93 @@ impl Scheduler {
         }
     }
 
-    fn submit(&mut self, now: Duration, id: BatchId, shards: Vec<ContentHash>, actions: &mut Vec<Action>) {
+    /// An answer shortens the probation of a member that is on one.
+    fn praise(&mut self, id: MemberId) {
+        let Some(member) = self.members.get(id).filter(|member| member.on_probation) else { return };
+        let name = member.name.clone();
+        self.records.answered(&name);
+        self.review(&name);
+    }
+
+    /// Puts members of that name on probation, or takes them off it, as their record has it.
+    fn review(&mut self, name: &str) {
+        let on_probation = self.records.is_on_probation(name);
+        let namesakes = self.members.iter().filter(|(_, member)| member.name == name);
+        let ids: Vec<MemberId> = namesakes.map(|(id, _)| id).collect();
+        for id in ids {
+            self.members.change(id, |member| member.on_probation = on_probation);
+        }
+    }
+
+    fn submit(
+        &mut self,
+        now: Duration,
+        id: BatchId,
+        shards: Vec<ContentHash>,
+        twins: Vec<(TaskIndex, TaskIndex)>,
+        actions: &mut Vec<Action>,
+    ) {
         if shards.is_empty() {
             actions.push(Action::BatchDone { batch: id });
             return;
         }
-        let mut batch = Batch::new(id, shards);
+        let mut batch = Batch::new(id, shards, twins);
         batch.prefer_affinity(&self.affinity);
         self.batch = Some(batch);
         self.empty_since = self.empty_since.map(|_| now);
     }
 
-    /// Suspects and forgets the silent. Only a tick does, which comes when nothing else is there to be heard.
-    fn suspect(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        let (suspect_after, dead_after) = (self.patience.suspect_after, self.patience.dead_after);
+    /// Gives up on the silent and the stuck. Only a tick does, which comes when nothing else is there to be heard.
+    fn tick(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let late = self.next_deadline().map_or(Duration::ZERO, |due| now.saturating_sub(due));
-        let mut dead = Vec::new();
-        for (&id, member) in self.members.iter_mut().filter(|(_, member)| member.watched) {
-            if late > suspect_after / 2 {
-                member.heard = now; // this process was stopped, and heard nobody
-            }
-            let silence = now.saturating_sub(member.heard);
-            member.suspect |= silence >= suspect_after;
-            if silence >= dead_after {
-                dead.push((id, Cause::Silent(silence)));
+        if late > self.patience.suspect_after / 2 {
+            // This process was stopped: it heard nobody, and nobody it.
+            self.members.forgive(now, late);
+            if let Some(batch) = &mut self.batch {
+                batch.forgive(now, late);
             }
         }
-        for (member, cause) in dead {
-            self.lose(now, member, &cause, actions);
-            actions.push(Action::Forget { member, cause });
+        self.suspect(now, actions);
+        self.give_up_overdue(now, actions);
+    }
+
+    /// Suspects and forgets the silent.
+    fn suspect(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        while let Some((_, id)) = self.members.next_silence().filter(|&(at, _)| at <= now) {
+            let heard = self.members.get(id).map_or(now, |member| member.heard);
+            let silence = now.saturating_sub(heard);
+            if silence >= self.patience.dead_after {
+                self.forget(now, id, Cause::Silent(silence), actions);
+            } else {
+                self.members.change(id, |member| member.suspect = true);
+            }
+        }
+    }
+
+    /// Forgets whoever lives and does not answer. A thread of this process cannot be forgotten: if its task is
+    /// waited for, the batch fails, and in any case there is one slot less.
+    fn give_up_overdue(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        while let Some((lent_at, id, lease)) = self.members.lent().first().copied() {
+            let (task, age) = (self.original(lease), now.saturating_sub(lent_at));
+            if age < self.patience.lease_deadline {
+                return;
+            }
+            let cause = Cause::Overdue { task, age };
+            if self.members.get(id).is_some_and(|member| member.watched) {
+                self.forget(now, id, cause, actions);
+                continue;
+            }
+            if self.is_open(lease) {
+                self.fail(Failure::Overdue { task, age }, actions);
+            }
+            self.give_back(id, lease);
+            let give_up = |member: &mut Member| {
+                member.slots -= 1;
+                member.slots == 0
+            };
+            if self.members.change(id, give_up) == Some(true) {
+                self.forget(now, id, cause, actions);
+            }
         }
     }
 
@@ -530,36 +435,38 @@ impl Scheduler {
         }
     }
 
-    /// Lends until no healthy member has a free slot, or no task is free; then again to the ones who idle.
+    /// Lends until no healthy member has a free slot, or no free task that it may have; then again to the ones who
+    /// idle.
     fn lend(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if !self.assembled {
             return;
         }
-        for offer in [Offer::Own, Offer::Unowned, Offer::Others] {
-            self.lend_round_robin(now, 0, offer, actions);
-        }
-        let healthy = self.members.values().filter(|member| !member.suspect && !member.draining);
-        let n_slots: usize = healthy.map(|member| member.slots as usize).sum();
-        for offer in [Offer::Own, Offer::Unowned, Offer::Others] {
-            if self.batch.as_ref().is_some_and(|batch| batch.n_free > n_slots) {
-                self.lend_round_robin(now, 1, offer, actions);
+        for room in [Room::Slot, Room::Beyond] {
+            for offer in [Offer::Own, Offer::Unowned, Offer::Others] {
+                let enough = if room == Room::Slot { 0 } else { self.members.n_slots() };
+                if self.batch.as_ref().is_some_and(|batch| batch.free.len() > enough) {
+                    self.lend_round_robin(now, room, offer, actions);
+                }
             }
         }
         self.lend_backups(now, actions);
     }
 
-    /// One lease to each member in turn, until none takes any.
-    fn lend_round_robin(&mut self, now: Duration, beyond: u32, offer: Offer, actions: &mut Vec<Action>) {
+    /// One lease to each member with that room in turn, until none takes any.
+    fn lend_round_robin(&mut self, now: Duration, room: Room, offer: Offer, actions: &mut Vec<Action>) {
         let Some(batch) = &mut self.batch else { return };
-        let mut turns: Vec<MemberId> = self.members.keys().copied().collect();
-        while batch.n_free > 0 && !turns.is_empty() {
+        let only = self.members.n_healthy() == 1;
+        let mut turns: Vec<MemberId> = self.members.with(room).collect();
+        while batch.free.len() > 0 && !turns.is_empty() {
             turns.retain(|&id| {
-                let Some(member) = self.members.get_mut(&id) else { return false };
-                if !member.takes(member.slots + beyond) {
+                if self.members.get(id).is_none_or(|member| member.room() != room) {
                     return false;
                 }
-                let Some(task) = batch.offer(id, offer) else { return false };
-                actions.push(batch.lend(now, id, member, task));
+                let task = batch.free.offer(id, offer, |task| batch.may(id, task, only));
+                let Some(task) = task else { return false };
+                let lease = batch.lend(now, id, task);
+                self.members.lend(now, id, lease);
+                actions.push(Action::Lend { member: id, lease });
                 true
             });
         }
@@ -567,54 +474,74 @@ impl Scheduler {
 
     /// Lends tasks a second time that are late, to members that have nothing else to do.
     fn lend_backups(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        let is_late = |&(_, at): &(TaskIndex, Option<Duration>)| at.is_none_or(|at| at <= now);
-        let mut late: Vec<TaskIndex> = self.backups().filter(is_late).map(|(task, _)| task).collect();
+        let idle: Vec<MemberId> = self.members.with(Room::Slot).collect();
+        if idle.is_empty() {
+            return;
+        }
+        let mut late = self.late(now);
         let Some(batch) = &mut self.batch else { return };
-        for (&id, member) in &mut self.members {
-            while member.takes(member.slots) {
-                let other = |task: &TaskIndex| !batch.tasks[task.index()].holders.contains(&id);
-                let Some(at) = late.iter().position(other) else { break };
-                actions.push(batch.lend(now, id, member, late.remove(at)));
+        let only = self.members.n_healthy() == 1;
+        for id in idle {
+            while self.members.get(id).is_some_and(|member| member.room() == Room::Slot) {
+                let Some(at) = late.iter().position(|&task| batch.may(id, task, only)) else { break };
+                let lease = batch.lend(now, id, late.remove(at));
+                self.members.lend(now, id, lease);
+                actions.push(Action::Lend { member: id, lease });
             }
         }
     }
 
-    /// Tasks with one holder that an idle member could compute as well, and from when on it should; at once
-    /// if the holder is suspect. Empty while a task is free.
-    fn backups(&self) -> impl Iterator<Item = (TaskIndex, Option<Duration>)> {
-        let batch = self.batch.as_ref().filter(|batch| batch.n_free == 0);
-        let idle = self.members.iter().filter(|(_, member)| batch.is_some() && member.takes(member.slots));
-        let idle: Vec<MemberId> = idle.map(|(&id, _)| id).take(2).collect();
-        // Nothing is late before something was answered.
-        let patience = batch.filter(|batch| batch.n_done > 0).map(|batch| {
-            let mean = batch.answered_age / batch.n_done as u32;
-            self.patience.backup_after.max(mean * self.patience.backup_factor)
-        });
-        let holders = self.members.iter().filter(move |(id, _)| idle.iter().any(|idle| idle != *id));
-        holders.flat_map(move |(_, holder)| {
-            let leases = holder.leases.iter().filter(move |(lease, _)| {
-                batch.is_some_and(|batch| batch.id == lease.batch && batch.has_one_holder(lease.task))
-            });
-            leases.filter_map(move |(lease, &lent_at)| match patience {
-                _ if holder.suspect => Some((lease.task, None)),
-                Some(patience) => Some((lease.task, Some(lent_at + patience))),
-                None => None,
-            })
-        })
+    /// Tasks that one member holds alone, and for too long: at once those of suspects, then the oldest.
+    fn late(&self, now: Duration) -> Vec<TaskIndex> {
+        let Some(batch) = &self.batch else { return Vec::new() };
+        let of_suspects = self.members.suspects().flat_map(|member| member.leases.keys());
+        let of_suspects = of_suspects.filter(|lease| lease.batch == batch.id && batch.is_lone(lease.task));
+        let mut late: Vec<TaskIndex> = of_suspects.map(|lease| lease.task).collect();
+        if let Some(patience) = self.backup_patience(batch) {
+            let n_suspect = late.len();
+            for &(_, task) in batch.lone.iter().take_while(|(lent_at, _)| *lent_at + patience <= now) {
+                if !late[..n_suspect].contains(&task) {
+                    late.push(task);
+                }
+            }
+        }
+        late
+    }
+
+    /// When the first task will be late that an idle member may have.
+    fn next_backup(&self) -> Option<Duration> {
+        let batch = self.batch.as_ref()?;
+        let patience = self.backup_patience(batch)?;
+        self.members.with(Room::Slot).next()?;
+        let only = self.members.n_healthy() == 1;
+        let wanted = |task| self.members.with(Room::Slot).any(|id| batch.may(id, task, only));
+        let (lent_at, _) = batch.lone.iter().find(|(_, task)| wanted(*task))?;
+        Some(*lent_at + patience)
+    }
+
+    /// The age at which a lease is late; none before something was answered.
+    fn backup_patience(&self, batch: &Batch) -> Option<Duration> {
+        let mean = batch.answered_age.checked_div(batch.n_done as u32)?;
+        Some(self.patience.backup_after.max(mean * self.patience.backup_factor))
+    }
+
+    /// The task as people know it: not the one that came in for an audit, but its twin.
+    fn original(&self, lease: LeaseId) -> TaskIndex {
+        let batch = self.batch.as_ref().filter(|batch| batch.id == lease.batch);
+        let task = batch.and_then(|batch| batch.tasks.get(lease.task.index()));
+        task.filter(|task| task.audits).and_then(|task| task.twin).unwrap_or(lease.task)
     }
 
     /// Whether an answer to `lease` is wanted.
     fn is_open(&self, lease: LeaseId) -> bool {
-        self.batch.as_ref().is_some_and(|batch| {
-            batch.id == lease.batch && batch.tasks.get(lease.task.index()).is_some_and(|task| !task.done)
-        })
+        self.batch.as_ref().is_some_and(|batch| batch.id == lease.batch && batch.is_open(lease.task))
     }
 
     /// The member no longer holds the lease; answers when it was lent, if it was.
     fn give_back(&mut self, id: MemberId, lease: LeaseId) -> Option<Duration> {
-        let lent_at = self.members.get_mut(&id)?.leases.remove(&lease)?;
+        let lent_at = self.members.give_back(id, lease)?;
         if let Some(batch) = self.batch.as_mut().filter(|batch| batch.id == lease.batch) {
-            batch.tasks[lease.task.index()].holders.remove(&id);
+            batch.give_back(id, lease.task);
         }
         Some(lent_at)
     }
@@ -634,34 +561,30 @@ impl Scheduler {
     /// The invariants; an error names the one that does not hold.
     pub fn check(&self) -> Result<(), String> {
         let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
-        for (id, member) in &self.members {
+        self.members.check()?;
+        for (id, member) in self.members.iter() {
             let within = member.leases.len() <= member.slots as usize + 1;
             ensure(within, &format!("{id:?} holds more than its slots and one"))?;
+            let on_probation = self.records.is_on_probation(&member.name);
+            ensure(member.on_probation == on_probation, &format!("{id:?} is not trusted as it should be"))?;
         }
-        ensure(self.affinity.values().all(|id| self.members.contains_key(id)), "affinity to a lost member")?;
+        let is_there = |id: &MemberId| self.members.get(*id).is_some();
+        ensure(self.affinity.values().all(is_there), "affinity to a lost member")?;
         let Some(batch) = &self.batch else { return Ok(()) };
-        let free: BTreeSet<TaskIndex> = batch.free.values().flatten().copied().collect();
-        ensure(free.len() == batch.n_free, "free tasks are not counted, or are in two sets")?;
-        ensure(batch.free.values().all(|tasks| !tasks.is_empty()), "an empty set of free tasks")?;
-        for (at, task) in batch.tasks.iter().enumerate() {
-            let is_free = free.contains(&TaskIndex(at as u32));
-            let states = u32::from(is_free) + u32::from(task.done);
-            let lent = u32::from(!task.done && !task.holders.is_empty());
-            ensure(states + lent == 1, &format!("task {at} is not in one state"))?;
-        }
-        let held = self.members.iter().flat_map(|(&id, member)| {
-            let leases = member.leases.keys().filter(|lease| lease.batch == batch.id);
-            leases.map(move |lease| (lease.task, id))
+        batch.check()?;
+        let held = self.members.iter().flat_map(|(id, member)| {
+            let leases = member.leases.iter().filter(|(lease, _)| lease.batch == batch.id);
+            leases.map(move |(lease, &lent_at)| (lease.task, id, lent_at))
         });
-        let holders =
-            batch.tasks.iter().enumerate().flat_map(|(at, task)| {
-                task.holders.iter().map(move |&holder| (TaskIndex(at as u32), holder))
-            });
+        let holders = (0..)
+            .map(TaskIndex)
+            .zip(&batch.tasks)
+            .flat_map(|(at, task)| task.holders.iter().map(move |(&holder, &lent_at)| (at, holder, lent_at)));
         let (held, holders): (BTreeSet<_>, BTreeSet<_>) = (held.collect(), holders.collect());
         ensure(held == holders, "leases of members and holders of tasks differ")?;
-        let done = batch.tasks.iter().filter(|task| task.done).count();
-        ensure(done == batch.n_done && done < batch.tasks.len(), "done tasks are not counted")?;
-        let idle = self.members.values().any(|member| member.takes(member.slots));
-        ensure(!(self.assembled && idle && batch.n_free > 0), "a slot is idle while a task is free")
+        let only = self.members.n_healthy() == 1;
+        let idles = |id| batch.free.iter().any(|task| batch.may(id, task, only));
+        let idle = self.assembled && self.members.with(Room::Slot).any(idles);
+        ensure(!idle, "a slot is idle while a task is free that its member may have")
     }
 }

@@ -40,7 +40,7 @@ pub struct FleetStatus {
     pub up: Duration,
 }
 
-/// Numbers of tasks of a batch.
+/// Numbers of tasks of a batch; one that is audited counts twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shards {
     /// Lent to nobody.
@@ -79,6 +79,8 @@ pub struct MemberInfo {
     pub busy: Duration,
     /// How it is.
     pub state: MemberState,
+    /// How often a worker of its name was lost since the start.
+    pub losses: u32,
     /// Leases that it holds.
     pub leases: usize,
     /// Age of the oldest of them.

@@ -86,7 +86,7 @@ impl World {
         self.accepted.clear();
         self.lost.clear();
         let shards = (0..n_tasks).map(|shard| ContentHash([shard as u8; 32])).collect();
-        let submitted = Event::BatchSubmitted { batch: self.batch, shards };
+        let submitted = Event::BatchSubmitted { batch: self.batch, shards, twins: vec![] };
         if let Some(done) = self.happen(submitted)? {
             return Ok(done);
         }
@@ -138,7 +138,13 @@ impl World {
                 }
                 let slots = self.rng.random_range(1..5);
                 let holds = vec![ContentHash([self.rng.random_range(0..40); 32])];
-                self.happen(Event::MemberJoined { member, slots, holds, watched: true })
+                self.happen(Event::MemberJoined {
+                    member,
+                    name: format!("{}", member.0 % 5),
+                    slots,
+                    holds,
+                    watched: true,
+                })
             }
             Coming::Crash(member) => {
                 self.alive.remove(&member);
@@ -205,7 +211,7 @@ impl World {
                     let confirmed = match &failure {
                         Failure::Poison { task, .. } => self.lost.get(task) >= Some(&POISON),
                         Failure::NoMembers { .. } => self.known.is_empty(),
-                        Failure::Task { .. } => false,
+                        Failure::Task { .. } | Failure::Overdue { .. } => false,
                     };
                     if !confirmed {
                         return Err(format!("failed for no reason: {failure}"));

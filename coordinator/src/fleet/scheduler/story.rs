@@ -28,6 +28,7 @@ fn event(words: &[&str]) -> Event {
     match words {
         ["join", who, slots, holds @ ..] => Event::MemberJoined {
             member: member(who),
+            name: who.chars().take(1).collect(),
             slots: slots.parse().unwrap(),
             holds: holds.iter().flat_map(|held| shards(held)).collect(),
             watched: true,
@@ -40,9 +41,11 @@ fn event(words: &[&str]) -> Event {
         ["failed", who, what] => {
             Event::Failed { member: member(who), lease: lease(what), detail: "no".into() }
         }
-        ["submit", batch, of] => {
-            Event::BatchSubmitted { batch: BatchId(batch.parse().unwrap()), shards: shards(of) }
-        }
+        ["submit", batch, of] => Event::BatchSubmitted {
+            batch: BatchId(batch.parse().unwrap()),
+            shards: shards(of),
+            twins: vec![],
+        },
         ["tick"] => Event::Tick,
         _ => panic!("{words:?} is no event"),
     }
@@ -292,7 +295,7 @@ fn a_draining_member_answers_but_is_lent_nothing() {
 
 #[test]
 fn an_empty_batch_is_done() {
-    let submitted = Event::BatchSubmitted { batch: BatchId(1), shards: vec![] };
+    let submitted = Event::BatchSubmitted { batch: BatchId(1), shards: vec![], twins: vec![] };
     let actions = Scheduler::new(Patience::default()).handle(Duration::ZERO, submitted);
     assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
 }

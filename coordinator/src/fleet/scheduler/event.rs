@@ -1,0 +1,204 @@
+//! What the scheduler hears and what it says: events, actions, and the reasons given in them.
+
+use std::time::Duration;
+
+use proto::lease::{BatchId, LeaseId, TaskIndex};
+use shared::task::ContentHash;
+
+use super::{MemberId, POISON};
+
+/// Why a member is gone.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Cause {
+    /// Nothing was heard of it.
+    #[error("silent for {0:?}")]
+    Silent(Duration),
+    /// The connection ended, or the process did.
+    #[error("connection lost: {0}")]
+    Disconnected(String),
+    /// It sent what no worker of this version sends.
+    #[error("broke the protocol: {0}")]
+    Protocol(String),
+    /// It lives, and does not answer.
+    #[error("still computing task {} after {age:?}", task.0)]
+    Overdue {
+        /// The task that it was lent.
+        task: TaskIndex,
+        /// Since then.
+        age: Duration,
+    },
+    /// It left after answering all it had.
+    #[error("left")]
+    Left,
+}
+
+impl Cause {
+    /// A word for it, to count by.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Cause::Silent(_) => "silent",
+            Cause::Disconnected(_) => "disconnected",
+            Cause::Protocol(_) => "protocol",
+            Cause::Overdue { .. } => "overdue",
+            Cause::Left => "left",
+        }
+    }
+}
+
+/// Why a batch has no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The task fails wherever it is computed.
+    #[error("task {}: {detail}", task.0)]
+    Task {
+        /// The task.
+        task: TaskIndex,
+        /// Why.
+        detail: String,
+    },
+    /// The task's holders were lost again and again.
+    #[error(
+        "task {} was lost with its worker {POISON} times, last because the worker {cause}; look at its \
+         sentences and at the workers' memory", task.0
+    )]
+    Poison {
+        /// The task.
+        task: TaskIndex,
+        /// Why the last holder was lost.
+        cause: Cause,
+    },
+    /// A thread of this process does not come to an end with it.
+    #[error(
+        "task {}: a thread of this process has been computing it for {age:?}; look at its sentences, or allow more \
+         with --lease-deadline SECONDS", task.0
+    )]
+    Overdue {
+        /// The task.
+        task: TaskIndex,
+        /// Since it was lent.
+        age: Duration,
+    },
+    /// Nobody is left to compute.
+    #[error("no workers for {waited:?}; start some and run the job again")]
+    NoMembers {
+        /// How long there were none.
+        waited: Duration,
+    },
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A worker registered.
+    MemberJoined {
+        /// Its id, never used before.
+        member: MemberId,
+        /// What it calls itself; a worker that returns goes by the same name.
+        name: String,
+        /// Tasks that it computes at the same time, ≥ 1.
+        slots: u32,
+        /// Shards that it kept from an earlier connection.
+        holds: Vec<ContentHash>,
+        /// Whether silence means something: threads of this process are never suspect.
+        watched: bool,
+    },
+    /// It takes no more leases.
+    MemberDraining {
+        /// The member.
+        member: MemberId,
+    },
+    /// It is gone.
+    MemberLost {
+        /// The member.
+        member: MemberId,
+        /// Why.
+        cause: Cause,
+    },
+    /// A sign of life.
+    Heard {
+        /// The member.
+        member: MemberId,
+    },
+    /// A valid answer arrived.
+    Answered {
+        /// From whom; may be gone by now.
+        member: MemberId,
+        /// To which lease; its batch may be over.
+        lease: LeaseId,
+    },
+    /// The task cannot be computed, by anybody.
+    Failed {
+        /// The member.
+        member: MemberId,
+        /// The lease.
+        lease: LeaseId,
+        /// Why.
+        detail: String,
+    },
+    /// Tasks to compute; the batch before is over.
+    BatchSubmitted {
+        /// Its id, never used before.
+        batch: BatchId,
+        /// The shard of each task.
+        shards: Vec<ContentHash>,
+        /// Pairs of tasks with the same answer, to be computed by two members, so that one audits the other; a
+        /// task is in one pair at most, and the second of a pair came in for the audit alone.
+        twins: Vec<(TaskIndex, TaskIndex)>,
+    },
+    /// Time passed, and nothing else happened.
+    Tick,
+}
+
+/// What to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Send the task to the member.
+    Lend {
+        /// The member.
+        member: MemberId,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// This answer counts.
+    Accept {
+        /// Who gave it.
+        member: MemberId,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// This answer does not count: there was one before, or its batch is over.
+    Discard {
+        /// Who gave it.
+        member: MemberId,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// Close the member's connection.
+    Forget {
+        /// The member.
+        member: MemberId,
+        /// Why.
+        cause: Cause,
+    },
+    /// Say that there are not enough members.
+    ReportWaiting {
+        /// Members there.
+        members: usize,
+        /// Members needed.
+        wanted: usize,
+        /// Whether it is the first time, before there ever were enough: how a run with remote members begins.
+        just_begun: bool,
+    },
+    /// Every task has its answer.
+    BatchDone {
+        /// The batch.
+        batch: BatchId,
+    },
+    /// The batch is over without a result.
+    Fail {
+        /// The batch.
+        batch: BatchId,
+        /// Why.
+        failure: Failure,
+    },
+}

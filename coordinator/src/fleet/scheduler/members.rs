@@ -1,0 +1,275 @@
+//! The members that are there, each with its leases, and the orders in which they are looked for.
+//!
+//! In: changes, one member at a time. Out: who idles, who is silent for too long, which lease is the oldest, without
+//! a walk over all of them. Invariant ([`Members::check`]): the orders hold exactly the members that they name,
+//! since a member changes only within [`Members::change`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proto::lease::LeaseId;
+
+use super::{MemberId, Patience};
+
+/// A worker as the scheduler sees it.
+#[derive(Debug)]
+pub(super) struct Member {
+    /// What it calls itself.
+    pub name: String,
+    /// Tasks that it computes at the same time.
+    pub slots: u32,
+    /// Whether it is lent one task at a time, for the losses of its name.
+    pub on_probation: bool,
+    /// Whether silence means something.
+    pub watched: bool,
+    /// Last sign of life.
+    pub heard: Duration,
+    /// Whether it was silent for a while.
+    pub suspect: bool,
+    /// Whether it takes no more leases.
+    pub draining: bool,
+    /// Lent and not answered, of this batch or an earlier one, with the time of lending.
+    pub leases: BTreeMap<LeaseId, Duration>,
+}
+
+/// For what a member has room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Room {
+    /// A task to compute now.
+    Slot,
+    /// The one task that waits until another one ends.
+    Beyond,
+    /// Nothing.
+    Nothing,
+}
+
+impl Member {
+    /// Whether it may be lent anything.
+    pub fn is_healthy(&self) -> bool {
+        !self.suspect && !self.draining
+    }
+
+    /// Leases that it may hold for its slots.
+    pub fn limit(&self) -> usize {
+        if self.on_probation { 1 } else { self.slots as usize }
+    }
+
+    /// For what it has room at this moment.
+    pub fn room(&self) -> Room {
+        match self.leases.len() {
+            _ if !self.is_healthy() => Room::Nothing,
+            held if held < self.limit() => Room::Slot,
+            held if held == self.limit() && !self.on_probation => Room::Beyond,
+            _ => Room::Nothing,
+        }
+    }
+}
+
+/// All members that are there.
+#[derive(Debug)]
+pub(super) struct Members {
+    suspect_after: Duration,
+    dead_after: Duration,
+    all: BTreeMap<MemberId, Member>,
+    /// Those that have room for [`Room::Slot`].
+    idle: BTreeSet<MemberId>,
+    /// Those that have room for [`Room::Beyond`].
+    busy: BTreeSet<MemberId>,
+    /// Those that are suspect.
+    suspects: BTreeSet<MemberId>,
+    /// The watched ones, by the time at which further silence makes them suspect, or dead.
+    silences: BTreeSet<(Duration, MemberId)>,
+    /// All leases, by the time of lending.
+    lent: BTreeSet<(Duration, MemberId, LeaseId)>,
+    n_healthy: usize,
+    /// Leases that the healthy ones may hold for their slots.
+    n_slots: usize,
+}
+
+impl Members {
+    /// Nobody.
+    pub fn new(patience: &Patience) -> Members {
+        Members {
+            suspect_after: patience.suspect_after,
+            dead_after: patience.dead_after,
+            all: BTreeMap::new(),
+            idle: BTreeSet::new(),
+            busy: BTreeSet::new(),
+            suspects: BTreeSet::new(),
+            silences: BTreeSet::new(),
+            lent: BTreeSet::new(),
+            n_healthy: 0,
+            n_slots: 0,
+        }
+    }
+
+    /// One more.
+    pub fn insert(&mut self, id: MemberId, member: Member) {
+        self.all.insert(id, member);
+        self.list(id);
+    }
+
+    /// One less; gives it back with its leases.
+    pub fn remove(&mut self, id: MemberId) -> Option<Member> {
+        self.unlist(id);
+        let member = self.all.remove(&id)?;
+        for (&lease, &lent_at) in &member.leases {
+            self.lent.remove(&(lent_at, id, lease));
+        }
+        Some(member)
+    }
+
+    /// Changes a member that is there in whatever decides on its place; leases have ways of their own.
+    pub fn change<R>(&mut self, id: MemberId, change: impl FnOnce(&mut Member) -> R) -> Option<R> {
+        self.unlist(id);
+        let result = self.all.get_mut(&id).map(change);
+        self.list(id);
+        result
+    }
+
+    /// The member holds the lease from now on.
+    pub fn lend(&mut self, now: Duration, id: MemberId, lease: LeaseId) {
+        if self.change(id, |member| member.leases.insert(lease, now)).is_some() {
+            self.lent.insert((now, id, lease));
+        }
+    }
+
+    /// The member no longer holds the lease; answers when it was lent, if it was.
+    pub fn give_back(&mut self, id: MemberId, lease: LeaseId) -> Option<Duration> {
+        let lent_at = self.change(id, |member| member.leases.remove(&lease)).flatten()?;
+        self.lent.remove(&(lent_at, id, lease));
+        Some(lent_at)
+    }
+
+    /// Nobody was heard, and no lease grew older, in the `time` before `now`: this process was stopped.
+    pub fn forgive(&mut self, now: Duration, time: Duration) {
+        let (ids, mut lent): (Vec<MemberId>, _) = (self.all.keys().copied().collect(), BTreeSet::new());
+        for id in ids {
+            self.change(id, |member| {
+                member.heard = now;
+                for (&lease, lent_at) in &mut member.leases {
+                    *lent_at = now.min(*lent_at + time);
+                    lent.insert((*lent_at, id, lease));
+                }
+            });
+        }
+        self.lent = lent;
+    }
+
+    /// The member of that id.
+    pub fn get(&self, id: MemberId) -> Option<&Member> {
+        self.all.get(&id)
+    }
+
+    /// Everybody, by id.
+    pub fn iter(&self) -> impl Iterator<Item = (MemberId, &Member)> {
+        self.all.iter().map(|(&id, member)| (id, member))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether nobody is there.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Those that have `room`, by id.
+    pub fn with(&self, room: Room) -> impl Iterator<Item = MemberId> {
+        let listed = match room {
+            Room::Slot => Some(&self.idle),
+            Room::Beyond => Some(&self.busy),
+            Room::Nothing => None,
+        };
+        listed.into_iter().flatten().copied()
+    }
+
+    /// Those that were silent for a while, by id.
+    pub fn suspects(&self) -> impl Iterator<Item = &Member> {
+        self.suspects.iter().filter_map(|id| self.all.get(id))
+    }
+
+    /// Number of members that may be lent something.
+    pub fn n_healthy(&self) -> usize {
+        self.n_healthy
+    }
+
+    /// Number of leases that they may hold for their slots.
+    pub fn n_slots(&self) -> usize {
+        self.n_slots
+    }
+
+    /// Who will have been silent for too long next, and when.
+    pub fn next_silence(&self) -> Option<(Duration, MemberId)> {
+        self.silences.first().copied()
+    }
+
+    /// All leases, the oldest first.
+    pub fn lent(&self) -> &BTreeSet<(Duration, MemberId, LeaseId)> {
+        &self.lent
+    }
+
+    fn list(&mut self, id: MemberId) {
+        let Some(member) = self.all.get(&id) else { return };
+        match member.room() {
+            Room::Slot => self.idle.insert(id),
+            Room::Beyond => self.busy.insert(id),
+            Room::Nothing => false,
+        };
+        if member.is_healthy() {
+            self.n_healthy += 1;
+            self.n_slots += member.limit();
+        }
+        if member.suspect {
+            self.suspects.insert(id);
+        }
+        self.silences.extend(self.silence_of(member).map(|at| (at, id)));
+    }
+
+    fn unlist(&mut self, id: MemberId) {
+        let Some(member) = self.all.get(&id) else { return };
+        let silence = self.silence_of(member);
+        if member.is_healthy() {
+            self.n_healthy -= 1;
+            self.n_slots -= member.limit();
+        }
+        self.idle.remove(&id);
+        self.busy.remove(&id);
+        self.suspects.remove(&id);
+        if let Some(at) = silence {
+            self.silences.remove(&(at, id));
+        }
+    }
+
+    fn silence_of(&self, member: &Member) -> Option<Duration> {
+        let patience = if member.suspect { self.dead_after } else { self.suspect_after };
+        member.watched.then(|| member.heard + patience)
+    }
+
+    /// Whether the orders hold what they should; an error names the one that does not.
+    pub fn check(&self) -> Result<(), String> {
+        let those = |is: &dyn Fn(&Member) -> bool| -> BTreeSet<MemberId> {
+            self.all.iter().filter(|(_, member)| is(member)).map(|(&id, _)| id).collect()
+        };
+        let healthy = || self.all.values().filter(|member| member.is_healthy());
+        let silences = self.all.iter().filter_map(|(&id, member)| Some((self.silence_of(member)?, id)));
+        let lent = self.all.iter().flat_map(|(&id, member)| {
+            member.leases.iter().map(move |(&lease, &lent_at)| (lent_at, id, lease))
+        });
+        let orders = [
+            ("idle members", self.idle == those(&|member| member.room() == Room::Slot)),
+            ("busy members", self.busy == those(&|member| member.room() == Room::Beyond)),
+            ("suspects", self.suspects == those(&|member| member.suspect)),
+            ("healthy members", self.n_healthy == healthy().count()),
+            ("slots", self.n_slots == healthy().map(Member::limit).sum::<usize>()),
+            ("silences", self.silences == silences.collect()),
+            ("leases by age", self.lent == lent.collect()),
+        ];
+        match orders.iter().find(|(_, holds)| !holds) {
+            Some((order, _)) => Err(format!("{order} are not what the members are")),
+            None => Ok(()),
+        }
+    }
+}
