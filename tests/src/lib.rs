@@ -7,6 +7,8 @@ pub mod folder;
 
 pub mod cluster;
 
+pub mod lan;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -19,7 +21,7 @@ use std::time::{Duration, Instant};
 use shared::compute::ComputeError;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
-use shared::shard::{Lexicon, Sentence, Shard};
+use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
 use shared::task::{Answer, Expectation, Named, Task, Work};
 
 /// Longest wait for anything that should happen at once, on a machine that is busy.
@@ -86,12 +88,22 @@ impl Process {
         self.child.kill().expect("one's own child can be killed");
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("one's own child can be waited for")
+    }
+
     /// Waits for its end, not for ever.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         let log = self.log.clone();
         eventually(&|| log.lock().unwrap().clone(), || {
-            status = self.child.try_wait().expect("one's own child can be waited for");
+            status = self.ended();
             status.is_some()
         });
         status.expect("it was waited for")
@@ -115,6 +127,17 @@ impl Drop for Process {
 /// is full.
 pub struct Lines(Receiver<String>);
 
+/// What was heard for a while.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// A line.
+    Line(String),
+    /// Nothing yet.
+    Nothing,
+    /// The last line was before.
+    End,
+}
+
 impl Lines {
     fn of(out: impl Read + Send + 'static) -> Lines {
         let (sender, receiver) = sync_channel(0);
@@ -130,10 +153,19 @@ impl Lines {
 
     /// The next line, `None` after the last one. Does not wait for ever.
     pub fn next(&self) -> Option<String> {
-        match self.0.recv_timeout(SOON) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("no line within {SOON:?}"),
+        match self.poll(SOON) {
+            Heard::Line(line) => Some(line),
+            Heard::End => None,
+            Heard::Nothing => panic!("no line within {SOON:?}"),
+        }
+    }
+
+    /// The next line, if it comes in time.
+    pub fn poll(&self, within: Duration) -> Heard {
+        match self.0.recv_timeout(within) {
+            Ok(line) => Heard::Line(line),
+            Err(RecvTimeoutError::Disconnected) => Heard::End,
+            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
         }
     }
 }
@@ -207,7 +239,9 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
     Task {
         grammar: Named::new(grammar),
-        lexicon: Named::new(Lexicon::default()),
+        lexicon: Named::new(Lexicon {
+            sticks: vec![StickStrings { symbol: SymbolId(1), strings: Vec::new() }],
+        }),
         shard: Named::new(Shard::Sentences(vec![sentence])),
         work: Work::Expect { weights, losses: false },
     }
