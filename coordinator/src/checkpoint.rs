@@ -9,6 +9,7 @@
 //! computed again from job and data is not in them.
 
 use std::borrow::Cow;
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -19,15 +20,20 @@ use shared::task::{ContentHash, Named};
 
 use crate::job::{Job, OutputTable};
 use crate::metrics::{RoundMetrics, Timings};
-use crate::sealed::{Defect, Seal};
+use crate::sealed::{self, Defect, Seal};
 use crate::status::CheckpointStatus;
 use crate::store::Store;
 use crate::train::input::Input;
 use crate::train::prepare::Chosen;
 
-const SEAL: Seal = Seal { magic: *b"GRMTNCKP", version: 1 };
-/// A body that asks for more than this is not a checkpoint.
-const MAX_BYTES: usize = 16 << 30;
+/// What its file begins with.
+pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", version: 1 };
+/// Parameters shrink to a tenth, or to a fortieth if most are zero. What would grow further than this is a bomb,
+const MAX_GROWTH: usize = 256;
+/// unless it is small.
+const SMALL: usize = 16 << 20;
+/// zstd's window, as a power of two: the format's own advice to those who decode what they did not write.
+const WINDOW: u32 = 23;
 /// zstd's level: a tenth of the time of its default for parameters, which hardly shrink more.
 const LEVEL: i32 = 1;
 const ENDING: &str = ".ckpt";
@@ -155,10 +161,7 @@ impl Checkpoint<'_> {
 
     /// Reads a file; what is inside points only at what is inside.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint<'static>, Defect> {
-        let compressed = SEAL.open(bytes)?;
-        let mut body = zstd::Decoder::new(compressed).map_err(Defect::corrupt)?;
-        let config = bincode::config::legacy().with_limit::<MAX_BYTES>();
-        bincode::serde::decode_from_std_read(&mut body, config).map_err(Defect::corrupt)
+        sealed::decode(&unpacked(SEAL.open(bytes)?)?)
     }
 
     /// Whether the job of this grammar can go on from it.
@@ -169,6 +172,19 @@ impl Checkpoint<'_> {
         let mut states = best.iter().chain(current).map(|run| &run.state);
         states.try_for_each(|state| state.check(grammar, lexicon)).map_err(Defect::corrupt)
     }
+}
+
+/// The body of a checkpoint.
+fn unpacked(compressed: &[u8]) -> Result<Vec<u8>, Defect> {
+    let limit = compressed.len().saturating_mul(MAX_GROWTH).max(SMALL);
+    let mut decoder = zstd::Decoder::new(compressed).map_err(Defect::corrupt)?;
+    decoder.window_log_max(WINDOW).map_err(Defect::corrupt)?;
+    let mut body = Vec::new();
+    decoder.take(limit as u64 + 1).read_to_end(&mut body).map_err(Defect::corrupt)?;
+    if body.len() > limit {
+        return Err(Defect::corrupt(format!("it unpacks to more than {limit} bytes")));
+    }
+    Ok(body)
 }
 
 /// The checkpoints of one job.
@@ -454,6 +470,33 @@ mod tests {
         checkpoints.write(&foreign).unwrap();
         let (found, notices) = resumed(dir.path(), &origin(""));
         assert!(found.is_err() && notices[0].contains("a stick has a string it lacks"), "{notices:?}");
+    }
+
+    #[test]
+    fn a_bomb_is_damaged() {
+        for size in [SMALL + 1, 4 * SMALL] {
+            let zeros = std::io::repeat(0).take(size as u64);
+            let bomb = SEAL.close(&zstd::encode_all(zeros, LEVEL).unwrap());
+            assert!(bomb.len() < SMALL / MAX_GROWTH);
+            let defect = Checkpoint::from_bytes(&bomb).unwrap_err().to_string();
+            assert!(defect.contains("unpacks to more than"), "{defect}");
+        }
+    }
+
+    #[test]
+    fn counts_and_rounds_that_no_run_has_are_damaged() {
+        let grammar = small().model.grammar;
+        checkpoint(1, -1.0).check(&grammar).unwrap();
+        let edits = [("counts", serde_json::json!(vec![-1.0; 10])), ("rounds", serde_json::json!(u64::MAX))];
+        for (field, value) in edits {
+            let mut hostile = checkpoint(1, -1.0);
+            let run = hostile.progress.to_mut().current.as_mut().unwrap();
+            let mut state = serde_json::to_value(&run.state).unwrap();
+            state[field] = value;
+            run.state = serde_json::from_value(state).unwrap();
+            let defect = hostile.check(&grammar).unwrap_err().to_string();
+            assert!(defect.contains(field), "{defect}");
+        }
     }
 
     #[test]

@@ -13,11 +13,10 @@ use shared::corpus::{Format, Unit};
 use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
 
 use crate::job::CorpusTable;
-use crate::sealed::{Defect, Seal};
+use crate::sealed::{self, Defect, Seal};
 
-const SEAL: Seal = Seal { magic: *b"GRMTNMDL", version: 1 };
-/// A body that asks for more than this is not a model.
-const MAX_BYTES: usize = 16 << 30;
+/// What its file begins with.
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", version: 1 };
 
 /// A model, and how to read the sentences it is meant for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -117,26 +116,20 @@ impl SavedModel {
     }
 
     fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
-        let body = SEAL.open(bytes)?;
-        let config = bincode::config::legacy().with_limit::<MAX_BYTES>();
-        let (saved, read): (SavedModel, usize) =
-            bincode::serde::decode_from_slice(body, config).map_err(Defect::corrupt)?;
-        if read != body.len() {
-            return Err(Defect::corrupt("its body has bytes left over"));
-        }
+        let saved: SavedModel = sealed::decode(SEAL.open(bytes)?)?;
         consistent(&saved.model).map_err(Defect::corrupt)?;
         Ok(saved)
     }
 }
 
-/// Whether every index of `model` points at something.
+/// Whether every index of `model` points at something, and every distribution is one.
 fn consistent(model: &Model) -> Result<(), String> {
     let Model { grammar, lexicon, params, segments } = model;
     grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
     lexicon.check(grammar)?;
     params.check(grammar, lexicon)?;
-    if !segments.iter().all(|symbol| symbol.index() < grammar.symbols.len()) {
-        return Err("segments are not symbols".to_owned());
+    if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
+        return Err("segments are not nonterminals".to_owned());
     }
     Ok(())
 }
@@ -295,7 +288,6 @@ pub(crate) mod tests {
     use shared::shard::{Lexicon, ParamId, StickStrings};
 
     use super::*;
-    use crate::sealed;
 
     /// S → Word | Word S over the letters a and b, and three words.
     pub(crate) fn small() -> SavedModel {
@@ -383,6 +375,30 @@ pub(crate) mod tests {
         let mut saved = small();
         saved.model.params.sticks[0].order[0] = ParamId(99);
         assert!(refusal(&saved.to_bytes()).contains("a stick has a string it lacks"));
+    }
+
+    #[test]
+    fn numbers_and_symbols_that_make_no_model_are_refused_even_with_a_good_checksum() {
+        type Edit = fn(&mut Model);
+        let edits: [(&str, Edit); 9] = [
+            ("a rule has no weight", |model| model.params.tau[0] = f64::NAN),
+            ("a rule has no weight", |model| model.params.alpha[1] = 0.0),
+            ("a stick has a string twice", |model| model.params.sticks[0].order[0] = ParamId(7)),
+            ("a string of a stick has no weight", |model| model.params.sticks[0].gamma1[2] = -1.0),
+            ("a string of a stick has no weight", |model| model.params.sticks[0].gamma2[0] = f64::INFINITY),
+            ("a stick has no prior", |model| model.params.sticks[0].discount = 1.0),
+            ("a stick has no prior", |model| model.params.sticks[0].concentration = -0.5),
+            ("not of the grammar's terminals", |model| {
+                model.lexicon.sticks[0].strings[0] = vec![SymbolId(0)];
+            }),
+            ("segments are not nonterminals", |model| model.segments[0] = SymbolId(3)),
+        ];
+        for (why, edit) in edits {
+            let mut saved = small();
+            edit(&mut saved.model);
+            let refusal = refusal(&saved.to_bytes());
+            assert!(refusal.contains(why), "{refusal}, expected {why}");
+        }
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //!
 //! A sealed file is a magic, the format's version (u32), the length of the body (u64), the body, and the BLAKE3 hash of
 //! everything before it; integers are little-endian. What opens is whole and as it was written, or there is a
-//! [`Defect`]. Does not look into the body.
+//! [`Defect`]. A checksum keeps out damage, not malice: [`decode`] takes any body, and memory in proportion to it.
+
+use bincode::serde::decode_from_slice;
+use serde::de::DeserializeOwned;
 
 /// Names a kind of file and the version of its body.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +99,25 @@ impl Seal {
     }
 }
 
+/// Decodes a body, which has to be used up. A length inside may claim anything: no more is taken for it than a small
+/// multiple of the bytes that are there.
+pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Defect> {
+    const MIB: usize = 1 << 20;
+    let config = bincode::config::legacy();
+    let decoded = match body.len().div_ceil(MIB) {
+        0..=1 => decode_from_slice(body, config.with_limit::<MIB>()),
+        2..=16 => decode_from_slice(body, config.with_limit::<{ 16 * MIB }>()),
+        17..=256 => decode_from_slice(body, config.with_limit::<{ 256 * MIB }>()),
+        257..=4096 => decode_from_slice(body, config.with_limit::<{ 4096 * MIB }>()),
+        _ => decode_from_slice(body, config.with_limit::<{ 65536 * MIB }>()),
+    };
+    let (value, read) = decoded.map_err(Defect::corrupt)?;
+    if read != body.len() {
+        return Err(Defect::corrupt("its body has bytes left over"));
+    }
+    Ok(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +149,16 @@ mod tests {
         longer.push(0);
         assert_eq!(SEAL.open(&longer), Err(Defect::corrupt("1 bytes too many")));
         assert_eq!(SEAL.open(b"PK\x03\x04"), Err(Defect::Foreign));
+    }
+
+    #[test]
+    fn a_length_that_is_not_there_takes_no_memory() {
+        let claim = (1u64 << 40).to_le_bytes();
+        for body in [&claim[..], &[&claim[..], &[b'a'; 99]].concat()] {
+            assert!(matches!(decode::<String>(body), Err(Defect::Corrupt { .. })));
+            assert!(matches!(decode::<Vec<u64>>(body), Err(Defect::Corrupt { .. })));
+        }
+        assert_eq!(decode::<u8>(&[7]), Ok(7));
+        assert_eq!(decode::<u8>(&[7, 7]), Err(Defect::corrupt("its body has bytes left over")));
     }
 }

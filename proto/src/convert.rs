@@ -79,6 +79,18 @@ pub enum WireError {
         /// Smallest beyond what is allowed.
         end: u64,
     },
+    /// An exponent that products cannot be made with, or one of zero.
+    #[error("{field}[{at}]: {found}, expected at most {largest} in magnitude")]
+    Exponent {
+        /// The field.
+        field: &'static str,
+        /// Position in it.
+        at: usize,
+        /// The exponent.
+        found: i64,
+        /// Largest magnitude that is allowed.
+        largest: i64,
+    },
     /// A number outside its domain.
     #[error("{field}[{at}]: {found}, expected a number {expected}")]
     Number {
@@ -263,10 +275,12 @@ impl Wire for Vec<Wide> {
             .zip(exponents)
             .map(|(mantissa, exponent)| Wide { mantissa, exponent })
             .collect();
-        match weights.iter().position(|weight| weight.mantissa == 0.0 && weight.exponent != 0) {
+        let largest = |weight: &Wide| if weight.is_zero() { 0 } else { Wide::MAX_EXPONENT };
+        match weights.iter().position(|weight| weight.exponent.abs_diff(0) > largest(weight) as u64) {
             Some(at) => {
-                let found = weights[at].exponent;
-                Err(WireError::Range { field: "weights.exponents", at, found, start: 0, end: 1 })
+                let (weight, largest) = (weights[at], largest(&weights[at]));
+                let found = weight.exponent;
+                Err(WireError::Exponent { field: "weights.exponents", at, found, largest })
             }
             None => Ok(weights),
         }

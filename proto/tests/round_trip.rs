@@ -53,7 +53,8 @@ fn shard() -> impl Strategy<Value = Shard> {
 fn weights() -> impl Strategy<Value = Vec<Wide>> {
     let weight = prop_oneof![
         Just(Wide { mantissa: 0.0, exponent: 0 }),
-        (1.0..2.0f64, any::<i64>()).prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
+        (1.0..2.0f64, -Wide::MAX_EXPONENT..=Wide::MAX_EXPONENT)
+            .prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
     ];
     vec(weight, 0..9)
 }
@@ -245,7 +246,16 @@ fn ten_numbers_are_never_worth_a_gigabyte() {
 #[test]
 fn what_a_value_can_say_about_itself_is_checked() {
     let weights = |mantissa, exponent| v1::Weights { mantissas: vec![mantissa], exponents: vec![exponent] };
-    for (mantissa, exponent) in [(2.0, 0), (0.5, 0), (-1.0, 0), (-0.0, 0), (f64::NAN, 0), (0.0, 1)] {
+    for (mantissa, exponent) in [
+        (2.0, 0),
+        (0.5, 0),
+        (-1.0, 0),
+        (-0.0, 0),
+        (f64::NAN, 0),
+        (0.0, 1),
+        (1.0, Wide::MAX_EXPONENT + 1),
+        (1.0, i64::MIN),
+    ] {
         assert!(Vec::from_wire(weights(mantissa, exponent)).is_err(), "{mantissa} {exponent}");
     }
 

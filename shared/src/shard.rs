@@ -50,10 +50,11 @@ impl Lexicon {
         if !grammar.adapted().eq(self.sticks.iter().map(|stick| stick.symbol)) {
             return Err("sticks and adapted nonterminals differ".to_owned());
         }
-        let is_symbol = |symbol: &SymbolId| symbol.index() < grammar.symbols.len();
+        let terminals = grammar.n_nonterminals..grammar.symbols.len() as u32;
+        let is_terminal = |symbol: &SymbolId| terminals.contains(&symbol.0);
         let mut strings = self.sticks.iter().flat_map(|stick| &stick.strings);
-        if !strings.all(|string| !string.is_empty() && string.iter().all(is_symbol)) {
-            return Err("a string has symbols that the grammar lacks".to_owned());
+        if !strings.all(|string| !string.is_empty() && string.iter().all(is_terminal)) {
+            return Err("a string is empty, or not of the grammar's terminals".to_owned());
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! A coordinator and workers as processes of their own.
 
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::folder::{Folder, Trained};
-use crate::{Lines, Process, binary};
+use crate::{Heard, Lines, Process, SOON, binary, clock};
 
 /// A coordinator for remote workers only, up to the line that says where it listens.
 pub struct Coordinator {
@@ -16,6 +17,14 @@ pub struct Coordinator {
     pub url: String,
 }
 
+/// `grammaton-worker` of one thread, yet to be started.
+pub fn worker_command(url: &str, name: &str) -> Command {
+    let mut command = Command::new(binary("grammaton-worker"));
+    command.args(["--coordinator", url, "--threads", "1", "--name", name]);
+    command.env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG");
+    command
+}
+
 impl Coordinator {
     /// Starts `grammaton train` in `folder` on any free port.
     pub fn start(folder: &Folder, out: &str, more: &[&str]) -> Coordinator {
@@ -24,8 +33,18 @@ impl Coordinator {
 
     /// Starts `grammaton train` in `folder`, listening at `address`.
     pub fn start_at(folder: &Folder, out: &str, address: &str, more: &[&str]) -> Coordinator {
+        Coordinator::spawn(&mut Coordinator::command(folder, out, address, more))
+    }
+
+    /// `grammaton train` in `folder`, listening at `address`, yet to be started.
+    pub fn command(folder: &Folder, out: &str, address: &str, more: &[&str]) -> Command {
         let args = ["train", "job.toml", "--json", "--out", out, "--listen", address];
-        let (process, lines) = Process::spawn_read(&mut folder.command(&[&args, more].concat()));
+        folder.command(&[&args, more].concat())
+    }
+
+    /// Starts what [`Coordinator::command`] made.
+    pub fn spawn(command: &mut Command) -> Coordinator {
+        let (process, lines) = Process::spawn_read(command);
         let first: Value = match lines.next() {
             Some(line) => serde_json::from_str(&line).expect("lines are JSON"),
             None => panic!("it ended: {}", process.log()),
@@ -42,11 +61,7 @@ impl Coordinator {
 
     /// A worker of one thread, with these arguments as well.
     pub fn worker_with(&self, name: &str, more: &[&str]) -> Process {
-        let args = ["--coordinator", &self.url, "--threads", "1", "--name", name];
-        let mut command = Command::new(binary("grammaton-worker"));
-        Process::spawn(
-            command.args(args).args(more).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG"),
-        )
+        Process::spawn(worker_command(&self.url, name).args(more))
     }
 
     /// Reads the line that says where metrics are, and gives `host:port`.
@@ -55,6 +70,26 @@ impl Coordinator {
         let event: Value = serde_json::from_str(&line).expect("lines are JSON");
         assert_eq!(event["event"], "serving");
         event["address"].as_str().expect("an address is text").to_owned()
+    }
+
+    /// Its address, without the scheme.
+    pub fn address(&self) -> String {
+        self.url.trim_start_matches("http://").to_owned()
+    }
+
+    /// What it says next, if that comes in time.
+    pub fn poll(&self, within: Duration) -> Heard {
+        self.lines.poll(within)
+    }
+
+    /// Reads on until `condition` holds, which has to be before the end.
+    pub fn read_until(&self, mut condition: impl FnMut() -> bool) {
+        let begun = clock();
+        while !condition() {
+            let heard = self.poll(Duration::from_millis(50));
+            assert!(heard != Heard::End, "it ended before: {}", self.process.log());
+            assert!(begun.elapsed() < SOON, "did not happen within {SOON:?}: {}", self.process.log());
+        }
     }
 
     /// Reads until round `round` is over.

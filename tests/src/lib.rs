@@ -7,6 +7,8 @@ pub mod certificates;
 pub mod cluster;
 pub mod folder;
 
+pub mod lan;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -95,12 +97,17 @@ impl Process {
         self.child.kill().expect("one's own child can be killed");
     }
 
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("one's own child can be waited for")
+    }
+
     /// Waits for its end, not for ever; its log is whole then.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         let log = self.log.clone();
         eventually(&|| log.lock().unwrap().clone(), || {
-            status = self.child.try_wait().expect("one's own child can be waited for");
+            status = self.ended();
             status.is_some()
         });
         if let Some(reader) = self.reader.take() {
@@ -127,6 +134,17 @@ impl Drop for Process {
 /// is full.
 pub struct Lines(Receiver<String>);
 
+/// What was heard for a while.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// A line.
+    Line(String),
+    /// Nothing yet.
+    Nothing,
+    /// The last line was before.
+    End,
+}
+
 impl Lines {
     fn of(out: impl Read + Send + 'static) -> Lines {
         let (sender, receiver) = sync_channel(0);
@@ -142,10 +160,19 @@ impl Lines {
 
     /// The next line, `None` after the last one. Does not wait for ever.
     pub fn next(&self) -> Option<String> {
-        match self.0.recv_timeout(SOON) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("no line within {SOON:?}"),
+        match self.poll(SOON) {
+            Heard::Line(line) => Some(line),
+            Heard::End => None,
+            Heard::Nothing => panic!("no line within {SOON:?}"),
+        }
+    }
+
+    /// The next line, if it comes in time.
+    pub fn poll(&self, within: Duration) -> Heard {
+        match self.0.recv_timeout(within) {
+            Ok(line) => Heard::Line(line),
+            Err(RecvTimeoutError::Disconnected) => Heard::End,
+            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
         }
     }
 }
@@ -232,9 +259,7 @@ fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
     let make = || {
         let more = n_weights.saturating_sub(Lexicon::default().n_params(grammar));
         let strings = vec![vec![SymbolId(grammar.n_nonterminals)]; more];
-        let sticks =
-            if strings.is_empty() { vec![] } else { vec![StickStrings { symbol: SymbolId(1), strings }] };
-        Named::new(Lexicon { sticks })
+        Named::new(Lexicon { sticks: vec![StickStrings { symbol: SymbolId(1), strings }] })
     };
     MADE.lock().unwrap().entry(n_weights).or_insert_with(make).clone()
 }

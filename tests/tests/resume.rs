@@ -150,7 +150,7 @@ fn workers_wait_for_a_killed_coordinator_and_finish_with_the_next() {
     let one = undisturbed(&folder);
     let mut coordinator = Coordinator::start(&folder, "out", &["--min-workers", "2"]);
     let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
-    let address = coordinator.url.trim_start_matches("http://").to_owned();
+    let address = coordinator.address();
     for round in [2, 6, 9] {
         coordinator.read_to(round);
         coordinator.process.kill();

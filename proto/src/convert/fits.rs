@@ -13,8 +13,9 @@ use shared::task::{Answer, Candidates, Decode, Decoder, Task, Work};
 use super::{WireError, in_range, same_length};
 use crate::v1;
 
-/// Whether the sticks belong to adapted nonterminals of `grammar` and their strings are of its terminals.
+/// Whether there is a stick for each adapted nonterminal of `grammar`, of strings of its terminals.
 pub fn lexicon(grammar: &Grammar, lexicon: &Lexicon) -> Result<(), WireError> {
+    same_length("lexicon.sticks", lexicon.sticks.len(), grammar.adapted().count())?;
     for (at, stick) in lexicon.sticks.iter().enumerate() {
         adapted("lexicon.sticks", at, grammar, stick.symbol)?;
         terminals("lexicon.strings", grammar, stick.strings.iter().flatten())?;
@@ -87,7 +88,7 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
             for (sentence, decoded) in sentences.iter().zip(decoded) {
                 same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
                 same_length("decoded.trees", decoded.trees.len(), n_trees)?;
-                let ends = decoded.segmentations.iter().filter_map(|ends| ends.last().copied());
+                let ends = decoded.segmentations.iter().map(|ends| ends.last().copied().unwrap_or(0));
                 let length = sentence.tokens.len() as u64;
                 in_range("decoded.segmentations", ends, length..length + 1)?;
             }

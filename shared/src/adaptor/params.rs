@@ -3,6 +3,8 @@
 //! Letters as in the paper: q(v_i) = Beta(γ¹_i, γ²_i), q(θ_A) = Dirichlet(τ_A), priors Beta(1 − b, a + i·b) and
 //! Dirichlet(α_A) with discount b and concentration a.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
@@ -66,17 +68,20 @@ impl Params {
         params
     }
 
-    /// Whether they are those of this grammar and lexicon, so that every index points at something; an error says what
-    /// does not hold.
+    /// Whether they are those of this grammar and lexicon, so that every index points at something and every distribution
+    /// is one; an error says what does not hold.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
         self.check_strings(grammar, lexicon)?;
-        let whole = |stick: &Stick| {
-            stick.gamma1.len() == stick.order.len() && stick.gamma2.len() == stick.order.len()
-        };
-        match self.sticks.iter().all(whole) {
-            true => Ok(()),
-            false => Err("a stick and its parameters differ".to_owned()),
+        for stick in &self.sticks {
+            let n = stick.order.len();
+            if stick.gamma1.len() != n || stick.gamma2.len() != n {
+                return Err("a stick and its parameters differ".to_owned());
+            }
+            if !are_positive(&stick.gamma1) || !are_positive(&stick.gamma2) {
+                return Err("a string of a stick has no weight".to_owned());
+            }
         }
+        Ok(())
     }
 
     /// As [`Params::check`], of sticks whose γ are yet to be updated.
@@ -84,6 +89,7 @@ impl Params {
         let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
         let n_rules = grammar.rules.len();
         holds(self.tau.len() == n_rules && self.alpha.len() == n_rules, "rules and their parameters differ")?;
+        holds(are_positive(&self.tau) && are_positive(&self.alpha), "a rule has no weight")?;
         let of_params = self.sticks.iter().map(|stick| stick.symbol);
         let same = of_params.eq(lexicon.sticks.iter().map(|stick| stick.symbol));
         holds(same, "sticks and adapted nonterminals differ")?;
@@ -93,6 +99,10 @@ impl Params {
                 stick.order.iter().all(|param| strings.contains(&param.0)),
                 "a stick has a string it lacks",
             )?;
+            let distinct = stick.order.iter().collect::<BTreeSet<_>>().len() == stick.order.len();
+            holds(distinct, "a stick has a string twice")?;
+            let is_prior = (0.0..1.0).contains(&stick.discount) && are_positive(&[stick.concentration]);
+            holds(is_prior, "a stick has no prior")?;
         }
         Ok(())
     }
@@ -164,6 +174,10 @@ impl Params {
     }
 }
 
+fn are_positive(numbers: &[f64]) -> bool {
+    numbers.iter().all(|&number| number > 0.0 && number.is_finite())
+}
+
 /// The rules of each nonterminal, as ranges.
 pub(crate) fn groups(grammar: &Grammar) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut start = 0;
@@ -221,10 +235,12 @@ impl Stick {
 
     /// Posterior mean of the mass outside the strings in use, were the restaurant open:
     /// (a + K·b) / (a + n) for K tables and n uses, where a string used less than once is as much of a table.
+    ///
+    /// γ is of the discount before the last fit, so that uses may come out below nothing: then there are none.
     pub fn escape(&self) -> f64 {
         let prior = 1.0 - self.discount;
         let tables: f64 = self.gamma1.iter().map(|gamma1| (gamma1 - prior).min(1.0)).sum();
-        (self.concentration + tables * self.discount) / (self.concentration + self.uses())
+        (self.concentration + tables.max(0.0) * self.discount) / (self.concentration + self.uses().max(0.0))
     }
 
     pub(crate) fn logs(&self) -> StickLogs {

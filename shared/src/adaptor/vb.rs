@@ -183,6 +183,12 @@ impl State {
         if self.counts.len() != lexicon.n_params(grammar) {
             return Err("its counts are not those of its parameters".to_owned());
         }
+        if !self.counts.iter().all(|&count| count >= 0.0 && count.is_finite()) {
+            return Err("its counts are not counts".to_owned());
+        }
+        if self.rounds > MAX_ROUNDS {
+            return Err(format!("it has {} rounds behind it", self.rounds));
+        }
         self.params.check(grammar, lexicon)?;
         // These are updated before they are used: strings that were added since have no γ yet.
         self.before_drop.iter().try_for_each(|params| params.check_strings(grammar, lexicon))
@@ -191,6 +197,8 @@ impl State {
 
 /// The share of the bound by which rounding may lower it.
 const ROUNDING: f64 = 1e-9;
+/// More than any run has.
+const MAX_ROUNDS: usize = 1 << 32;
 /// Rounds before the first drop: the first counts are those of uniform weights.
 const ROUNDS_BEFORE_DROPS: usize = 2;
 

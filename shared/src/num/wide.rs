@@ -29,12 +29,18 @@ impl Wide {
     pub const ZERO: Wide = Wide { mantissa: 0.0, exponent: 0 };
     /// One.
     pub const ONE: Wide = Wide { mantissa: 1.0, exponent: 0 };
+    /// Largest magnitude of a logarithm: the digamma function reaches it at 1e-12.
+    pub const MAX_LN: f64 = 1e12;
+    /// Largest magnitude of the exponent of a weight; MAX_LN / ln 2 is below it.
+    pub const MAX_EXPONENT: i64 = 1 << 41;
 
-    /// e^`ln`; −∞ gives zero. `ln` must be below 1e15 in magnitude.
+    /// e^`ln`; −∞ gives zero. Beyond [`Wide::MAX_LN`] in magnitude it counts as that, so that products of millions stay
+    /// within their exponent.
     pub fn from_ln(ln: f64) -> Wide {
         if ln == f64::NEG_INFINITY {
             return Wide::ZERO;
         }
+        let ln = ln.clamp(-Wide::MAX_LN, Wide::MAX_LN);
         let exponent = (ln / std::f64::consts::LN_2).floor();
         let rest = (ln - exponent * LN_2_HIGH) - exponent * LN_2_LOW;
         normalised(libm::exp(rest), exponent as i64)
@@ -176,6 +182,16 @@ mod tests {
             assert!((back - ln).abs() <= 1e-15 * ln.abs().max(1.0) * 4.0, "{ln} came back as {back}");
         }
         assert!(Wide::from_ln(f64::NEG_INFINITY).is_zero());
+    }
+
+    #[test]
+    fn products_of_the_smallest_weights_do_not_overflow() {
+        // Ψ(1e-300), as of a rule with that pseudo-count which nothing uses.
+        let smallest = Wide::from_ln(-1e300);
+        assert_eq!(smallest, Wide::from_ln(-Wide::MAX_LN));
+        assert!(smallest.exponent > -Wide::MAX_EXPONENT);
+        let product = Wide::product(std::iter::repeat_n(smallest, 1 << 20));
+        assert!(product < smallest && product.ln() <= -Wide::MAX_LN * 1e6);
     }
 
     proptest! {

@@ -1,0 +1,57 @@
+//! Corpora in every format, plain and gzip: what is accepted is within its limits, and its segmentation is a text that
+//! reads as the same corpus.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use shared::corpus::{Corpus, Format, Options, Unit};
+
+/// The first byte is the format, the second the longest sentence.
+pub fn run(data: &[u8]) {
+    let [how, limit, text @ ..] = data else { return };
+    let options = Options {
+        format: if how & 1 == 0 { Format::Segmented } else { Format::Tokens },
+        unit: if how & 2 == 0 { Unit::Char } else { Unit::Token },
+        max_symbols: 1 + u32::from(*limit),
+    };
+    let name = if how & 4 == 0 { "corpus.txt" } else { "corpus.txt.gz" };
+    let Ok((corpus, _)) = Corpus::read(text, name, &options) else { return };
+    let n_symbols = corpus.symbols.len();
+    for sentence in &corpus.sentences {
+        assert!((1..=options.max_symbols as usize).contains(&sentence.len()));
+        assert!(sentence.iter().all(|&symbol| (symbol as usize) < n_symbols));
+    }
+    for (ends, sentence) in corpus.segmentation().iter().zip(&corpus.sentences) {
+        assert!(ends[0] > 0 && ends.is_sorted_by(|a, b| a < b));
+        assert_eq!(ends.last().copied(), Some(sentence.len() as u32));
+    }
+    if options.format == Format::Segmented {
+        let lines = corpus.segmentation();
+        let lines: Vec<String> = lines.iter().enumerate().map(|(at, ends)| corpus.line(at, ends)).collect();
+        // The mark before the first line is not part of it; one that is stays.
+        let written = format!("\u{feff}{}", lines.join("\n"));
+        let longer = Options { max_symbols: 1 << 16, ..options };
+        let (again, _) = Corpus::read(written.as_bytes(), "written.txt", &longer).expect("it is a corpus");
+        assert_eq!(again.segmentation(), corpus.segmentation(), "{written}");
+        assert_eq!(again.sentences, corpus.sentences, "{written}");
+    }
+}
+
+/// A text in each format, plain and compressed.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let texts =
+        ["yu want\r\n\ntu\u{3000}sí 😀\n", "y u | w a n t | t u\n| a |\n", "det noun  verb\nnoun verb\n"];
+    let mut seeds = Vec::new();
+    for (how, text) in [(0, texts[0]), (2, texts[1]), (1, texts[2])] {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(text.as_bytes()).expect("memory takes all that is written to it");
+        let gzip = gzip.finish().expect("and so does its end");
+        seeds.push([&[how, 40], text.as_bytes()].concat());
+        seeds.push([&[how | 4, 40], &gzip[..]].concat());
+    }
+    let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
+    bomb.write_all(&vec![b'a'; 32 << 20]).expect("memory takes all that is written to it");
+    seeds.push([&[4, 255], &bomb.finish().expect("and so does its end")[..]].concat());
+    seeds
+}

@@ -1,0 +1,19 @@
+//! Grammar files: what is accepted prints to a text that reads as the same grammar.
+
+use shared::grammar::syntax::{parse, print};
+
+/// A grammar file.
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let Ok((grammar, _)) = parse(&text, "fuzz.gr") else { return };
+    grammar.check().expect("what is parsed is valid");
+    let printed = print(&grammar);
+    let (again, _) = parse(&printed, "printed.gr").unwrap_or_else(|error| panic!("{printed}\n{error}"));
+    assert_eq!(again, grammar, "{printed}");
+}
+
+/// Grammars in all the ways there are to write them.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let tricky = "# comment\n\u{feff}1e-3 1 S --> A # 3W\n'a b\\'c' --> x\n2.5 0.5 1e2 A --> \\-x B\nA -->B\n3 B --> é\n";
+    crate::GRAMMARS.iter().chain([&tricky]).map(|text| text.as_bytes().to_vec()).collect()
+}

@@ -1,0 +1,29 @@
+//! Job files: what is accepted survives being written and read again.
+
+use std::path::Path;
+
+use coordinator::job::Job;
+
+/// A job file; lines after a NUL are overrides.
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (text, overrides) = text.split_once('\0').unwrap_or((&text, ""));
+    let overrides: Vec<String> = overrides.lines().map(str::to_owned).collect();
+    let folder = Path::new("/jobs");
+    let Ok(job) = Job::parse(text, "job.toml", folder, &overrides) else { return };
+    let written = job.to_toml();
+    let again = Job::parse(&written, "job.toml", Path::new("/elsewhere"), &[])
+        .unwrap_or_else(|error| panic!("{written}\n{error}"));
+    assert_eq!(again.to_toml(), written);
+}
+
+/// With few keys, with all keys, with overrides.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let plain = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n";
+    let all = Job::parse(plain, "job.toml", Path::new("/jobs"), &[]).expect("the text is a job").to_toml();
+    let overrides = format!(
+        "{plain}\0inference.seed=7\noutput.segments=[\"Word\", \"X\"]\noutput.checkpoints=s3://bucket/prefix\n\
+         corpus.unit=token\ninference.fit=[]\n"
+    );
+    [plain.to_owned(), all, overrides].map(String::into_bytes).to_vec()
+}

@@ -1,0 +1,105 @@
+//! Messages and payloads of every kind: what is accepted survives the wire, and a blob passes under its own hash alone.
+
+use prost::Message;
+use prost::bytes::Bytes;
+use proto::convert::Wire;
+use proto::convert::blob::{self, Blob};
+use proto::lease::LeaseId;
+use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
+use shared::grammar::Grammar;
+use shared::num::Wide;
+use shared::shard::{Lexicon, Shard};
+use shared::task::{Answer, Decode, Named};
+
+/// The first byte is the kind.
+pub fn run(data: &[u8]) {
+    let Some((&kind, rest)) = data.split_first() else { return };
+    let bytes = Bytes::copy_from_slice(rest);
+    match kind {
+        0 => envelope::<FromWorker>(bytes),
+        1 => envelope::<FromCoordinator>(bytes),
+        2 => names(bytes),
+        3 => payload::<Grammar>(bytes, |grammar| Some(Blob::Grammar(Named::new(grammar)))),
+        4 => payload::<Lexicon>(bytes, |lexicon| Some(Blob::Lexicon(Named::new(lexicon)))),
+        5 => payload::<Shard>(bytes, |shard| Some(Blob::Shard(Named::new(shard)))),
+        6 => payload::<Decode>(bytes, |decode| Some(Blob::Decode(Named::new(decode)))),
+        7 => payload::<Vec<Wide>>(bytes, |_| None),
+        8 => payload::<Answer>(bytes, |_| None),
+        _ => {}
+    }
+}
+
+fn envelope<M: Message + Default + PartialEq>(bytes: Bytes) {
+    let Ok(message) = M::decode(bytes) else { return };
+    let written = message.encode_to_vec();
+    // Bytes, not messages: a number that is not one does not equal itself.
+    assert_eq!(M::decode(&written[..]).expect("what was written is read").encode_to_vec(), written);
+}
+
+/// The names in messages: leases, hashes, sessions.
+fn names(bytes: Bytes) {
+    if let Ok(FromWorker { message: Some(from_worker::Message::Answer(head)) }) =
+        FromWorker::decode(bytes.clone())
+        && let Ok(id) = blob::lease_id_from_wire(head.id)
+    {
+        assert_eq!(blob::lease_id_from_wire(Some(blob::lease_id_to_wire(id))), Ok::<LeaseId, _>(id));
+    }
+    let Ok(FromCoordinator { message: Some(message) }) = FromCoordinator::decode(bytes) else { return };
+    match message {
+        from_coordinator::Message::Welcome(welcome) => drop(blob::session_from_wire(&welcome.session)),
+        from_coordinator::Message::Blob(head) => drop(blob::hash_from_wire("blob.hash", &head.hash)),
+        from_coordinator::Message::Lease(head) => {
+            let _ = blob::lease_id_from_wire(head.id);
+            let _ = blob::hash_from_wire("lease.shard", &head.shard);
+        }
+        _ => {}
+    }
+}
+
+fn payload<T: Wire>(bytes: Bytes, blob: impl Fn(T) -> Option<Blob>) {
+    let Ok(value) = T::from_bytes(bytes) else { return };
+    let written = value.to_bytes();
+    let again = T::from_bytes(written.clone()).unwrap_or_else(|error| panic!("{}: {error}", T::NAME));
+    assert_eq!(again.to_bytes(), written, "{}", T::NAME);
+    if let Some(blob) = blob(value) {
+        let kind = blob.kind() as i32;
+        let named = Blob::from_bytes(kind, blob.hash(), written.clone()).expect("it has this hash");
+        assert_eq!(named.hash(), blob.hash());
+        let mut other = blob.hash();
+        other.0[0] ^= 1;
+        assert!(Blob::from_bytes(kind, other, written).is_err());
+    }
+}
+
+/// A value of each kind, and the messages around them.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    let mut seed = |kind: u8, bytes: &[u8]| seeds.push([&[kind], bytes].concat());
+    for example in crate::task::examples() {
+        let (task, answer) = (&example.task, &example.answer);
+        for (kind, blob) in (3..).zip(Blob::of_task(task)) {
+            seed(kind, &blob.to_bytes());
+        }
+        let id = LeaseId {
+            batch: proto::lease::BatchId(1),
+            task: proto::lease::TaskIndex(2),
+            attempt: proto::lease::Attempt(3),
+        };
+        let (head, payload) = blob::lease_to_wire(id, task);
+        let lent = FromCoordinator { message: Some(from_coordinator::Message::Lease(head)) }.encode_to_vec();
+        seed(1, &lent);
+        seed(2, &lent);
+        if !payload.is_empty() {
+            seed(7, &payload);
+        }
+        seed(8, &answer.to_bytes());
+        let (id, extent) = (Some(blob::lease_id_to_wire(id)), Some(proto::payload::extent(&payload)));
+        let head = v1::AnswerHead { id, busy_micros: 7, extent };
+        let answered = FromWorker { message: Some(from_worker::Message::Answer(head)) }.encode_to_vec();
+        seed(0, &answered);
+        seed(2, &answered);
+    }
+    let hello = v1::Hello { version: 1, name: "w".into(), slots: 2, cache_bytes: 9, held: vec![] };
+    seed(0, &FromWorker { message: Some(from_worker::Message::Hello(hello)) }.encode_to_vec());
+    seeds
+}

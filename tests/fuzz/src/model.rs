@@ -1,0 +1,63 @@
+//! Model files: as files, and as bodies behind a good seal. What loads can be shown, saved and decoded with.
+
+use std::path::Path;
+
+use coordinator::model::{SEAL, SavedModel, grammar_text, parameters_sha256, sticks_tsv, top};
+use shared::compute::Engine;
+use shared::grammar::{SymbolId, syntax};
+use shared::shard::{Sentence, Shard};
+use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
+
+use crate::trained::Trained;
+
+/// Larger grammars decode alike, and slower.
+const MAX_RULES: usize = 64;
+
+/// The first byte says whether the others are a file or its body.
+pub fn run(data: &[u8]) {
+    let Some((kind, rest)) = data.split_first() else { return };
+    let file = if kind % 2 == 0 { rest.to_vec() } else { SEAL.close(rest) };
+    let Ok(saved) = SavedModel::from_bytes(&file, Path::new("model.bin")) else { return };
+    assert_eq!(saved.to_bytes(), file);
+    parameters_sha256(&saved.model);
+    sticks_tsv(&saved);
+    (0..saved.model.params.sticks.len()).for_each(|at| drop(top(&saved, at, 5)));
+    syntax::parse(&grammar_text(&saved.model), "grammar.txt").expect("the learned grammar is a grammar");
+    if saved.model.grammar.rules.len() <= MAX_RULES {
+        decode(saved, file.last().copied().unwrap_or(0));
+    }
+}
+
+/// Decodes a sentence of the model's own terminals.
+fn decode(saved: SavedModel, which: u8) {
+    let model = saved.model;
+    let grammar = Named::new(model.grammar);
+    let terminals: Vec<SymbolId> =
+        (grammar.value.n_nonterminals..grammar.value.symbols.len() as u32).map(SymbolId).collect();
+    let Some(n) = u8::try_from(terminals.len()).ok().filter(|&n| n > 0) else { return };
+    let tokens: Vec<SymbolId> =
+        (0..6).map(|at| terminals[usize::from((which.wrapping_mul(at)) % n)]).collect();
+    let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+    let lexicon = Named::new(model.lexicon);
+    for open in [false, true] {
+        let with = Decode {
+            weights: model.params.decoding_weights(&grammar.value, &lexicon.value),
+            segments: model.segments.clone(),
+            decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
+            trees: true,
+            open,
+        };
+        let work = Work::Decode(Named::new(with));
+        let task = Task { grammar: grammar.clone(), lexicon: lexicon.clone(), shard: shard.clone(), work };
+        let answer = Engine::default().run(&task);
+        assert!(matches!(answer, Ok(Answer::Decoded(ref sentences)) if sentences.len() == 1), "{answer:?}");
+    }
+}
+
+/// A trained model, in both forms.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let job = Trained::new();
+    let file = SavedModel::new(job.train().model, &job.job().corpus).to_bytes();
+    let body = SEAL.open(&file).expect("it is whole");
+    vec![[&[0][..], &file].concat(), [&[1][..], body].concat()]
+}

@@ -1,0 +1,44 @@
+//! Payloads in pieces: only what has the declared size and checksum comes out, and no more memory is taken than has
+//! arrived.
+
+use prost::Message;
+use prost::bytes::Bytes;
+use proto::payload::{Assembly, Progress, extent, pieces};
+use proto::v1::{Extent, Piece};
+
+use crate::parts;
+
+/// A head, how long each piece is, and the bytes. An empty head is the right one.
+pub fn run(data: &[u8]) {
+    let [head, cuts, bytes] = parts::split(data);
+    let declared = if head.is_empty() { Some(extent(bytes)) } else { Extent::decode(head).ok() };
+    let mut progress = Assembly::begin(declared.clone());
+    let mut rest = bytes;
+    for &cut in cuts.iter().chain(std::iter::repeat(&255)) {
+        let Ok(Progress::Partial(assembly)) = progress else { break };
+        if rest.is_empty() && cut != 0 {
+            return; // the peer is gone
+        }
+        let (piece, after) = rest.split_at(usize::from(cut).min(rest.len()));
+        rest = after;
+        progress = assembly.push(&Piece { data: Bytes::copy_from_slice(piece) });
+    }
+    if let Ok(Progress::Whole(whole)) = progress {
+        assert_eq!(Some(extent(&whole)), declared);
+        assert_eq!(whole, bytes[..bytes.len() - rest.len()]);
+        assert!(pieces(whole.clone()).flat_map(|piece| piece.data).eq(whole));
+    }
+}
+
+/// Whole ones, in one piece and in many, and one that promises more than is taken.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let bytes: Vec<u8> = (0..=255).collect();
+    let head = extent(&bytes).encode_to_vec();
+    let huge = Extent { size: u64::MAX, ..extent(&bytes) }.encode_to_vec();
+    vec![
+        parts::join(&[&[], &[1, 2, 3], &bytes]),
+        parts::join(&[&head, &[], &bytes]),
+        parts::join(&[&huge, &[9], &bytes]),
+        parts::join(&[&[], &[], &[]]),
+    ]
+}

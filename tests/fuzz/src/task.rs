@@ -1,0 +1,244 @@
+//! Tasks as a worker takes them, and answers as a coordinator does: what fits is computed without a panic, the answer fits
+//! its task, and a hostile answer that fits can be worked with.
+
+use std::sync::Arc;
+
+use prost::Message;
+use prost::bytes::Bytes;
+use proto::convert::Wire;
+use proto::convert::blob::{self, Blob};
+use proto::convert::fits;
+use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use proto::v1::LeaseHead;
+use shared::adaptor::candidates::Tally;
+use shared::adaptor::hyper::Fit;
+use shared::adaptor::vb::{Settings, Totals, Trainer};
+use shared::compute::Engine;
+use shared::eval::segmentation::score;
+use shared::grammar::{Grammar, SymbolId, syntax};
+use shared::num::{Noise, Wide};
+use shared::shard::{Lexicon, Sentence, Shard};
+use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
+
+use crate::parts;
+
+/// Larger tasks are computed alike, and slower.
+const MAX_SYMBOLS: usize = 40;
+const MAX_RULES: usize = 48;
+
+/// A lease's head, its grammar, lexicon, shard and decoding weights, its payload, and an answer.
+pub fn run(data: &[u8]) {
+    let [head, grammar, lexicon, shard, decode, payload, answer] =
+        parts::split(data).map(Bytes::copy_from_slice);
+    let (Ok(head), Ok(grammar), Ok(lexicon), Ok(shard)) = (
+        LeaseHead::decode(head),
+        Grammar::from_bytes(grammar),
+        Lexicon::from_bytes(lexicon),
+        Shard::from_bytes(shard),
+    ) else {
+        return;
+    };
+    let decode = |_| Decode::from_bytes(decode).map(Named::new);
+    let Ok(work) = blob::work_from_wire(&head, payload, decode) else { return };
+    let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
+    let task = Task { grammar, lexicon, shard, work };
+    if !fits(&task) || !is_small(&task) {
+        return;
+    }
+    // Errors are answers too: the same task fails everywhere.
+    if let Ok(own) = Engine::default().run(&task) {
+        fits::answer(&task, &own).expect("an answer fits its task");
+        let again = Answer::from_bytes(own.to_bytes()).expect("what was written is read");
+        assert_eq!(again.to_bytes(), own.to_bytes());
+        work_with(&task, own);
+    }
+    if let Ok(hostile) = Answer::from_bytes(answer)
+        && fits::answer(&task, &hostile).is_ok()
+    {
+        work_with(&task, hostile);
+    }
+}
+
+/// As a worker checks it.
+fn fits(task: &Task) -> bool {
+    let (grammar, lexicon) = (&task.grammar.value, &task.lexicon.value);
+    fits::lexicon(grammar, lexicon).is_ok()
+        && fits::shard(grammar, lexicon, &task.shard.value).is_ok()
+        && match &task.work {
+            Work::Decode(decode) => fits::decode(grammar, lexicon, &decode.value).is_ok(),
+            _ => true,
+        }
+}
+
+fn is_small(task: &Task) -> bool {
+    let strings = task.lexicon.value.sticks.iter().flat_map(|stick| &stick.strings);
+    let sides: usize = task.grammar.value.rules.iter().map(|rule| rule.children.len()).sum();
+    let items = match &*task.shard.value {
+        Shard::Sentences(sentences) => sentences.iter().map(|sentence| sentence.tokens.len()).sum(),
+        Shard::Strings(_) => 0,
+    };
+    items <= MAX_SYMBOLS && sides <= MAX_RULES && strings.map(Vec::len).sum::<usize>() <= MAX_SYMBOLS
+}
+
+/// What a coordinator does with an answer that fits.
+fn work_with(task: &Task, answer: Answer) {
+    let (grammar, lexicon) = (&task.grammar.value, &task.lexicon.value);
+    match answer {
+        Answer::Candidates(found) => {
+            let adapted: Vec<SymbolId> = grammar.adapted().collect();
+            let mut tally = Tally::default();
+            tally.add(found.found);
+            index(task, Lexicon { sticks: tally.top(&adapted, 4, -0.2) });
+        }
+        Answer::Missing(missing) => {
+            let mut covered = lexicon.as_ref().clone();
+            for (symbol, string) in missing {
+                if let Some(stick) = covered.sticks.iter_mut().find(|stick| stick.symbol == symbol) {
+                    stick.strings.push(string);
+                }
+            }
+            index(task, covered);
+        }
+        Answer::Index(index) => {
+            let weights = vec![Wide::ONE; lexicon.n_params(grammar)];
+            index.params.iter().for_each(|param| assert_eq!(weights[param.index()], Wide::ONE));
+            index.unparsable.iter().for_each(|&item| assert!((item as usize) < task.shard.value.len()));
+        }
+        Answer::Expectation(found) => {
+            let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() })
+            else {
+                panic!("a shard that can be counted can be indexed")
+            };
+            let mut totals = Totals::new(lexicon.n_params(grammar));
+            totals.add(&task.shard.value, &index.params, found);
+            if lexicon.check(grammar).is_ok() {
+                absorb(grammar.clone(), lexicon.clone(), totals);
+            }
+        }
+        Answer::Decoded(decoded) => {
+            let Shard::Sentences(sentences) = &*task.shard.value else { return };
+            let tokens: Vec<Vec<SymbolId>> =
+                sentences.iter().map(|sentence| sentence.tokens.clone()).collect();
+            let gold: Vec<Vec<u32>> = tokens.iter().map(|tokens| vec![tokens.len() as u32]).collect();
+            let Work::Decode(with) = &task.work else { return };
+            for at in 0..with.value.decoders.len() {
+                let found: Vec<Vec<u32>> =
+                    decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
+                assert!(found.iter().zip(&gold).all(|(found, gold)| found.last() == gold.last()));
+                score(&tokens, &gold, &found);
+            }
+        }
+    }
+}
+
+/// Strings chosen from an answer are indexed next.
+fn index(task: &Task, lexicon: Lexicon) {
+    let task = Task { lexicon: Named::new(lexicon), work: Work::Index, ..task.clone() };
+    if fits(&task) {
+        let indexed = Engine::default().run(&task);
+        assert!(matches!(indexed, Ok(Answer::Index(_))), "{indexed:?}");
+    }
+}
+
+/// Two rounds of a trainer that is told these totals.
+fn absorb(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, totals: Totals) {
+    let settings = Settings {
+        select_by_bound: true,
+        drop_share: 0.5,
+        resort: true,
+        fit: Fit { concentration: true, discount: true, alpha: true },
+        pitman_yor: true,
+        discount: 0.1,
+        concentration: 1.0,
+        growth: None,
+        tolerance: 1e-5,
+        jitter: 0.0,
+    };
+    let mut trainer = Trainer::new(grammar, lexicon, settings, Noise::new(1, 1));
+    for _ in 0..4 {
+        trainer.weights();
+        if trainer.absorb(totals.clone()).is_err() {
+            return;
+        }
+    }
+}
+
+/// A task and its answer.
+pub struct Example {
+    /// The task.
+    pub task: Task,
+    /// Its answer.
+    pub answer: Answer,
+}
+
+/// Tasks of every kind, with their answers.
+pub fn examples() -> Vec<Example> {
+    let engine = Engine::default();
+    let mut examples = Vec::new();
+    for text in &crate::GRAMMARS[..2] {
+        let grammar = syntax::parse(text, "seed.gr").expect("the text is a grammar").0;
+        let adapted: Vec<SymbolId> = grammar.adapted().collect();
+        let letter = |name: &str| grammar.symbol(name).expect("the grammar has this letter");
+        let sentence = |letters: &[&str], multiplicity| {
+            let tokens = letters.iter().map(|name| letter(name)).collect();
+            Sentence { tokens, multiplicity }
+        };
+        let sentences = vec![sentence(&["a", "b"], 2), sentence(&["b", "a", "a"], 1)];
+        let empty = Lexicon { sticks: Tally::default().top(&adapted, 0, 0.0) };
+        let (grammar, sentences) = (Named::new(grammar), Named::new(Shard::Sentences(sentences)));
+        let mut example = |lexicon: &Lexicon, shard: &Named<Shard>, work| {
+            let (grammar, lexicon) = (grammar.clone(), Named::new(lexicon.clone()));
+            let task = Task { grammar, lexicon, shard: shard.clone(), work };
+            let answer = engine.run(&task).expect("the task is in order");
+            examples.push(Example { task, answer: answer.clone() });
+            answer
+        };
+        let Answer::Candidates(found) = example(&empty, &sentences, Work::Candidates { max_length: 4 })
+        else {
+            panic!("candidates were asked for")
+        };
+        let mut tally = Tally::default();
+        tally.add(found.found);
+        let lexicon = Lexicon { sticks: tally.top(&adapted, 4, -0.2) };
+        example(&lexicon, &sentences, Work::Cover);
+        let first = lexicon.params(&grammar.value, 0);
+        for shard in [sentences.clone(), Named::new(Shard::Strings(first))] {
+            let Answer::Index(index) = example(&lexicon, &shard, Work::Index) else {
+                panic!("an index was asked for")
+            };
+            let weights = vec![Wide::from_f64(0.3); index.params.len()];
+            example(&lexicon, &shard, Work::Expect { weights, losses: true });
+        }
+        for open in [false, true] {
+            let weights = vec![Wide::from_f64(0.3); lexicon.n_params(&grammar.value) + lexicon.sticks.len()];
+            let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
+            let decode = Decode { weights, segments: vec![adapted[0]], decoders, trees: true, open };
+            example(&lexicon, &sentences, Work::Decode(Named::new(decode)));
+        }
+    }
+    examples
+}
+
+/// The examples.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let seed = |Example { task, answer }: &Example| {
+        let id = LeaseId { batch: BatchId(1), task: TaskIndex(0), attempt: Attempt(1) };
+        let (head, payload) = blob::lease_to_wire(id, task);
+        let mut blobs = Blob::of_task(task).into_iter().map(|blob| blob.to_bytes());
+        let mut blob = || blobs.next().unwrap_or_default();
+        let (grammar, lexicon, shard, decode) = (blob(), blob(), blob(), blob());
+        let answer = answer.to_bytes();
+        parts::join(&[&head.encode_to_vec(), &grammar, &lexicon, &shard, &decode, &payload, &answer])
+    };
+    examples().iter().map(seed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn seeds_are_tasks_that_fit_and_are_small() {
+        for example in super::examples() {
+            assert!(super::fits(&example.task) && super::is_small(&example.task));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A small job, trained as `grammaton train` does: where seeds of models and checkpoints come from, and what hostile ones
+//! go on from.
+
+use std::fs;
+use std::path::PathBuf;
+
+use coordinator::checkpoint::Checkpoints;
+use coordinator::fleet::Inline;
+use coordinator::job::Job;
+use coordinator::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use coordinator::outcome::Outcome;
+use coordinator::status::CheckpointStatus;
+use coordinator::train::input::Input;
+use coordinator::train::train;
+use tempfile::TempDir;
+
+/// A job in a folder of its own.
+pub struct Trained {
+    /// Where its checkpoints lie.
+    pub checkpoints: PathBuf,
+    folder: TempDir,
+    job: Job,
+    input: Input,
+}
+
+impl Trained {
+    /// A job of few rounds over few sentences, two runs, sticks that grow and shrink.
+    pub fn new() -> Trained {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let text = "[model]\ngrammar = \"grammar.gr\"\n[corpus]\npath = \"corpus.txt\"\n\
+            [inference]\ntruncation = 30\nmax_rounds = 4\nrestarts = 2\ntolerance = 0\ngrow_from = 4\ngrow_by = 3\n\
+            [output]\ncheckpoint_seconds = 0\nkeep_checkpoints = 100\n";
+        let write =
+            |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("it takes files");
+        write("grammar.gr", crate::GRAMMARS[0]);
+        write("corpus.txt", "ab a\nab ab b\na b ab\nbb ab\n");
+        let job = Job::parse(text, "job.toml", folder.path(), &[]).expect("the text is a job");
+        let input = Input::load(&job).expect("its files are in order");
+        Trained { checkpoints: job.output.checkpoints().into(), folder, job, input }
+    }
+
+    /// Trains from the start, and leaves a checkpoint of every round.
+    pub fn train(&self) -> Outcome {
+        self.go_on(false).expect("the job is in order")
+    }
+
+    /// Goes on from the checkpoints that are there, and leaves no more of them.
+    pub fn resume(&self) -> anyhow::Result<Outcome> {
+        self.go_on(true)
+    }
+
+    fn go_on(&self, resume: bool) -> anyhow::Result<Outcome> {
+        let mut output = self.job.output.clone();
+        if resume {
+            output.keep_checkpoints = 0;
+        }
+        let mut checkpoints = Checkpoints::open(&output, resume)?;
+        train(&self.job, &self.input, &Inline::default(), &mut checkpoints, &mut Quiet)
+    }
+
+    /// The job.
+    pub fn job(&self) -> &Job {
+        debug_assert!(self.folder.path().exists());
+        &self.job
+    }
+}
+
+/// Tells nobody.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn started(&mut self, _: &Start) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn prepared(&mut self, _: &[RoundMetrics]) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn phase(&mut self, _: Phase) {}
+
+    fn round(&mut self, _: &RoundMetrics) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, _: Result<&CheckpointStatus, &anyhow::Error>) {}
+
+    fn notice(&mut self, _: &str) {}
+
+    fn finished(&mut self, _: &Summary) {}
+}
