@@ -36,11 +36,13 @@ fn run_to(folder: &Folder, out: &str, lines: usize) {
     process.kill();
 }
 
+/// The checkpoints there, without what was half-written when a kill came (`000003.ckpt#1`), which goes sooner or later.
 fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(path)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into())
         .collect();
+    names.retain(|name| name.ends_with(".ckpt"));
     names.sort();
     names
 }
