@@ -4,14 +4,12 @@
 //! says so in one line as well; threads that compute catch theirs and turn it into an error.
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand, ValueEnum};
-use tracing_subscriber::EnvFilter;
+use clap::{Parser, Subcommand};
+use proto::log::{self, Form};
 
 use crate::commands::{Answer, eval, inspect, parse, sample, status, train};
 use crate::streams::{Closed, tell};
@@ -29,18 +27,8 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Form of the logs on standard error; json also logs what progress would show
-    #[arg(long, value_enum, default_value_t, global = true, value_name = "FORM")]
-    log: Log,
-}
-
-/// Forms of logs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Log {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs: an object per line.
-    Json,
+    #[arg(long, default_value_t, global = true, value_name = "text|json")]
+    log: Form,
 }
 
 #[derive(Subcommand, Debug)]
@@ -78,10 +66,14 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    if let Err(error) = start_log(cli.log) {
-        complain(&format!("{error:#}"));
-        return ExitCode::from(BAD);
-    }
+    // Logs for programs tell what progress would show.
+    let log = match log::start(cli.log, if cli.log == Form::Json { "info" } else { "warn" }) {
+        Ok(log) => log,
+        Err(error) => {
+            complain(&error);
+            return ExitCode::from(BAD);
+        }
+    };
     let answer = match cli.command {
         Command::Train(args) => train::run(&args, cli.log),
         Command::Parse(args) => parse::run(&args),
@@ -90,6 +82,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Status(args) => status::run(&args),
     };
+    drop(log); // the last word is ours
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
@@ -99,21 +92,6 @@ fn answer(args: Vec<OsString>) -> ExitCode {
             ExitCode::from(BAD)
         }
     }
-}
-
-fn start_log(form: Log) -> anyhow::Result<()> {
-    let usual = if form == Log::Json { "info" } else { "warn" };
-    let filter = std::env::var("GRAMMATON_LOG").unwrap_or_else(|_| usual.to_owned());
-    let filter = EnvFilter::try_new(filter).context("GRAMMATON_LOG: set it to a level, as in info")?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match form {
-        Log::Json => log.json().flatten_event(true).with_span_list(false).init(),
-        Log::Text => {
-            let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            log.with_ansi(colours).init();
-        }
-    }
-    Ok(())
 }
 
 /// Help and version are answers; everything else is condensed to a line.

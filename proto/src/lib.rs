@@ -28,6 +28,8 @@ pub mod tls;
 
 pub mod route;
 
+pub mod log;
+
 /// The messages' description, for the reflection service.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 

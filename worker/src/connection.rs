@@ -27,6 +27,9 @@ use crate::blobs::Blobs;
 use crate::membership::{Errand, Event};
 use crate::{RunError, WorkerConfig};
 
+/// How long a coordinator may take to say whether it takes this worker: many may come at once.
+const WELCOME_WITHIN: Duration = Duration::from_secs(30);
+
 /// Messages that may wait for a slow network: a few pieces.
 const UNDER_WAY: usize = 4;
 
@@ -252,12 +255,20 @@ async fn receive(
     news: &mpsc::Sender<News>,
 ) -> Result<std::convert::Infallible, End> {
     let mut arriving: Option<(Head, Assembly)> = None;
+    let mut welcomed = false;
     loop {
-        let message = incoming.message().await.map_err(|status| status.message().to_owned())?;
+        let message = match welcomed {
+            true => incoming.message().await,
+            false => tokio::time::timeout(WELCOME_WITHIN, incoming.message())
+                .await
+                .map_err(|_| "the coordinator does not welcome".to_owned())?,
+        };
+        let message = message.map_err(|status| status.message().to_owned())?;
         let message = message.ok_or_else(|| "closed by the coordinator".to_owned())?.message;
         let (head, progress) = match (message, arriving.take()) {
             (Some(from_coordinator::Message::Welcome(welcome)), None) => {
                 let session: SessionId = wire(blob::session_from_wire(&welcome.session))?;
+                welcomed = true;
                 tell(news, News::Happened(Event::Welcomed { session })).await?;
                 continue;
             }

@@ -18,6 +18,9 @@ use crate::{RunError, WorkerConfig};
 /// How long the last answers may take to go out.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// How soon the same trouble is told again.
+const WARN_AGAIN: Duration = Duration::from_secs(30);
+
 /// The present moment.
 #[expect(clippy::disallowed_methods, reason = "the driver owns the worker's clock")]
 pub(crate) fn clock() -> Instant {
@@ -44,7 +47,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     let blobs = Arc::new(Mutex::new(Blobs::new(config.cache_bytes)));
     let mut desk = Desk { jobs, dialer, to_news, parcels: None, blobs, answers: BTreeMap::new() };
     let mut session = None;
-    let mut terminated = false;
+    let (mut terminated, mut warned) = (false, None);
     tokio::pin!(shutdown);
     let outcome = 'job: loop {
         let far = started + started.elapsed() + Duration::from_secs(3600);
@@ -61,7 +64,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
             },
             () = tokio::time::sleep_until(deadline.into()) => Event::Tick,
         };
-        report(&event, &config);
+        report(&event, &config, &mut warned);
         for action in membership.handle(started.elapsed(), event) {
             if let Some(outcome) = desk.perform(action) {
                 break 'job outcome;
@@ -80,12 +83,22 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     Ok(())
 }
 
-fn report(event: &Event, config: &WorkerConfig) {
+/// Tells what happens; what happens again and again only now and then.
+fn report(event: &Event, config: &WorkerConfig, warned: &mut Option<(String, Instant)>) {
     match event {
-        Event::Welcomed { .. } => info!(coordinator = config.coordinator, name = config.name, "joined"),
-        Event::Disconnected { detail } | Event::Full { detail } => {
-            warn!(coordinator = config.coordinator, detail, "not connected");
+        Event::Welcomed { .. } => {
+            *warned = None;
+            info!(coordinator = config.coordinator, name = config.name, "joined");
         }
+        Event::Disconnected { detail } | Event::Full { detail } => match warned {
+            Some((told, at)) if told == detail && at.elapsed() < WARN_AGAIN => {
+                debug!(coordinator = config.coordinator, detail, "not connected");
+            }
+            _ => {
+                *warned = Some((detail.clone(), clock()));
+                warn!(coordinator = config.coordinator, detail, "not connected");
+            }
+        },
         Event::Terminated => info!("asked to leave; finishing the tasks in work"),
         _ => {}
     }

@@ -1,12 +1,12 @@
 //! Command line of the worker.
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use proto::log::{self, Form};
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::{TOKEN_VARIABLE, Token};
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,6 +47,9 @@ struct Arguments {
     /// Seconds to look for a coordinator that cannot be reached, or has no room
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     give_up_after: u64,
+    /// Form of the logs on standard error
+    #[arg(long, default_value_t, value_name = "text|json")]
+    log: Form,
     /// Mebibytes of grammars and shards to keep
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     cache: u64,
@@ -55,10 +58,13 @@ struct Arguments {
 fn main() -> ExitCode {
     proto::tls::install_provider();
     let arguments = Arguments::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_env("GRAMMATON_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
+    let _log = match log::start(arguments.log, "info") {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
     match start(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use proto::log::Form;
 use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
 use tracing::{info, info_span, warn};
 
 use super::Answer;
 use crate::checkpoint::Checkpoints;
-use crate::cli::Log;
-use crate::fleet::{Fleet, FleetConfig, Listen, Map, MemberInfo};
+use crate::fleet::scheduler::Cause;
+use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, Map};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
-use crate::outcome::Outcome;
+use crate::outcome::{Crew, Outcome};
 use crate::output::Output;
 use crate::progress::{Progress, Style};
 use crate::status::http::Http;
@@ -169,13 +170,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Trains; with logs for programs they also tell what progress would show.
-pub fn run(args: &Args, log: Log) -> Result<Answer> {
+pub fn run(args: &Args, log: Form) -> Result<Answer> {
     run_with(args, log, Input::load, train)
 }
 
 fn run_with<I>(
     args: &Args,
-    log: Log,
+    log: Form,
     load: impl FnOnce(&Job) -> Result<I>,
     train: impl FnOnce(&Job, &I, &dyn Map, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
 ) -> Result<Answer> {
@@ -184,7 +185,7 @@ fn run_with<I>(
         ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
         job.output.dir = dir.clone();
     }
-    let style = Style::choose(args.quiet || log == Log::Json && !args.json, args.json);
+    let style = Style::choose(args.quiet || log == Form::Json && !args.json, args.json);
     let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let _span = info_span!("train", job = name.clone()).entered();
     let output = Output::open(&job.output.dir)?;
@@ -219,9 +220,9 @@ fn run_with<I>(
         recorder.progress.serving(http.address());
     }
     let outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
-    let workers = n_workers(local_workers, &fleet.members());
+    let crew = crew(local_workers, &fleet.status());
     fleet.shutdown();
-    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, workers)?;
+    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, &crew)?;
     recorder.finished(&summary);
     if matches!(style, Style::Bar | Style::Lines) {
         let report = recorder.output.dir().join("report.html");
@@ -230,12 +231,14 @@ fn run_with<I>(
     Ok(Answer::Yes)
 }
 
-/// Threads of this process, and remote members that computed something.
-fn n_workers(local_workers: usize, members: &[MemberInfo]) -> usize {
+/// Who worked: threads of this process, and remote members that computed something. Whoever left as it should is not lost.
+fn crew(local_workers: usize, fleet: &FleetStatus) -> Crew {
     // This process is the first to join its own fleet.
-    let local = members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
-    let remote = members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
-    local_workers + remote.count()
+    let local = fleet.members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
+    let remote = fleet.members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
+    let lost = fleet.losses.iter().filter(|(kind, _)| **kind != Cause::Left.kind());
+    let losses = lost.map(|(kind, &count)| ((*kind).to_owned(), count)).collect();
+    Crew { workers: local_workers + remote.count(), losses }
 }
 
 /// Shows and keeps what training tells.
@@ -351,9 +354,10 @@ mod tests {
     #[test]
     fn a_run_leaves_a_whole_folder() {
         let dir = tempfile::tempdir().unwrap();
-        let answer =
-            run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
-                .unwrap();
+        let answer = run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| {
+            fixture::train(observer)
+        })
+        .unwrap();
         assert_eq!(answer, Answer::Yes);
         let out = dir.path().join("out");
         let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
@@ -414,16 +418,16 @@ mod tests {
     #[test]
     fn a_failed_run_keeps_the_old_result_until_it_is_prepared() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
             .unwrap();
         let summary = dir.path().join("out/summary.json");
-        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| {
+        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| {
             observer.started(&Start::default())?;
             anyhow::bail!("no derivation")
         })
         .unwrap_err();
         assert!(summary.exists());
-        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| {
+        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| {
             observer.prepared(&[])?;
             anyhow::bail!("interrupted")
         })
@@ -436,7 +440,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let args = Args { out: Some(dir.path().to_owned()), ..args(dir.path()) };
         let before = fs::read(&args.job).unwrap();
-        run_with(&args, Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
+        run_with(&args, Form::Text, nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
         assert_eq!(fs::read(&args.job).unwrap(), before);
         assert!(dir.path().join("summary.json").exists());
     }
@@ -444,7 +448,7 @@ mod tests {
     #[test]
     fn report_shows_the_run_and_escapes_its_symbols() {
         let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), Log::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
+        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
             .unwrap();
         let page = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
         for expected in

@@ -1,0 +1,63 @@
+//! Logs of both programs: for people or for programs, on standard error, filtered by [`VARIABLE`].
+//!
+//! Lines are written by a thread of their own: whoever logs never waits for whoever reads, and lines that nobody reads in
+//! time are dropped.
+
+use std::fmt;
+use std::io::IsTerminal as _;
+use std::str::FromStr;
+
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_subscriber::EnvFilter;
+
+/// Environment variable that says what is logged: a level, or levels by module.
+pub const VARIABLE: &str = "GRAMMATON_LOG";
+
+/// Forms of logs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Form {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: an object per line.
+    Json,
+}
+
+impl FromStr for Form {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Form, String> {
+        match text {
+            "text" => Ok(Form::Text),
+            "json" => Ok(Form::Json),
+            _ => Err("write text or json".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Form::Text => "text",
+            Form::Json => "json",
+        })
+    }
+}
+
+/// Begins to log; `usual` is what is logged if [`VARIABLE`] is not set. Dropping the guard writes what is still to be
+/// written.
+pub fn start(form: Form, usual: &str) -> Result<WorkerGuard, String> {
+    let filter = std::env::var(VARIABLE).unwrap_or_else(|_| usual.to_owned());
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|error| format!("{VARIABLE}: {error}; set it to a level, as in info"))?;
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    match form {
+        Form::Json => log.json().flatten_event(true).with_span_list(false).init(),
+        Form::Text => {
+            let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            log.with_ansi(colours).init();
+        }
+    }
+    Ok(guard)
+}
