@@ -164,6 +164,9 @@ pub struct Summary {
     pub timings: Timings,
     /// Threads of this process that worked, and remote workers that did.
     pub workers: usize,
+    /// Workers lost by this process, by kind of cause.
+    #[serde(default)]
+    pub losses: BTreeMap<String, u64>,
     /// The job's seed.
     pub seed: u64,
     /// Sentences of the corpus.

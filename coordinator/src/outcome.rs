@@ -1,5 +1,7 @@
 //! What a training run gives: the model, the decoded corpus, and how it went.
 
+use std::collections::BTreeMap;
+
 use shared::adaptor::Model;
 use shared::task::Decoder;
 
@@ -35,6 +37,15 @@ pub struct Outcome {
     pub notices: Vec<String>,
 }
 
+/// Who worked on a run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Crew {
+    /// Threads of this process, and remote workers that computed something.
+    pub workers: usize,
+    /// Workers lost, by kind of cause.
+    pub losses: BTreeMap<String, u64>,
+}
+
 /// The corpus as one decoder reads it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decoding {
@@ -47,8 +58,8 @@ pub struct Decoding {
 }
 
 impl Outcome {
-    /// The summary of the run, in which `workers` took part.
-    pub fn summary(&self, seed: u64, workers: usize) -> Summary {
+    /// The summary of the run, which `crew` worked on.
+    pub fn summary(&self, seed: u64, crew: &Crew) -> Summary {
         Summary {
             rounds: self.rounds,
             converged: self.converged,
@@ -59,7 +70,8 @@ impl Outcome {
             scores: self.scores.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
-            workers,
+            workers: crew.workers,
+            losses: crew.losses.clone(),
             seed,
             sentences: self.decodings.first().map_or(0, |decoding| decoding.segmentations.len()),
             notices: self.notices.clone(),

@@ -5,17 +5,17 @@
 //! whole**. A run that begins removes what an earlier one left, `summary.json` first, but only once its own input
 //! has been read and every sentence has a derivation; other files in the folder are left alone.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use shared::task::Decoder;
 
 use crate::job::Job;
 use crate::metrics::{RoundMetrics, Summary, decoder_name};
 use crate::model::{self, SavedModel};
-use crate::outcome::Outcome;
+use crate::outcome::{Crew, Outcome};
 use crate::report::{self, Report};
 
 const SUMMARY: &str = "summary.json";
@@ -33,16 +33,28 @@ fn segmentation(decoder: Decoder) -> String {
 #[derive(Debug)]
 pub struct Output {
     dir: PathBuf,
+    /// Locked as long as this process writes there; nothing where the file system knows no locks.
+    _lock: Option<File>,
     metrics: Option<File>,
 }
 
 impl Output {
-    /// Makes the folder if it is not there and tries to write to it. Nothing in it changes yet.
+    /// Makes the folder if it is not there and tries to write to it; refuses one that another run writes to. Nothing in it
+    /// changes yet.
     pub fn open(dir: &Path) -> Result<Output> {
         let refused = || format!("{}: cannot write to the output folder; {WAY_OUT}", dir.display());
         fs::create_dir_all(dir).with_context(refused)?;
         tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"?")).with_context(refused)?;
-        Ok(Output { dir: dir.to_owned(), metrics: None })
+        let lock = File::open(dir).with_context(refused)?;
+        let lock = match lock.try_lock() {
+            Ok(()) => Some(lock),
+            Err(TryLockError::WouldBlock) => bail!(
+                "{}: another run writes to this folder; wait for its end, or choose another one with --out DIR",
+                dir.display()
+            ),
+            Err(TryLockError::Error(_)) => None,
+        };
+        Ok(Output { dir: dir.to_owned(), _lock: lock, metrics: None })
     }
 
     /// The folder.
@@ -89,13 +101,13 @@ impl Output {
         file.write_all(line.as_bytes()).context(refused)
     }
 
-    /// Writes the result of a run in which `workers` took part, `summary.json` last.
+    /// Writes the result of a run, which `crew` worked on, `summary.json` last.
     pub fn finish(
         &self,
         job: &Job,
         rounds: &[RoundMetrics],
         outcome: &Outcome,
-        workers: usize,
+        crew: &Crew,
     ) -> Result<Summary> {
         let rounds: Vec<RoundMetrics> =
             rounds.iter().filter(|round| round.run == outcome.run).cloned().collect();
@@ -113,7 +125,7 @@ impl Output {
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
         self.write(sticks, model::sticks_tsv(&saved).as_bytes())?;
-        let summary = outcome.summary(job.inference.seed, workers);
+        let summary = outcome.summary(job.inference.seed, crew);
         let page =
             report::render(&Report { job, rounds: &rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;

@@ -1,14 +1,16 @@
 //! Where whole objects are kept: a folder, or a prefix of an object store.
 //!
 //! An object is there as a whole or not at all, and once [`Store::put`] returns it stays: in a folder it is written
-//! aside, synced and renamed. Calls block, and give up after [`PATIENCE`] where a network is between. Credentials come
-//! from the environment as the store's own tools read it (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`, …), never from a URL.
+//! aside, synced and renamed. Calls block, but not for ever: a disk that hangs or a network that is gone is an error after
+//! [`PATIENCE`], and a little more for large objects. Credentials come from the environment as the store's own tools read
+//! it (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`, …), never from a URL.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -16,8 +18,11 @@ use object_store::local::LocalFileSystem;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use tokio::runtime::Runtime;
 
-/// How long a call keeps trying a store that does not answer.
+/// How long a call waits for a store that does not answer.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Bytes a second below which a store counts as one that does not answer.
+const SLOWEST: u64 = 1 << 20;
 
 /// Whether `location` is the URL of an object store; else it is a folder.
 pub fn is_url(location: &str) -> bool {
@@ -29,7 +34,8 @@ pub struct Store {
     location: String,
     objects: Arc<dyn ObjectStore>,
     prefix: object_store::path::Path,
-    runtime: Runtime,
+    /// Always there until it is dropped.
+    runtime: Option<Runtime>,
 }
 
 impl Store {
@@ -48,7 +54,7 @@ impl Store {
             .with_context(|| format!("{location}: not a prefix of an object store"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.context("cannot start a runtime for the store")?;
-        Ok(Store { location: location.to_owned(), objects, prefix, runtime })
+        Ok(Store { location: location.to_owned(), objects, prefix, runtime: Some(runtime) })
     }
 
     /// The object's place, for messages.
@@ -56,9 +62,17 @@ impl Store {
         format!("{}/{name}", self.location.trim_end_matches('/'))
     }
 
+    /// Waits for an answer about `bytes`, not for ever.
+    fn ask<T>(&self, bytes: usize, answer: impl Future<Output = object_store::Result<T>>) -> Result<T> {
+        let runtime = self.runtime.as_ref().context("the store is closed")?;
+        let patience = PATIENCE + Duration::from_secs(bytes as u64 / SLOWEST);
+        let answer = runtime.block_on(async { tokio::time::timeout(patience, answer).await });
+        Ok(answer.with_context(|| format!("no answer for {patience:?}"))??)
+    }
+
     /// Names of all objects directly in it, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
-        let listed = self.runtime.block_on(self.objects.list_with_delimiter(Some(&self.prefix)));
+        let listed = self.ask(0, self.objects.list_with_delimiter(Some(&self.prefix)));
         let listed = listed.with_context(|| format!("{}: cannot be listed", self.location))?;
         let names = listed.objects.iter().filter_map(|object| object.location.filename().map(str::to_owned));
         let mut names: Vec<String> = names.collect();
@@ -69,24 +83,36 @@ impl Store {
     /// The bytes of an object.
     pub fn get(&self, name: &str) -> Result<Vec<u8>> {
         let place = self.prefix.clone().join(name);
-        let read = async { self.objects.get(&place).await?.bytes().await };
-        let bytes = self.runtime.block_on(read);
+        let size = self.ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
+        let bytes = self.ask(size, async { self.objects.get(&place).await?.bytes().await });
         Ok(bytes.with_context(|| format!("{}: cannot be read", self.describe(name)))?.to_vec())
     }
 
     /// Puts a whole object there.
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let place = self.prefix.clone().join(name);
-        let put = self.runtime.block_on(self.objects.put(&place, bytes.into()));
+        let put = self.ask(bytes.len(), self.objects.put(&place, bytes.into()));
         put.map(drop).with_context(|| format!("{}: cannot be written", self.describe(name)))
     }
 
     /// Removes an object; none there is as good.
     pub fn remove(&self, name: &str) -> Result<()> {
         let place = self.prefix.clone().join(name);
-        match self.runtime.block_on(self.objects.delete(&place)) {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(anyhow!(error).context(format!("{}: cannot be removed", self.describe(name)))),
+        let remove = async {
+            match self.objects.delete(&place).await {
+                Err(object_store::Error::NotFound { .. }) => Ok(()),
+                removed => removed,
+            }
+        };
+        self.ask(0, remove).with_context(|| format!("{}: cannot be removed", self.describe(name)))
+    }
+}
+
+impl Drop for Store {
+    /// Without waiting for a disk that hangs.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -116,7 +142,7 @@ fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
     // An error means that the process has its provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let retry = RetryConfig { retry_timeout: PATIENCE, ..RetryConfig::default() };
-    let client = ClientOptions::new().with_timeout(PATIENCE).with_connect_timeout(PATIENCE / 3);
+    let client = ClientOptions::new().with_timeout_disabled().with_connect_timeout(PATIENCE / 3);
     // Plain HTTP is a store on the same machine or network, as its operator says in the environment.
     let plain = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
     Ok(match scheme {

@@ -80,7 +80,8 @@ fn workers_killed_and_drained_in_the_middle_change_nothing() {
     workers[1].signal("TERM");
     coordinator.read_to(6);
     assert_eq!(workers[1].wait().code(), Some(0), "{}", workers[1].log());
-    finish(coordinator, &folder);
+    let trained = finish(coordinator, &folder);
+    assert_eq!(trained.summary["losses"], serde_json::json!({"disconnected": 1}));
     assert_eq!(workers[2].wait().code(), Some(0), "{}", workers[2].log());
 }
 

@@ -107,6 +107,18 @@ fn an_unfinished_run_is_not_overwritten_unasked() {
 }
 
 #[test]
+fn a_folder_that_another_run_writes_to_is_refused() {
+    let folder = folder();
+    // Without workers it waits, and has the folder.
+    let coordinator = Coordinator::start(&folder, "out", &[]);
+    let refused = folder.run(&["train", "job.toml", "--quiet", "--resume", "--out", "out"]);
+    assert_eq!((refused.code, refused.log.lines().count()), (2, 1), "{}", refused.log);
+    assert!(refused.log.contains("another run writes to this folder"), "{}", refused.log);
+    drop(coordinator);
+    folder.train("out", &[]);
+}
+
+#[test]
 fn checkpoints_of_another_job_or_corpus_are_refused() {
     let folder = folder();
     run_to(&folder, "out", 3);
