@@ -4,7 +4,7 @@
 //! data. Invariant: a run that goes on from any checkpoint ends with the same parameters, bit for bit, as one that was
 //! never disturbed (`tests/tests/resume.rs`).
 //!
-//! They lie in a [`Store`] as `000001.ckpt`, `000002.ckpt`, …: [`sealed`](crate::sealed) files whose body is bincode
+//! They lie in a [`Store`] as `000001.ckpt`, `000002.ckpt`, …: [`sealed`] files whose body is bincode
 //! (fixed-size little-endian integers) under zstd. The last few and the one with the best bound are kept. What can be
 //! computed again from job and data is not in them.
 

@@ -1,6 +1,6 @@
 //! The model folder: `model.bin`, which `parse` loads, and two files to read, `grammar.txt` and `sticks.tsv`.
 //!
-//! `model.bin` is a [`sealed`](crate::sealed) file whose body is bincode of a [`SavedModel`], with fixed-size
+//! `model.bin` is a [`sealed`] file whose body is bincode of a [`SavedModel`], with fixed-size
 //! little-endian integers. A file that fails a check is refused with the reason; what passes is safe to index with.
 
 use std::fmt::Write as _;

@@ -3,7 +3,7 @@
 
 use prost::Message;
 use prost::bytes::Bytes;
-use proto::payload::{Assembly, Progress, extent, pieces};
+use proto::payload::{Assembly, MAX_PAYLOAD, Progress, extent, pieces};
 use proto::v1::{Extent, Piece};
 
 use crate::parts;
@@ -12,7 +12,7 @@ use crate::parts;
 pub fn run(data: &[u8]) {
     let [head, cuts, bytes] = parts::split(data);
     let declared = if head.is_empty() { Some(extent(bytes)) } else { Extent::decode(head).ok() };
-    let mut progress = Assembly::begin(declared.clone());
+    let mut progress = Assembly::begin(declared.clone(), MAX_PAYLOAD);
     let mut rest = bytes;
     for &cut in cuts.iter().chain(std::iter::repeat(&255)) {
         let Ok(Progress::Partial(assembly)) = progress else { break };
