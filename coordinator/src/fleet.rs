@@ -242,6 +242,16 @@ pub enum Stage {
     Decode,
 }
 
+impl Stage {
+    /// Its run and round, if it has them.
+    pub fn place(self) -> Option<(usize, usize)> {
+        match self {
+            Stage::Round { run, round } => Some((run, round)),
+            _ => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Stage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

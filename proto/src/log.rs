@@ -53,7 +53,7 @@ pub fn start(form: Form, usual: &str) -> Result<WorkerGuard, String> {
     let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     match form {
-        Form::Json => log.json().flatten_event(true).with_span_list(false).init(),
+        Form::Json => log.json().flatten_event(true).with_current_span(false).init(),
         Form::Text => {
             let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             log.with_ansi(colours).init();

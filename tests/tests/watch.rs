@@ -94,7 +94,9 @@ fn a_run_in_progress_tells_how_it_is() {
     assert_eq!(with("finished").len(), 1);
     let lost = with("lost");
     assert!(lost.iter().any(|line| line["member"] == "alice" && line["level"] == "WARN"), "{lost:?}");
-    assert!(lines.iter().all(|line| line["span"]["job"] == "out"), "{log}");
+    let waited = with("waiting for workers");
+    assert_eq!(waited[0]["spans"][1]["stage"], "candidates", "{waited:?}");
+    assert!(lines.iter().all(|line| line["spans"][0]["job"] == "out"), "{log}");
 
     let gone = folder.run(&["status", &url]);
     assert_eq!(gone.code, 2);

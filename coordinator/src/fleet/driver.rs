@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use proto::lease::{BatchId, LeaseId, SessionId, TaskIndex};
 use shared::task::{Answer, ContentHash, Task};
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{debug, info, warn};
+use tracing::{Span, debug, info, info_span, warn};
 
 use super::audit::Twins;
 use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
@@ -170,6 +170,8 @@ struct Member {
 struct Batch {
     id: BatchId,
     stage: Stage,
+    /// What happens to it is logged in here, with its stage, run and round.
+    span: Span,
     /// Those of its tasks that came in for an audit alone.
     twins: Twins,
     progress: mpsc::Sender<Progress>,
@@ -373,12 +375,15 @@ impl Driver {
         let pairs = twins.pairs();
         self.current.send_replace(Some(Current { id: batch, tasks }));
         let (report, traffic) = (MapReport::default(), self.traffic.so_far());
-        self.batch = Some(Batch { id: batch, stage, twins, progress, begun: clock(), report, traffic });
+        let (run, round) = stage.place().unzip();
+        let span = info_span!("batch", %stage, run, round);
+        self.batch = Some(Batch { id: batch, stage, span, twins, progress, begun: clock(), report, traffic });
         self.decide(Event::BatchSubmitted { batch, shards, twins: pairs }, None);
     }
 
     /// Asks the scheduler and does what it says; `answer` is that of an `Answered`.
     fn decide(&mut self, event: Event, mut answer: Option<(Answer, Duration)>) {
+        let _logged = self.batch.as_ref().map(|batch| batch.span.clone().entered());
         let mut events = vec![event];
         while let Some(event) = events.pop() {
             if let Event::MemberLost { member, cause } = &event {
@@ -399,17 +404,15 @@ impl Driver {
                     }
                     Action::Discard { member, lease } => {
                         self.tally.discarded += 1;
-                        let (stage, shard) = self.place(lease);
-                        let member = self.name(member);
-                        debug!(stage, shard, attempt = lease.attempt.0, member, "answer came too late");
+                        let (shard, member) = (self.shard(lease), self.name(member));
+                        debug!(shard, attempt = lease.attempt.0, member, "answer came too late");
                     }
                     Action::Forget { member, cause } => self.dismiss(member, cause),
                     Action::ReportWaiting { members, wanted, just_begun } => {
-                        let stage = self.batch.as_ref().map(|batch| batch.stage.to_string());
                         if just_begun {
-                            info!(members, wanted, stage, "waiting for workers");
+                            info!(members, wanted, "waiting for workers");
                         } else {
-                            warn!(members, wanted, stage, "waiting for workers");
+                            warn!(members, wanted, "waiting for workers");
                         }
                     }
                     Action::BatchDone { .. } => self.end(None),
@@ -421,8 +424,8 @@ impl Driver {
 
     /// Whether the order reached the member's desk.
     fn lend(&mut self, member: MemberId, lease: LeaseId) -> bool {
-        let (stage, shard) = self.place(lease);
-        debug!(stage, shard, attempt = lease.attempt.0, member = self.name(member), "lent");
+        let shard = self.shard(lease);
+        debug!(shard, attempt = lease.attempt.0, member = self.name(member), "lent");
         let (Some(batch), Some(current)) = (&mut self.batch, &*self.current.borrow()) else { return true };
         batch.report.attempts += 1;
         self.tally.attempts += 1;
@@ -432,8 +435,8 @@ impl Driver {
     }
 
     fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) {
-        let ((stage, shard), member) = (self.place(lease), self.name(id));
-        debug!(stage, shard, attempt = lease.attempt.0, member, ?busy, "answered");
+        let (shard, member) = (self.shard(lease), self.name(id));
+        debug!(shard, attempt = lease.attempt.0, member, ?busy, "answered");
         self.tally.accepted += 1;
         // Busy is what the member says: it must not overflow.
         if let Some(member) = self.members.get_mut(&id) {
@@ -447,11 +450,10 @@ impl Driver {
         }
     }
 
-    /// For logs: what a lease is for, and which of the caller's tasks it is; a lease of an earlier batch has no stage.
-    fn place(&self, lease: LeaseId) -> (Option<String>, u32) {
+    /// For logs: which of the caller's tasks a lease is for.
+    fn shard(&self, lease: LeaseId) -> u32 {
         let batch = self.batch.as_ref().filter(|batch| batch.id == lease.batch);
-        let shard = batch.map_or(lease.task, |batch| batch.twins.original(lease.task));
-        (batch.map(|batch| batch.stage.to_string()), shard.0)
+        batch.map_or(lease.task, |batch| batch.twins.original(lease.task)).0
     }
 
     /// For people: what a member calls itself; one that is gone and never answered in time has no name any more.
@@ -465,11 +467,10 @@ impl Driver {
         let name = member.name.clone();
         let cause = if self.farewell.is_some() { Cause::Left } else { cause };
         *self.tally.losses.entry(cause.kind()).or_default() += 1;
-        let stage = self.batch.as_ref().map(|batch| batch.stage.to_string());
         if cause == Cause::Left {
-            info!(stage, member = name, id = id.0, "left");
+            info!(member = name, id = id.0, "left");
         } else {
-            warn!(stage, member = name, id = id.0, kind = cause.kind(), %cause, "lost");
+            warn!(member = name, id = id.0, kind = cause.kind(), %cause, "lost");
             if let Some(batch) = &mut self.batch {
                 batch.report.losses.push(Loss { name, cause: cause.clone() });
             }
@@ -486,7 +487,7 @@ impl Driver {
                 current.tasks = Arc::default();
             }
         });
-        let Some(Batch { stage, progress, begun, mut report, traffic, .. }) = self.batch.take() else {
+        let Some(Batch { progress, begun, mut report, traffic, .. }) = self.batch.take() else {
             return;
         };
         let (sent, received) = self.traffic.so_far();
@@ -495,7 +496,7 @@ impl Driver {
         let end = match failure {
             None => Progress::Done(report),
             Some(failure) => {
-                warn!(%stage, %failure, "batch failed");
+                warn!(%failure, "batch failed");
                 Progress::Failed(failure)
             }
         };
@@ -508,7 +509,7 @@ impl Driver {
         let oldest = self.scheduler.oldest_lease().and_then(|(lent_at, member, lease)| {
             let member = self.members.get(&member)?.name.clone();
             let age = (now - self.started).saturating_sub(lent_at);
-            let task = TaskIndex(self.place(lease).1);
+            let task = TaskIndex(self.shard(lease));
             Some(OldestLease { task, attempt: lease.attempt, member, age })
         });
         let (bytes_sent, bytes_received) = self.traffic.so_far();
