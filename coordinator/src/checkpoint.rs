@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -111,8 +112,10 @@ impl Origin {
         if self.corpus != now.corpus {
             return Some("it is of another corpus".to_owned());
         }
-        let table = |origin: &Origin| origin.job.parse::<toml::Table>().unwrap_or_default();
-        let (then, now) = (table(self), table(now));
+        // Keys that a release has added since have their defaults, which do what the older one did.
+        let known = Job::parse(&self.job, "checkpoint", Path::new("/"), &[]).map(|job| job.to_toml());
+        let table = |job: &str| job.parse::<toml::Table>().unwrap_or_default();
+        let (then, now) = (table(known.as_ref().unwrap_or(&self.job)), table(&now.job));
         let value = |job: &toml::Table, table: &str, key: &str| job.get(table)?.get(key).cloned();
         let more_rounds = |now: &toml::Value| {
             let one_run = value(&then, "inference", "restarts") == Some(1.into());
@@ -412,6 +415,42 @@ mod tests {
         assert_eq!((found.unwrap(), notices), (Some(checkpoint(3, -5.0)), vec![]));
         let size = std::fs::metadata(dir.path().join("checkpoints/000001.ckpt")).unwrap().len();
         assert_eq!(size, written.bytes);
+    }
+
+    /// Written by release 0.1; `cargo test -p grammaton-coordinator write_golden -- --ignored` writes those of a new format.
+    const GOLDEN: &[u8] = include_bytes!("../tests/golden/checkpoint-1.ckpt");
+
+    #[test]
+    fn what_earlier_releases_wrote_is_resumed() {
+        let read = Checkpoint::from_bytes(GOLDEN).unwrap();
+        assert_eq!(
+            (&read.chosen, &read.progress),
+            (&checkpoint(3, -5.0).chosen, &checkpoint(3, -5.0).progress)
+        );
+        assert_eq!(read.origin.obstacle(&origin(""), &read.progress), None);
+    }
+
+    #[test]
+    #[ignore = "writes what the test above reads"]
+    fn write_golden() {
+        let path = format!("{}/tests/golden/checkpoint-{}.ckpt", env!("CARGO_MANIFEST_DIR"), SEAL.version);
+        std::fs::write(path, checkpoint(3, -5.0).to_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_a_release_has_added_since_has_its_default() {
+        let mut older = origin("");
+        older.job = older
+            .job
+            .lines()
+            .filter(|line| !line.starts_with("jitter"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_ne!(older, origin(""));
+        let progress = checkpoint(3, -5.0).progress;
+        assert_eq!(older.obstacle(&origin(""), &progress), None);
+        let changed = older.obstacle(&origin("jitter = 0.25\n"), &progress).unwrap();
+        assert!(changed.contains("inference.jitter is 0.5, not 0.25"), "{changed}");
     }
 
     #[test]

@@ -342,6 +342,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_earlier_releases_wrote_is_loaded() {
+        let golden = include_bytes!("../tests/golden/model-1.bin");
+        assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), small());
+    }
+
+    #[test]
+    #[ignore = "writes what the test above reads"]
+    fn write_golden() {
+        let path = format!("{}/tests/golden/model-{}.bin", env!("CARGO_MANIFEST_DIR"), SEAL.version);
+        std::fs::write(path, small().to_bytes()).unwrap();
+    }
+
+    #[test]
     fn every_cut_and_every_flipped_byte_is_refused() {
         let bytes = small().to_bytes();
         for length in 0..bytes.len() {
