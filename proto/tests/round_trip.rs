@@ -237,6 +237,30 @@ fn no_answer_is_larger_than_its_task_allows() {
 }
 
 #[test]
+fn lexicons_are_of_their_grammar_and_readings_end_where_sentences_do() {
+    let (task, answer) = answered().swap_remove(2);
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    assert_eq!(fits::lexicon(grammar, lexicon), Ok(()));
+    let without = fits::lexicon(grammar, &Lexicon::default()).unwrap_err().to_string();
+    assert!(without.contains("lexicon.sticks"), "{without}");
+    let start = SymbolId(0);
+    let mut foreign = lexicon.clone();
+    foreign.sticks[0].symbol = start;
+    assert!(fits::lexicon(grammar, &foreign).is_err(), "a stick of what is not adapted");
+    let mut foreign = lexicon.clone();
+    foreign.sticks[0].strings[0][0] = start;
+    assert!(fits::lexicon(grammar, &foreign).is_err(), "a string of nonterminals");
+
+    assert_eq!(fits::answer(&task, &answer), Ok(()));
+    let Answer::Decoded(decoded) = answer else { panic!("it decodes") };
+    for ends in [vec![], vec![1], vec![1, 99]] {
+        let mut decoded = decoded.clone();
+        decoded[0].segmentations[0] = ends;
+        assert!(fits::answer(&task, &Answer::Decoded(decoded)).is_err());
+    }
+}
+
+#[test]
 fn ten_numbers_are_never_worth_a_gigabyte() {
     let (mut task, _) = answered().swap_remove(2);
     task.work = Work::Expect { weights: vec![Wide { mantissa: 1.0, exponent: 0 }; 10], losses: false };

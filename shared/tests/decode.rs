@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use shared::adaptor::Stick;
 use shared::adaptor::decode::decode;
 use shared::compute::Prepared;
 use shared::grammar::{Grammar, SymbolId};
@@ -381,9 +382,26 @@ fn many_sentences_are_as_one_by_one() {
     }
 }
 
+/// γ is of the discount before the last fit: a larger one makes uses come out below nothing.
+#[test]
+fn escape_is_a_probability_whatever_the_fit_has_made_of_the_discount() {
+    let order = vec![ParamId(5), ParamId(6)];
+    for gamma in [0.1, 0.4, 0.9] {
+        let (gamma1, gamma2) = (vec![gamma; 2], vec![1.0; 2]);
+        let stick = Stick {
+            symbol: SymbolId(1),
+            order: order.clone(),
+            gamma1,
+            gamma2,
+            discount: 0.0,
+            concentration: 1.0,
+        };
+        assert!((0.0..=1.0).contains(&stick.escape()), "{}", stick.escape());
+    }
+}
+
 #[test]
 fn escape_is_the_mass_of_new_tables() {
-    use shared::adaptor::Stick;
     use shared::adaptor::params::Params;
     let grammar = colloc();
     let lexicon = support::lexicon(&grammar, &[("C", "a"), ("W", "a"), ("W", "b")]);
