@@ -16,8 +16,8 @@ use coordinator::fleet::{Inline, Stage};
 use coordinator::job::Job;
 use coordinator::train::input::Input;
 use coordinator::train::plan::Plan;
-use coordinator::train::prepare::{Choice, prepare};
-use coordinator::train::settings;
+use coordinator::train::prepare::prepare;
+use coordinator::train::{choice, settings};
 use shared::adaptor::vb::Trainer;
 use shared::compute::Prepared;
 use shared::forest::Forest;
@@ -50,13 +50,8 @@ fn measure(path: &Path, corpus: &Path) {
         Job::load(path, &[corpus, "inference.selection=fixed".to_owned()]).expect("the job file is in order");
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
-    let choice = Choice {
-        truncation: job.inference.truncation,
-        rho: job.inference.rho,
-        max_length: job.inference.max_string,
-    };
     let begun = now();
-    let (_, plan) = prepare(&fleet, &input, &choice).expect("the corpus can be prepared");
+    let (_, plan) = prepare(&fleet, &input, &choice(&job.inference)).expect("the corpus can be prepared");
     println!("{}: {} sentences", path.display(), input.corpus.sentences.len());
     println!("  prepare        {:8.1} ms", millis(begun));
     rounds(&job, &plan, &fleet);
