@@ -16,7 +16,7 @@ use coordinator::fleet::{Inline, Stage};
 use coordinator::job::Job;
 use coordinator::train::input::Input;
 use coordinator::train::plan::Plan;
-use coordinator::train::prepare::prepare;
+use coordinator::train::prepare::{Sentences, prepare};
 use coordinator::train::{choice, settings};
 use shared::adaptor::vb::Trainer;
 use shared::compute::Prepared;
@@ -51,7 +51,8 @@ fn measure(path: &Path, corpus: &Path) {
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
     let begun = now();
-    let (_, plan) = prepare(&fleet, &input, &choice(&job.inference)).expect("the corpus can be prepared");
+    let (_, plan) = prepare(&fleet, &input, Sentences::new(&input), &choice(&job.inference))
+        .expect("the corpus can be prepared");
     println!("{}: {} sentences", path.display(), input.corpus.sentences.len());
     println!("  prepare        {:8.1} ms", millis(begun));
     rounds(&job, &plan, &fleet);

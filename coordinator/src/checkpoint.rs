@@ -24,8 +24,7 @@ use crate::metrics::{RoundMetrics, Timings};
 use crate::sealed::{self, Defect, Seal};
 use crate::status::CheckpointStatus;
 use crate::store::Store;
-use crate::train::input::Input;
-use crate::train::prepare::Chosen;
+use crate::train::prepare::{Chosen, Sentences};
 
 /// What its file begins with.
 pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", version: 1 };
@@ -91,14 +90,9 @@ pub struct Run {
 
 impl Origin {
     /// That of a job and the data it read.
-    pub fn new(job: &Job, input: &Input) -> Origin {
-        let shards: Vec<ContentHash> =
-            input.shards.iter().map(|shard| Named::new(shard.shard.clone()).hash).collect();
-        Origin {
-            job: job.to_toml(),
-            grammar: Named::new(input.grammar.clone()).hash,
-            corpus: Named::new(shards).hash,
-        }
+    pub fn new(job: &Job, sentences: &Sentences) -> Origin {
+        let shards: Vec<ContentHash> = sentences.shards.iter().map(|shard| shard.hash).collect();
+        Origin { job: job.to_toml(), grammar: sentences.grammar.hash, corpus: Named::new(shards).hash }
     }
 
     /// Why a job of origin `now` may not go on from `progress`, which is of this origin; `None` if it may.

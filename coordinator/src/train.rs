@@ -32,7 +32,7 @@ use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecod
 use crate::outcome::{Decoding, Outcome};
 use input::Input;
 use plan::Plan;
-use prepare::{Choice, Chosen};
+use prepare::{Choice, Chosen, Sentences};
 
 /// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
 pub fn train(
@@ -52,17 +52,18 @@ pub fn train(
     observer.phase(Phase::Preprocess);
     let begun = clock();
     let mut notices = input.notices.clone();
-    let origin = Origin::new(job, input);
+    let sentences = Sentences::new(input);
+    let origin = Origin::new(job, &sentences);
     let saved = checkpoints.resume(&origin, &input.grammar, &mut |notice| notices.push(notice))?;
     let (chosen, plan, mut progress) = match saved {
         Some(Checkpoint { chosen, progress, .. }) => {
             let (chosen, mut progress) = (chosen.into_owned(), progress.into_owned());
             progress.resumed += 1;
-            let plan = prepare::plan(fleet, input, &chosen)?;
+            let plan = prepare::plan(fleet, sentences, &chosen)?;
             (chosen, plan, progress)
         }
         None => {
-            let (chosen, plan) = prepare::prepare(fleet, input, &choice(&job.inference))?;
+            let (chosen, plan) = prepare::prepare(fleet, input, sentences, &choice(&job.inference))?;
             (chosen, plan, Progress::default())
         }
     };

@@ -34,8 +34,12 @@ pub struct Chosen {
 }
 
 /// Chooses the strings, and plans with them.
-pub fn prepare(fleet: &dyn Map, input: &Input, choice: &Choice) -> Result<(Chosen, Plan)> {
-    let sentences = Sentences::new(input);
+pub fn prepare(
+    fleet: &dyn Map,
+    input: &Input,
+    sentences: Sentences,
+    choice: &Choice,
+) -> Result<(Chosen, Plan)> {
     let grammar = &sentences.grammar.value;
     let count = Work::Candidates { max_length: choice.max_length };
     let tasks = |empty: &Named<Lexicon>| sentences.tasks(empty, &sentences.shards, &count);
@@ -71,22 +75,24 @@ pub fn prepare(fleet: &dyn Map, input: &Input, choice: &Choice) -> Result<(Chose
 }
 
 /// Plans with strings that were chosen before.
-pub fn plan(fleet: &dyn Map, input: &Input, chosen: &Chosen) -> Result<Plan> {
-    let sentences = Sentences::new(input);
+pub fn plan(fleet: &dyn Map, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
     let lexicon = Named::new(chosen.lexicon.clone());
     let strings = string_shards(&sentences.grammar.value, &lexicon.value);
     let indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;
     sentences.plan(fleet, lexicon, strings, indexes)
 }
 
-/// The grammar and the shards of sentences.
-struct Sentences {
-    grammar: Named<Grammar>,
-    shards: Vec<Named<Shard>>,
+/// The grammar and the shards of sentences, named by their content.
+pub struct Sentences {
+    /// The grammar.
+    pub grammar: Named<Grammar>,
+    /// The sentences.
+    pub shards: Vec<Named<Shard>>,
 }
 
 impl Sentences {
-    fn new(input: &Input) -> Sentences {
+    /// Those of a job.
+    pub fn new(input: &Input) -> Sentences {
         let shards = input.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect();
         Sentences { grammar: Named::new(input.grammar.clone()), shards }
     }
