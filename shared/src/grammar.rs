@@ -9,7 +9,11 @@ pub mod check;
 mod cycle;
 pub mod syntax;
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+
+/// The right-hand side that stands for every substring of the corpus.
+pub const SUBSTRINGS: &str = "<substrings>";
 
 /// Index into [`Grammar::symbols`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -72,6 +76,38 @@ impl Grammar {
     /// The adapted nonterminals, in symbol order.
     pub fn adapted(&self) -> impl Iterator<Item = SymbolId> + '_ {
         (0..self.n_nonterminals).map(SymbolId).filter(|&symbol| self.is_adapted(symbol))
+    }
+
+    /// The rules `X --> <substrings>`, by index: X rewrites to every substring of the corpus, each with the rule's
+    /// pseudo-count.
+    pub fn substring_rules(&self) -> impl Iterator<Item = usize> + '_ {
+        let symbol = self.symbol(SUBSTRINGS).filter(|&symbol| !self.is_nonterminal(symbol));
+        let of_symbol = move |rule: &Rule| symbol.is_some_and(|symbol| rule.children == [symbol]);
+        (0..self.rules.len()).filter(move |&rule| of_symbol(&self.rules[rule]))
+    }
+
+    /// The nonterminals that rewrite to strings of a [`crate::shard::Lexicon`], in symbol order: the adapted ones, and those
+    /// that rewrite to substrings.
+    pub fn with_strings(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        let mut with = vec![false; self.n_nonterminals as usize];
+        self.adapted().for_each(|symbol| with[symbol.index()] = true);
+        self.substring_rules().for_each(|rule| with[self.rules[rule].parent.index()] = true);
+        (0..self.n_nonterminals).map(SymbolId).filter(move |symbol| with[symbol.index()])
+    }
+
+    /// The same grammar with the symbols of a corpus among its terminals, if some nonterminal rewrites to substrings of it.
+    pub fn with_vocabulary<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Grammar {
+        if self.substring_rules().next().is_some() {
+            let known: FxHashSet<String> = self.symbols.iter().cloned().collect();
+            self.symbols.extend(names.into_iter().filter(|&name| !known.contains(name)).map(str::to_owned));
+        }
+        self
+    }
+
+    /// The same grammar without adaptors.
+    pub fn without_adaptors(mut self) -> Grammar {
+        self.adaptors.fill(None);
+        self
     }
 
     /// The name of `symbol`.

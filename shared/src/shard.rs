@@ -27,28 +27,45 @@ impl ParamId {
     }
 }
 
-/// Candidate strings of one adapted nonterminal.
+/// The strings of one nonterminal: candidates for the stick of an adapted one, or all substrings of the corpus.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StickStrings {
-    /// The adapted nonterminal.
+    /// The nonterminal.
     pub symbol: SymbolId,
     /// Distinct, non-empty; the order is that of the parameters, not that of the stick.
     pub strings: Vec<Vec<SymbolId>>,
 }
 
-/// All stick strings of the model: which string every string parameter stands for.
+/// All strings of the model: which string every string parameter stands for.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Lexicon {
-    /// One per adapted nonterminal, in symbol order.
+    /// One per nonterminal that rewrites to strings ([`Grammar::with_strings`]), in symbol order.
     pub sticks: Vec<StickStrings>,
 }
 
 impl Lexicon {
-    /// Whether it belongs to `grammar`: a stick for each adapted nonterminal, of strings that can be read; an error says what
+    /// Every substring of up to `max_length` symbols of `sentences`, in lexicographic order, for each nonterminal of `grammar`
+    /// that rewrites to substrings.
+    pub fn substrings(grammar: &Grammar, sentences: &[Vec<SymbolId>], max_length: usize) -> Lexicon {
+        let mut found: Vec<&[SymbolId]> = Vec::new();
+        for sentence in sentences {
+            for start in 0..sentence.len() {
+                let ends = start + 1..=sentence.len().min(start.saturating_add(max_length));
+                found.extend(ends.map(|end| &sentence[start..end]));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        let strings: Vec<Vec<SymbolId>> = found.into_iter().map(<[SymbolId]>::to_vec).collect();
+        let parents = grammar.substring_rules().map(|rule| grammar.rules[rule].parent);
+        Lexicon { sticks: parents.map(|symbol| StickStrings { symbol, strings: strings.clone() }).collect() }
+    }
+
+    /// Whether it belongs to `grammar`: a stick for each nonterminal that rewrites to strings, of strings that can be read; an error says what
     /// does not hold.
     pub fn check(&self, grammar: &Grammar) -> Result<(), String> {
-        if !grammar.adapted().eq(self.sticks.iter().map(|stick| stick.symbol)) {
-            return Err("sticks and adapted nonterminals differ".to_owned());
+        if !grammar.with_strings().eq(self.sticks.iter().map(|stick| stick.symbol)) {
+            return Err("sticks and nonterminals with strings differ".to_owned());
         }
         let terminals = grammar.n_nonterminals..grammar.symbols.len() as u32;
         let is_terminal = |symbol: &SymbolId| terminals.contains(&symbol.0);

@@ -13,11 +13,15 @@ use shared::task::{Answer, Candidates, Decode, Decoder, Task, Work};
 use super::{WireError, in_range, same_length};
 use crate::v1;
 
-/// Whether there is a stick for each adapted nonterminal of `grammar`, of strings of its terminals.
+/// Whether there is a stick for each nonterminal of `grammar` that rewrites to strings, of strings of its terminals.
 pub fn lexicon(grammar: &Grammar, lexicon: &Lexicon) -> Result<(), WireError> {
-    same_length("lexicon.sticks", lexicon.sticks.len(), grammar.adapted().count())?;
-    for (at, stick) in lexicon.sticks.iter().enumerate() {
-        adapted("lexicon.sticks", at, grammar, stick.symbol)?;
+    same_length("lexicon.sticks", lexicon.sticks.len(), grammar.with_strings().count())?;
+    for (at, (stick, symbol)) in lexicon.sticks.iter().zip(grammar.with_strings()).enumerate() {
+        if stick.symbol != symbol {
+            let found = i64::from(stick.symbol.0);
+            let (start, end) = (u64::from(symbol.0), u64::from(symbol.0) + 1);
+            return Err(WireError::Range { field: "lexicon.sticks", at, found, start, end });
+        }
         terminals("lexicon.strings", grammar, stick.strings.iter().flatten())?;
     }
     Ok(())

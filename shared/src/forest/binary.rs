@@ -3,6 +3,8 @@
 //! A → X Y Z becomes A → X ⟨Y Z⟩ with the rule's parameter and ⟨Y Z⟩ → Y Z with weight one; equal suffixes are
 //! shared. For every adapted A there is also A°, which has A's rules: it is A seen from below, through its
 //! base distribution. How A itself expands is up to the [`Adapted`] mode of the builder.
+//!
+//! A grammar has adapted nonterminals or such that rewrite to substrings, not both.
 
 use rustc_hash::FxHashMap;
 
@@ -27,8 +29,10 @@ pub enum Kind {
     Terminal,
     /// Expands by its productions: a plain nonterminal, a suffix, or A° of an adapted A.
     Plain,
-    /// An adapted nonterminal and its number among them.
+    /// An adapted nonterminal and the number of its stick.
     Adapted(u32),
+    /// A nonterminal that rewrites to substrings of the corpus, and the number of its stick.
+    Substrings(u32),
 }
 
 /// `parent → left` or `parent → left right`, weighted by `param`.
@@ -69,6 +73,7 @@ impl BinaryGrammar {
     pub fn new(grammar: &Grammar) -> BinaryGrammar {
         let n = grammar.symbols.len();
         let adapted: Vec<SymbolId> = grammar.adapted().collect();
+        let of_substrings: Vec<usize> = grammar.substring_rules().collect();
         let mut kinds: Vec<Kind> = (0..n as u32)
             .map(|symbol| if symbol < grammar.n_nonterminals { Kind::Plain } else { Kind::Terminal })
             .collect();
@@ -82,8 +87,14 @@ impl BinaryGrammar {
             printed.push(Some(symbol));
             productions.push(Vec::new());
         }
+        for (number, &rule) in of_substrings.iter().enumerate() {
+            kinds[grammar.rules[rule].parent.index()] = Kind::Substrings(number as u32);
+        }
         let mut suffixes: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
         for (number, rule) in grammar.rules.iter().enumerate() {
+            if of_substrings.binary_search(&number).is_ok() {
+                continue;
+            }
             let mut parent = match kinds[rule.parent.index()] {
                 Kind::Adapted(stick) => base[stick as usize] as usize,
                 _ => rule.parent.index(),
@@ -173,8 +184,10 @@ impl BinaryGrammar {
 
     fn find_lengths(&mut self) {
         for symbol in 0..self.n_symbols() {
-            if self.kinds[symbol] == Kind::Terminal {
-                (self.min_length[symbol], self.max_length[symbol]) = (1, 1);
+            match self.kinds[symbol] {
+                Kind::Terminal => (self.min_length[symbol], self.max_length[symbol]) = (1, 1),
+                Kind::Substrings(_) => (self.min_length[symbol], self.max_length[symbol]) = (1, u32::MAX),
+                Kind::Plain | Kind::Adapted(_) => {}
             }
         }
         // Without recursion, the longest yield is known after as many passes as there are symbols; a symbol whose
@@ -198,10 +211,15 @@ impl BinaryGrammar {
     }
 
     fn find_edges_of_yields(&mut self) {
+        let all = TerminalSet(vec![u64::MAX; self.first[0].0.len()]);
         for symbol in 0..self.n_symbols() {
-            if self.kinds[symbol] == Kind::Terminal {
-                self.first[symbol].insert(SymbolId(symbol as u32));
-                self.last[symbol].insert(SymbolId(symbol as u32));
+            match self.kinds[symbol] {
+                Kind::Terminal => {
+                    self.first[symbol].insert(SymbolId(symbol as u32));
+                    self.last[symbol].insert(SymbolId(symbol as u32));
+                }
+                Kind::Substrings(_) => (self.first[symbol], self.last[symbol]) = (all.clone(), all.clone()),
+                Kind::Plain | Kind::Adapted(_) => {}
             }
         }
         let mut changed = true;

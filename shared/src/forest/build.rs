@@ -113,12 +113,22 @@ impl<'a> Builder<'a> {
         self.adapted != Adapted::Strings && (end - start) as u32 <= self.max_yield
     }
 
+    /// The stick of a symbol that can only be one of its strings, whatever the span.
+    fn only_strings(&self, symbol: u32) -> Option<u32> {
+        match self.binary.kinds[symbol as usize] {
+            Kind::Adapted(stick) if self.adapted == Adapted::Strings => Some(stick),
+            Kind::Substrings(stick) if self.adapted != Adapted::Open => Some(stick),
+            _ => None,
+        }
+    }
+
     fn find_strings(&mut self, tokens: &[SymbolId]) {
         self.found.clear();
         self.first_found.clear();
         self.first_found.push(0);
+        let finds = self.adapted != Adapted::Rules || self.binary.base.is_empty();
         for start in 0..tokens.len() {
-            if self.adapted != Adapted::Rules {
+            if finds {
                 let found = &mut self.found;
                 self.strings.matches(tokens, start, |stick, end, param| {
                     found.push(Found { stick: stick as u32, end: end as u32, param });
@@ -144,6 +154,9 @@ impl<'a> Builder<'a> {
             Kind::Terminal => return (end == start + 1 && tokens[start].0 == symbol).then_some(EMPTY),
             // Without its rules, it has to be a string.
             Kind::Adapted(stick) if !self.uses_rules(start, end) => {
+                self.string(stick, start, end)?;
+            }
+            Kind::Substrings(stick) if self.adapted != Adapted::Open => {
                 self.string(stick, start, end)?;
             }
             _ => {
@@ -182,6 +195,12 @@ impl<'a> Builder<'a> {
             }
             return;
         }
+        if let Kind::Substrings(stick) = self.binary.kinds[label.symbol as usize] {
+            let known = self.string(stick, start, end);
+            let param = known.map_or(self.first_escape + stick, |param| param.0);
+            self.candidates.push(Edge { param, tails: [EMPTY; 2] });
+            return;
+        }
         let binary = self.binary;
         for production in &binary.productions[label.symbol as usize] {
             let (param, left) = (production.param.0, production.left);
@@ -191,8 +210,8 @@ impl<'a> Builder<'a> {
                 }
                 continue;
             };
-            match binary.kinds[left as usize] {
-                Kind::Adapted(stick) if self.adapted == Adapted::Strings => {
+            match self.only_strings(left) {
+                Some(stick) => {
                     for at in self.found_at(start) {
                         let (found, split) = (self.found[at].stick, self.found[at].end as usize);
                         if found == stick && split < end {
@@ -200,7 +219,7 @@ impl<'a> Builder<'a> {
                         }
                     }
                 }
-                _ => {
+                None => {
                     let longest = binary.max_length[left as usize].min((end - start - 1) as u32) as usize;
                     for length in binary.min_length[left as usize] as usize..=longest {
                         self.split(param, left, right, start, start + length, end, tokens);
@@ -221,9 +240,8 @@ impl<'a> Builder<'a> {
         j: usize,
         tokens: &[SymbolId],
     ) {
-        let admits = |symbol: u32, span: &[SymbolId]| match self.binary.kinds[symbol as usize] {
-            Kind::Adapted(_) if self.adapted == Adapted::Strings => true,
-            _ => self.binary.admits(symbol, span),
+        let admits = |symbol: u32, span: &[SymbolId]| {
+            self.only_strings(symbol).is_some() || self.binary.admits(symbol, span)
         };
         if !admits(left, &tokens[i..k]) || !admits(right, &tokens[k..j]) {
             return;

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashSet;
 
 use super::cycle::{on_cycle, shortest_cycle};
-use super::{Adaptor, Grammar, Rule, SymbolId};
+use super::{Adaptor, Grammar, Rule, SUBSTRINGS, SymbolId};
 
 /// Why a grammar is not valid.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -86,7 +86,7 @@ pub enum Defect {
         /// Its name.
         name: String,
     },
-    /// A terminal that no rule uses, or uses before the terminals that precede it in the table.
+    /// A terminal that no rule uses (unless some nonterminal rewrites to substrings), or uses before the terminals that precede it in the table.
     #[error("the terminal `{name}` is out of order: terminals are numbered as the rules first use them")]
     TerminalOrder {
         /// The symbol.
@@ -148,6 +148,17 @@ pub enum Defect {
         /// Its name.
         name: String,
     },
+    /// `<substrings>` beside other symbols, or beside other rules, or below an adapted nonterminal.
+    #[error(
+        "`{SUBSTRINGS}` must be all that `{parent}` rewrites to, and `{parent}` not adapted; write \
+         `1 1 {parent} --> {SUBSTRINGS}` and no other rule of it"
+    )]
+    Substrings {
+        /// Index of the rule.
+        rule: usize,
+        /// Name of the parent.
+        parent: String,
+    },
     /// A nonterminal that derives no string of terminals.
     #[error("`{name}` derives no string of terminals, whichever of its rules is used; add a rule that ends")]
     Unproductive {
@@ -208,6 +219,7 @@ impl Defect {
             | Defect::EmptyRight { rule, .. }
             | Defect::Alpha { rule, .. }
             | Defect::DuplicateRule { rule, .. }
+            | Defect::Substrings { rule, .. }
             | Defect::UnaryCycle { rule, .. } => Place::Rule(rule),
         }
     }
@@ -246,6 +258,7 @@ impl Grammar {
         self.check_names()?;
         self.check_rules()?;
         self.check_adaptors()?;
+        self.check_substrings()?;
         self.check_productive()?;
         self.check_reachable()?;
         self.check_unary_cycles()
@@ -321,6 +334,8 @@ impl Grammar {
         }
         let unused = SymbolId(self.n_nonterminals + n_terminals);
         match self.symbols.get(unused.index()) {
+            // The symbols of a corpus, of which there are substrings.
+            Some(_) if self.substring_rules().next().is_some() => Ok(()),
             Some(name) => Err(Defect::TerminalOrder { symbol: unused, name: name.clone() }),
             None => Ok(()),
         }
@@ -342,6 +357,22 @@ impl Grammar {
                 if adaptor.discount.is_none() {
                     return Err(Defect::ConcentrationAlone { symbol, name: name() });
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_substrings(&self) -> Result<(), Defect> {
+        let Some(substrings) = self.symbol(SUBSTRINGS).filter(|&symbol| !self.is_nonterminal(symbol)) else {
+            return Ok(());
+        };
+        for (index, rule) in
+            self.rules.iter().enumerate().filter(|(_, rule)| rule.children.contains(&substrings))
+        {
+            let mut siblings = [index.checked_sub(1), Some(index + 1)].into_iter().flatten();
+            let is_sibling = |at: usize| self.rules.get(at).is_some_and(|other| other.parent == rule.parent);
+            if rule.children.len() > 1 || siblings.any(is_sibling) || self.is_adapted(rule.parent) {
+                return Err(Defect::Substrings { rule: index, parent: self.name(rule.parent).to_owned() });
             }
         }
         Ok(())

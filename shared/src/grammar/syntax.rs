@@ -19,6 +19,8 @@
 //!   one rule with the sum of their weights (noticed).
 //! - Discount and concentration belong to the parent, whichever of its rules gives them. Discount 1 means that the
 //!   parent is not adapted; a parent without a discount *is*, with values left to the job.
+//! - `X --> <substrings>` lets X rewrite to every string of symbols that occurs in the corpus, each with the rule's weight
+//!   as its pseudo-count (Johnson, Griffiths & Goldwater 2007, §6); X then has no other rule.
 //! - `-->` must be preceded by white space; a child may follow it at once. White space is any of Unicode's.
 //! - A parent may be quoted, `'a b'`, or use backslashes; children are taken literally.
 //!
