@@ -19,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use shared::adaptor::hyper::Fit;
-use shared::adaptor::vb::{Growth, Settings, State, Step, Trainer};
+use shared::adaptor::vb::{Growth, Settings, State, Trainer};
 use shared::adaptor::{Model, Stick};
 use shared::eval::segmentation::score;
 use shared::num::Noise;
+use shared::round::Step;
 use shared::task::{Decoded, Decoder};
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};

@@ -5,6 +5,8 @@
 
 mod built;
 mod candidates;
+mod collapsed;
+mod sampled;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -14,6 +16,7 @@ use crate::adaptor::decode;
 use crate::forest::binary::BinaryGrammar;
 use crate::forest::strings::StringIndex;
 use crate::grammar::Grammar;
+use crate::pcfg::Groups;
 use crate::shard::{Lexicon, Shard};
 use crate::task::{Answer, ContentHash, Task, Work};
 use built::BuiltShard;
@@ -44,6 +47,12 @@ pub enum ComputeError {
         found: usize,
         /// Parameters there are.
         expected: usize,
+    },
+    /// What a shard carries is not of this shard.
+    #[error("what the shard carries does not fit it: {problem}")]
+    Carried {
+        /// What does not hold.
+        problem: String,
     },
     /// Work for sentences on a shard of strings.
     #[error("a shard of stick strings can only be indexed and counted; this task needs a shard of sentences")]
@@ -128,6 +137,16 @@ impl Engine {
             Work::Index => Ok(Answer::Index(self.built(task, &prepared).index.clone())),
             Work::Expect { weights, losses } => {
                 self.built(task, &prepared).expect(weights, *losses).map(Answer::Expectation)
+            }
+            Work::Sample(sample) => {
+                let sentences = sentences.ok_or(ComputeError::NotSentences)?;
+                let built = self.built(task, &prepared);
+                sampled::draw(&prepared, &built, sentences, sample).map(Answer::Sampled)
+            }
+            Work::Collapse(collapse) => {
+                sentences.ok_or(ComputeError::NotSentences)?;
+                let groups = Groups::new(&prepared.grammar, &prepared.lexicon);
+                collapsed::pass(&self.built(task, &prepared), &groups, collapse).map(Answer::Collapsed)
             }
             Work::Decode(with) => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;

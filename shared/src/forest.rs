@@ -1,7 +1,7 @@
 //! Forests: the packed derivations of one item, the one currency between formalisms and algorithms.
 //!
 //! A [`Forest`] is a flat hypergraph in topological order. Formalisms only build forests ([`build`]); inference
-//! only reads them ([`inside`], [`best`]). It depends on the structure of the grammar, not on weights, so it is
+//! only reads them ([`inside`], [`best`], [`sample`]). It depends on the structure of the grammar, not on weights, so it is
 //! built once and read in every round.
 
 pub mod best;
@@ -9,6 +9,8 @@ pub mod binary;
 pub mod build;
 pub mod chains;
 pub mod inside;
+pub mod sample;
+pub mod steps;
 pub mod strings;
 
 use crate::shard::ParamId;

@@ -4,8 +4,8 @@
 //! and nothing else, so the coordinator and every worker call the same functions and get the same bits.
 //!
 //! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
-//! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`task`] (what a
-//! worker is asked and answers), [`compute`] (how it answers), [`eval`].
+//! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`pcfg`] (Johnson, Griffiths &
+//! Goldwater 2007; Wang & Blunsom 2013), [`task`] (what a worker is asked and answers), [`compute`] (how it answers), [`eval`].
 
 pub mod num;
 
@@ -19,7 +19,13 @@ pub mod tree;
 
 pub mod forest;
 
+pub mod anneal;
+
+pub mod round;
+
 pub mod adaptor;
+
+pub mod pcfg;
 
 pub mod task;
 

@@ -1,6 +1,7 @@
-//! Numbers: weights with an unbounded exponent, special functions, reproducible noise.
+//! Numbers: weights with an unbounded exponent, special functions, reproducible random numbers.
 
 pub mod noise;
+pub mod random;
 pub mod special;
 pub mod wide;
 

@@ -15,9 +15,10 @@
 use std::rc::Rc;
 
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use rand_pcg::rand_core::SeedableRng;
 
 use crate::grammar::{Grammar, SymbolId};
+use crate::num::random::uniform;
 use crate::tree::{Node, Tree};
 
 /// How to draw.
@@ -238,11 +239,6 @@ impl Restaurant {
         self.customers.push(self.tables.len() as u32);
         self.tables.push((dish, 1));
     }
-}
-
-/// Uniform in [0, 1): the upper 53 bits, so that the stream does not depend on a library's way of making floats.
-fn uniform(random: &mut Pcg64Mcg) -> f64 {
-    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 #[cfg(test)]

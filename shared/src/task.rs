@@ -66,8 +66,67 @@ pub enum Work {
         /// Whether to return [`Expectation::losses`].
         losses: bool,
     },
+    /// A tree drawn for every occurrence of every sentence → [`Answer::Sampled`].
+    Sample(Sample),
+    /// Inside–outside of one sentence after the other, each with the counts of all others → [`Answer::Collapsed`].
+    Collapse(Collapse),
     /// Best analyses of sentences → [`Answer::Decoded`].
     Decode(Named<Decode>),
+}
+
+/// Draws trees from their distribution under the weights (Johnson, Griffiths & Goldwater 2007, §4).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// By the shard's index.
+    pub weights: Vec<Wide>,
+    /// Seed of the random numbers, of this shard in this round alone.
+    pub stream: u64,
+    /// The nonterminals whose constituents are the segments, if the trees are to be returned.
+    pub keep: Option<Vec<SymbolId>>,
+}
+
+/// A pass of collapsed variational Bayes (Wang & Blunsom 2013, §3.2).
+#[derive(Clone, Debug)]
+pub enum Collapse {
+    /// The first one, in which all sentences are read with the same weights.
+    Start {
+        /// By the shard's index.
+        weights: Vec<Wide>,
+    },
+    /// Any other.
+    Others {
+        /// α and the counts of all other shards, by the shard's index.
+        pseudo: Vec<f64>,
+        /// The same summed over each multinomial, with the parameters that the shard does not touch.
+        sums: Vec<f64>,
+        /// Weights are taken to the power 1/temperature.
+        temperature: f64,
+        /// What the shard's last answer carried.
+        carried: Named<Carried>,
+    },
+}
+
+/// What a shard carries from round to round: the counts of every occurrence of its sentences, in the order of the sentences.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Carried {
+    /// By occurrence: positions in the shard's index, ascending, and expected uses.
+    pub counts: Vec<Vec<(u32, f64)>>,
+}
+
+impl Carried {
+    /// Whether it is of a shard with `n_params` parameters; an error says what does not hold.
+    pub fn check(&self, n_params: usize) -> Result<(), String> {
+        for counts in &self.counts {
+            let ascending = counts.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            if !ascending || counts.last().is_some_and(|&(param, _)| param as usize >= n_params) {
+                return Err("a sentence's counts are not of the shard's parameters".to_owned());
+            }
+            if !counts.iter().all(|&(_, count)| count > 0.0 && count.is_finite()) {
+                return Err("a sentence's counts are not counts".to_owned());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What to decode with.
@@ -108,6 +167,10 @@ pub enum Answer {
     Index(Index),
     /// To [`Work::Expect`].
     Expectation(Expectation),
+    /// To [`Work::Sample`].
+    Sampled(Sampled),
+    /// To [`Work::Collapse`].
+    Collapsed(Collapsed),
     /// To [`Work::Decode`]: one per sentence of the shard.
     Decoded(Vec<Decoded>),
 }
@@ -156,6 +219,36 @@ pub struct Expectation {
     /// Strings out of use (weight zero) without which some item has no derivation; sorted. The counts mean
     /// nothing if there are any.
     pub missing: Vec<ParamId>,
+}
+
+/// Trees drawn for the sentences of a shard.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sampled {
+    /// Uses in the trees, in the order of the shard's index.
+    pub counts: Vec<f64>,
+    /// One per occurrence of each sentence, in the order of the sentences; empty if not asked for.
+    pub analyses: Vec<Analysis>,
+    /// Parameters of weight zero without which some sentence has no derivation; sorted. The rest means nothing if there are
+    /// any.
+    pub missing: Vec<ParamId>,
+}
+
+/// A tree of a sentence.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Analysis {
+    /// End positions of the segments, ascending, the last one the sentence's length.
+    pub ends: Vec<u32>,
+    /// Bracketed.
+    pub tree: String,
+}
+
+/// Expected counts of a shard, and of each of its sentences.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Collapsed {
+    /// Of the shard; without losses.
+    pub expectation: Expectation,
+    /// For the next round.
+    pub carried: Carried,
 }
 
 /// The best analyses of a sentence.

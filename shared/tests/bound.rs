@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use shared::adaptor::hyper::Fit;
 use shared::adaptor::params::Params;
-use shared::adaptor::vb::{Growth, RoundReport, Settings, State, Step, Totals, Trainer};
+use shared::adaptor::vb::{Growth, Settings, State, Trainer};
 use shared::compute::Engine;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Noise;
 use shared::num::special::{digamma, ln_gamma};
+use shared::round::{RoundReport, Step, Totals};
 use shared::shard::{Lexicon, ParamId};
 use support::{Run, assert_all_close, assert_close, choose, draw};
 

@@ -2,10 +2,10 @@
 
 mod support;
 
-use shared::adaptor::vb::Totals;
 use shared::compute::{ComputeError, Engine};
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
+use shared::round::Totals;
 use shared::shard::{Lexicon, ParamId};
 use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
 use support::{Run, assert_all_close, assert_close, choose, draw};

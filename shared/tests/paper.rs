@@ -355,7 +355,8 @@ fn figure_2_discount_is_found_again_and_the_printed_objective_drives_it_to_zero(
 
 #[test]
 fn section_3_1_recursive_nonterminals_train_and_no_string_contains_itself() {
-    use shared::adaptor::vb::{Settings, Step, Trainer};
+    use shared::adaptor::vb::{Settings, Trainer};
+    use shared::round::Step;
     let grammar = grammar(); // W → C W is adapted
     assert_eq!(grammar.recursive_adapted(), [grammar.symbol("W").unwrap()]);
     let lexicon = lexicon(&grammar);

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail};
 use shared::adaptor::Params;
-use shared::adaptor::vb::Totals;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
+use shared::round::Totals;
 use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Answer, Decode, Decoded, Decoder, Named, Task, Work};
 

@@ -18,11 +18,12 @@ use crate::forest::best::{self, Derivation};
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
+use crate::forest::steps::{self, Step};
 use crate::forest::{Edge, Forest};
 use crate::grammar::SymbolId;
 use crate::shard::ParamId;
 use crate::task::{Decode, Decoded, Decoder};
-use crate::tree::{Node, Tree};
+use crate::tree::Tree;
 
 /// Analyses every sentence.
 pub fn decode(prepared: &Prepared, with: &Decode, sentences: &[&[SymbolId]]) -> Vec<Decoded> {
@@ -52,14 +53,6 @@ const MAX_NEW_STRING: u32 = 64;
 fn longest_string(prepared: &Prepared) -> u32 {
     let strings = prepared.lexicon.sticks.iter().flat_map(|stick| &stick.strings);
     strings.map(|string| string.len() as u32).fold(MAX_NEW_STRING, u32::max)
-}
-
-/// A step through a tree, left to right.
-#[derive(Clone, Copy)]
-enum Step {
-    Open(SymbolId),
-    Leaf(SymbolId),
-    Close,
 }
 
 /// A span of tokens and the expected number of outermost segments on it.
@@ -142,46 +135,11 @@ impl Session<'_> {
         mbr: bool,
         with_root: bool,
     ) -> Vec<Step> {
-        enum Todo {
-            Node(usize),
-            Tokens(u32, u32),
-            Close,
-        }
-        let (mut steps, mut open) = (Vec::new(), vec![Todo::Node(forest.root())]);
-        while let Some(todo) = open.pop() {
-            let node = match todo {
-                Todo::Close => {
-                    steps.push(Step::Close);
-                    continue;
-                }
-                Todo::Tokens(start, end) => {
-                    steps.extend(tokens[start as usize..end as usize].iter().map(|&token| Step::Leaf(token)));
-                    continue;
-                }
-                Todo::Node(node) => node,
-            };
-            let label = forest.labels[node];
-            let span = &tokens[label.start as usize..label.end as usize];
-            if let Some(symbol) = self.printed(forest, node).filter(|_| with_root || node != forest.root()) {
-                steps.push(Step::Open(symbol));
-                open.push(Todo::Close);
-            }
-            let edge = derivation.edge(forest, node);
-            if self.is_string(edge) {
-                let inner = self.inside_string(ParamId(edge.param), span, mbr);
-                steps.extend(inner.iter().copied());
-                continue;
-            }
-            let mut end = label.end;
-            for &tail in edge.tails.iter().rev().filter(|&&tail| tail != 0) {
-                let child = forest.labels[tail as usize];
-                open.push(Todo::Tokens(child.end, end));
-                open.push(Todo::Node(tail as usize));
-                end = child.start;
-            }
-            open.push(Todo::Tokens(label.start, end));
-        }
-        steps
+        let prepared = self.prepared;
+        let below = |edge: &Edge, string: &[SymbolId]| {
+            self.is_string(edge).then(|| self.inside_string(ParamId(edge.param), string, mbr))
+        };
+        steps::steps(&prepared.binary, forest, derivation, tokens, with_root, below)
     }
 
     /// The steps below the nonterminal of a string.
@@ -211,34 +169,16 @@ impl Session<'_> {
         edge.param as usize > self.prepared.grammar.rules.len() && edge.param < self.first_escape.0
     }
 
-    /// What a node is printed as; `None` for suffixes and for A°, which is part of its A.
-    fn printed(&self, forest: &Forest, node: usize) -> Option<SymbolId> {
-        let symbol = forest.labels[node].symbol;
-        self.prepared.binary.printed[symbol as usize].filter(|printed| printed.0 == symbol)
-    }
-
     fn is_segment(&self, label: &str) -> bool {
         self.with.segments.iter().any(|&symbol| self.prepared.grammar.name(symbol) == label)
     }
 
     fn tree(&self, steps: &[Step]) -> Tree {
-        let node =
-            |symbol: SymbolId| Node { label: self.prepared.grammar.name(symbol).to_owned(), n_children: 0 };
-        let (mut nodes, mut parents): (Vec<Node>, Vec<usize>) = (Vec::new(), Vec::new());
-        for step in steps {
-            let (Step::Open(symbol) | Step::Leaf(symbol)) = *step else {
-                parents.pop();
-                continue;
-            };
-            if let Some(&parent) = parents.last() {
-                nodes[parent].n_children += 1;
-            }
-            if let Step::Open(_) = step {
-                parents.push(nodes.len());
-            }
-            nodes.push(node(symbol));
-        }
-        Tree::new(nodes).expect("steps open and close in pairs, and every constituent has a token")
+        steps::tree(&self.prepared.grammar, steps)
+    }
+
+    fn printed(&self, forest: &Forest, node: usize) -> Option<SymbolId> {
+        steps::printed(&self.prepared.binary, forest, node)
     }
 
     fn best_segmentation(&mut self, forest: &Forest, tokens: &[SymbolId]) -> Vec<u32> {

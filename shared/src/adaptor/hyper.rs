@@ -97,7 +97,7 @@ pub fn expected_log_prior(a: f64, b: f64, sum_broken: f64, left: &[f64]) -> f64 
 }
 
 /// The factor of α that maximises E_q[ln Dirichlet(θ; α)].
-fn alpha_scale(alpha: &[f64], tau: &[f64]) -> f64 {
+pub(crate) fn alpha_scale(alpha: &[f64], tau: &[f64]) -> f64 {
     let psi_sum = digamma(tau.iter().sum());
     let logs: Vec<f64> = tau.iter().map(|&tau| digamma(tau) - psi_sum).collect();
     let total: f64 = alpha.iter().sum();

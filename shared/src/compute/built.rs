@@ -18,8 +18,8 @@ use crate::task::{Expectation, Index};
 /// Forests by item.
 pub struct BuiltShard {
     pub index: Index,
-    items: Vec<Item>,
-    chains: Chains,
+    pub items: Vec<Item>,
+    pub chains: Chains,
     /// The same forests without strings that went out of use, once there are enough of those.
     compact: Mutex<Option<Arc<Compact>>>,
     /// Position in the index of the first string parameter.
@@ -27,9 +27,9 @@ pub struct BuiltShard {
     is_strings: bool,
 }
 
-struct Item {
-    forest: Option<Forest>,
-    multiplicity: f64,
+pub struct Item {
+    pub forest: Option<Forest>,
+    pub multiplicity: f64,
     /// Position in the index of the string that the item is; `None` for sentences.
     own: Option<u32>,
 }
@@ -188,7 +188,7 @@ impl BuiltShard {
 
 impl Item {
     /// Positions of the fewest strings of weight zero that would give the item a derivation.
-    fn needs(&self, chains: &Chains, weights: &[Wide]) -> Vec<u32> {
+    pub fn needs(&self, chains: &Chains, weights: &[Wide]) -> Vec<u32> {
         let Some(forest) = &self.forest else { return Vec::new() };
         let out_of_use = |chain: u32| {
             chains.params(chain).iter().copied().filter(|&param| weights[param as usize].is_zero())

@@ -11,6 +11,16 @@ use crate::num::Wide;
 pub struct Derivation(Vec<u32>);
 
 impl Derivation {
+    /// That of the given edges, which are all edges of a derivation of `forest`, by node.
+    pub fn new<'f>(forest: &'f Forest, edges: impl IntoIterator<Item = (usize, &'f Edge)>) -> Derivation {
+        let mut choices = vec![0; forest.n_nodes()];
+        for (node, edge) in edges {
+            let at = forest.edges_of(node).iter().position(|known| known == edge);
+            choices[node] = forest.first_edge[node] + at.expect("the edge derives its node") as u32;
+        }
+        Derivation(choices)
+    }
+
     /// The edge that derives `node`.
     pub fn edge<'f>(&self, forest: &'f Forest, node: usize) -> &'f Edge {
         &forest.edges[self.0[node] as usize]

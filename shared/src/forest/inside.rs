@@ -21,6 +21,8 @@ pub trait Number: Copy + Add<Output = Self> + Mul<Output = Self> {
     const ZERO: Self;
     /// One.
     const ONE: Self;
+    /// From a finite non-negative number.
+    fn from_f64(value: f64) -> Self;
     /// Nearest `f64`.
     fn to_f64(self) -> f64;
 }
@@ -28,6 +30,9 @@ pub trait Number: Copy + Add<Output = Self> + Mul<Output = Self> {
 impl Number for f64 {
     const ZERO: f64 = 0.0;
     const ONE: f64 = 1.0;
+    fn from_f64(value: f64) -> f64 {
+        value
+    }
     fn to_f64(self) -> f64 {
         self
     }
@@ -36,6 +41,9 @@ impl Number for f64 {
 impl Number for Wide {
     const ZERO: Wide = Wide::ZERO;
     const ONE: Wide = Wide::ONE;
+    fn from_f64(value: f64) -> Wide {
+        Wide::from_f64(value)
+    }
     fn to_f64(self) -> f64 {
         Wide::to_f64(self)
     }
@@ -116,12 +124,12 @@ pub fn edge_posteriors(
     scratch: &mut Scratch,
     found: impl FnMut(usize, &Edge, f64),
 ) -> Wide {
-    let z = inside_values(forest, weights.real, &mut scratch.real.beta);
+    let z = inside_values(forest, forest.root(), weights.real, &mut scratch.real.beta);
     if in_range(z) {
         outside(forest, weights.real, 1.0 / z, &mut scratch.real, found);
         return Wide::from_f64(z);
     }
-    let z = inside_values(forest, weights.wide, &mut scratch.wide.beta);
+    let z = inside_values(forest, forest.root(), weights.wide, &mut scratch.wide.beta);
     if !z.is_zero() {
         outside(forest, weights.wide, Wide::ONE / z, &mut scratch.wide, found);
     }
@@ -129,17 +137,17 @@ pub fn edge_posteriors(
 }
 
 /// Whether a root value in real space can be trusted, see the module's documentation.
-fn in_range(z: f64) -> bool {
+pub(super) fn in_range(z: f64) -> bool {
     const LOW: f64 = f64::from_bits((1023 - 400) << 52); // 2^−400
     const HIGH: f64 = f64::from_bits((1023 + 900) << 52); // 2^900
     (LOW..=HIGH).contains(&z)
 }
 
-/// `beta[v] = Σ_{edges of v} w · beta[left] · beta[right]`; returns the root's.
-fn inside_values<N: Number>(forest: &Forest, weights: &[N], beta: &mut Vec<N>) -> N {
+/// `beta[v] = Σ_{edges of v} w · beta[left] · beta[right]`, of the nodes up to `root`; returns the last one's.
+pub(super) fn inside_values<N: Number>(forest: &Forest, root: usize, weights: &[N], beta: &mut Vec<N>) -> N {
     beta.clear();
     beta.push(N::ONE);
-    for node in 1..forest.n_nodes() {
+    for node in 1..=root {
         let mut sum = N::ZERO;
         for edge in forest.edges_of(node) {
             let [left, right] = edge.tails.map(|tail| beta[tail as usize]);
@@ -147,7 +155,7 @@ fn inside_values<N: Number>(forest: &Forest, weights: &[N], beta: &mut Vec<N>) -
         }
         beta.push(sum);
     }
-    beta[forest.root()]
+    beta[root]
 }
 
 /// `alpha[tail] += alpha[head] · w · beta[other tail]` from the root down, where `alpha[root]` = 1/Z, so that the

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use shared::adaptor::candidates::Tally;
-use shared::adaptor::vb::Totals;
 use shared::compute::Engine;
 use shared::corpus::shards;
 use shared::grammar::{Grammar, SymbolId, syntax};
 use shared::num::Wide;
+use shared::round::Totals;
 use shared::sample;
 use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
 use shared::task::{Answer, Named, Task, Work};

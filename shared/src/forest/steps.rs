@@ -1,0 +1,99 @@
+//! From a derivation to a tree.
+//!
+//! A derivation of the binary grammar is walked as [`Step`]s, left to right: suffixes and A° leave no trace, and what is below
+//! a string may be given by its own analysis.
+
+use std::sync::Arc;
+
+use super::best::Derivation;
+use super::binary::BinaryGrammar;
+use super::{Edge, Forest};
+use crate::grammar::{Grammar, SymbolId};
+use crate::tree::{Node, Tree};
+
+/// A step through a tree, left to right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// A constituent begins.
+    Open(SymbolId),
+    /// A token.
+    Leaf(SymbolId),
+    /// The constituent that began last ends.
+    Close,
+}
+
+/// What a node is printed as; `None` for suffixes and for A°, which is part of its A.
+pub fn printed(binary: &BinaryGrammar, forest: &Forest, node: usize) -> Option<SymbolId> {
+    let symbol = forest.labels[node].symbol;
+    binary.printed[symbol as usize].filter(|printed| printed.0 == symbol)
+}
+
+/// The steps through a derivation of `tokens`; without those of the root itself if it is left out. `below(edge, string)` gives
+/// the steps below a node whose edge is a string; without, its tokens follow.
+pub fn steps(
+    binary: &BinaryGrammar,
+    forest: &Forest,
+    derivation: &Derivation,
+    tokens: &[SymbolId],
+    with_root: bool,
+    mut below: impl FnMut(&Edge, &[SymbolId]) -> Option<Arc<Vec<Step>>>,
+) -> Vec<Step> {
+    enum Todo {
+        Node(usize),
+        Tokens(u32, u32),
+        Close,
+    }
+    let (mut steps, mut open) = (Vec::new(), vec![Todo::Node(forest.root())]);
+    while let Some(todo) = open.pop() {
+        let node = match todo {
+            Todo::Close => {
+                steps.push(Step::Close);
+                continue;
+            }
+            Todo::Tokens(start, end) => {
+                steps.extend(tokens[start as usize..end as usize].iter().map(|&token| Step::Leaf(token)));
+                continue;
+            }
+            Todo::Node(node) => node,
+        };
+        let label = forest.labels[node];
+        if let Some(symbol) = printed(binary, forest, node).filter(|_| with_root || node != forest.root()) {
+            steps.push(Step::Open(symbol));
+            open.push(Todo::Close);
+        }
+        let edge = derivation.edge(forest, node);
+        if let Some(inner) = below(edge, &tokens[label.start as usize..label.end as usize]) {
+            steps.extend(inner.iter().copied());
+            continue;
+        }
+        let mut end = label.end;
+        for &tail in edge.tails.iter().rev().filter(|&&tail| tail != 0) {
+            let child = forest.labels[tail as usize];
+            open.push(Todo::Tokens(child.end, end));
+            open.push(Todo::Node(tail as usize));
+            end = child.start;
+        }
+        open.push(Todo::Tokens(label.start, end));
+    }
+    steps
+}
+
+/// The tree that the steps go through.
+pub fn tree(grammar: &Grammar, steps: &[Step]) -> Tree {
+    let node = |symbol: SymbolId| Node { label: grammar.name(symbol).to_owned(), n_children: 0 };
+    let (mut nodes, mut parents): (Vec<Node>, Vec<usize>) = (Vec::new(), Vec::new());
+    for step in steps {
+        let (Step::Open(symbol) | Step::Leaf(symbol)) = *step else {
+            parents.pop();
+            continue;
+        };
+        if let Some(&parent) = parents.last() {
+            nodes[parent].n_children += 1;
+        }
+        if let Step::Open(_) = step {
+            parents.push(nodes.len());
+        }
+        nodes.push(node(symbol));
+    }
+    Tree::new(nodes).expect("steps open and close in pairs, and every constituent has a token")
+}

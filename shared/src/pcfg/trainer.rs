@@ -1,0 +1,398 @@
+//! What the coordinator does with the answers of a round, for every method.
+//!
+//! ```text
+//! begin → work(shard) … add(shard, answer) … → finish ─┬─ a sentence has no derivation → Step::Again, with what it lacks
+//!                                                      └─ counts, α                    → Step::Next
+//! ```
+//!
+//! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Estimate, Groups, collapsed, em, gibbs, map_em, vb};
+use crate::adaptor::hyper::alpha_scale;
+use crate::anneal::{Anneal, heat};
+use crate::grammar::SymbolId;
+use crate::num::{Noise, Wide, random};
+use crate::round::{BoundFell, ROUNDING, RoundReport, Step, Totals};
+use crate::shard::{ParamId, Shard};
+use crate::task::{Analysis, Answer, Carried, Collapse, Expectation, Named, Sample, Sampled, Work};
+
+/// How the probabilities of rules are estimated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// [`em`].
+    Em,
+    /// [`map_em`].
+    MapEm,
+    /// [`vb`], and α fitted if so.
+    Vb {
+        /// Whether the pseudo-counts of each multinomial are scaled to raise the bound (variational EM).
+        fit_alpha: bool,
+    },
+    /// Collapsed variational Bayes, [`collapsed`].
+    CollapsedVb,
+    /// [`gibbs`].
+    Gibbs,
+}
+
+/// What the first round runs with.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Start {
+    /// The same probability for all of a multinomial.
+    Uniform,
+    /// Times e^{ju}, u uniform in (−1, 1).
+    Jitter(f64),
+    /// Times 1 + nu, u uniform in (−1, 1): n = 0.01 is the noise of 1 % of Wang & Blunsom (2013, §4.3).
+    Noise(f64),
+    /// The method's weights from these counts, those of given trees.
+    Counts(Vec<f64>),
+}
+
+/// How to train.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// The method.
+    pub method: Method,
+    /// What it starts from.
+    pub start: Start,
+    /// The temperatures of the rounds.
+    pub anneal: Anneal,
+    /// Relative change of the objective below which training has converged; samplers never do.
+    pub tolerance: f64,
+    /// Seed of all that is random,
+    pub seed: u64,
+    /// and the run, which has its own part of it.
+    pub run: u64,
+}
+
+/// What a [`Trainer`] knows after a round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// α and counts.
+    pub estimate: Estimate,
+    /// Rounds that counted.
+    pub rounds: usize,
+    /// The last objective.
+    pub bound: Option<f64>,
+    /// Whether `estimate` has counts: those of a round, or of given trees.
+    counted: bool,
+    /// Parameters that are kept above zero because a sentence needs them ([`map_em`]), ascending.
+    revived: Vec<ParamId>,
+    /// By shard, what collapsed methods carry from round to round; empty before the first.
+    carried: Vec<Share>,
+    /// Of the samples that were kept.
+    average: Average,
+}
+
+/// Counts of samples.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+struct Average {
+    /// How many.
+    samples: usize,
+    /// Their sum by parameter; empty without samples.
+    counts: Vec<f64>,
+}
+
+/// A shard's part in the counts, and what it carries.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Share {
+    /// By the shard's index.
+    counts: Vec<f64>,
+    carried: Carried,
+}
+
+/// Of a parameter that is kept above zero, in a multinomial that sums to one.
+const REVIVED: f64 = 1e-10;
+/// More than any run has.
+const MAX_ROUNDS: usize = 1 << 32;
+
+impl State {
+    /// Whether a trainer of these multinomials and shards can go on from it; an error says what does not hold.
+    pub fn check(&self, groups: &Groups, indexes: &[Vec<ParamId>]) -> Result<(), String> {
+        self.estimate.check(groups)?;
+        if self.rounds > MAX_ROUNDS {
+            return Err(format!("it has {} rounds behind it", self.rounds));
+        }
+        if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
+            return Err("it keeps a parameter that is not there".to_owned());
+        }
+        if !self.carried.is_empty() && self.carried.len() != indexes.len() {
+            return Err("its shards are others".to_owned());
+        }
+        for (share, index) in self.carried.iter().zip(indexes) {
+            if share.counts.len() != index.len() {
+                return Err("a shard's counts are not those of its parameters".to_owned());
+            }
+            share.carried.check(index.len())?;
+        }
+        let Average { samples, counts } = &self.average;
+        if *samples > self.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
+            return Err("its samples are not of its parameters".to_owned());
+        }
+        if !counts.iter().all(|&count| count >= 0.0 && count.is_finite()) {
+            return Err("the counts of its samples are not counts".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Moves the parameters from round to round.
+pub struct Trainer {
+    groups: Groups,
+    /// The parameters that each shard touches.
+    indexes: Vec<Vec<ParamId>>,
+    settings: Settings,
+    state: State,
+    /// Of the round under way.
+    weights: Vec<Wide>,
+    keep: Option<Vec<SymbolId>>,
+    gathered: Gathered,
+    /// Of the last round, by shard and occurrence.
+    samples: Vec<Vec<Analysis>>,
+}
+
+/// The answers of the round under way.
+struct Gathered {
+    totals: Totals,
+    carried: Vec<Share>,
+    /// By shard and occurrence.
+    samples: Vec<Vec<Analysis>>,
+}
+
+impl Gathered {
+    fn new(n_params: usize) -> Gathered {
+        Gathered { totals: Totals::new(n_params), carried: Vec::new(), samples: Vec::new() }
+    }
+}
+
+impl Trainer {
+    /// Starts with the pseudo-counts `alpha`.
+    pub fn new(groups: Groups, alpha: Vec<f64>, indexes: Vec<Vec<ParamId>>, settings: Settings) -> Trainer {
+        let (counts, counted) = match &settings.start {
+            Start::Counts(counts) => (counts.clone(), true),
+            Start::Uniform | Start::Jitter(_) | Start::Noise(_) => (vec![0.0; groups.n_params()], false),
+        };
+        let estimate = Estimate { alpha, counts };
+        let state = State {
+            estimate,
+            rounds: 0,
+            bound: None,
+            counted,
+            revived: Vec::new(),
+            carried: Vec::new(),
+            average: Average::default(),
+        };
+        Trainer::resume(groups, indexes, settings, state)
+    }
+
+    /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
+    pub fn resume(groups: Groups, indexes: Vec<Vec<ParamId>>, settings: Settings, state: State) -> Trainer {
+        let gathered = Gathered::new(groups.n_params());
+        let (weights, keep, samples) = (Vec::new(), None, Vec::new());
+        Trainer { groups, indexes, settings, state, weights, keep, gathered, samples }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The temperature of the next round.
+    pub fn temperature(&self) -> f64 {
+        self.settings.anneal.temperature(self.state.rounds + 1)
+    }
+
+    /// The trees of the last round, by shard and occurrence, if they were kept.
+    pub fn samples(&self) -> &[Vec<Analysis>] {
+        &self.samples
+    }
+
+    /// α and counts to read other sentences with: of samplers, the mean counts of the samples that were kept.
+    pub fn estimate(&self) -> Estimate {
+        let State { estimate, average, .. } = &self.state;
+        let mut estimate = estimate.clone();
+        if average.samples > 0 {
+            estimate.counts = average.counts.iter().map(|sum| sum / average.samples as f64).collect();
+        }
+        estimate
+    }
+
+    /// Weights for reading sentences that have no part in the counts, `[n_params]`.
+    pub fn reading_weights(&self) -> Vec<Wide> {
+        let (groups, estimate) = (&self.groups, &self.estimate());
+        match self.settings.method {
+            Method::Em => em::weights(groups, estimate),
+            Method::MapEm => self.revive(map_em::weights(groups, estimate)),
+            Method::Vb { .. } => vb::weights(groups, estimate),
+            Method::CollapsedVb | Method::Gibbs => collapsed::weights(groups, estimate),
+        }
+    }
+
+    /// Begins a round. With `keep`, sampled trees are returned, of which these nonterminals are the segments.
+    pub fn begin(&mut self, keep: Option<Vec<SymbolId>>) {
+        self.keep = keep;
+        let Settings { seed, run, .. } = self.settings;
+        let round = self.state.rounds as u64 + 1;
+        self.weights = match (self.state.counted, self.settings.method) {
+            (false, _) => self.first_weights(),
+            (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
+            (true, _) => self.reading_weights(),
+        };
+        let temperature = self.temperature();
+        heat(&mut self.weights, temperature);
+        self.gathered = Gathered::new(self.groups.n_params());
+    }
+
+    /// What a shard is asked.
+    pub fn work(&self, shard: usize) -> Work {
+        let index = &self.indexes[shard];
+        let weights = index.iter().map(|param| self.weights[param.index()]).collect();
+        match (self.settings.method, self.state.carried.get(shard)) {
+            (Method::CollapsedVb, Some(share)) => {
+                let Estimate { alpha, counts } = &self.state.estimate;
+                let mut others = counts.clone();
+                for (param, own) in index.iter().zip(&share.counts) {
+                    others[param.index()] = (counts[param.index()] - own).max(0.0);
+                }
+                others.iter_mut().zip(alpha).for_each(|(count, alpha)| *count += alpha);
+                Work::Collapse(Collapse::Others {
+                    pseudo: index.iter().map(|param| others[param.index()]).collect(),
+                    sums: self.groups.sums(&others),
+                    temperature: self.temperature(),
+                    carried: Named::new(share.carried.clone()),
+                })
+            }
+            (Method::CollapsedVb, None) => Work::Collapse(Collapse::Start { weights }),
+            (Method::Em | Method::MapEm | Method::Vb { .. }, _) => Work::Expect { weights, losses: false },
+            (Method::Gibbs, _) => {
+                let Settings { seed, run, .. } = self.settings;
+                let stream = random::shard_seed(seed, run, self.state.rounds as u64 + 1, shard as u64);
+                Work::Sample(Sample { weights, stream, keep: self.keep.clone() })
+            }
+        }
+    }
+
+    /// Takes in what was found for a shard; shards come in order. Whether the answer is one to [`Trainer::work`].
+    pub fn add(&mut self, shard: usize, items: &Shard, answer: Answer) -> bool {
+        let Gathered { totals, carried, samples } = &mut self.gathered;
+        let expectation = match answer {
+            Answer::Expectation(expectation) => expectation,
+            Answer::Collapsed(collapsed) => {
+                carried
+                    .push(Share { counts: collapsed.expectation.counts.clone(), carried: collapsed.carried });
+                collapsed.expectation
+            }
+            Answer::Sampled(Sampled { counts, analyses, missing }) => {
+                samples.push(analyses);
+                Expectation { counts, missing, ..Expectation::default() }
+            }
+            _ => return false,
+        };
+        totals.add(items, &self.indexes[shard], expectation);
+        true
+    }
+
+    /// Ends a round to which all shards were added.
+    pub fn finish(&mut self) -> Result<Step, BoundFell> {
+        let Gathered { totals, carried, samples } =
+            std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
+        if !totals.missing.is_empty() {
+            return Ok(Step::Again { restored: self.keep_above_zero(totals.missing) });
+        }
+        let round = self.state.rounds + 1;
+        let bound = self.bound(&totals);
+        let anneal = self.settings.anneal;
+        if let (Some(before), Some(after)) = (self.state.bound, bound)
+            && self.never_falls()
+            && anneal.is_over(round.saturating_sub(1).max(1))
+            && after < before - ROUNDING * before.abs()
+        {
+            return Err(BoundFell { round, before, after });
+        }
+        let change = self.state.bound.zip(bound).map(|(before, after)| (after - before) / before.abs());
+        self.state.rounds = round;
+        self.state.bound = bound;
+        self.state.carried = carried;
+        self.state.counted = true;
+        self.samples = samples;
+        if self.keep.is_some() {
+            let Average { samples, counts } = &mut self.state.average;
+            *samples += 1;
+            counts.resize(totals.counts.len(), 0.0);
+            counts.iter_mut().zip(&totals.counts).for_each(|(sum, count)| *sum += count);
+        }
+        if self.settings.method == (Method::Vb { fit_alpha: true }) {
+            self.fit_alpha(&totals.counts);
+        }
+        self.state.estimate.counts = totals.counts;
+        let still =
+            anneal.is_over(round) && change.is_some_and(|change| change.abs() < self.settings.tolerance);
+        Ok(Step::Next(RoundReport { bound, change, dropped: 0, resorted: false, converged: still }))
+    }
+
+    /// The objective under the weights of the round, whose sums are given.
+    fn bound(&self, totals: &Totals) -> Option<f64> {
+        let (groups, State { estimate, counted, .. }) = (&self.groups, &self.state);
+        match self.settings.method {
+            Method::Em => Some(em::bound(totals.log_z)),
+            Method::MapEm => Some(map_em::bound(groups, estimate, &self.weights, totals.log_z)),
+            Method::Vb { .. } => counted.then(|| vb::bound(groups, estimate, totals.log_z)),
+            Method::CollapsedVb => Some(collapsed::bound(totals.log_z)),
+            Method::Gibbs => {
+                let (alpha, counts) = (estimate.alpha.clone(), totals.counts.clone());
+                Some(gibbs::bound(groups, &Estimate { alpha, counts }))
+            }
+        }
+    }
+
+    fn never_falls(&self) -> bool {
+        match self.settings.method {
+            Method::Em | Method::Vb { .. } => true,
+            Method::MapEm => self.state.estimate.alpha.iter().all(|&alpha| alpha >= 1.0),
+            Method::CollapsedVb | Method::Gibbs => false,
+        }
+    }
+
+    fn first_weights(&self) -> Vec<Wide> {
+        let noise_at = Noise::new(self.settings.seed, self.settings.run);
+        let mut numbers = vec![1.0; self.groups.n_params()];
+        for (at, number) in numbers.iter_mut().enumerate() {
+            match self.settings.start {
+                Start::Jitter(jitter) => *number = libm::exp(jitter * noise_at.symmetric(at as u64)),
+                Start::Noise(noise) => *number = 1.0 + noise * noise_at.symmetric(at as u64),
+                Start::Uniform | Start::Counts(_) => {}
+            }
+        }
+        self.groups.normalised(&numbers)
+    }
+
+    /// How many of `params` were not kept above zero before.
+    fn keep_above_zero(&mut self, params: Vec<ParamId>) -> usize {
+        let before = self.state.revived.len();
+        self.state.revived.extend(params);
+        self.state.revived.sort_unstable();
+        self.state.revived.dedup();
+        self.state.revived.len() - before
+    }
+
+    fn revive(&self, mut weights: Vec<Wide>) -> Vec<Wide> {
+        for param in self.state.revived.iter().map(|param| param.index()) {
+            if weights[param].is_zero() {
+                weights[param] = Wide::from_f64(REVIVED);
+            }
+        }
+        weights
+    }
+
+    /// Scales the pseudo-counts of every multinomial by one Newton step up the bound with q(θ) = Dirichlet(α + f), where f are
+    /// the counts of this round (variational EM, Cohen, Gimpel & Smith 2008, §5).
+    fn fit_alpha(&mut self, counts: &[f64]) {
+        let alpha = &mut self.state.estimate.alpha;
+        let tau: Vec<f64> = alpha.iter().zip(counts).map(|(alpha, count)| alpha + count).collect();
+        for group in self.groups.iter().filter(|group| group.len() > 1) {
+            let scale = alpha_scale(&alpha[group.clone()], &tau[group.clone()]);
+            alpha[group].iter_mut().for_each(|alpha| *alpha *= scale);
+        }
+    }
+}

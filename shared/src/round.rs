@@ -1,0 +1,96 @@
+//! A round as the coordinator sees it, whatever is trained: sums over the shards, and what came of them.
+
+use crate::shard::{ParamId, Shard};
+use crate::task::Expectation;
+
+/// Sums over all shards of a round.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Totals {
+    /// Expected uses by parameter, `[n_params]`.
+    pub counts: Vec<f64>,
+    /// Losses by parameter, `[n_params]`; zero where nothing was asked for.
+    pub losses: Vec<f64>,
+    /// log Z of every string's own grammaton by parameter, `[n_params]`.
+    pub log_z_strings: Vec<f64>,
+    /// Σ log Z over all items.
+    pub log_z: f64,
+    /// Strings out of use that some item needs; may hold repeats.
+    pub missing: Vec<ParamId>,
+}
+
+impl Totals {
+    /// Of no shards yet.
+    pub fn new(n_params: usize) -> Totals {
+        Totals {
+            counts: vec![0.0; n_params],
+            losses: vec![0.0; n_params],
+            log_z_strings: vec![0.0; n_params],
+            log_z: 0.0,
+            missing: Vec::new(),
+        }
+    }
+
+    /// Adds what was found for the next shard, whose index is `params`. The sums depend on the order of the shards, so
+    /// that has to be the same every time.
+    pub fn add(&mut self, shard: &Shard, params: &[ParamId], found: Expectation) {
+        if !found.missing.is_empty() {
+            self.missing.extend(found.missing); // and the counts mean nothing
+            return;
+        }
+        self.log_z += found.log_z;
+        for (param, count) in params.iter().zip(&found.counts) {
+            self.counts[param.index()] += count;
+        }
+        for (param, loss) in params.iter().zip(&found.losses) {
+            self.losses[param.index()] += loss;
+        }
+        if let Shard::Strings(strings) = shard {
+            let strings = strings.start as usize..strings.end as usize;
+            self.log_z_strings[strings].copy_from_slice(&found.log_z_items);
+        }
+    }
+}
+
+/// The share of the bound by which rounding may lower it.
+pub const ROUNDING: f64 = 1e-9;
+
+/// What came of a round.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// The round has to run again, with new weights.
+    Again {
+        /// Strings taken back into use.
+        restored: usize,
+    },
+    /// On to the next round.
+    Next(RoundReport),
+}
+
+/// A round that counts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RoundReport {
+    /// The bound under the weights of the round; none for the first, whose weights come from no q.
+    pub bound: Option<f64>,
+    /// Its change relative to the round before.
+    pub change: Option<f64>,
+    /// Strings that went out of use.
+    pub dropped: usize,
+    /// Whether some stick was put into a new order.
+    pub resorted: bool,
+    /// Whether the change is below the tolerance and no string was dropped or added.
+    pub converged: bool,
+}
+
+/// The bound fell though nothing was dropped or added: a defect, never noise.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error(
+    "the bound fell from {before} to {after} in round {round}; this is a defect of the program, please report it"
+)]
+pub struct BoundFell {
+    /// The round.
+    pub round: usize,
+    /// The bound of the round before.
+    pub before: f64,
+    /// The bound of this round.
+    pub after: f64,
+}
