@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
-use crate::num::special::{digamma, ln_beta, ln_gamma};
+use crate::num::special::{digamma, ln_beta};
+use crate::pcfg::vb::divergence;
 use crate::shard::{Lexicon, ParamId};
 
 /// What training gives: all that decoding needs.
@@ -160,16 +161,7 @@ impl Params {
     /// Σ KL(q(v)‖p(v)) + Σ KL(q(θ)‖p(θ)): what the bound pays for the global parameters. The bound itself is
     /// Σ log Z of a round run with [`Params::weights`], less this.
     pub fn divergence(&self, grammar: &Grammar) -> f64 {
-        let rules: f64 = groups(grammar)
-            .map(|rules| {
-                let (tau, alpha) = (&self.tau[rules.clone()], &self.alpha[rules]);
-                let (sum_tau, sum_alpha): (f64, f64) = (tau.iter().sum(), alpha.iter().sum());
-                let psi_sum = digamma(sum_tau);
-                let per_rule =
-                    |(&t, &a): (&f64, &f64)| ln_gamma(a) - ln_gamma(t) + (t - a) * (digamma(t) - psi_sum);
-                ln_gamma(sum_tau) - ln_gamma(sum_alpha) + tau.iter().zip(alpha).map(per_rule).sum::<f64>()
-            })
-            .sum();
+        let rules: f64 = groups(grammar).map(|rules| divergence(&self.tau, &self.alpha, rules)).sum();
         rules + self.sticks.iter().map(Stick::divergence).sum::<f64>()
     }
 }

@@ -74,7 +74,9 @@ pub fn draw(
                         missing.extend(item.needs(&shard.chains, &sample.weights));
                         continue;
                     }
-                    edges.iter().for_each(|(_, edge)| answer.counts[local[edge.param as usize]] += 1.0);
+                    let params =
+                        edges.iter().map(|(_, edge)| edge.param as usize).filter(|&param| param != 0);
+                    params.for_each(|param| answer.counts[local[param]] += 1.0);
                     let derivation = Derivation::new(&forest, edges.iter().map(|(node, edge)| (*node, edge)));
                     answer.analyses.push(analysis(
                         prepared,

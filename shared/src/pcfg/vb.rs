@@ -26,7 +26,7 @@ pub fn bound(groups: &Groups, estimate: &Estimate, log_z: f64) -> f64 {
 }
 
 /// KL(Dirichlet(τ) ‖ Dirichlet(α)) of one multinomial.
-fn divergence(tau: &[f64], alpha: &[f64], group: Range<usize>) -> f64 {
+pub fn divergence(tau: &[f64], alpha: &[f64], group: Range<usize>) -> f64 {
     let (tau, alpha) = (&tau[group.clone()], &alpha[group]);
     let (sum_tau, sum_alpha): (f64, f64) = (tau.iter().sum(), alpha.iter().sum());
     let psi_sum = digamma(sum_tau);
