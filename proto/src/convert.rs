@@ -13,7 +13,10 @@ use shared::grammar::check::Defect;
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
-use shared::task::{Answer, Candidate, Candidates, Decode, Decoded, Decoder, Expectation, Index};
+use shared::task::{
+    Analysis, Answer, Candidate, Candidates, Carried, Collapsed, Decode, Decoded, Decoder, Expectation,
+    Index, Sample, Sampled,
+};
 
 use crate::v1;
 
@@ -114,6 +117,12 @@ pub enum WireError {
     /// The tables of a grammar do not make a grammar.
     #[error("grammar: {0}")]
     Grammar(#[from] Defect),
+    /// What a shard carries does not hold together, or is not of this shard.
+    #[error("carried: {problem}")]
+    Carried {
+        /// What does not hold.
+        problem: String,
+    },
     /// The content is not what its name says.
     #[error("{field}: the content does not have the declared hash")]
     Hash {
@@ -150,10 +159,12 @@ pub trait Wire: Sized {
 
     /// From a payload, checked.
     fn from_bytes(bytes: Bytes) -> Result<Self, WireError> {
-        let message = Self::Message::decode(bytes)
-            .map_err(|source| WireError::Malformed { message: Self::NAME, source })?;
-        Self::from_wire(message)
+        Self::from_wire(decoded(Self::NAME, bytes)?)
     }
+}
+
+fn decoded<M: Message + Default>(message: &'static str, bytes: Bytes) -> Result<M, WireError> {
+    M::decode(bytes).map_err(|source| WireError::Malformed { message, source })
 }
 
 impl Wire for Grammar {
@@ -327,6 +338,82 @@ impl Wire for Decode {
     }
 }
 
+impl Wire for Sample {
+    type Message = v1::Sample;
+    const NAME: &'static str = "sample";
+
+    fn to_wire(&self) -> v1::Sample {
+        let segments = self.keep.iter().flatten().map(|symbol| symbol.0).collect();
+        v1::Sample {
+            weights: Some(self.weights.to_wire()),
+            stream: self.stream,
+            keep: self.keep.is_some(),
+            segments,
+        }
+    }
+
+    fn from_wire(message: v1::Sample) -> Result<Sample, WireError> {
+        let v1::Sample { weights, stream, keep, segments } = message;
+        let weights = Vec::from_wire(weights.ok_or(WireError::Missing { field: "sample.weights" })?)?;
+        let keep = keep.then(|| segments.into_iter().map(SymbolId).collect());
+        Ok(Sample { weights, stream, keep })
+    }
+}
+
+/// As fields: an index is mostly a byte or two of theirs, and every length is checked as those of other values are.
+impl Wire for Carried {
+    type Message = v1::Carried;
+    const NAME: &'static str = "carried";
+
+    fn to_wire(&self) -> v1::Carried {
+        let params = self.counts.iter().map(|counts| counts.iter().map(|&(param, _)| param));
+        let counts = self.counts.iter().flatten().map(|&(_, count)| count).collect();
+        let counts = v1::CarriedCounts { params: Some(ragged_to_wire(params)), counts };
+        v1::Carried { carried: Some(v1::carried::Carried::Counts(counts)) }
+    }
+
+    fn from_wire(message: v1::Carried) -> Result<Carried, WireError> {
+        let carried = message.carried.ok_or(WireError::Missing { field: "carried" })?;
+        let v1::carried::Carried::Counts(v1::CarriedCounts { params, counts }) = carried;
+        let n_params = params.as_ref().map_or(0, |params| params.symbols.len());
+        same_length("carried.counts", counts.len(), n_params)?;
+        let mut counts = counts.into_iter();
+        let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
+        let carried = Carried { counts: ragged("carried.params", params)?.into_iter().map(pairs).collect() };
+        // Of which shard it is, its task says.
+        carried.check(usize::MAX).map_err(|problem| WireError::Carried { problem })?;
+        Ok(carried)
+    }
+}
+
+impl Wire for Expectation {
+    type Message = v1::Expectation;
+    const NAME: &'static str = "expectation";
+
+    fn to_wire(&self) -> v1::Expectation {
+        v1::Expectation {
+            counts: self.counts.clone(),
+            losses: self.losses.clone(),
+            log_z: self.log_z,
+            log_z_items: self.log_z_items.clone(),
+            missing: self.missing.iter().map(|param| param.0).collect(),
+        }
+    }
+
+    fn from_wire(message: v1::Expectation) -> Result<Expectation, WireError> {
+        let v1::Expectation { counts, losses, log_z, log_z_items, missing } = message;
+        numbers("expectation.counts", &counts, NON_NEGATIVE, non_negative)?;
+        numbers("expectation.losses", &losses, "that is not negative", |loss| loss >= 0.0)?;
+        if !losses.is_empty() {
+            same_length("expectation.losses", losses.len(), counts.len())?;
+        }
+        numbers("expectation.log_z", &[log_z], LOGARITHM, logarithm)?;
+        numbers("expectation.log_z_items", &log_z_items, LOGARITHM, logarithm)?;
+        let missing = params("expectation.missing", missing)?;
+        Ok(Expectation { counts, losses, log_z, log_z_items, missing })
+    }
+}
+
 impl Wire for Answer {
     type Message = v1::Answer;
     const NAME: &'static str = "answer";
@@ -349,13 +436,12 @@ impl Wire for Answer {
                 params: index.params.iter().map(|param| param.0).collect(),
                 unparsable: index.unparsable.clone(),
             }),
-            Answer::Expectation(expectation) => v1::answer::Answer::Expectation(v1::Expectation {
-                counts: expectation.counts.clone(),
-                losses: expectation.losses.clone(),
-                log_z: expectation.log_z,
-                log_z_items: expectation.log_z_items.clone(),
-                missing: expectation.missing.iter().map(|param| param.0).collect(),
-            }),
+            Answer::Expectation(expectation) => v1::answer::Answer::Expectation(expectation.to_wire()),
+            Answer::Sampled(sampled) => v1::answer::Answer::Sampled(sampled_to_wire(sampled)),
+            Answer::Collapsed(Collapsed { expectation, carried }) => {
+                let (expectation, carried) = (Some(expectation.to_wire()), Some(carried.to_wire()));
+                v1::answer::Answer::Collapsed(v1::Collapsed { expectation, carried })
+            }
             Answer::Decoded(sentences) => v1::answer::Answer::Decoded(v1::DecodedSentences {
                 sentences: sentences.iter().map(decoded_to_wire).collect(),
             }),
@@ -378,22 +464,20 @@ impl Wire for Answer {
                 Ok(Answer::Missing(labelled_strings("missing", symbols, strings)?))
             }
             v1::answer::Answer::Index(v1::Index { params, unparsable }) => {
-                ascending("index.params", &params)?;
+                let params = self::params("index.params", params)?;
                 ascending("index.unparsable", &unparsable)?;
-                Ok(Answer::Index(Index { params: params.into_iter().map(ParamId).collect(), unparsable }))
+                Ok(Answer::Index(Index { params, unparsable }))
             }
             v1::answer::Answer::Expectation(message) => {
-                let v1::Expectation { counts, losses, log_z, log_z_items, missing } = message;
-                numbers("expectation.counts", &counts, NON_NEGATIVE, non_negative)?;
-                numbers("expectation.losses", &losses, "that is not negative", |loss| loss >= 0.0)?;
-                if !losses.is_empty() {
-                    same_length("expectation.losses", losses.len(), counts.len())?;
-                }
-                numbers("expectation.log_z", &[log_z], LOGARITHM, logarithm)?;
-                numbers("expectation.log_z_items", &log_z_items, LOGARITHM, logarithm)?;
-                ascending("expectation.missing", &missing)?;
-                let missing = missing.into_iter().map(ParamId).collect();
-                Ok(Answer::Expectation(Expectation { counts, losses, log_z, log_z_items, missing }))
+                Ok(Answer::Expectation(Expectation::from_wire(message)?))
+            }
+            v1::answer::Answer::Sampled(message) => Ok(Answer::Sampled(sampled_from_wire(message)?)),
+            v1::answer::Answer::Collapsed(v1::Collapsed { expectation, carried }) => {
+                let expectation = expectation.ok_or(WireError::Missing { field: "collapsed.expectation" })?;
+                let carried = carried.ok_or(WireError::Missing { field: "collapsed.carried" })?;
+                let (expectation, carried) =
+                    (Expectation::from_wire(expectation)?, Carried::from_wire(carried)?);
+                Ok(Answer::Collapsed(Collapsed { expectation, carried }))
             }
             v1::answer::Answer::Decoded(v1::DecodedSentences { sentences }) => {
                 Ok(Answer::Decoded(sentences.into_iter().map(decoded_from_wire).collect::<Result<_, _>>()?))
@@ -402,22 +486,51 @@ impl Wire for Answer {
     }
 }
 
+fn sampled_to_wire(sampled: &Sampled) -> v1::Sampled {
+    v1::Sampled {
+        counts: sampled.counts.clone(),
+        ends: Some(ragged_to_wire(sampled.analyses.iter().map(|analysis| analysis.ends.iter().copied()))),
+        trees: sampled.analyses.iter().map(|analysis| analysis.tree.clone()).collect(),
+        missing: sampled.missing.iter().map(|param| param.0).collect(),
+    }
+}
+
+fn sampled_from_wire(message: v1::Sampled) -> Result<Sampled, WireError> {
+    let v1::Sampled { counts, ends, trees, missing } = message;
+    numbers("sampled.counts", &counts, NON_NEGATIVE, non_negative)?;
+    let ends = ends_from_wire("sampled.ends", ends)?;
+    same_length("sampled.trees", trees.len(), ends.len())?;
+    let analyses = ends.into_iter().zip(trees).map(|(ends, tree)| Analysis { ends, tree }).collect();
+    Ok(Sampled { counts, analyses, missing: params("sampled.missing", missing)? })
+}
+
 fn decoded_to_wire(decoded: &Decoded) -> v1::DecodedSentence {
-    let lengths = decoded.segmentations.iter().map(|ends| ends.len() as u32).collect();
     v1::DecodedSentence {
         log_z: decoded.log_z,
-        segmentations: Some(v1::Strings { lengths, symbols: decoded.segmentations.concat() }),
+        segmentations: Some(ragged_to_wire(decoded.segmentations.iter().map(|ends| ends.iter().copied()))),
         trees: decoded.trees.clone(),
     }
 }
 
 fn decoded_from_wire(message: v1::DecodedSentence) -> Result<Decoded, WireError> {
     numbers("decoded.log_z", &[message.log_z], LOGARITHM, logarithm)?;
-    let segmentations = ragged("decoded.segmentations", message.segmentations)?;
-    for ends in &segmentations {
-        ascending("decoded.segmentations", ends)?;
-    }
+    let segmentations = ends_from_wire("decoded.segmentations", message.segmentations)?;
     Ok(Decoded { log_z: message.log_z, segmentations, trees: message.trees })
+}
+
+/// End positions of segments, by tree.
+fn ends_from_wire(field: &'static str, trees: Option<v1::Strings>) -> Result<Vec<Vec<u32>>, WireError> {
+    let trees = ragged(field, trees)?;
+    for ends in &trees {
+        ascending(field, ends)?;
+    }
+    Ok(trees)
+}
+
+/// Parameters, sorted, each once.
+fn params(field: &'static str, params: Vec<u32>) -> Result<Vec<ParamId>, WireError> {
+    ascending(field, &params)?;
+    Ok(params.into_iter().map(ParamId).collect())
 }
 
 const NON_NEGATIVE: &str = "that is finite and not negative";
@@ -432,10 +545,14 @@ fn logarithm(number: f64) -> bool {
 }
 
 fn strings_to_wire<'a>(strings: impl Iterator<Item = &'a [SymbolId]>) -> v1::Strings {
+    ragged_to_wire(strings.map(|string| string.iter().map(|symbol| symbol.0)))
+}
+
+fn ragged_to_wire(strings: impl Iterator<Item = impl ExactSizeIterator<Item = u32>>) -> v1::Strings {
     let mut message = v1::Strings::default();
     for string in strings {
         message.lengths.push(string.len() as u32);
-        message.symbols.extend(string.iter().map(|symbol| symbol.0));
+        message.symbols.extend(string);
     }
     message
 }

@@ -1,4 +1,4 @@
-//! Grammars, lexicons, shards and decoding weights that the worker keeps from lease to lease, by content.
+//! Grammars, lexicons, shards, what these carry, and decoding weights that the worker keeps from lease to lease, by content.
 //!
 //! In: blobs and leases as they arrive. Out: tasks, complete and consistent. The coordinator says what to
 //! release; the worker forgets nothing by itself, so that both always agree on what is held. Invariant: what is held
@@ -14,7 +14,7 @@ use shared::grammar::Grammar;
 use shared::shard::Lexicon;
 use shared::task::{ContentHash, Named, Task, Work};
 
-/// Blobs that one lease can need: grammar, lexicon, shard, weights to decode with.
+/// Blobs that one lease can need: grammar, lexicon, shard, and weights to decode with or what the shard carries.
 const PER_LEASE: usize = 4;
 
 /// What is held.
@@ -91,10 +91,7 @@ impl Blobs {
             Blob::Shard(shard) => shard.clone(),
             _ => return Err(WireError::Missing { field: "lease.shard" }),
         };
-        let work = blob::work_from_wire(head, payload, |hash| match self.held.get(&hash) {
-            Some((Blob::Decode(decode), _)) => Ok(decode.clone()),
-            _ => Err(WireError::Missing { field: "lease.decode" }),
-        })?;
+        let work = blob::work_from_wire(head, payload, |field, hash| self.find(field, hash).cloned())?;
         let task = Task { grammar, lexicon, shard, work };
         self.check(&task)?;
         self.check_room(&task)?;
@@ -139,10 +136,8 @@ impl Blobs {
             fits::shard(&grammar.value, &lexicon.value, &task.shard.value)
         })?;
         match &task.work {
-            Work::Decode(decode) => self.once([grammar.hash, lexicon.hash, decode.hash], || {
-                fits::decode(&grammar.value, &lexicon.value, &decode.value)
-            }),
-            _ => Ok(()),
+            Work::Decode(decode) => self.once([grammar.hash, lexicon.hash, decode.hash], || fits::work(task)),
+            _ => fits::work(task),
         }
     }
 

@@ -605,7 +605,7 @@ impl Encodings {
     const KEPT: usize = 6;
 
     fn of(&self, blob: &Blob) -> Bytes {
-        if matches!(blob, Blob::Shard(_)) {
+        if matches!(blob, Blob::Shard(_) | Blob::Carried(_)) {
             return blob.to_bytes(); // mostly for one member only
         }
         // Held while encoding: whoever comes second waits for the first instead of repeating its work.

@@ -1,11 +1,13 @@
 //! Blobs and leases: how a task travels, its large values by name and only once.
 
+use prost::Message;
 use prost::bytes::Bytes;
 use shared::grammar::Grammar;
+use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
-use shared::task::{ContentHash, Decode, Named, Task, Work};
+use shared::task::{Carried, Collapse, ContentHash, Decode, Named, Sample, Task, Work};
 
-use super::{Wire, WireError};
+use super::{NON_NEGATIVE, Wire, WireError, decoded, non_negative, numbers};
 use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 use crate::{payload, v1};
 
@@ -20,6 +22,8 @@ pub enum Blob {
     Shard(Named<Shard>),
     /// What to decode with.
     Decode(Named<Decode>),
+    /// What a shard carries.
+    Carried(Named<Carried>),
 }
 
 impl Blob {
@@ -33,6 +37,7 @@ impl Blob {
         if let Work::Decode(decode) = &task.work {
             blobs.push(Blob::Decode(decode.clone()));
         }
+        blobs.extend(carried(&task.work).cloned().map(Blob::Carried));
         blobs
     }
 
@@ -43,6 +48,7 @@ impl Blob {
             Blob::Lexicon(named) => named.hash,
             Blob::Shard(named) => named.hash,
             Blob::Decode(named) => named.hash,
+            Blob::Carried(named) => named.hash,
         }
     }
 
@@ -53,6 +59,7 @@ impl Blob {
             Blob::Lexicon(_) => v1::blob_head::Kind::Lexicon,
             Blob::Shard(_) => v1::blob_head::Kind::Shard,
             Blob::Decode(_) => v1::blob_head::Kind::Decode,
+            Blob::Carried(_) => v1::blob_head::Kind::Carried,
         }
     }
 
@@ -63,6 +70,7 @@ impl Blob {
             Blob::Lexicon(named) => named.value.to_bytes(),
             Blob::Shard(named) => named.value.to_bytes(),
             Blob::Decode(named) => named.value.to_bytes(),
+            Blob::Carried(named) => named.value.to_bytes(),
         }
     }
 
@@ -73,15 +81,24 @@ impl Blob {
             Ok(v1::blob_head::Kind::Lexicon) => Blob::Lexicon(Named::new(Lexicon::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Shard) => Blob::Shard(Named::new(Shard::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Decode) => Blob::Decode(Named::new(Decode::from_bytes(payload)?)),
+            Ok(v1::blob_head::Kind::Carried) => Blob::Carried(Named::new(Carried::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Unspecified) | Err(_) => {
                 let found = i64::from(kind);
-                return Err(WireError::Range { field: "blob.kind", at: 0, found, start: 1, end: 5 });
+                return Err(WireError::Range { field: "blob.kind", at: 0, found, start: 1, end: 6 });
             }
         };
         if blob.hash() != hash {
             return Err(WireError::Hash { field: "blob.hash" });
         }
         Ok(blob)
+    }
+}
+
+/// What the shard of this work carries, if it is to be told.
+pub fn carried(work: &Work) -> Option<&Named<Carried>> {
+    match work {
+        Work::Collapse(Collapse::Others { carried, .. }) => Some(carried),
+        _ => None,
     }
 }
 
@@ -111,16 +128,25 @@ pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
             head.decode = hash_to_wire(decode.hash);
             v1::lease_head::Work::Decode
         }
+        Work::Sample(sample) => {
+            payload = sample.to_bytes();
+            v1::lease_head::Work::Sample
+        }
+        Work::Collapse(collapse) => {
+            payload = collapse_to_wire(collapse).encode_to_vec().into();
+            v1::lease_head::Work::Collapse
+        }
     } as i32;
+    head.carried = carried(&task.work).map(|carried| hash_to_wire(carried.hash)).unwrap_or_default();
     head.extent = Some(payload::extent(&payload));
     (head, payload)
 }
 
-/// The work that a lease asks for; `decode` looks up what the head names.
+/// The work that a lease asks for; `find` looks up a blob that the head names in a field.
 pub fn work_from_wire(
     head: &v1::LeaseHead,
     payload: Bytes,
-    decode: impl FnOnce(ContentHash) -> Result<Named<Decode>, WireError>,
+    find: impl FnOnce(&'static str, &[u8]) -> Result<Blob, WireError>,
 ) -> Result<Work, WireError> {
     match v1::lease_head::Work::try_from(head.work) {
         Ok(v1::lease_head::Work::Candidates) => Ok(Work::Candidates { max_length: head.max_length }),
@@ -129,12 +155,50 @@ pub fn work_from_wire(
         Ok(v1::lease_head::Work::Expect) => {
             Ok(Work::Expect { weights: Vec::from_bytes(payload)?, losses: head.losses })
         }
-        Ok(v1::lease_head::Work::Decode) => {
-            Ok(Work::Decode(decode(hash_from_wire("lease.decode", &head.decode)?)?))
+        Ok(v1::lease_head::Work::Decode) => match find("lease.decode", &head.decode)? {
+            Blob::Decode(decode) => Ok(Work::Decode(decode)),
+            _ => Err(WireError::Missing { field: "lease.decode" }),
+        },
+        Ok(v1::lease_head::Work::Sample) => Ok(Work::Sample(Sample::from_bytes(payload)?)),
+        Ok(v1::lease_head::Work::Collapse) => {
+            let carried = || match find("lease.carried", &head.carried)? {
+                Blob::Carried(carried) => Ok(carried),
+                _ => Err(WireError::Missing { field: "lease.carried" }),
+            };
+            Ok(Work::Collapse(collapse_from_wire(decoded("collapse", payload)?, carried)?))
         }
         Ok(v1::lease_head::Work::Unspecified) | Err(_) => {
             let found = i64::from(head.work);
-            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 6 })
+            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 8 })
+        }
+    }
+}
+
+fn collapse_to_wire(collapse: &Collapse) -> v1::Collapse {
+    let pass = match collapse {
+        Collapse::Start { weights } => v1::collapse::Pass::Start(weights.to_wire()),
+        Collapse::Others { pseudo, sums, temperature, carried: _ } => {
+            let (pseudo, sums) = (pseudo.clone(), sums.clone());
+            v1::collapse::Pass::Others(v1::Others { pseudo, sums, temperature: *temperature })
+        }
+    };
+    v1::Collapse { pass: Some(pass) }
+}
+
+fn collapse_from_wire(
+    message: v1::Collapse,
+    carried: impl FnOnce() -> Result<Named<Carried>, WireError>,
+) -> Result<Collapse, WireError> {
+    match message.pass.ok_or(WireError::Missing { field: "collapse.pass" })? {
+        v1::collapse::Pass::Start(weights) => {
+            Ok(Collapse::Start { weights: Vec::<Wide>::from_wire(weights)? })
+        }
+        v1::collapse::Pass::Others(v1::Others { pseudo, sums, temperature }) => {
+            numbers("collapse.pseudo", &pseudo, NON_NEGATIVE, non_negative)?;
+            numbers("collapse.sums", &sums, NON_NEGATIVE, non_negative)?;
+            let positive = |number: f64| number.is_finite() && number > 0.0;
+            numbers("collapse.temperature", &[temperature], "that is finite and positive", positive)?;
+            Ok(Collapse::Others { pseudo, sums, temperature, carried: carried()? })
         }
     }
 }

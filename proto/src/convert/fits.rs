@@ -7,8 +7,8 @@
 //! nobody makes a peer set aside a gigabyte for ten numbers.
 
 use shared::grammar::{Grammar, SymbolId};
-use shared::shard::{Lexicon, ParamId, Shard};
-use shared::task::{Answer, Candidates, Decode, Decoder, Task, Work};
+use shared::shard::{Lexicon, ParamId, Sentence, Shard};
+use shared::task::{Answer, Candidates, Carried, Collapse, Decode, Decoder, Expectation, Sample, Task, Work};
 
 use super::{WireError, in_range, same_length};
 use crate::v1;
@@ -41,11 +41,32 @@ pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), 
     }
 }
 
-/// Whether there is a weight for each parameter and for each stick's escape, and the segments are nonterminals of `grammar`.
-pub fn decode(grammar: &Grammar, lexicon: &Lexicon, decode: &Decode) -> Result<(), WireError> {
-    same_length("decode.weights", decode.weights.len(), lexicon.n_params(grammar) + lexicon.sticks.len())?;
-    let segments = decode.segments.iter().map(|symbol| symbol.0);
-    in_range("decode.segments", segments, 0..u64::from(grammar.n_nonterminals))
+/// Whether what a task is to be done with is of its grammar, its lexicon, its shard. How many parameters the shard touches, and
+/// so how many weights there are to be, comes out when it is computed.
+pub fn work(task: &Task) -> Result<(), WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    match &task.work {
+        Work::Decode(decode) => {
+            let Decode { weights, segments, .. } = &*decode.value;
+            same_length("decode.weights", weights.len(), lexicon.n_params(grammar) + lexicon.sticks.len())?;
+            nonterminals("decode.segments", grammar, segments)
+        }
+        Work::Sample(Sample { keep, .. }) => nonterminals("sample.segments", grammar, keep.iter().flatten()),
+        Work::Collapse(Collapse::Others { pseudo, carried, .. }) => {
+            self::carried(&task.shard.value, pseudo.len(), &carried.value)
+        }
+        Work::Collapse(Collapse::Start { .. })
+        | Work::Candidates { .. }
+        | Work::Cover
+        | Work::Index
+        | Work::Expect { .. } => Ok(()),
+    }
+}
+
+/// Whether it is what a shard that touches `n_params` parameters carries.
+fn carried(shard: &Shard, n_params: usize, carried: &Carried) -> Result<(), WireError> {
+    same_length("carried.counts", carried.counts.len(), n_occurrences(shard))?;
+    carried.check(n_params).map_err(|problem| WireError::Carried { problem })
 }
 
 /// Whether `answer` can be one to `task`: its kind, its lengths, its indexes.
@@ -72,34 +93,67 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
             in_range("index.params", index.params.iter().map(|param| param.0), 0..n_params)?;
             in_range("index.unparsable", index.unparsable.iter().copied(), 0..n_items as u64)
         }
-        (Work::Expect { weights, losses }, Answer::Expectation(expectation)) => {
-            in_range("expectation.missing", expectation.missing.iter().map(|param| param.0), 0..n_params)?;
-            if !expectation.missing.is_empty() {
+        (Work::Expect { weights, losses }, Answer::Expectation(found)) => {
+            in_range("expectation.missing", found.missing.iter().map(|param| param.0), 0..n_params)?;
+            if !found.missing.is_empty() {
                 return Ok(()); // the counts mean nothing
             }
-            same_length("expectation.counts", expectation.counts.len(), weights.len())?;
-            let n_losses = if *losses { weights.len() } else { 0 };
-            same_length("expectation.losses", expectation.losses.len(), n_losses)?;
-            let n_log_z = if matches!(*task.shard.value, Shard::Strings(_)) { n_items } else { 0 };
-            same_length("expectation.log_z_items", expectation.log_z_items.len(), n_log_z)
+            expectation(&task.shard.value, weights.len(), *losses, found)
+        }
+        (Work::Sample(Sample { weights, keep, .. }), Answer::Sampled(sampled)) => {
+            in_range("sampled.missing", sampled.missing.iter().map(|param| param.0), 0..n_params)?;
+            if !sampled.missing.is_empty() {
+                return Ok(()); // the counts mean nothing
+            }
+            same_length("sampled.counts", sampled.counts.len(), weights.len())?;
+            let n_trees = if keep.is_some() { n_occurrences(&task.shard.value) } else { 0 };
+            same_length("sampled.trees", sampled.analyses.len(), n_trees)?;
+            let mut analyses = sampled.analyses.iter();
+            for sentence in sentences(&task.shard.value) {
+                let own = analyses.by_ref().take(sentence.multiplicity as usize);
+                whole("sampled.ends", own.map(|analysis| &analysis.ends), sentence.tokens.len())?;
+            }
+            Ok(())
+        }
+        (Work::Collapse(collapse), Answer::Collapsed(collapsed)) => {
+            let n_touched = n_touched(collapse);
+            // A pass has no weights of zero.
+            same_length("expectation.missing", collapsed.expectation.missing.len(), 0)?;
+            expectation(&task.shard.value, n_touched, false, &collapsed.expectation)?;
+            carried(&task.shard.value, n_touched, &collapsed.carried)
         }
         (Work::Decode(with), Answer::Decoded(decoded)) => {
             same_length("decoded.sentences", decoded.len(), n_items)?;
-            let Shard::Sentences(sentences) = &*task.shard.value else { return Ok(()) };
             let decoders = &with.value.decoders;
             let with_tree = |&&decoder: &&Decoder| with.value.trees && decoder != Decoder::Mbr;
             let n_trees = decoders.iter().filter(with_tree).count();
-            for (sentence, decoded) in sentences.iter().zip(decoded) {
+            for (sentence, decoded) in sentences(&task.shard.value).iter().zip(decoded) {
                 same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
                 same_length("decoded.trees", decoded.trees.len(), n_trees)?;
-                let ends = decoded.segmentations.iter().map(|ends| ends.last().copied().unwrap_or(0));
-                let length = sentence.tokens.len() as u64;
-                in_range("decoded.segmentations", ends, length..length + 1)?;
+                whole("decoded.segmentations", &decoded.segmentations, sentence.tokens.len())?;
             }
             Ok(())
         }
         (work, answer) => Err(WireError::Kind { found: answer_kind(answer), expected: work_kind(work) }),
     }
+}
+
+/// Whether there are as many numbers as the shard asks for.
+fn expectation(shard: &Shard, n_touched: usize, losses: bool, found: &Expectation) -> Result<(), WireError> {
+    same_length("expectation.counts", found.counts.len(), n_touched)?;
+    same_length("expectation.losses", found.losses.len(), if losses { n_touched } else { 0 })?;
+    let n_log_z = if matches!(shard, Shard::Strings(_)) { shard.len() } else { 0 };
+    same_length("expectation.log_z_items", found.log_z_items.len(), n_log_z)
+}
+
+/// Whether segments end where their sentence does.
+fn whole<'a>(
+    field: &'static str,
+    ends: impl IntoIterator<Item = &'a Vec<u32>>,
+    length: usize,
+) -> Result<(), WireError> {
+    let length = length as u64;
+    in_range(field, ends.into_iter().map(|ends| ends.last().copied().unwrap_or(0)), length..length + 1)
 }
 
 /// Bytes of tags and lengths around the fields of a message.
@@ -114,8 +168,18 @@ const EXPONENT: u64 = 10;
 /// The most bytes that the payload of a lease can have.
 pub fn largest_lease(work: v1::lease_head::Work, grammar: &Grammar, lexicon: &Lexicon) -> u64 {
     match work {
-        v1::lease_head::Work::Expect => ENVELOPE + lexicon.n_params(grammar) as u64 * (DOUBLE + EXPONENT),
-        _ => 0,
+        v1::lease_head::Work::Expect
+        | v1::lease_head::Work::Sample
+        // Where there are no weights, there are two numbers instead.
+        | v1::lease_head::Work::Collapse => {
+            let segments = u64::from(grammar.n_nonterminals) * VARINT;
+            ENVELOPE + lexicon.n_params(grammar) as u64 * (DOUBLE + EXPONENT) + segments
+        }
+        v1::lease_head::Work::Unspecified
+        | v1::lease_head::Work::Candidates
+        | v1::lease_head::Work::Cover
+        | v1::lease_head::Work::Index
+        | v1::lease_head::Work::Decode => 0,
     }
 }
 
@@ -134,6 +198,20 @@ pub fn largest_answer(task: &Task) -> u64 {
             let n_numbers = weights.len() as u64 * (1 + u64::from(*losses)) + n_items;
             n_numbers * DOUBLE + n_params * VARINT
         }
+        Work::Sample(Sample { weights, keep, .. }) => {
+            let of_tree = |length| segmentation(length).saturating_add(tree(grammar, length));
+            let trees = keep.as_ref().map_or(0, |_| of_occurrences(&task.shard.value, of_tree));
+            trees.saturating_add(weights.len() as u64 * DOUBLE + n_params * VARINT)
+        }
+        Work::Collapse(collapse) => {
+            let n_touched = n_touched(collapse) as u64;
+            // Rules, and strings that are substrings of the sentence.
+            let n_rules = 1 + grammar.rules.len() as u64;
+            let n_sticks = lexicon.sticks.len() as u64;
+            let own = |length: u64| n_touched.min(n_rules + n_sticks * length * (length + 1) / 2);
+            let carried = |length| VARINT + own(length) * (VARINT + DOUBLE);
+            of_occurrences(&task.shard.value, carried).saturating_add(n_touched * DOUBLE)
+        }
         Work::Decode(decode) => {
             sum(item_lengths(task).map(|length| decoded_sentence(grammar, &decode.value, length)))
         }
@@ -143,6 +221,31 @@ pub fn largest_answer(task: &Task) -> u64 {
 
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
+}
+
+/// Parameters of the shard's index.
+fn n_touched(collapse: &Collapse) -> usize {
+    match collapse {
+        Collapse::Start { weights } => weights.len(),
+        Collapse::Others { pseudo, .. } => pseudo.len(),
+    }
+}
+
+fn sentences(shard: &Shard) -> &[Sentence] {
+    if let Shard::Sentences(sentences) = shard { sentences } else { &[] }
+}
+
+/// How often there is a sentence.
+fn n_occurrences(shard: &Shard) -> usize {
+    sentences(shard).iter().map(|sentence| sentence.multiplicity as usize).sum()
+}
+
+/// Of values of that size by the length of a sentence, one for each occurrence.
+fn of_occurrences(shard: &Shard, size: impl Fn(u64) -> u64) -> u64 {
+    let of_sentence = |sentence: &Sentence| {
+        size(sentence.tokens.len() as u64).saturating_mul(u64::from(sentence.multiplicity))
+    };
+    sum(sentences(shard).iter().map(of_sentence))
 }
 
 fn item_lengths(task: &Task) -> impl Iterator<Item = u64> {
@@ -162,16 +265,25 @@ fn labelled_substrings(grammar: &Grammar, length: u64, max_length: u64, extra: u
     sum((1..=length.min(max_length)).map(of_length)).saturating_mul(n_labels)
 }
 
-/// Segmentations of a sentence that is cut everywhere, and trees that go through every nonterminal at each node.
+/// Segmentations and trees, one per decoder.
 fn decoded_sentence(grammar: &Grammar, decode: &Decode, length: u64) -> u64 {
     let n_decoders = decode.decoders.len() as u64;
+    let tree = if decode.trees { tree(grammar, length) } else { 0 };
+    n_decoders.saturating_mul(segmentation(length).saturating_add(tree)).saturating_add(ENVELOPE)
+}
+
+/// A sentence that is cut everywhere.
+fn segmentation(length: u64) -> u64 {
+    (1 + length) * VARINT
+}
+
+/// A tree that goes through every nonterminal at each node.
+fn tree(grammar: &Grammar, length: u64) -> u64 {
     let longest = grammar.symbols.iter().map(|name| name.len() as u64).max().unwrap_or(0);
     // A tree branches less often than it has leaves, and without cycles passes each nonterminal once between.
     let n_nodes = 2 * length * (1 + u64::from(grammar.n_nonterminals));
     // Every letter escaped, two brackets and a space.
-    let tree = if decode.trees { ENVELOPE + n_nodes.saturating_mul(2 * longest + 3) } else { 0 };
-    let segmentation = (1 + length) * VARINT;
-    n_decoders.saturating_mul(segmentation.saturating_add(tree)).saturating_add(ENVELOPE)
+    ENVELOPE + n_nodes.saturating_mul(2 * longest + 3)
 }
 
 fn answer_kind(answer: &Answer) -> &'static str {
@@ -180,6 +292,8 @@ fn answer_kind(answer: &Answer) -> &'static str {
         Answer::Missing(_) => "missing strings",
         Answer::Index(_) => "an index",
         Answer::Expectation(_) => "an expectation",
+        Answer::Sampled(_) => "sampled trees",
+        Answer::Collapsed(_) => "a collapsed pass",
         Answer::Decoded(_) => "decoded sentences",
     }
 }
@@ -190,6 +304,8 @@ fn work_kind(work: &Work) -> &'static str {
         Work::Cover => "missing strings",
         Work::Index => "an index",
         Work::Expect { .. } => "an expectation",
+        Work::Sample(_) => "sampled trees",
+        Work::Collapse(_) => "a collapsed pass",
         Work::Decode(_) => "decoded sentences",
     }
 }
@@ -200,6 +316,15 @@ fn adapted(field: &'static str, at: usize, grammar: &Grammar, symbol: SymbolId) 
     }
     let (found, end) = (i64::from(symbol.0), u64::from(grammar.n_nonterminals));
     Err(WireError::Range { field, at, found, start: 0, end })
+}
+
+fn nonterminals<'a>(
+    field: &'static str,
+    grammar: &Grammar,
+    symbols: impl IntoIterator<Item = &'a SymbolId>,
+) -> Result<(), WireError> {
+    let nonterminals = 0..u64::from(grammar.n_nonterminals);
+    in_range(field, symbols.into_iter().map(|symbol| symbol.0), nonterminals)
 }
 
 fn terminals<'a>(

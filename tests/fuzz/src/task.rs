@@ -13,13 +13,14 @@ use proto::v1::LeaseHead;
 use shared::adaptor::candidates::Tally;
 use shared::adaptor::hyper::Fit;
 use shared::adaptor::vb::{Settings, Trainer};
-use shared::round::Totals;
 use shared::compute::Engine;
 use shared::eval::segmentation::score;
 use shared::grammar::{Grammar, SymbolId, syntax};
 use shared::num::{Noise, Wide};
+use shared::pcfg::Groups;
+use shared::round::Totals;
 use shared::shard::{Lexicon, Sentence, Shard};
-use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
+use shared::task::{Answer, Carried, Collapse, Decode, Decoder, Expectation, Named, Sample, Task, Work};
 
 use crate::parts;
 
@@ -27,9 +28,9 @@ use crate::parts;
 const MAX_SYMBOLS: usize = 40;
 const MAX_RULES: usize = 48;
 
-/// A lease's head, its grammar, lexicon, shard and decoding weights, its payload, and an answer.
+/// A lease's head, its grammar, lexicon, shard, and the fourth blob that it may name, its payload, and an answer.
 pub fn run(data: &[u8]) {
-    let [head, grammar, lexicon, shard, decode, payload, answer] =
+    let [head, grammar, lexicon, shard, fourth, payload, answer] =
         parts::split(data).map(Bytes::copy_from_slice);
     let (Ok(head), Ok(grammar), Ok(lexicon), Ok(shard)) = (
         LeaseHead::decode(head),
@@ -39,8 +40,11 @@ pub fn run(data: &[u8]) {
     ) else {
         return;
     };
-    let decode = |_| Decode::from_bytes(decode).map(Named::new);
-    let Ok(work) = blob::work_from_wire(&head, payload, decode) else { return };
+    let find = |field: &str, _: &[u8]| match field {
+        "lease.decode" => Ok(Blob::Decode(Named::new(Decode::from_bytes(fourth)?))),
+        _ => Ok(Blob::Carried(Named::new(Carried::from_bytes(fourth)?))),
+    };
+    let Ok(work) = blob::work_from_wire(&head, payload, find) else { return };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
     let task = Task { grammar, lexicon, shard, work };
     if !fits(&task) || !is_small(&task) {
@@ -65,10 +69,7 @@ fn fits(task: &Task) -> bool {
     let (grammar, lexicon) = (&task.grammar.value, &task.lexicon.value);
     fits::lexicon(grammar, lexicon).is_ok()
         && fits::shard(grammar, lexicon, &task.shard.value).is_ok()
-        && match &task.work {
-            Work::Decode(decode) => fits::decode(grammar, lexicon, &decode.value).is_ok(),
-            _ => true,
-        }
+        && fits::work(task).is_ok()
 }
 
 fn is_small(task: &Task) -> bool {
