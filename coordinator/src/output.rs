@@ -115,7 +115,9 @@ impl Output {
             metrics.sync_all().with_context(|| self.refused(METRICS))?;
         }
         for decoding in &outcome.decodings {
-            self.write(&segmentation(decoding.decoder), lines(&decoding.segmentations).as_bytes())?;
+            if !outcome.model.segments.is_empty() {
+                self.write(&segmentation(decoding.decoder), lines(&decoding.segmentations).as_bytes())?;
+            }
         }
         if let Some(decoding) = outcome.with_trees() {
             self.write(PARSES, lines(&decoding.trees).as_bytes())?;

@@ -27,6 +27,8 @@ pub mod adaptor;
 
 pub mod pcfg;
 
+pub mod model;
+
 pub mod task;
 
 pub mod compute;

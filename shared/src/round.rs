@@ -79,6 +79,8 @@ pub struct RoundReport {
     pub resorted: bool,
     /// Whether the change is below the tolerance and no string was dropped or added.
     pub converged: bool,
+    /// The temperature of the round, where it is not 1.
+    pub temperature: Option<f64>,
 }
 
 /// The bound fell though nothing was dropped or added: a defect, never noise.

@@ -371,10 +371,11 @@ impl Driver {
     ) {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
-        let shards = tasks.iter().map(|task| task.shard.hash).collect();
+        let shards: Vec<_> = tasks.iter().map(|task| task.shard.hash).collect();
         let pairs = twins.pairs();
         self.current.send_replace(Some(Current { id: batch, tasks }));
-        let (report, traffic) = (MapReport::default(), self.traffic.so_far());
+        let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
+        report.busy_by_task = vec![Duration::ZERO; shards.len()];
         let (run, round) = stage.place().unzip();
         let span = info_span!("batch", %stage, run, round);
         self.batch = Some(Batch { id: batch, stage, span, twins, progress, begun: clock(), report, traffic });
@@ -445,6 +446,9 @@ impl Driver {
         }
         if let Some(batch) = &mut self.batch {
             batch.report.busy = batch.report.busy.saturating_add(busy);
+            if let Some(of_task) = batch.report.busy_by_task.get_mut(lease.task.index()) {
+                *of_task = busy;
+            }
             // Room is never short; the caller may have gone.
             let _ = batch.progress.try_send(Progress::Answered { task: lease.task, member, answer });
         }

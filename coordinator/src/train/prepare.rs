@@ -74,6 +74,25 @@ pub fn prepare(
     Ok((chosen, sentences.plan(fleet, lexicon, strings, indexes)?))
 }
 
+/// Plans for a PCFG, whose strings are given; refuses sentences that the grammar cannot derive.
+pub fn given(
+    fleet: &dyn Map,
+    input: &Input,
+    sentences: Sentences,
+    strings: &Lexicon,
+) -> Result<(Chosen, Plan)> {
+    let lexicon = Named::new(strings.clone());
+    let indexes = index(fleet, sentences.tasks(&lexicon, &sentences.shards, &Work::Index))?;
+    let of_shard =
+        |(shard, index): (usize, &Index)| index.unparsable.iter().map(move |&item| (shard, item)).collect();
+    let unparsable: Vec<Vec<(usize, u32)>> = indexes.iter().enumerate().map(of_shard).collect();
+    refuse_unparsable(input, &unparsable.concat())?;
+    let shards = sentences.shards.into_iter().zip(indexes);
+    let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
+    let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
+    Ok((chosen, Plan { grammar: sentences.grammar, lexicon, shards }))
+}
+
 /// Plans with strings that were chosen before.
 pub fn plan(fleet: &dyn Map, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
     let lexicon = Named::new(chosen.lexicon.clone());
@@ -141,17 +160,21 @@ fn candidates(
             unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
         }
     })?;
-    if let Some(&(shard, item)) = unparsable.first() {
-        let others = match unparsable.len() {
-            1 => String::new(),
-            n => format!(" (and {} more sentences)", n - 1),
-        };
-        bail!(
-            "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, or leave it out",
-            input.describe(shard, item)
-        );
-    }
+    refuse_unparsable(input, &unparsable)?;
     Ok(Lexicon { sticks: tally.top(&adapted, choice.truncation, choice.rho) })
+}
+
+/// Names the first of the sentences without a derivation, given by shard and position in it.
+fn refuse_unparsable(input: &Input, unparsable: &[(usize, u32)]) -> Result<()> {
+    let Some(&(shard, item)) = unparsable.first() else { return Ok(()) };
+    let others = match unparsable.len() {
+        1 => String::new(),
+        n => format!(" (and {} more sentences)", n - 1),
+    };
+    bail!(
+        "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, or leave it out",
+        input.describe(shard, item)
+    );
 }
 
 fn missing(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<(SymbolId, Vec<SymbolId>)>> {

@@ -13,7 +13,9 @@ use crate::shard::{Lexicon, ParamId};
 /// rewrites to substrings. All parameters but [`ParamId::ONE`] are in one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Groups {
+    /// Those of rules, then those of strings.
     ranges: Vec<Range<usize>>,
+    n_sticks: usize,
     n_params: usize,
 }
 
@@ -39,7 +41,7 @@ impl Groups {
             let strings = lexicon.params(grammar, stick);
             ranges.push(strings.start as usize..strings.end as usize);
         }
-        Groups { ranges, n_params: lexicon.n_params(grammar) }
+        Groups { ranges, n_sticks: lexicon.sticks.len(), n_params: lexicon.n_params(grammar) }
     }
 
     /// Number of multinomials.
@@ -60,6 +62,11 @@ impl Groups {
     /// The parameters of each multinomial.
     pub fn iter(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.ranges.iter().cloned()
+    }
+
+    /// The strings of each stick of the lexicon.
+    pub fn sticks(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.iter().skip(self.ranges.len() - self.n_sticks)
     }
 
     /// The number of the multinomial that `param` belongs to; none for [`ParamId::ONE`].
@@ -92,9 +99,8 @@ impl Groups {
         for (rule, alpha) in grammar.rules.iter().zip(&mut alpha[ParamId::of_rule(0).index()..]) {
             *alpha = rule.alpha;
         }
-        let strings = &self.ranges[self.ranges.len() - grammar.substring_rules().count()..];
-        for (rule, strings) in grammar.substring_rules().zip(strings) {
-            alpha[strings.clone()].fill(grammar.rules[rule].alpha);
+        for (rule, strings) in grammar.substring_rules().zip(self.sticks()) {
+            alpha[strings].fill(grammar.rules[rule].alpha);
         }
         alpha
     }

@@ -7,9 +7,11 @@
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, Groups, collapsed, em, gibbs, map_em, vb};
+use super::{Estimate, Groups, Params, collapsed, em, gibbs, map_em, vb};
 use crate::adaptor::hyper::alpha_scale;
 use crate::anneal::{Anneal, heat};
 use crate::grammar::SymbolId;
@@ -229,6 +231,22 @@ impl Trainer {
         }
     }
 
+    /// The same for decoding.
+    pub fn params(&self) -> Params {
+        let estimate = self.estimate();
+        let posterior = estimate.posterior();
+        // A string that is not in the lexicon weighs as much as one that was never used.
+        let unused = |group: Range<usize>| {
+            let sum: f64 = posterior[group.clone()].iter().sum();
+            match self.settings.method {
+                Method::Em | Method::MapEm => Wide::ZERO,
+                _ => Wide::from_f64(estimate.alpha[group.start] / sum),
+            }
+        };
+        let escapes = self.groups.sticks().map(unused).collect();
+        Params { escapes, weights: self.reading_weights(), estimate }
+    }
+
     /// Begins a round. With `keep`, sampled trees are returned, of which these nonterminals are the segments.
     pub fn begin(&mut self, keep: Option<Vec<SymbolId>>) {
         self.keep = keep;
@@ -326,9 +344,11 @@ impl Trainer {
             self.fit_alpha(&totals.counts);
         }
         self.state.estimate.counts = totals.counts;
-        let still =
+        let converged =
             anneal.is_over(round) && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        Ok(Step::Next(RoundReport { bound, change, dropped: 0, resorted: false, converged: still }))
+        let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);
+        let (dropped, resorted) = (0, false);
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature }))
     }
 
     /// The objective under the weights of the round, whose sums are given.
