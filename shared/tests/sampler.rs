@@ -10,7 +10,7 @@ use shared::num::random::stream;
 use shared::sampler::start::{self, StartError};
 use shared::sampler::state::{Choice, TableId};
 use shared::sampler::{Chain, Hyper, HyperPrior, Items, Prior, Settings, Start, State};
-use shared::shard::{ParamId, Sentence};
+use shared::shard::{Lexicon, ParamId, Sentence};
 use shared::tree::Tree;
 
 use support::world::{hyper, items, items_of};
@@ -316,4 +316,40 @@ fn defaults_are_for_what_the_grammar_leaves_open() {
     let concentrations: Vec<(f64, f64)> = found.iter().map(|h| (h.discount, h.concentration)).collect();
     assert_close(concentrations[0].0, 0.2, 1e-15, "given");
     assert_eq!((concentrations[0].1, concentrations[1]), (7.0, (0.5, 7.0)));
+}
+
+/// The substrings of the corpus as rules, and as strings that are found in a trie.
+#[test]
+fn substrings_are_as_good_as_written_out() {
+    let words = "1 1 S --> X\n1 1 S --> X X\n";
+    let sentences = ["a b a", "a b", "b a"];
+    let strings = ["a", "a b", "a b a", "b", "b a"];
+    let written: String = strings.iter().map(|string| format!("0.1 1 X --> {string}\n")).collect();
+    let written = support::grammar(&format!("{words}{written}"));
+    let found = support::grammar(&format!("{words}0.1 1 X --> <substrings>\n")).with_vocabulary(["a", "b"]);
+    let run = |grammar: &Grammar| {
+        let tokens: Vec<_> = sentences.iter().map(|text| support::tokens(grammar, text)).collect();
+        let lexicon = Lexicon::substrings(grammar, &tokens, usize::MAX);
+        let prepared = Arc::new(Prepared::new(grammar.clone().into(), lexicon.clone().into()));
+        let sentence = |tokens: &Vec<SymbolId>| Sentence { tokens: tokens.clone(), multiplicity: 1 };
+        let items = Items::new(prepared, &tokens.iter().map(sentence).collect::<Vec<_>>());
+        let prior = Prior::new(grammar, &lexicon);
+        let given =
+            ["(S (X a) (X b a))", "(S (X a b))", "(S (X b a))"].map(|text| Tree::parse(text).unwrap());
+        let mut chain = begin(&items, &prior, grammar, Start::Trees(&given));
+        let joint = chain.log_joint();
+        let (mut whole, n) = (0.0, 20_000);
+        for round in 0..n {
+            chain.sweep(&TREES, &mut stream(9, 0, round));
+            let trees = (0..3).filter(|&at| chain.tree(at).unwrap().to_string().starts_with("(S (X a b"));
+            whole += trees.count() as f64 / n as f64;
+        }
+        (joint, whole)
+    };
+    let ((joint, whole), (same_joint, same_whole)) = (run(&written), run(&found));
+    assert_close(same_joint, joint, 1e-12, "log joint");
+    assert!(
+        (same_whole - whole).abs() < 0.05,
+        "{same_whole} sentences begin with `a b`, written out {whole}"
+    );
 }
