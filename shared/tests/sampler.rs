@@ -81,6 +81,22 @@ fn proposals_are_accepted_and_the_posterior_rises() {
 }
 
 #[test]
+fn a_chain_that_is_all_but_frozen_climbs() {
+    let grammar = support::grammar(COLLOC);
+    let items = items_of(&grammar, &corpus(&grammar, 40));
+    let prior = Prior::new(&grammar, items.lexicon());
+    let mut chain = begin(&items, &prior, &grammar, Start::Batch);
+    let mut before = chain.log_joint();
+    let frozen = Settings { temperature: 1e-4, relabel: true, hyper: None };
+    for round in 0..10 {
+        let after = chain.sweep(&frozen, &mut stream(5, 0, round)).log_posterior;
+        assert!(after > before - 1.0, "{after} after {before}");
+        before = after;
+    }
+    chain.state().check(&items).unwrap();
+}
+
+#[test]
 fn a_dirichlet_process_stays_one() {
     let grammar = support::grammar("1 1 S --> W\n1 1 S --> W S\n1 0 2 W --> L\n1 1 L --> a\n1 1 L --> a L\n");
     let (items, prior) =

@@ -1,8 +1,8 @@
 //! Draws a new derivation from the grammar as it stands, and says how probable it was to draw one.
 //!
-//! With the derivation taken out, all probabilities are frozen: parameters at their predictive means, (n_k − d) / (n + c) for each
-//! table of a string, (m·d + c) / (n + c) for a new one, each to the power 1/T. A derivation is drawn from the forest (a *sketch*).
-//! In it every node of an adapted nonterminal either joins a table or opens one, so that no two share one that is not yet there. As
+//! With the derivation taken out, all probabilities are frozen: parameters at their predictive means, Σ_k (n_k − d) / (n + c) for the
+//! tables of a string, (m·d + c) / (n + c) for a new one, each to the power 1/T. A derivation is drawn from the forest (a *sketch*),
+//! and among the tables of a string one in proportion to n_k − d. In it every node of an adapted nonterminal either joins a table or opens one, so that no two share one that is not yet there. As
 //! states have such nodes, a node that would open a table with the label of others that were just opened tosses a coin, and with
 //! heads joins one of those, each as probable. So all states can be drawn, each from one sketch, with a known probability.
 //!
@@ -13,18 +13,17 @@ use rand_pcg::Pcg64Mcg;
 use super::items::{Item, Weighed};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
-use crate::forest::inside::Weights;
+use crate::anneal::heat;
+use crate::forest::inside::{Weights, real};
 use crate::forest::sample::{Scratch, sample};
 use crate::forest::{Edge, Forest};
 use crate::num::Wide;
 use crate::num::random::{below, uniform};
-use crate::num::special::{exp, ln};
 use crate::shard::ParamId;
 
 /// Draws derivations, reusing its memory.
 pub(super) struct Proposer {
-    /// 1/T.
-    power: f64,
+    temperature: f64,
     weights: Vec<f64>,
     wide: Vec<Wide>,
     scratch: Scratch,
@@ -49,7 +48,7 @@ impl Proposer {
     /// Draws at `temperature` T.
     pub fn new(temperature: f64) -> Proposer {
         Proposer {
-            power: 1.0 / temperature,
+            temperature,
             weights: Vec::new(),
             wide: Vec::new(),
             scratch: Scratch::default(),
@@ -100,9 +99,11 @@ impl Proposer {
         settle(seating, &self.sketch, random, |seating, string, label, _| opens(seating, string, label))
     }
 
-    /// `ratio` to the power 1/T.
-    pub fn tempered(&self, ratio: Wide) -> Wide {
-        if self.power == 1.0 { ratio } else { Wide::from_ln(self.power * ratio.ln()) }
+    /// `probability` to the power 1/T.
+    pub fn tempered(&self, probability: Wide) -> Wide {
+        let mut heated = [probability];
+        heat(&mut heated, self.temperature);
+        heated[0]
     }
 
     fn sketch(&mut self, seating: &Seating, item: u32, root: usize, random: &mut Pcg64Mcg) {
@@ -141,18 +142,19 @@ impl Proposer {
         weights.extend(item.params.iter().map(|&param| seating.param(param)));
         weights.extend(seating.restaurants.iter().map(|restaurant| restaurant.opens()));
         weights.extend(item.strings.iter().map(|&string| seating.joins(string)));
-        if self.power != 1.0 {
-            weights.iter_mut().for_each(|weight| *weight = power(*weight, self.power));
-        }
         wide.clear();
         wide.extend(weights.iter().map(|&weight| Wide::from_f64(weight)));
+        if self.temperature != 1.0 {
+            heat(wide, self.temperature);
+            *weights = real(wide);
+        }
     }
 
     /// How probable it is to draw `choices`, but for a factor that is the same for all derivations of the same forest. Tables without
     /// customers are those that it would open.
     pub fn probability(&mut self, seating: &Seating, choices: &[Choice]) -> Wide {
-        let mut product = Product::default();
-        let power = |weight| if self.power == 1.0 { weight } else { power(weight, self.power) };
+        // What the forest weighs, and what is drawn besides.
+        let (mut weights, mut besides) = (Product::default(), Product::default());
         self.opened.clear();
         self.reading.clear();
         let mut at = 0;
@@ -164,16 +166,16 @@ impl Proposer {
             let choice = label.get(*next).copied();
             *next += 1;
             match choice {
-                Some(Choice::Param(param)) => product.times(power(seating.param(param))),
+                Some(Choice::Param(param)) => weights.times(seating.param(param)),
                 Some(Choice::Table(table)) => {
                     let string = seating.string(table);
                     let customers = seating.customers(table);
                     if customers == 0 {
-                        product.times(power(seating.restaurants[seating.adapted(string)].opens()));
+                        weights.times(seating.restaurants[seating.adapted(string)].opens());
                         self.reading.push((table, 0));
                     } else {
-                        let share = seating.share(table) / seating.shares(string);
-                        product.times(power(seating.joins(string)) * share);
+                        weights.times(seating.joins(string));
+                        besides.times(seating.share(table) / seating.shares(string));
                     }
                 }
                 None => {
@@ -184,17 +186,17 @@ impl Proposer {
                     };
                     let n_same = self.opened.iter().filter(same).count();
                     if n_same > 0 {
-                        product.times(0.5);
+                        besides.times(0.5);
                     }
                     if self.opened.contains(&table) {
-                        product.times(1.0 / n_same as f64);
+                        besides.times(1.0 / n_same as f64);
                     } else {
                         self.opened.push(table);
                     }
                 }
             }
         }
-        product.value()
+        self.tempered(weights.value()) * besides.value()
     }
 }
 
@@ -231,8 +233,4 @@ fn settle(
         }
     }
     choices
-}
-
-fn power(weight: f64, power: f64) -> f64 {
-    if weight == 0.0 { 0.0 } else { exp(power * ln(weight)) }
 }
