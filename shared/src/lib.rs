@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
 //! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`pcfg`] (Johnson, Griffiths &
-//! Goldwater 2007; Wang & Blunsom 2013), [`task`] (what a worker is asked and answers), [`compute`] (how it answers), [`eval`].
+//! Goldwater 2007; Wang & Blunsom 2013), [`sampler`] (trees given the rest, for both), [`task`] (what a worker is asked and answers), [`compute`] (how it answers), [`eval`].
 
 pub mod num;
 
@@ -26,6 +26,8 @@ pub mod round;
 pub mod adaptor;
 
 pub mod pcfg;
+
+pub mod sampler;
 
 pub mod model;
 

@@ -10,7 +10,7 @@ use crate::num::special::ln_gamma;
 use crate::shard::{Lexicon, ParamId};
 
 /// Which parameters are probabilities of one multinomial: the rules of each nonterminal, and the strings of each nonterminal that
-/// rewrites to substrings. All parameters but [`ParamId::ONE`] are in one of them.
+/// rewrites to substrings. All parameters but [`ParamId::ONE`] are in one of them; strings of adapted nonterminals are not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Groups {
     /// Those of rules, then those of strings.
@@ -29,7 +29,7 @@ pub struct Estimate {
 }
 
 impl Groups {
-    /// Those of a grammar without adapted nonterminals.
+    /// Those of a grammar.
     pub fn new(grammar: &Grammar, lexicon: &Lexicon) -> Groups {
         let mut start = ParamId::of_rule(0).index();
         let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -37,7 +37,9 @@ impl Groups {
             ranges.push(start..start + rules.len());
             start += rules.len();
         }
-        for stick in 0..lexicon.sticks.len() {
+        let of_substrings =
+            lexicon.sticks.iter().enumerate().filter(|(_, of)| !grammar.is_adapted(of.symbol));
+        for (stick, _) in of_substrings {
             let strings = lexicon.params(grammar, stick);
             ranges.push(strings.start as usize..strings.end as usize);
         }
