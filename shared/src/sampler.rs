@@ -69,6 +69,14 @@ pub struct Moves {
     pub changed: u64,
 }
 
+impl std::ops::AddAssign for Moves {
+    fn add_assign(&mut self, other: Moves) {
+        self.proposed += other.proposed;
+        self.accepted += other.accepted;
+        self.changed += other.changed;
+    }
+}
+
 /// What a sweep did.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sweep {
