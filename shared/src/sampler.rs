@@ -32,6 +32,8 @@ pub mod start;
 
 pub mod tally;
 
+pub mod trainer;
+
 use rand_pcg::Pcg64Mcg;
 
 pub use items::Items;

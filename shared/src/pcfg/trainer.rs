@@ -347,8 +347,8 @@ impl Trainer {
         let converged =
             anneal.is_over(round) && change.is_some_and(|change| change.abs() < self.settings.tolerance);
         let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);
-        let (dropped, resorted) = (0, false);
-        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature }))
+        let (dropped, resorted, moves) = (0, false, None);
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
     }
 
     /// The objective under the weights of the round, whose sums are given.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tree::Tree;
+use crate::task::Analysis;
 
 /// The samples of one sentence.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -21,10 +21,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a sample; `is_segment` says which nonterminals are segments.
-    pub fn add(&mut self, tree: &Tree, is_segment: impl Fn(&str) -> bool) {
-        *self.trees.entry(tree.to_string()).or_default() += 1;
-        *self.segmentations.entry(tree.segment_ends(is_segment)).or_default() += 1;
+    /// Counts a sample.
+    pub fn add(&mut self, sample: &Analysis) {
+        *self.trees.entry(sample.tree.clone()).or_default() += 1;
+        *self.segmentations.entry(sample.ends.clone()).or_default() += 1;
     }
 
     /// Counts the samples of another chain.
@@ -66,10 +66,14 @@ fn mode<K: Ord>(counts: &BTreeMap<K, u32>) -> Option<&K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Tree;
 
     fn tally(trees: &[&str]) -> Tally {
         let mut tally = Tally::default();
-        trees.iter().for_each(|text| tally.add(&Tree::parse(text).unwrap(), |label| label == "W"));
+        for text in trees {
+            let ends = Tree::parse(text).unwrap().segment_ends(|label| label == "W");
+            tally.add(&Analysis { ends, tree: (*text).to_owned() });
+        }
         tally
     }
 
