@@ -183,7 +183,7 @@ impl<'a> Chain<'a> {
         self.seating.uses()
     }
 
-    /// The strings in use, in no order that means anything.
+    /// The strings in use, in the order in which the sentences first have them.
     pub fn strings(&self) -> Vec<Uses> {
         let items = self.seating.items;
         let seated = self.seating.strings.iter().zip(0..).filter(|(seated, _)| seated.customers > 0);
