@@ -329,7 +329,8 @@ fn what_is_carried_is_of_its_shard() {
     let carried = &collapsed.carried;
     assert_eq!(carried.counts.len(), 9, "three sentences, three times each");
     assert_eq!((told(carried.clone()), answered(carried.clone())), (Ok(()), Ok(())));
-    let broken: [(&str, fn(&mut Carried, u32)); 3] = [
+    type Breaks = fn(&mut Carried, u32);
+    let broken: [(&str, Breaks); 3] = [
         ("carried.counts: length 8, expected 9", |carried, _| drop(carried.counts.pop())),
         ("carried.counts: length 10, expected 9", |carried, _| carried.counts.push(vec![])),
         ("carried: a sentence's counts are not of", |carried, end| carried.counts[0].push((end, 1.0))),
@@ -455,15 +456,16 @@ fn what_a_value_can_say_about_itself_is_checked() {
         Carried::from_wire(v1::Carried { carried: Some(v1::carried::Carried::Counts(counts)) })
     };
     assert!(counts(&[2, 0, 1], &[3, 7, 0], &[0.5, 1.0, 2.0]).is_ok());
-    let broken: [(&str, &[u32], &[u32], &[f64]); 6] = [
-        ("carried.counts: length 1, expected 2", &[2], &[3, 7], &[0.5]),
-        ("carried.params: length 2, expected 3", &[3], &[3, 7], &[0.5, 0.5]),
-        ("carried: a sentence's counts are not of", &[2], &[7, 7], &[0.5, 0.5]),
-        ("carried: a sentence's counts are not counts", &[1], &[7], &[0.0]),
-        ("carried: a sentence's counts are not counts", &[1], &[7], &[f64::NAN]),
-        ("carried: a sentence's counts are not counts", &[1], &[7], &[f64::INFINITY]),
+    type Fields<'a> = (&'a [u32], &'a [u32], &'a [f64]);
+    let broken: [(&str, Fields<'_>); 6] = [
+        ("carried.counts: length 1, expected 2", (&[2], &[3, 7], &[0.5])),
+        ("carried.params: length 2, expected 3", (&[3], &[3, 7], &[0.5, 0.5])),
+        ("carried: a sentence's counts are not of", (&[2], &[7, 7], &[0.5, 0.5])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[0.0])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::NAN])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::INFINITY])),
     ];
-    for (message, lengths, params, numbers) in broken {
+    for (message, (lengths, params, numbers)) in broken {
         let error = counts(lengths, params, numbers).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}, expected {message}");
     }
