@@ -2,15 +2,18 @@
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
+use prost::Message as _;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{Wire, WireError, fits};
 use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
+use shared::pcfg::Groups;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
 use shared::task::{
-    Answer, Candidate, Candidates, Decode, Decoded, Decoder, Expectation, Index, Named, Task, Work,
+    Analysis, Answer, Candidate, Candidates, Carried, Collapse, Collapsed, Decode, Decoded, Decoder,
+    Expectation, Index, Named, Sample, Sampled, Task, Work,
 };
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
@@ -86,6 +89,31 @@ fn expectation() -> impl Strategy<Value = Expectation> {
     )
 }
 
+fn sample() -> impl Strategy<Value = Sample> {
+    (weights(), any::<u64>(), proptest::option::of(string())).prop_map(|(weights, stream, keep)| Sample {
+        weights,
+        stream,
+        keep,
+    })
+}
+
+fn carried() -> impl Strategy<Value = Carried> {
+    let counts = proptest::collection::btree_map(0..99u32, f64::MIN_POSITIVE..9.0f64, 0..4);
+    vec(counts, 0..5).prop_map(|sentences| Carried {
+        counts: sentences.into_iter().map(|counts| counts.into_iter().collect()).collect(),
+    })
+}
+
+fn sampled() -> impl Strategy<Value = Sampled> {
+    let ends = btree_set(1..30u32, 0..4).prop_map(|ends| ends.into_iter().collect());
+    let analysis = (ends, "[(a-c) ]{0,8}").prop_map(|(ends, tree)| Analysis { ends, tree });
+    (vec(0.0..1e9f64, 0..6), vec(analysis, 0..4), params()).prop_map(|(counts, analyses, missing)| Sampled {
+        counts,
+        analyses,
+        missing,
+    })
+}
+
 fn answer() -> impl Strategy<Value = Answer> {
     let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
     let candidates = (labelled(), btree_set(0..99u32, 0..4)).prop_map(|(labelled, unparsable)| {
@@ -104,6 +132,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         labelled().prop_map(|labelled| Answer::Missing(labelled.into_iter().collect())),
         index,
         expectation().prop_map(Answer::Expectation),
+        sampled().prop_map(Answer::Sampled),
+        (expectation(), carried())
+            .prop_map(|(expectation, carried)| { Answer::Collapsed(Collapsed { expectation, carried }) }),
         vec(decoded, 0..4).prop_map(Answer::Decoded),
     ]
 }
@@ -128,19 +159,21 @@ fn check_blob(blob: &Blob, flip: usize, bit: u8) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn blobs_survive_the_wire(
-        grammar in grammar(), lexicon in lexicon(), shard in shard(), decode in decode(),
+        grammar in grammar(), lexicon in lexicon(), shard in shard(), decode in decode(), carried in carried(),
         flip in any::<usize>(), bit in 0..8u8,
     ) {
         check_blob(&Blob::Grammar(Named::new(grammar)), flip, bit)?;
         check_blob(&Blob::Lexicon(Named::new(lexicon)), flip, bit)?;
         check_blob(&Blob::Shard(Named::new(shard)), flip, bit)?;
         check_blob(&Blob::Decode(Named::new(decode)), flip, bit)?;
+        check_blob(&Blob::Carried(Named::new(carried)), flip, bit)?;
     }
 
     #[test]
-    fn answers_and_weights_survive_the_wire(answer in answer(), weights in weights()) {
+    fn answers_and_weights_survive_the_wire(answer in answer(), weights in weights(), sample in sample()) {
         prop_assert_eq!(Answer::from_bytes(answer.to_bytes()).unwrap(), answer);
         prop_assert_eq!(Vec::<Wide>::from_bytes(weights.to_bytes()).unwrap(), weights);
+        prop_assert_eq!(Sample::from_bytes(sample.to_bytes()).unwrap(), sample);
     }
 
     #[test]
@@ -165,6 +198,8 @@ proptest! {
         let _ = Lexicon::from_bytes(bytes.clone().into());
         let _ = Shard::from_bytes(bytes.clone().into());
         let _ = Decode::from_bytes(bytes.clone().into());
+        let _ = Carried::from_bytes(bytes.clone().into());
+        let _ = Sample::from_bytes(bytes.clone().into());
         let _ = Vec::<Wide>::from_bytes(bytes.into());
     }
 }
@@ -215,6 +250,23 @@ fn answered() -> Vec<(Task, Answer)> {
         all.push((index, answer.clone()));
         all.push(on(&full, shard, Work::Expect { weights, losses: true }));
     }
+    let n_touched = match &all[all.len() - 3].1 {
+        Answer::Expectation(expectation) => expectation.counts.len(),
+        other => panic!("{other:?} has no counts"),
+    };
+    let weights = vec![Wide::from_f64(0.25); n_touched];
+    for keep in [None, Some(vec![word])] {
+        all.push(on(&full, &shard, Work::Sample(Sample { weights: weights.clone(), stream: 1, keep })));
+    }
+    all.push(on(&full, &shard, Work::Collapse(Collapse::Start { weights })));
+    let Some((_, Answer::Collapsed(first))) = all.last() else { panic!("a pass was asked for") };
+    let others = Collapse::Others {
+        pseudo: vec![0.5; n_touched],
+        sums: vec![2.0; Groups::new(&grammar.value, &full.value).len()],
+        temperature: 1.5,
+        carried: Named::new(first.carried.clone()),
+    };
+    all.push(on(&full, &shard, Work::Collapse(others)));
     all
 }
 
@@ -234,6 +286,88 @@ fn no_answer_is_larger_than_its_task_allows() {
             payload.len()
         );
     }
+}
+
+#[test]
+fn leases_name_their_blobs_and_say_the_rest() {
+    for (task, _) in answered() {
+        let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
+        let (head, payload) = blob::lease_to_wire(lease, &task);
+        let blobs = Blob::of_task(&task);
+        let find = |field, hash: &[u8]| {
+            let found = blobs.iter().find(|blob| blob.hash().0 == hash);
+            found.cloned().ok_or(WireError::Missing { field })
+        };
+        let work = blob::work_from_wire(&head, payload.clone(), find).unwrap();
+        let again = Task { work, ..task.clone() };
+        assert_eq!(fits::work(&again), Ok(()));
+        assert_eq!(blob::lease_to_wire(lease, &again), (head.clone(), payload.clone()));
+
+        // A blob of another kind does not do.
+        let shard = |_, _: &[u8]| Ok(Blob::Shard(task.shard.clone()));
+        let fourth = blobs.len() > 3;
+        assert_eq!(blob::work_from_wire(&head, payload, shard).is_err(), fourth, "{:?}", task.work);
+    }
+}
+
+#[test]
+fn what_is_carried_is_of_its_shard() {
+    let (task, answer) = answered().pop().unwrap();
+    let Answer::Collapsed(collapsed) = answer else { panic!("a pass was asked for") };
+    let Work::Collapse(Collapse::Others { pseudo, sums, temperature, .. }) = &task.work else {
+        panic!("it is not the first pass")
+    };
+    let n_touched = pseudo.len() as u32;
+    let told = |carried: Carried| {
+        let (pseudo, sums, carried) = (pseudo.clone(), sums.clone(), Named::new(carried));
+        let others = Collapse::Others { pseudo, sums, temperature: *temperature, carried };
+        fits::work(&Task { work: Work::Collapse(others), ..task.clone() })
+    };
+    let answered = |carried: Carried| {
+        fits::answer(&task, &Answer::Collapsed(Collapsed { carried, ..collapsed.clone() }))
+    };
+    let carried = &collapsed.carried;
+    assert_eq!(carried.counts.len(), 9, "three sentences, three times each");
+    assert_eq!((told(carried.clone()), answered(carried.clone())), (Ok(()), Ok(())));
+    type Breaks = fn(&mut Carried, u32);
+    let broken: [(&str, Breaks); 3] = [
+        ("carried.counts: length 8, expected 9", |carried, _| drop(carried.counts.pop())),
+        ("carried.counts: length 10, expected 9", |carried, _| carried.counts.push(vec![])),
+        ("carried: a sentence's counts are not of", |carried, end| carried.counts[0].push((end, 1.0))),
+    ];
+    for (message, break_it) in broken {
+        let mut carried = carried.clone();
+        break_it(&mut carried, n_touched);
+        for error in [told(carried.clone()).unwrap_err(), answered(carried).unwrap_err()] {
+            assert!(error.to_string().starts_with(message), "{error}, expected {message}");
+        }
+    }
+    let mut needy = collapsed.clone();
+    needy.expectation.missing = vec![ParamId(1)];
+    assert!(fits::answer(&task, &Answer::Collapsed(needy)).is_err(), "a pass has no weights of zero");
+}
+
+#[test]
+fn trees_are_of_their_sentences_and_only_of_those_asked_for() {
+    let mut all = answered();
+    let (kept, Answer::Sampled(sampled)) = all.remove(all.len() - 3) else { panic!("trees were asked for") };
+    let (unkept, Answer::Sampled(counted)) = all.remove(all.len() - 3) else {
+        panic!("counts were asked for")
+    };
+    assert_eq!((sampled.analyses.len(), counted.analyses.len()), (9, 0));
+    let fits = |task: &Task, sampled: &Sampled| fits::answer(task, &Answer::Sampled(sampled.clone()));
+    assert_eq!((fits(&kept, &sampled), fits(&unkept, &counted)), (Ok(()), Ok(())));
+    assert!(fits(&unkept, &sampled).is_err() && fits(&kept, &counted).is_err());
+    let mut longer = sampled.clone();
+    longer.analyses[3].ends.push(99);
+    let error = fits(&kept, &longer).unwrap_err().to_string();
+    assert!(error.starts_with("sampled.ends[0]: 99, expected 1..2"), "{error}");
+    let mut fewer = sampled.clone();
+    fewer.counts.pop();
+    assert!(fits(&kept, &fewer).is_err());
+    // With strings out of use that are needed, the rest means nothing.
+    assert_eq!(fits(&kept, &Sampled { missing: vec![ParamId(1)], ..Sampled::default() }), Ok(()));
+    assert!(fits(&kept, &Sampled { missing: vec![ParamId(999)], ..Sampled::default() }).is_err());
 }
 
 #[test]
@@ -315,6 +449,44 @@ fn what_a_value_can_say_about_itself_is_checked() {
     for (message, grammar) in broken {
         let error = Grammar::from_wire(grammar).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+
+    let counts = |lengths: &[u32], params: &[u32], counts: &[f64]| {
+        let counts = v1::CarriedCounts { params: strings(lengths, params), counts: counts.into() };
+        Carried::from_wire(v1::Carried { carried: Some(v1::carried::Carried::Counts(counts)) })
+    };
+    assert!(counts(&[2, 0, 1], &[3, 7, 0], &[0.5, 1.0, 2.0]).is_ok());
+    type Fields<'a> = (&'a [u32], &'a [u32], &'a [f64]);
+    let broken: [(&str, Fields<'_>); 6] = [
+        ("carried.counts: length 1, expected 2", (&[2], &[3, 7], &[0.5])),
+        ("carried.params: length 2, expected 3", (&[3], &[3, 7], &[0.5, 0.5])),
+        ("carried: a sentence's counts are not of", (&[2], &[7, 7], &[0.5, 0.5])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[0.0])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::NAN])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::INFINITY])),
+    ];
+    for (message, (lengths, params, numbers)) in broken {
+        let error = counts(lengths, params, numbers).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+    assert_eq!(Carried::from_wire(v1::Carried::default()), Err(WireError::Missing { field: "carried" }));
+
+    let pass = |pseudo: f64, sum: f64, temperature: f64| {
+        let others = v1::Others { pseudo: vec![pseudo], sums: vec![sum], temperature };
+        let payload = v1::Collapse { pass: Some(v1::collapse::Pass::Others(others)) }.encode_to_vec();
+        let head = v1::LeaseHead { work: v1::lease_head::Work::Collapse as i32, ..v1::LeaseHead::default() };
+        let carried = Blob::Carried(Named::new(Carried::default()));
+        blob::work_from_wire(&head, payload.into(), |_, _| Ok(carried)).map(drop)
+    };
+    assert_eq!(pass(0.5, 2.0, 1.0), Ok(()));
+    for (pseudo, sum, temperature) in [
+        (-0.5, 2.0, 1.0),
+        (f64::NAN, 2.0, 1.0),
+        (0.5, f64::INFINITY, 1.0),
+        (0.5, 2.0, 0.0),
+        (0.5, 2.0, f64::NAN),
+    ] {
+        assert!(pass(pseudo, sum, temperature).is_err(), "{pseudo} {sum} {temperature}");
     }
 
     let repeated = v1::Index { params: vec![3, 3], unparsable: vec![] };

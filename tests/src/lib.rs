@@ -23,8 +23,9 @@ use std::time::{Duration, Instant};
 use shared::compute::ComputeError;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
+use shared::pcfg::Groups;
 use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
-use shared::task::{Answer, Expectation, Named, Task, Work};
+use shared::task::{Answer, Carried, Collapse, Collapsed, Expectation, Named, Task, Work};
 
 /// Longest wait for anything that should happen at once, on a machine that is busy.
 pub const SOON: Duration = Duration::from_secs(60);
@@ -253,6 +254,19 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     }
 }
 
+/// A task for [`echo`] with a shard that carries `n_carried` counts for each of its occurrences, all of them `count`.
+pub fn echo_pass(name: u32, n_carried: u32, count: f64) -> Task {
+    let task = echo_task(name, Duration::ZERO, n_carried as usize);
+    let own: Vec<(u32, f64)> = (0..n_carried).map(|param| (param, count)).collect();
+    let others = Collapse::Others {
+        pseudo: vec![f64::from(name); n_carried as usize],
+        sums: vec![1.0; Groups::new(&task.grammar.value, &task.lexicon.value).len()],
+        temperature: 1.0,
+        carried: Named::new(Carried { counts: vec![own; 1 + name as usize] }),
+    };
+    Task { work: Work::Collapse(others), ..task }
+}
+
 /// A lexicon by which a task can have `n_weights` weights; made once for each number.
 fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
     static MADE: Mutex<BTreeMap<usize, Named<Lexicon>>> = Mutex::new(BTreeMap::new());
@@ -280,8 +294,14 @@ pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
     echo_at_once(task)
 }
 
-/// An answer made from weights and shard; a task without weights has none.
+/// An answer made from weights and shard; a task without weights has none. What a shard carries is counted up by one.
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
+    if let Work::Collapse(Collapse::Others { pseudo, carried, .. }) = &task.work {
+        let mut carried = carried.value.as_ref().clone();
+        carried.counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
+        let expectation = Expectation { counts: pseudo.clone(), ..Expectation::default() };
+        return Ok(Answer::Collapsed(Collapsed { expectation, carried }));
+    }
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
         return Err(ComputeError::NotSentences);
     };

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use coordinator::fleet::scheduler::Cause;
 use coordinator::fleet::{Fleet, FleetConfig, Inline, Listen, Map, Stage};
-use grammaton_tests::{SOON, echo_at_once, echo_task};
+use grammaton_tests::{SOON, echo_at_once, echo_pass, echo_task};
 use proto::convert::Wire as _;
 use proto::payload::{self, PIECE};
 use proto::token::Token;
 use proto::v1::refusal::Reason;
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromWorker, from_coordinator, from_worker};
-use shared::task::{Answer, Expectation, Index, Task};
+use shared::task::{Answer, Collapsed, Expectation, Index, Task};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Streaming};
@@ -36,6 +36,8 @@ enum Does {
     Greets(fn() -> v1::Hello),
     /// Joins, and says this of the first lease and its task.
     Tells(fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>),
+    /// The same, where shards carry something from round to round.
+    Carries(fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>),
     /// Something else.
     Acts(fn(Place) -> Doing),
 }
@@ -55,7 +57,7 @@ enum Gets {
     Nothing,
 }
 
-use Does::{Acts, Greets, Tells};
+use Does::{Acts, Carries, Greets, Tells};
 use Gets::{Broke, Nothing, Refused, Silent, Went};
 use Reason::{Malformed, Token as BadToken, Version};
 
@@ -64,7 +66,7 @@ type Heard = Option<(Reason, String)>;
 type Doing = Pin<Box<dyn Future<Output = Heard> + Send>>;
 
 /// What it is, what it does, what it gets.
-const CASES: [(&str, Does, Gets); 38] = [
+const CASES: [(&str, Does, Gets); 42] = [
     // Strangers.
     ("garbage on the port", Acts(|place| Box::pin(garbage(place, b"\0\x01garbage\xff"))), Nothing),
     ("a browser", Acts(|place| Box::pin(garbage(place, b"GET / HTTP/1.1\r\n\r\n"))), Nothing),
@@ -172,6 +174,26 @@ const CASES: [(&str, Does, Gets); 38] = [
         Tells(|lease, _| vec![head(lease, 10), piece(11)]),
         Broke("answer 1.0.0: payload grew to 11 bytes, expected 10"),
     ),
+    (
+        "a state of fewer sentences",
+        Carries(|lease, task| passed(lease, task, |answer| drop(answer.carried.counts.pop()))),
+        Broke("answer 1.0.0: carried.counts: length 0, expected 1"),
+    ),
+    (
+        "a state of another shard",
+        Carries(|lease, task| passed(lease, task, |answer| answer.carried.counts[0].push((5, 1.0)))),
+        Broke("answer 1.0.0: carried: a sentence's counts are not of the shard's parameters"),
+    ),
+    (
+        "a state of NaN",
+        Carries(|lease, task| passed(lease, task, |answer| answer.carried.counts[0][0].1 = f64::NAN)),
+        Broke("answer 1.0.0: carried: a sentence's counts are not counts"),
+    ),
+    (
+        "counts without a state",
+        Carries(|lease, _| value(lease, &four_counts())),
+        Broke("answer 1.0.0: answer: an expectation, expected a collapsed pass"),
+    ),
     ("half a payload, then silence", Tells(|lease, _| vec![head(lease, 60), piece(30)]), Silent),
     ("half a payload, then gone", Acts(|place| Box::pin(gone(place))), Went),
     // Members that do what is allowed, and too much of it.
@@ -224,7 +246,11 @@ fn check(does: Does, gets: Gets) {
     let hold = Arc::new((Mutex::new(false), Condvar::new()));
     let good = good_worker(format!("http://{address}"), hold.clone());
 
-    let tasks = |count| (0..count).map(|name| echo_task(name, Duration::ZERO, 5)).collect::<Vec<_>>();
+    let task = |name| match does {
+        Carries(_) => echo_pass(name, 5, 1.0),
+        Greets(_) | Tells(_) | Acts(_) => echo_task(name, Duration::ZERO, 5),
+    };
+    let tasks = |count| (0..count).map(task).collect::<Vec<_>>();
     set(&hold, false);
     let answers = |tasks: Vec<Task>| {
         let mut answers = Vec::new();
@@ -250,7 +276,7 @@ fn check(does: Does, gets: Gets) {
         });
         let doing: Doing = match does {
             Greets(hello) => Box::pin(knock(place, Some(SECRET), hello())),
-            Tells(says) => Box::pin(tell(place, says)),
+            Tells(says) | Carries(says) => Box::pin(tell(place, says)),
             Acts(act) => act(place),
         };
         let refusal = runtime.block_on(async { tokio::time::timeout(SOON, doing).await });
@@ -358,6 +384,13 @@ fn counts(lease: v1::LeaseId, task: &Task, first: f64) -> Vec<from_worker::Messa
     let Answer::Expectation(mut expectation) = echo_at_once(task).unwrap() else { panic!("not counts") };
     expectation.counts[0] = first;
     value(lease, &Answer::Expectation(expectation))
+}
+
+/// As [`right`], of a task whose shard carries something, with a change.
+fn passed(lease: v1::LeaseId, task: &Task, change: fn(&mut Collapsed)) -> Vec<from_worker::Message> {
+    let Answer::Collapsed(mut collapsed) = echo_at_once(task).unwrap() else { panic!("nothing is carried") };
+    change(&mut collapsed);
+    value(lease, &Answer::Collapsed(collapsed))
 }
 
 fn broken(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {

@@ -9,7 +9,7 @@ use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker
 use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
-use shared::task::{Answer, Decode, Named};
+use shared::task::{Answer, Carried, Decode, Named, Sample, Work};
 
 /// The first byte is the kind.
 pub fn run(data: &[u8]) {
@@ -25,6 +25,8 @@ pub fn run(data: &[u8]) {
         6 => payload::<Decode>(bytes, |decode| Some(Blob::Decode(Named::new(decode)))),
         7 => payload::<Vec<Wide>>(bytes, |_| None),
         8 => payload::<Answer>(bytes, |_| None),
+        9 => payload::<Sample>(bytes, |_| None),
+        10 => payload::<Carried>(bytes, |carried| Some(Blob::Carried(Named::new(carried)))),
         _ => {}
     }
 }
@@ -77,7 +79,14 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut seed = |kind: u8, bytes: &[u8]| seeds.push([&[kind], bytes].concat());
     for example in crate::task::examples() {
         let (task, answer) = (&example.task, &example.answer);
-        for (kind, blob) in (3..).zip(Blob::of_task(task)) {
+        for blob in Blob::of_task(task) {
+            let kind = match blob {
+                Blob::Grammar(_) => 3,
+                Blob::Lexicon(_) => 4,
+                Blob::Shard(_) => 5,
+                Blob::Decode(_) => 6,
+                Blob::Carried(_) => 10,
+            };
             seed(kind, &blob.to_bytes());
         }
         let id = LeaseId {
@@ -89,8 +98,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let lent = FromCoordinator { message: Some(from_coordinator::Message::Lease(head)) }.encode_to_vec();
         seed(1, &lent);
         seed(2, &lent);
-        if !payload.is_empty() {
-            seed(7, &payload);
+        match task.work {
+            Work::Expect { .. } => seed(7, &payload),
+            Work::Sample(_) => seed(9, &payload),
+            _ => {}
         }
         seed(8, &answer.to_bytes());
         let (id, extent) = (Some(blob::lease_id_to_wire(id)), Some(proto::payload::extent(&payload)));
@@ -99,7 +110,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         seed(0, &answered);
         seed(2, &answered);
     }
-    let hello = v1::Hello { version: 1, name: "w".into(), slots: 2, cache_bytes: 9, held: vec![] };
+    let hello =
+        v1::Hello { version: proto::VERSION, name: "w".into(), slots: 2, cache_bytes: 9, held: vec![] };
     seed(0, &FromWorker { message: Some(from_worker::Message::Hello(hello)) }.encode_to_vec());
     seeds
 }

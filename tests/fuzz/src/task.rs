@@ -20,7 +20,9 @@ use shared::num::{Noise, Wide};
 use shared::pcfg::Groups;
 use shared::round::Totals;
 use shared::shard::{Lexicon, Sentence, Shard};
-use shared::task::{Answer, Carried, Collapse, Decode, Decoder, Expectation, Named, Sample, Task, Work};
+use shared::task::{
+    Answer, Carried, Collapse, Collapsed, Decode, Decoder, Expectation, Named, Sample, Sampled, Task, Work,
+};
 
 use crate::parts;
 
@@ -47,7 +49,7 @@ pub fn run(data: &[u8]) {
     let Ok(work) = blob::work_from_wire(&head, payload, find) else { return };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
     let task = Task { grammar, lexicon, shard, work };
-    if !fits(&task) || !is_small(&task) {
+    if !fits(&task) || !is_small(&task) || !is_derived(&task) {
         return;
     }
     // Errors are answers too: the same task fails everywhere.
@@ -79,7 +81,25 @@ fn is_small(task: &Task) -> bool {
         Shard::Sentences(sentences) => sentences.iter().map(|sentence| sentence.tokens.len()).sum(),
         Shard::Strings(_) => 0,
     };
-    items <= MAX_SYMBOLS && sides <= MAX_RULES && strings.map(Vec::len).sum::<usize>() <= MAX_SYMBOLS
+    let occurrences = match (&*task.shard.value, &task.work) {
+        (Shard::Sentences(sentences), Work::Sample(_) | Work::Collapse(_)) => {
+            sentences.iter().map(|sentence| sentence.multiplicity as usize).sum()
+        }
+        _ => 0,
+    };
+    items <= MAX_SYMBOLS
+        && occurrences <= MAX_SYMBOLS
+        && sides <= MAX_RULES
+        && strings.map(Vec::len).sum::<usize>() <= MAX_SYMBOLS
+}
+
+/// Nobody asks for trees of sentences that have none.
+fn is_derived(task: &Task) -> bool {
+    if !matches!(task.work, Work::Sample(_)) {
+        return true;
+    }
+    let indexed = Engine::default().run(&Task { work: Work::Index, ..task.clone() });
+    matches!(indexed, Ok(Answer::Index(index)) if index.unparsable.is_empty())
 }
 
 /// What a coordinator does with an answer that fits.
@@ -107,30 +127,73 @@ fn work_with(task: &Task, answer: Answer) {
             index.unparsable.iter().for_each(|&item| assert!((item as usize) < task.shard.value.len()));
         }
         Answer::Expectation(found) => {
-            let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() })
-            else {
-                panic!("a shard that can be counted can be indexed")
-            };
-            let mut totals = Totals::new(lexicon.n_params(grammar));
-            totals.add(&task.shard.value, &index.params, found);
+            let totals = totals(task, found);
             if lexicon.check(grammar).is_ok() {
                 absorb(grammar.clone(), lexicon.clone(), totals);
             }
         }
+        Answer::Sampled(Sampled { counts, analyses, missing }) => {
+            if missing.is_empty() {
+                let once =
+                    |sentence: &Sentence| vec![sentence.tokens.clone(); sentence.multiplicity as usize];
+                let tokens: Vec<Vec<SymbolId>> = sentences(task).iter().flat_map(once).collect();
+                let ends: Vec<Vec<u32>> = analyses.into_iter().map(|analysis| analysis.ends).collect();
+                judge(&tokens[..ends.len()], &ends);
+            }
+            totals(task, Expectation { counts, missing, ..Expectation::default() });
+        }
+        Answer::Collapsed(Collapsed { expectation, carried }) => {
+            let n_touched = expectation.counts.len();
+            totals(task, expectation);
+            pass_again(task, n_touched, carried);
+        }
         Answer::Decoded(decoded) => {
-            let Shard::Sentences(sentences) = &*task.shard.value else { return };
             let tokens: Vec<Vec<SymbolId>> =
-                sentences.iter().map(|sentence| sentence.tokens.clone()).collect();
-            let gold: Vec<Vec<u32>> = tokens.iter().map(|tokens| vec![tokens.len() as u32]).collect();
+                sentences(task).iter().map(|sentence| sentence.tokens.clone()).collect();
             let Work::Decode(with) = &task.work else { return };
             for at in 0..with.value.decoders.len() {
                 let found: Vec<Vec<u32>> =
                     decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
-                assert!(found.iter().zip(&gold).all(|(found, gold)| found.last() == gold.last()));
-                score(&tokens, &gold, &found);
+                judge(&tokens, &found);
             }
         }
     }
+}
+
+fn sentences(task: &Task) -> &[Sentence] {
+    if let Shard::Sentences(sentences) = &*task.shard.value { sentences } else { &[] }
+}
+
+/// Sums over the one shard.
+fn totals(task: &Task, found: Expectation) -> Totals {
+    let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() }) else {
+        panic!("a shard that can be counted can be indexed")
+    };
+    let mut totals = Totals::new(task.lexicon.value.n_params(&task.grammar.value));
+    totals.add(&task.shard.value, &index.params, found);
+    totals
+}
+
+/// Scores segmentations of whole sentences.
+fn judge(tokens: &[Vec<SymbolId>], found: &[Vec<u32>]) {
+    let gold: Vec<Vec<u32>> = tokens.iter().map(|tokens| vec![tokens.len() as u32]).collect();
+    assert!(found.iter().zip(&gold).all(|(found, gold)| found.last() == gold.last()));
+    score(tokens, &gold, found);
+}
+
+/// What was carried is told with the next lease, and has an answer.
+fn pass_again(task: &Task, n_touched: usize, carried: Carried) {
+    let groups = Groups::new(&task.grammar.value, &task.lexicon.value);
+    let others = Collapse::Others {
+        pseudo: vec![0.5; n_touched],
+        sums: vec![2.0; groups.len()],
+        temperature: 1.5,
+        carried: Named::new(carried),
+    };
+    let task = Task { work: Work::Collapse(others), ..task.clone() };
+    assert!(fits(&task), "what was answered is told again");
+    let again = Engine::default().run(&task).expect("what fits is passed over");
+    fits::answer(&task, &again).expect("an answer fits its task");
 }
 
 /// Strings chosen from an answer are indexed next.
@@ -209,7 +272,24 @@ pub fn examples() -> Vec<Example> {
                 panic!("an index was asked for")
             };
             let weights = vec![Wide::from_f64(0.3); index.params.len()];
-            example(&lexicon, &shard, Work::Expect { weights, losses: true });
+            example(&lexicon, &shard, Work::Expect { weights: weights.clone(), losses: true });
+            if shard.hash != sentences.hash {
+                continue;
+            }
+            for keep in [None, Some(vec![adapted[0]])] {
+                example(&lexicon, &shard, Work::Sample(Sample { weights: weights.clone(), stream: 7, keep }));
+            }
+            let start = Work::Collapse(Collapse::Start { weights });
+            let Answer::Collapsed(Collapsed { carried, .. }) = example(&lexicon, &shard, start) else {
+                panic!("a pass was asked for")
+            };
+            let others = Collapse::Others {
+                pseudo: vec![0.5; index.params.len()],
+                sums: vec![2.0; Groups::new(&grammar.value, &lexicon).len()],
+                temperature: 1.5,
+                carried: Named::new(carried),
+            };
+            example(&lexicon, &shard, Work::Collapse(others));
         }
         for open in [false, true] {
             let weights = vec![Wide::from_f64(0.3); lexicon.n_params(&grammar.value) + lexicon.sticks.len()];
@@ -228,9 +308,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let (head, payload) = blob::lease_to_wire(id, task);
         let mut blobs = Blob::of_task(task).into_iter().map(|blob| blob.to_bytes());
         let mut blob = || blobs.next().unwrap_or_default();
-        let (grammar, lexicon, shard, decode) = (blob(), blob(), blob(), blob());
+        let (grammar, lexicon, shard, fourth) = (blob(), blob(), blob(), blob());
         let answer = answer.to_bytes();
-        parts::join(&[&head.encode_to_vec(), &grammar, &lexicon, &shard, &decode, &payload, &answer])
+        parts::join(&[&head.encode_to_vec(), &grammar, &lexicon, &shard, &fourth, &payload, &answer])
     };
     examples().iter().map(seed).collect()
 }
