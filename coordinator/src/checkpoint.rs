@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use shared::grammar::Grammar;
+use shared::sampler::tally::Tally;
 use shared::task::{ContentHash, Named};
 
 use crate::job::{Job, OutputTable};
@@ -64,6 +65,8 @@ pub struct Origin {
 pub struct Progress {
     /// Every run of the job; empty before the first round.
     pub runs: Vec<Run>,
+    /// By point and sentence of the corpus, the samples of all its runs.
+    pub tallies: Vec<Vec<Tally>>,
     /// What was measured in every round of every run.
     #[serde(with = "as_json")]
     pub rounds: Vec<RoundMetrics>,

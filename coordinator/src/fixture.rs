@@ -6,7 +6,6 @@ use shared::eval::segmentation;
 use shared::grammar::{SymbolId, auto};
 use shared::model::{self, Model};
 use shared::shard::{Lexicon, ParamId, StickStrings};
-use shared::task::Decoder;
 
 use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
 use crate::outcome::{Decoding, Outcome};
@@ -70,6 +69,9 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             resorted: true,
             temperature: None,
             held_out: None,
+            acceptance: None,
+            changed: None,
+            r_hat: None,
         })?;
     }
     observer.phase(Phase::Decode);
@@ -89,8 +91,8 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             .collect(),
         timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
         decodings: vec![
-            Decoding { decoder: Decoder::Viterbi, trees: trees(&viterbi), segmentations: viterbi },
-            Decoding { decoder: Decoder::Mbr, trees: Vec::new(), segmentations: mbr },
+            Decoding { name: "viterbi", ends: Vec::new(), trees: trees(&viterbi), segmentations: viterbi },
+            Decoding { name: "mbr", ends: Vec::new(), trees: Vec::new(), segmentations: mbr },
         ],
         gold: Some(gold),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],

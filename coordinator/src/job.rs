@@ -162,6 +162,14 @@ pub struct InferenceTable {
     pub burn_in: f64,
     /// Rounds from one kept sample to the next.
     pub keep_every: usize,
+    /// Sweeps of a round, of Hastings.
+    pub sweeps: u32,
+    /// Whether a sweep draws the labels of tables anew, of Hastings over adaptor grammars.
+    pub relabel: bool,
+    /// Shape of the Gamma prior of concentrations, of Hastings; if concentrations are not fitted, it is not used.
+    pub gamma_shape: f64,
+    /// Scale of the Gamma prior of concentrations, of Hastings.
+    pub gamma_scale: f64,
     /// Measurements on held-out sentences without improvement after which a run ends; 0: it goes on.
     pub patience: usize,
 }
@@ -195,6 +203,10 @@ impl Default for InferenceTable {
             anneal_rounds: 0,
             burn_in: 0.5,
             keep_every: 10,
+            sweeps: 1,
+            relabel: true,
+            gamma_shape: 0.01,
+            gamma_scale: 100.0,
             patience: 0,
         }
     }
@@ -272,18 +284,20 @@ pub enum Method {
     Cvb,
     /// Gibbs sampling of trees and probabilities (Johnson, Griffiths & Goldwater 2007, §3).
     Gibbs,
+    /// Collapsed Metropolis–Hastings over trees (Johnson, Griffiths & Goldwater 2007, §5; with adaptors as py-cfg).
+    Hastings,
 }
 
 impl Method {
     /// Whether it draws samples.
     pub fn is_sampler(self) -> bool {
-        matches!(self, Method::Gibbs)
+        matches!(self, Method::Gibbs | Method::Hastings)
     }
 
     /// Whether models of that kind can be trained with it.
     fn trains(self, kind: ModelKind) -> bool {
         match kind {
-            ModelKind::Adaptor => self == Method::Vb,
+            ModelKind::Adaptor => matches!(self, Method::Vb | Method::Hastings),
             ModelKind::Pcfg => true,
         }
     }
@@ -300,8 +314,12 @@ pub enum Start {
     Jitter,
     /// With little noise, in every run.
     Noise,
-    /// The rules of given trees.
+    /// The rules of given trees; of Hastings, these trees.
     Trees,
+    /// Of Hastings: trees drawn one after the other, each given those before it.
+    Incremental,
+    /// Of Hastings: the most probable trees under a trained model.
+    Model,
 }
 
 /// Priors over an adapted nonterminal's strings.
@@ -520,7 +538,8 @@ impl Job {
         in_range("inference.jitter", (0.0..=10.0).contains(&jitter), &jitter, "from 0 to 10")?;
         let kind = self.model.kind;
         let holds = inference.method.trains(kind);
-        let methods = "\"vb\" for an adaptor grammar; the others are for model.kind = \"pcfg\"";
+        let methods =
+            "\"vb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\"";
         in_range("inference.method", holds, &"another", methods)?;
         if let Some(alpha) = inference.alpha {
             let holds = alpha > 0.0 && alpha <= 1e6;
@@ -537,7 +556,18 @@ impl Job {
         let burn_in = inference.burn_in;
         in_range("inference.burn_in", (0.0..1.0).contains(&burn_in), &burn_in, "0 or more and below 1")?;
         in_range("inference.keep_every", inference.keep_every >= 1, &inference.keep_every, "1 or more")?;
-        let from_file = inference.start == Start::Trees;
+        let chains_only = matches!(inference.start, Start::Incremental | Start::Model);
+        let holds = !chains_only || inference.method == Method::Hastings;
+        in_range("inference.start", holds, &"one of method = \"hastings\"", "a start of this method")?;
+        in_range("inference.sweeps", inference.sweeps >= 1, &inference.sweeps, "1 or more")?;
+        let gamma = [
+            ("inference.gamma_shape", inference.gamma_shape),
+            ("inference.gamma_scale", inference.gamma_scale),
+        ];
+        for (path, parameter) in gamma {
+            in_range(path, parameter > 0.0 && parameter <= 1e9, &parameter, "above 0 and at most 1e9")?;
+        }
+        let from_file = matches!(inference.start, Start::Trees | Start::Model);
         let named = !inference.start_from.as_os_str().is_empty();
         in_range(
             "inference.start_from",
@@ -616,7 +646,8 @@ mod tests {
                 "job.toml:7:1: unknown key \"zzz\" in [inference]; the keys are: method, adaptor, truncation, \
                  rho, max_rounds, tolerance, seed, selection, drop_share, fit, concentration, discount, \
                  max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
-                 anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, patience",
+                 anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
+                 gamma_scale, patience",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (
@@ -738,7 +769,7 @@ mod tests {
             ),
             (
                 "[[sweep]]\nmethod = [\"vb\", \"em\"]\n",
-                "job.toml:7:17: inference.method must be \"vb\" for an adaptor grammar; the others are for \
+                "job.toml:7:17: inference.method must be \"vb\" or \"hastings\" for an adaptor grammar; the others are for \
                  model.kind = \"pcfg\", found another",
             ),
         ] {

@@ -23,6 +23,11 @@ pub fn decoder_name(decoder: Decoder) -> &'static str {
     }
 }
 
+/// The tree that most samples have, beside the decoders (Johnson & Goldwater 2009).
+pub const SAMPLE_AVERAGE: &str = "sample-average";
+/// The segmentation that most samples have.
+pub const MAXIMUM_MARGINAL: &str = "maximum-marginal";
+
 /// What a round came to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct RoundMetrics {
@@ -61,6 +66,16 @@ pub struct RoundMetrics {
     /// How well held-out sentences are predicted, where there are such and the round was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
+    /// Share of the proposed trees that were accepted, of Metropolis–Hastings,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<f64>,
+    /// and of those that were accepted and differ from the tree before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<f64>,
+    /// Split R-hat of `bound` over the chains of this setting, in the second half of the rounds so far; with the last chain's
+    /// metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r_hat: Option<f64>,
 }
 
 /// How well sentences are predicted that were not trained on.
@@ -102,6 +117,9 @@ pub struct PointSummary {
     /// Of that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
+    /// Split R-hat of the objective over its chains, of a sampler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r_hat: Option<f64>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
     /// Seconds that computing its rounds took, summed over workers.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use shared::model::Model;
-use shared::task::Decoder;
 
 use crate::metrics::{HeldOut, PointSummary, ScoresByDecoder, Summary, Timings};
 use crate::model;
@@ -53,8 +52,10 @@ pub struct Crew {
 /// The corpus as one decoder reads it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decoding {
-    /// The decoder.
-    pub decoder: Decoder,
+    /// Name of the decoder.
+    pub name: &'static str,
+    /// End positions of the segments, by sentence.
+    pub ends: Vec<Vec<u32>>,
     /// A line per sentence of the corpus, spaces between segments.
     pub segmentations: Vec<String>,
     /// A bracketed tree per sentence of the corpus; empty for decoders that give none.

@@ -16,7 +16,7 @@ use shared::corpus::Unit;
 use shared::tree::Tree;
 
 use crate::job::Job;
-use crate::metrics::{RoundMetrics, Scores, Summary, decoder_name, score_text};
+use crate::metrics::{RoundMetrics, Scores, Summary, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::Outcome;
 use crate::progress::duration;
@@ -247,7 +247,7 @@ fn samples(report: &Report<'_>) -> String {
         }
         for decoding in &outcome.decodings {
             let found = segments(&decoding.segmentations[at], unit);
-            row(&mut html, decoder_name(decoding.decoder), &found, gold.as_deref());
+            row(&mut html, decoding.name, &found, gold.as_deref());
         }
         html.push_str("</dl>\n");
     }
@@ -295,7 +295,7 @@ fn drawn_tree(report: &Report<'_>) -> String {
     format!(
         "<h2>A parse</h2>\n<p class=\"quiet\">By {}; only adapted nonterminals are drawn. All parses are in \
          <code>parses.txt</code>.</p>\n<div class=\"scroll\">{}</div>\n",
-        decoder_name(decoding.decoder),
+        decoding.name,
         tree::svg(&drawn, separator)
     )
 }

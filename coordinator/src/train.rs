@@ -19,23 +19,29 @@ pub mod learner;
 pub mod plan;
 pub mod prepare;
 pub mod rounds;
+pub mod start;
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use shared::eval::segmentation::score;
-use shared::model::Model;
-use shared::task::{Decoded, Decoder};
+use shared::sampler::tally::Tally;
+use shared::task::Decoder;
+use shared::tree::Tree;
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
-use crate::metrics::{Observer, Phase, PointSummary, Scores, ScoresByDecoder, Start, decoder_name};
+use crate::metrics::{
+    MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE, Scores, ScoresByDecoder, Start,
+    decoder_name,
+};
 use crate::outcome::{Decoding, Outcome};
 use held_out::HeldOutShards;
 use input::Input;
+use plan::Plan;
 use prepare::{Choice, Sentences};
-use rounds::{Finished, Keeper, Training};
+use rounds::{Finished, FinishedPoint, Keeper, Training};
 
 /// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
 pub fn train(
@@ -63,12 +69,16 @@ pub fn train(
         Some(Checkpoint { chosen, progress, .. }) => {
             let (chosen, mut progress) = (chosen.into_owned(), progress.into_owned());
             progress.resumed += 1;
-            let plan = prepare::plan(fleet, sentences, &chosen)?;
+            let plan = match input.chains {
+                true => sentences.for_chains(&chosen),
+                false => prepare::plan(fleet, sentences, &chosen)?,
+            };
             (chosen, plan, progress)
         }
         None => {
             let (chosen, plan) = match &input.strings {
                 Some(strings) => prepare::given(fleet, input, sentences, strings)?,
+                None if input.chains => prepare::without_strings(fleet, input, sentences)?,
                 None => prepare::prepare(fleet, input, sentences, &choice(&job.inference))?,
             };
             (chosen, plan, Progress::default())
@@ -106,14 +116,15 @@ pub fn train(
 
     observer.phase(Phase::Decode);
     let begun = clock();
-    let decoders = &job.output.decoders;
     let mut summaries: Vec<PointSummary> = Vec::new();
     let mut best: Option<Outcome> = None;
     for point in points {
         let run = point.run;
-        let decoded = plan.decode(fleet, &point.model, decoders, true)?;
-        let decoded = input.by_sentence(&decoded);
-        let scores = scores(input, &point.model, &decoded, decoders);
+        let decodings = decodings(job, input, &plan, fleet, &point)?;
+        let scores: ScoresByDecoder = decodings
+            .iter()
+            .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
+            .collect();
         let of_point = |round: &&crate::metrics::RoundMetrics| point.runs.contains(&round.run);
         summaries.push(PointSummary {
             name: point.name.clone(),
@@ -123,6 +134,7 @@ pub fn train(
             bound: point.bound,
             bounds: point.bounds.clone(),
             held_out: point.held_out,
+            r_hat: rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back(),
             scores: scores.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
@@ -132,7 +144,7 @@ pub fn train(
         };
         if best.as_ref().is_none_or(is_better) {
             best = Some(Outcome {
-                decodings: decodings(input, &decoded, decoders),
+                decodings,
                 model: point.model,
                 rounds: point.rounds,
                 converged: point.converged,
@@ -163,34 +175,51 @@ pub fn choice(inference: &InferenceTable) -> Choice {
     Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
 }
 
-/// Scores of every decoder against gold; none without gold, or without segments to score.
-fn scores(input: &Input, model: &Model, decoded: &[&Decoded], decoders: &[Decoder]) -> ScoresByDecoder {
-    let Some(gold) = input.corpus.gold.as_ref().filter(|_| !model.segments.is_empty()) else {
-        return ScoresByDecoder::new();
-    };
-    let of_decoder = |(at, &decoder): (usize, &Decoder)| {
-        let found: Vec<Vec<u32>> = decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
-        let scores = score(&input.corpus.sentences, gold, &found);
-        (decoder_name(decoder).to_owned(), Scores::from(&scores))
-    };
-    decoders.iter().enumerate().map(of_decoder).collect()
+/// The score of a segmentation, one list of ends for each sentence, under a name; none without gold, or without segments to score.
+fn score_of(input: &Input, name: &str, ends: Vec<Vec<u32>>) -> Option<(String, Scores)> {
+    let gold = input.corpus.gold.as_ref().filter(|_| !input.segments.is_empty())?;
+    Some((name.to_owned(), Scores::from(&score(&input.corpus.sentences, gold, &ends))))
 }
 
-/// The corpus as every decoder reads it.
-fn decodings(input: &Input, decoded: &[&Decoded], decoders: &[Decoder]) -> Vec<Decoding> {
-    let with_trees: Vec<Decoder> =
-        decoders.iter().copied().filter(|&decoder| decoder != Decoder::Mbr).collect();
-    let of_decoder = |(at, &decoder): (usize, &Decoder)| Decoding {
-        decoder,
-        segmentations: (decoded.iter().enumerate())
-            .map(|(sentence, decoded)| input.corpus.line(sentence, &decoded.segmentations[at]))
-            .collect(),
-        trees: match with_trees.iter().position(|&known| known == decoder) {
-            Some(at) => decoded.iter().map(|decoded| decoded.trees[at].clone()).collect(),
-            None => Vec::new(),
-        },
+/// The corpus as every decoder reads it, and then, of samplers, as most samples do.
+fn decodings(
+    job: &Job,
+    input: &Input,
+    plan: &Plan,
+    fleet: &dyn Map,
+    point: &FinishedPoint,
+) -> Result<Vec<Decoding>> {
+    let decoders = &job.output.decoders;
+    let decoded = plan.decode(fleet, &point.model, decoders, true)?;
+    let decoded = input.by_sentence(&decoded);
+    let decoding = |name, ends: Vec<Vec<u32>>, trees| {
+        let line = |(sentence, ends): (usize, &Vec<u32>)| input.corpus.line(sentence, ends);
+        let segmentations = ends.iter().enumerate().map(line).collect();
+        Decoding { name, ends, segmentations, trees }
     };
-    decoders.iter().enumerate().map(of_decoder).collect()
+    let mut n_trees = 0;
+    let of_decoder = |(at, &decoder): (usize, &Decoder)| {
+        let ends = decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
+        let mut trees = Vec::new();
+        if decoder != Decoder::Mbr {
+            trees = decoded.iter().map(|decoded| decoded.trees[n_trees].clone()).collect();
+            n_trees += 1;
+        }
+        decoding(decoder_name(decoder), ends, trees)
+    };
+    let mut decodings: Vec<Decoding> = decoders.iter().enumerate().map(of_decoder).collect();
+    // Every sentence has a tree in every sample.
+    let is_segment = |label: &str| input.segments.iter().any(|&symbol| input.grammar.name(symbol) == label);
+    let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
+    if let Some(trees) = trees.filter(|trees| !trees.is_empty()) {
+        let ends = |tree: &&str| Ok(Tree::parse(tree)?.segment_ends(is_segment));
+        let ends = trees.iter().map(ends).collect::<Result<_>>()?;
+        let trees = trees.into_iter().map(str::to_owned).collect();
+        decodings.push(decoding(SAMPLE_AVERAGE, ends, trees));
+        let ends = point.tallies.iter().filter_map(Tally::segmentation).map(<[u32]>::to_vec).collect();
+        decodings.push(decoding(MAXIMUM_MARGINAL, ends, Vec::new()));
+    }
+    Ok(decodings)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a run tells how long it took; nothing is decided by it")]

@@ -76,7 +76,7 @@ impl Bench {
 
     fn round(&self, trainer: &mut Trainer, keep: Option<Vec<SymbolId>>) -> RoundReport {
         for _ in 0..20 {
-            trainer.begin(keep.clone());
+            trainer.begin(keep.clone(), keep.is_some());
             for (at, shard) in self.shards.iter().enumerate() {
                 let answer = self.run(at, trainer.work(at));
                 assert!(trainer.add(at, &shard.value, answer));

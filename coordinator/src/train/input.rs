@@ -6,13 +6,15 @@ use anyhow::{Context, Result, bail};
 use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use shared::corpus::{Corpus, Notice};
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
+use shared::model::Model;
 use shared::num::Noise;
 use shared::shard::Lexicon;
-use shared::task::Decoded;
+use shared::task::{Analysis, Decoded};
 use shared::tree::Tree;
 
 use crate::input;
-use crate::job::{GrammarSource, Job, ModelKind, Start};
+use crate::job::{GrammarSource, Job, Method, ModelKind, Point, Start};
+use crate::model::SavedModel;
 use crate::nearest::nearest;
 
 /// Everything read and checked.
@@ -29,10 +31,20 @@ pub struct Input {
     pub held_out: Vec<SentenceShard>,
     /// The substrings of all sentences, for a PCFG; an adaptor grammar's strings are yet to be chosen.
     pub strings: Option<Lexicon>,
-    /// Trees to start from, if some run does.
-    pub start: Option<Vec<Tree>>,
+    /// Whether all runs are chains over an adaptor grammar, whose strings are those of their tables.
+    pub chains: bool,
+    /// Trees, or what gives trees, to start from, if some run does.
+    pub start: Option<Given>,
     /// What the user should know about the files.
     pub notices: Vec<String>,
+}
+
+/// What runs start from.
+pub enum Given {
+    /// Trees of the corpus; for methods without chains, of any sentences.
+    Trees(Vec<Tree>),
+    /// A model, whose most probable trees these are.
+    Model(Box<Model>),
 }
 
 /// The segments of a grammar whose job names none.
@@ -108,7 +120,16 @@ impl Input {
             ([], [_, ..], ModelKind::Pcfg) => of_strings,
             (names, ..) => segments(names, &grammar, word)?,
         };
+        // A chain over an adaptor grammar has all tables in one place.
+        let is_chain = |point: &Point| point.inference.method == Method::Hastings;
+        let chains = job.model.kind == ModelKind::Adaptor && job.points.iter().any(is_chain);
+        if chains && !job.points.iter().all(is_chain) {
+            bail!(
+                "inference.method: chains over an adaptor grammar need a job of their own; leave the other methods out"
+            );
+        }
         let shard_symbols = match job.corpus.shard_symbols {
+            _ if chains => u32::MAX,
             0 => u32::MAX,
             symbols => symbols,
         };
@@ -126,11 +147,23 @@ impl Input {
                 Some(Lexicon::substrings(&grammar, &all, job.inference.max_string as usize))
             }
         };
-        let start = match job.points.iter().find(|point| point.inference.start == Start::Trees) {
-            Some(point) => Some(trees(&point.inference.start_from)?),
-            None => None,
+        let from =
+            |wanted| job.points.iter().map(|point| &point.inference).find(|point| point.start == wanted);
+        let start = match (from(Start::Trees), from(Start::Model)) {
+            (Some(_), Some(_)) => {
+                bail!("inference.start: a job starts from trees or from a model, not from both")
+            }
+            (Some(point), None) => Some(Given::Trees(trees(&point.start_from)?)),
+            (None, Some(point)) => {
+                let SavedModel { model, .. } = SavedModel::load(&point.start_from)?;
+                if model.grammar.symbols != grammar.symbols || !same_rules(&model.grammar, &grammar) {
+                    bail!("{}: the model to start from is of another grammar", point.start_from.display());
+                }
+                Some(Given::Model(Box::new(model)))
+            }
+            (None, None) => None,
         };
-        Ok(Input { corpus, grammar, segments, shards, held_out, strings, start, notices })
+        Ok(Input { corpus, grammar, segments, shards, held_out, strings, chains, start, notices })
     }
 
     /// Answers for distinct sentences by shard → one for each sentence of the corpus, in its order.
@@ -142,6 +175,17 @@ impl Input {
             }
         }
         by_sentence.into_iter().map(|decoded| decoded.expect("shards hold every sentence")).collect()
+    }
+
+    /// Samples by shard and occurrence → one for each sentence of the corpus, in its order; none without samples.
+    pub fn of_samples<'a>(&self, samples: &'a [Vec<Analysis>]) -> Vec<&'a Analysis> {
+        let mut by_sentence: Vec<Option<&Analysis>> = vec![None; self.corpus.sentences.len()];
+        for (shard, samples) in self.shards.iter().zip(samples) {
+            for (&position, sample) in shard.positions.iter().flatten().zip(samples) {
+                by_sentence[position as usize] = Some(sample);
+            }
+        }
+        by_sentence.into_iter().collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Line and text of a sentence, by shard and position in it, for messages.
@@ -156,6 +200,14 @@ impl Input {
         }
         format!("{}:{}: {text}", corpus.source_name, corpus.lines[position])
     }
+}
+
+/// Whether they differ in pseudo-counts alone.
+fn same_rules(one: &Grammar, other: &Grammar) -> bool {
+    let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
+        grammar.rules.iter().map(|rule| (rule.parent, rule.children.clone())).collect()
+    };
+    rules(one) == rules(other)
 }
 
 fn refuse_without_adaptors(job: &Job, grammar: &Grammar) -> Result<()> {

@@ -6,15 +6,18 @@
 //!
 //! Between two rounds its [`State`] is all that matters.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use shared::adaptor::hyper::Fit;
-use shared::adaptor::{Stick, vb};
+use shared::adaptor::vb;
 use shared::anneal::Anneal;
 use shared::grammar::{Grammar, SymbolId};
 use shared::model::Params;
 use shared::num::{Noise, Wide};
 use shared::pcfg::{self, Groups};
 use shared::round::{BoundFell, Step, Totals};
+use shared::sampler::{self, HyperPrior};
 use shared::shard::{Lexicon, ParamId};
 use shared::task::{Analysis, Answer, Work};
 
@@ -28,6 +31,8 @@ pub enum State {
     Sticks(vb::State),
     /// Of a PCFG.
     Pcfg(pcfg::trainer::State),
+    /// Of a Markov chain over trees.
+    Chain(sampler::trainer::State),
 }
 
 impl State {
@@ -36,6 +41,7 @@ impl State {
         match self {
             State::Sticks(state) => state.rounds,
             State::Pcfg(state) => state.rounds,
+            State::Chain(state) => state.rounds,
         }
     }
 
@@ -44,6 +50,7 @@ impl State {
         match self {
             State::Sticks(state) => state.bound,
             State::Pcfg(state) => state.bound,
+            State::Chain(state) => state.bound,
         }
     }
 
@@ -53,6 +60,7 @@ impl State {
         match self {
             State::Sticks(state) => state.check(grammar, lexicon),
             State::Pcfg(state) => state.estimate.check(&Groups::new(grammar, lexicon)),
+            State::Chain(state) => state.check(grammar, lexicon),
         }
     }
 }
@@ -63,6 +71,8 @@ pub enum Learner<'a> {
     Sticks(Box<Sticks<'a>>),
     /// Of a PCFG.
     Pcfg(Box<pcfg::trainer::Trainer>),
+    /// A Markov chain over the trees of either.
+    Chain(Box<sampler::trainer::Trainer>),
 }
 
 /// Variational Bayes over sticks, and the round under way.
@@ -83,8 +93,16 @@ pub struct Beginning<'a> {
     pub restart: usize,
     /// Which of the job's runs, from 1: its part of the seed.
     pub run: usize,
-    /// Counts of the given trees, if it starts from such.
-    pub counts: Option<Vec<f64>>,
+    /// The trees that it starts from, if it starts from such.
+    pub trees: Option<&'a GivenTrees>,
+}
+
+/// Trees to start from.
+pub struct GivenTrees {
+    /// Uses of every parameter in them, for a PCFG.
+    pub counts: Vec<f64>,
+    /// Bracketed, by shard and occurrence.
+    pub by_shard: Vec<Arc<Vec<String>>>,
 }
 
 impl<'a> Learner<'a> {
@@ -96,6 +114,16 @@ impl<'a> Learner<'a> {
     ) -> Result<Learner<'a>, String> {
         let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
         let Beginning { kind, inference, restart, run, .. } = beginning;
+        if inference.method == Method::Hastings {
+            let state = match state {
+                Some(State::Chain(state)) => state,
+                Some(_) => return Err("it is of another method".to_owned()),
+                None => sampler::trainer::State::default(),
+            };
+            let alpha = alpha(&grammar, &lexicon, inference);
+            let trainer = sampler::trainer::Trainer::new(grammar, &lexicon, alpha, chain(&beginning), state);
+            return Ok(Learner::Chain(Box::new(trainer)));
+        }
         match kind {
             ModelKind::Adaptor => {
                 let (settings, noise) = (sticks(inference, restart), Noise::new(inference.seed, run as u64));
@@ -113,10 +141,7 @@ impl<'a> Learner<'a> {
                 let groups = Groups::new(&grammar, &lexicon);
                 let indexes: Vec<Vec<ParamId>> =
                     plan.shards.iter().map(|shard| shard.params.clone()).collect();
-                let mut alpha = groups.alpha(&grammar);
-                if let Some(given) = inference.alpha {
-                    alpha.fill(given);
-                }
+                let alpha = alpha(&grammar, &lexicon, inference);
                 let settings = pcfg(&beginning);
                 let trainer = match state {
                     Some(State::Pcfg(state)) => {
@@ -136,6 +161,7 @@ impl<'a> Learner<'a> {
         match self {
             Learner::Sticks(sticks) => State::Sticks(sticks.trainer.state().clone()),
             Learner::Pcfg(trainer) => State::Pcfg(trainer.state().clone()),
+            Learner::Chain(trainer) => State::Chain(trainer.state().clone()),
         }
     }
 
@@ -144,17 +170,21 @@ impl<'a> Learner<'a> {
         match self {
             Learner::Sticks(sticks) => sticks.trainer.state().rounds,
             Learner::Pcfg(trainer) => trainer.state().rounds,
+            Learner::Chain(trainer) => trainer.state().rounds,
         }
     }
 
-    /// Begins a round. With `keep`, samplers return the trees, of which these nonterminals are the segments.
-    pub fn begin(&mut self, keep: Option<&[SymbolId]>) {
+    /// Begins a round. With `trees`, samplers return theirs, of which these nonterminals are the segments; with `keep`, they count
+    /// as a sample.
+    pub fn begin(&mut self, trees: Option<&[SymbolId]>, keep: bool) {
+        let trees = trees.map(<[SymbolId]>::to_vec);
         match self {
             Learner::Sticks(sticks) => {
                 sticks.weights = sticks.trainer.weights();
                 sticks.totals = Totals::new(sticks.weights.len());
             }
-            Learner::Pcfg(trainer) => trainer.begin(keep.map(<[SymbolId]>::to_vec)),
+            Learner::Pcfg(trainer) => trainer.begin(trees, keep),
+            Learner::Chain(trainer) => trainer.begin(trees, keep),
         }
     }
 
@@ -167,6 +197,7 @@ impl<'a> Learner<'a> {
                 Work::Expect { weights, losses: sticks.trainer.wants_losses() }
             }
             Learner::Pcfg(trainer) => trainer.work(shard),
+            Learner::Chain(trainer) => trainer.work(shard),
         }
     }
 
@@ -179,6 +210,7 @@ impl<'a> Learner<'a> {
                 true
             }
             (Learner::Pcfg(trainer), answer) => trainer.add(shard, &planned.shard.value, answer),
+            (Learner::Chain(trainer), answer) => trainer.add(answer),
             _ => false,
         }
     }
@@ -191,6 +223,7 @@ impl<'a> Learner<'a> {
                 sticks.trainer.absorb(totals)
             }
             Learner::Pcfg(trainer) => trainer.finish(),
+            Learner::Chain(trainer) => Ok(trainer.finish()),
         }
     }
 
@@ -199,22 +232,46 @@ impl<'a> Learner<'a> {
         match self {
             Learner::Sticks(_) => &[],
             Learner::Pcfg(trainer) => trainer.samples(),
+            Learner::Chain(trainer) => trainer.samples(),
         }
     }
 
-    /// What was learned.
-    pub fn params(&self) -> Params {
-        match self {
-            Learner::Sticks(sticks) => Params::Adaptor(sticks.trainer.params().clone()),
-            Learner::Pcfg(trainer) => Params::Pcfg(trainer.params()),
+    /// What was learned, and the strings that it is about.
+    pub fn learned(&self, plan: &Plan, kind: ModelKind) -> (Lexicon, Params) {
+        let lexicon = || plan.lexicon.value.as_ref().clone();
+        match (self, kind) {
+            (Learner::Sticks(sticks), _) => (lexicon(), Params::Adaptor(sticks.trainer.params().clone())),
+            (Learner::Pcfg(trainer), _) => (lexicon(), Params::Pcfg(trainer.params())),
+            (Learner::Chain(trainer), ModelKind::Pcfg) => (lexicon(), Params::Pcfg(trainer.pcfg())),
+            (Learner::Chain(trainer), ModelKind::Adaptor) => {
+                let (lexicon, params) = trainer.sticks();
+                (lexicon, Params::Adaptor(params))
+            }
         }
     }
 
-    /// The sticks, if it has such.
-    pub fn sticks(&self) -> &[Stick] {
+    /// Discount and concentration of the adapted nonterminals, in symbol order.
+    pub fn hyper(&self) -> Vec<(f64, f64)> {
         match self {
-            Learner::Sticks(sticks) => &sticks.trainer.params().sticks,
-            Learner::Pcfg(_) => &[],
+            Learner::Sticks(sticks) => {
+                let sticks = &sticks.trainer.params().sticks;
+                sticks.iter().map(|stick| (stick.discount, stick.concentration)).collect()
+            }
+            Learner::Chain(trainer) => {
+                trainer.hyper().iter().map(|hyper| (hyper.discount, hyper.concentration)).collect()
+            }
+            Learner::Pcfg(_) => Vec::new(),
+        }
+    }
+
+    /// Strings in use, by adapted nonterminal in symbol order, where that is known.
+    pub fn n_strings(&self) -> Vec<usize> {
+        match self {
+            Learner::Sticks(sticks) => {
+                sticks.trainer.params().sticks.iter().map(|stick| stick.order.len()).collect()
+            }
+            Learner::Chain(trainer) => trainer.n_strings(),
+            Learner::Pcfg(_) => Vec::new(),
         }
     }
 }
@@ -252,13 +309,13 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         Method::Vb => Estimator::Vb { fit_alpha: false },
         Method::VbEm => Estimator::Vb { fit_alpha: true },
         Method::Cvb => Estimator::CollapsedVb,
-        Method::Gibbs => Estimator::Gibbs,
+        Method::Gibbs | Method::Hastings => Estimator::Gibbs,
     };
-    let start = match (inference.start, &beginning.counts) {
-        (Start::Trees, Some(counts)) => First::Counts(counts.clone()),
+    let start = match (inference.start, beginning.trees) {
+        (Start::Trees, Some(trees)) => First::Counts(trees.counts.clone()),
         (Start::Uniform, _) if restart == 1 => First::Uniform,
         (Start::Noise, _) => First::Noise(inference.noise),
-        (Start::Uniform | Start::Jitter | Start::Trees, _) => First::Jitter(inference.jitter),
+        _ => First::Jitter(inference.jitter),
     };
     Settings {
         method,
@@ -274,4 +331,36 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
 fn anneal(inference: &InferenceTable) -> Anneal {
     let InferenceTable { anneal_from: from, anneal_to: to, anneal_rounds: rounds, .. } = *inference;
     Anneal { from, to, rounds }
+}
+
+/// How a Markov chain runs.
+fn chain(beginning: &Beginning<'_>) -> sampler::trainer::Settings {
+    let Beginning { inference, run, .. } = *beginning;
+    let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
+    let discount = if pitman_yor { inference.discount } else { 0.0 };
+    let fits = inference.fit.contains(&Hyperparameter::Concentration);
+    sampler::trainer::Settings {
+        start: match (inference.start, beginning.trees) {
+            (Start::Trees | Start::Model, Some(trees)) => {
+                sampler::trainer::Start::Trees(trees.by_shard.clone())
+            }
+            (Start::Incremental, _) => sampler::trainer::Start::Incremental,
+            _ => sampler::trainer::Start::Batch,
+        },
+        hyper: sampler::Hyper { discount, concentration: inference.concentration },
+        draw_hyper: fits.then_some(HyperPrior { shape: inference.gamma_shape, scale: inference.gamma_scale }),
+        relabel: inference.relabel,
+        sweeps: inference.sweeps,
+        anneal: anneal(inference),
+        seed: inference.seed,
+        run: run as u64,
+    }
+}
+
+/// The pseudo-counts of all parameters.
+fn alpha(grammar: &Grammar, lexicon: &Lexicon, inference: &InferenceTable) -> Vec<f64> {
+    match inference.alpha {
+        Some(alpha) => vec![alpha; lexicon.n_params(grammar)],
+        None => Groups::new(grammar, lexicon).alpha(grammar),
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use shared::adaptor::candidates::Tally;
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::grammar::{Grammar, SymbolId};
-use shared::shard::{Lexicon, Shard, StickStrings};
+use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
 use shared::task::{Answer, Index, Named, Task, Work};
 
 use super::input::Input;
@@ -93,6 +93,18 @@ pub fn given(
     Ok((chosen, Plan { grammar: sentences.grammar, lexicon, shards }))
 }
 
+/// Plans for chains over an adaptor grammar, whose strings come from their tables; refuses sentences that the grammar cannot
+/// derive.
+pub fn without_strings(fleet: &dyn Map, input: &Input, sentences: Sentences) -> Result<(Chosen, Plan)> {
+    let choice = Choice { truncation: 0, rho: 0.0, max_length: 1 };
+    let count = Work::Candidates { max_length: choice.max_length };
+    let tasks = |empty: &Named<Lexicon>| sentences.tasks(empty, &sentences.shards, &count);
+    let lexicon = candidates(fleet, input, &choice, tasks)?;
+    let chosen = Chosen { lexicon, underivable: 0, added: 0 };
+    let plan = sentences.for_chains(&chosen);
+    Ok((chosen, plan))
+}
+
 /// Plans with strings that were chosen before.
 pub fn plan(fleet: &dyn Map, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
     let lexicon = Named::new(chosen.lexicon.clone());
@@ -124,6 +136,14 @@ impl Sentences {
             work: work.clone(),
         };
         shards.iter().map(task).collect()
+    }
+
+    /// Of the sentences alone, each shard having all parameters.
+    pub fn for_chains(self, chosen: &Chosen) -> Plan {
+        let n_params = chosen.lexicon.n_params(&self.grammar.value) as u32;
+        let params: Vec<ParamId> = (0..n_params).map(ParamId).collect();
+        let shards = self.shards.into_iter().map(|shard| PlannedShard { shard, params: params.clone() });
+        Plan { grammar: self.grammar, lexicon: Named::new(chosen.lexicon.clone()), shards: shards.collect() }
     }
 
     /// Of the sentences and `strings`, whose parameters are known already.

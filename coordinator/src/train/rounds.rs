@@ -5,14 +5,13 @@
 //! the next batch with the same round.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use shared::adaptor::Stick;
+use shared::eval::chains::split_r_hat;
 use shared::model::Model;
-use shared::pcfg::trees;
 use shared::round::{RoundReport, Step};
+use shared::sampler::tally::Tally;
 use shared::task::Decoder;
 
 use super::held_out::HeldOutShards;
@@ -20,11 +19,11 @@ use super::input::Input;
 use super::learner::{Beginning, Learner, State};
 use super::plan::Plan;
 use super::prepare::Chosen;
-use super::{clock, scores};
+use super::{clock, score_of, start};
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
 use crate::job::{InferenceTable, Job};
-use crate::metrics::{HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder};
+use crate::metrics::{HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder, decoder_name};
 
 /// The runs of a job, and what they need.
 pub struct Training<'a> {
@@ -86,7 +85,12 @@ pub struct FinishedPoint {
     pub bounds: Vec<Option<f64>>,
     /// How well it predicts held-out sentences.
     pub held_out: Option<HeldOut>,
+    /// The samples of all its runs, by sentence of the corpus; empty without samples.
+    pub tallies: Vec<Tally>,
 }
+
+/// The trees that a sampler is at, among decoders.
+const SAMPLE: &str = "sample";
 
 impl<'a> Training<'a> {
     /// The runs as `progress` has them.
@@ -99,20 +103,14 @@ impl<'a> Training<'a> {
         keeper: Keeper<'a>,
         mut progress: Progress,
     ) -> Result<Training<'a>> {
-        let counts = match &input.start {
-            Some(given) => Some(
-                trees::counts(&plan.grammar.value, &plan.lexicon.value, given)
-                    .map_err(|(at, foreign)| anyhow!("inference.start_from: tree {}: {foreign}", at + 1))?,
-            ),
-            None => None,
-        };
+        let given = input.start.as_ref().map(|given| start::given(input, plan, fleet, given)).transpose()?;
         let mut saved = std::mem::take(&mut progress.runs).into_iter();
         let mut runs = Vec::new();
         for (point, of_point) in job.points.iter().enumerate() {
             for restart in 1..=job.inference.restarts {
                 let run = runs.len() + 1;
-                let (kind, inference, counts) = (job.model.kind, &of_point.inference, counts.clone());
-                let beginning = Beginning { kind, inference, restart, run, counts };
+                let (kind, inference, trees) = (job.model.kind, &of_point.inference, given.as_ref());
+                let beginning = Beginning { kind, inference, restart, run, trees };
                 let Run { is_over, converged, state, held_out, best, waited } =
                     saved.next().unwrap_or_default();
                 let learner = Learner::new(plan, beginning, state).map_err(|problem| {
@@ -134,6 +132,7 @@ impl<'a> Training<'a> {
                 });
             }
         }
+        progress.tallies.resize(job.points.len(), Vec::new());
         Ok(Training { job, input, plan, fleet, held_out, keeper, progress, runs })
     }
 
@@ -141,7 +140,8 @@ impl<'a> Training<'a> {
     pub fn run(mut self, observer: &mut dyn Observer) -> Result<Finished> {
         while self.runs.iter().any(|run| !run.is_over) {
             let begun = clock();
-            for metrics in self.batch()? {
+            for mut metrics in self.batch()? {
+                metrics.r_hat = self.r_hat(&metrics);
                 observer.round(&metrics)?;
                 self.progress.rounds.push(metrics);
             }
@@ -164,8 +164,10 @@ impl<'a> Training<'a> {
         let mut tasks = Vec::with_capacity(active.len() * n_shards);
         for &run in &active {
             let Active { learner, inference, .. } = &mut self.runs[run];
-            let keep = keeps(inference, learner.rounds() + 1).then_some(&self.input.segments[..]);
-            learner.begin(keep);
+            let round = learner.rounds() + 1;
+            let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
+            let with_trees = keep || due || round == inference.max_rounds;
+            learner.begin(with_trees.then_some(&self.input.segments[..]), keep);
             let shards = self.plan.shards.iter().enumerate();
             tasks.extend(shards.map(|(at, shard)| self.plan.task(shard, learner.work(at))));
         }
@@ -208,12 +210,25 @@ impl<'a> Training<'a> {
         let due = round.is_multiple_of(self.job.output.score_every);
         let mut scored = ScoresByDecoder::new();
         let mut held_out = None;
-        if due || last {
+        let is_scored = self.input.corpus.gold.is_some() && !self.input.segments.is_empty();
+        let samples = self.input.of_samples(self.runs[run].learner.samples());
+        if is_scored && !samples.is_empty() && (due || last) {
+            let ends = samples.iter().map(|sample| sample.ends.clone()).collect();
+            scored.extend(score_of(self.input, SAMPLE, ends));
+        }
+        if keeps(self.runs[run].inference, round) {
+            let tallies = &mut self.progress.tallies[self.runs[run].point];
+            tallies.resize(samples.len(), Tally::default());
+            tallies.iter_mut().zip(&samples).for_each(|(tally, sample)| tally.add(sample));
+        }
+        if (due || last) && (!self.held_out.is_empty() || samples.is_empty() && is_scored && !last) {
             let model = self.model(&self.runs[run].learner);
-            if due && !last && self.input.corpus.gold.is_some() && !model.segments.is_empty() {
+            if samples.is_empty() && is_scored && !last {
                 let viterbi = [Decoder::Viterbi];
                 let decoded = self.plan.decode(self.fleet, &model, &viterbi, false)?;
-                scored = scores(self.input, &model, &self.input.by_sentence(&decoded), &viterbi);
+                let decoded = self.input.by_sentence(&decoded);
+                let ends = decoded.iter().map(|decoded| decoded.segmentations[0].clone()).collect();
+                scored.extend(score_of(self.input, decoder_name(Decoder::Viterbi), ends));
             }
             held_out = self.held_out.measure(self.fleet, self.plan, &model)?;
         }
@@ -229,9 +244,11 @@ impl<'a> Training<'a> {
                 active.is_over |= active.inference.patience > 0 && active.waited >= active.inference.patience;
             }
         }
-        let name = |symbol| self.input.grammar.name(symbol).to_owned();
-        let sticks = active.learner.sticks();
-        let hyper = |stick: &Stick| Hyper { discount: stick.discount, concentration: stick.concentration };
+        let adapted: Vec<String> =
+            self.input.grammar.adapted().map(|symbol| self.input.grammar.name(symbol).to_owned()).collect();
+        let hyper = |(discount, concentration)| Hyper { discount, concentration };
+        let hyper = adapted.iter().cloned().zip(active.learner.hyper().into_iter().map(hyper));
+        let strings = adapted.iter().cloned().zip(active.learner.n_strings());
         Ok(RoundMetrics {
             run: run + 1,
             round,
@@ -240,24 +257,43 @@ impl<'a> Training<'a> {
             seconds,
             busy_seconds: busy.as_secs_f64(),
             sentences_per_second: self.input.corpus.sentences.len() as f64 / seconds,
-            strings: sticks.iter().map(|stick| (name(stick.symbol), stick.order.len())).collect(),
-            hyper: sticks.iter().map(|stick| (name(stick.symbol), hyper(stick))).collect::<BTreeMap<_, _>>(),
+            strings: strings.collect(),
+            hyper: hyper.collect(),
             scores: scored,
             dropped: report.dropped,
             restored: std::mem::take(&mut active.restored),
             resorted: report.resorted,
             temperature: report.temperature,
             held_out,
+            acceptance: report.moves.map(|moves| moves.accepted as f64 / moves.proposed.max(1) as f64),
+            changed: report.moves.map(|moves| moves.changed as f64 / moves.proposed.max(1) as f64),
+            r_hat: None,
         })
     }
 
-    fn model(&self, learner: &Learner<'_>) -> Model {
-        Model {
-            grammar: self.plan.grammar.value.as_ref().clone(),
-            lexicon: self.plan.lexicon.value.as_ref().clone(),
-            params: learner.params(),
-            segments: self.input.segments.clone(),
+    /// Split R-hat of the objective over the chains of a point, the first half of the rounds left out; told with the last chain's
+    /// metrics of every round that is scored.
+    fn r_hat(&self, metrics: &RoundMetrics) -> Option<f64> {
+        let active = &self.runs[metrics.run - 1];
+        let last = self.runs.get(metrics.run).is_none_or(|next| next.point != active.point);
+        let due = metrics.round.is_multiple_of(self.job.output.score_every) || active.is_over;
+        if !active.inference.method.is_sampler() || !last || !due {
+            return None;
         }
+        let first = self.runs.iter().position(|run| run.point == active.point)?;
+        let trace = |run: usize| -> Vec<f64> {
+            let earlier = self.progress.rounds.iter().chain([metrics]);
+            let of_run = earlier.filter(|round| round.run == run + 1 && round.round > metrics.round / 2);
+            of_run.filter_map(|round| round.bound).collect()
+        };
+        let traces: Vec<Vec<f64>> = (first..metrics.run).map(trace).collect();
+        split_r_hat(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    fn model(&self, learner: &Learner<'_>) -> Model {
+        let (lexicon, params) = learner.learned(self.plan, self.job.model.kind);
+        let (grammar, segments) = (self.plan.grammar.value.as_ref().clone(), self.input.segments.clone());
+        Model { grammar, lexicon, params, segments }
     }
 
     /// The best run of a point: by held-out sentences if there are such, else by the objective.
@@ -279,13 +315,14 @@ impl<'a> Training<'a> {
             None => (learner.state(), None),
         };
         let (kind, restart, run) = (self.job.model.kind, 1, best + 1);
-        let beginning = Beginning { kind, inference, restart, run, counts: None };
+        let beginning = Beginning { kind, inference, restart, run, trees: None };
         let (rounds, bound) = (state.rounds(), state.bound());
         let kept = Learner::new(self.plan, beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
         let (model, converged) = (self.model(&kept), *converged);
-        Ok(FinishedPoint { name, run, runs, model, rounds, converged, bound, bounds, held_out })
+        let tallies = self.progress.tallies[point].clone();
+        Ok(FinishedPoint { name, run, runs, model, rounds, converged, bound, bounds, held_out, tallies })
     }
 }
 

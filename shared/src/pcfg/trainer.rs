@@ -148,7 +148,8 @@ pub struct Trainer {
     state: State,
     /// Of the round under way.
     weights: Vec<Wide>,
-    keep: Option<Vec<SymbolId>>,
+    trees: Option<Vec<SymbolId>>,
+    keep: bool,
     gathered: Gathered,
     /// Of the last round, by shard and occurrence.
     samples: Vec<Vec<Analysis>>,
@@ -191,8 +192,8 @@ impl Trainer {
     /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
     pub fn resume(groups: Groups, indexes: Vec<Vec<ParamId>>, settings: Settings, state: State) -> Trainer {
         let gathered = Gathered::new(groups.n_params());
-        let (weights, keep, samples) = (Vec::new(), None, Vec::new());
-        Trainer { groups, indexes, settings, state, weights, keep, gathered, samples }
+        let (weights, trees, keep, samples) = (Vec::new(), None, false, Vec::new());
+        Trainer { groups, indexes, settings, state, weights, trees, keep, gathered, samples }
     }
 
     /// What it knows.
@@ -247,9 +248,10 @@ impl Trainer {
         Params { escapes, weights: self.reading_weights(), estimate }
     }
 
-    /// Begins a round. With `keep`, sampled trees are returned, of which these nonterminals are the segments.
-    pub fn begin(&mut self, keep: Option<Vec<SymbolId>>) {
-        self.keep = keep;
+    /// Begins a round. With `trees`, sampled ones are returned, of which these nonterminals are the segments; with `keep`, they
+    /// count as a sample.
+    pub fn begin(&mut self, trees: Option<Vec<SymbolId>>, keep: bool) {
+        (self.trees, self.keep) = (trees, keep);
         let Settings { seed, run, .. } = self.settings;
         let round = self.state.rounds as u64 + 1;
         self.weights = match (self.state.counted, self.settings.method) {
@@ -286,7 +288,7 @@ impl Trainer {
             (Method::Gibbs, _) => {
                 let Settings { seed, run, .. } = self.settings;
                 let stream = random::shard_seed(seed, run, self.state.rounds as u64 + 1, shard as u64);
-                Work::Sample(Sample { weights, stream, keep: self.keep.clone() })
+                Work::Sample(Sample { weights, stream, keep: self.trees.clone() })
             }
         }
     }
@@ -334,7 +336,7 @@ impl Trainer {
         self.state.carried = carried;
         self.state.counted = true;
         self.samples = samples;
-        if self.keep.is_some() {
+        if self.keep {
             let Average { samples, counts } = &mut self.state.average;
             *samples += 1;
             counts.resize(totals.counts.len(), 0.0);

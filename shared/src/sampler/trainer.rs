@@ -149,7 +149,6 @@ impl State {
 /// Moves a chain from round to round.
 pub struct Trainer {
     grammar: Arc<Grammar>,
-    lexicon: Arc<Lexicon>,
     groups: Groups,
     /// `[n_params]`.
     alpha: Vec<f64>,
@@ -168,14 +167,14 @@ impl Trainer {
     /// order.
     pub fn new(
         grammar: Arc<Grammar>,
-        lexicon: Arc<Lexicon>,
+        lexicon: &Lexicon,
         alpha: Vec<f64>,
         settings: Settings,
         state: State,
     ) -> Trainer {
-        let groups = Groups::new(&grammar, &lexicon);
+        let groups = Groups::new(&grammar, lexicon);
         let (trees, keep, answers, samples) = (None, false, Vec::new(), Vec::new());
-        Trainer { grammar, lexicon, groups, alpha, settings, state, trees, keep, answers, samples }
+        Trainer { grammar, groups, alpha, settings, state, trees, keep, answers, samples }
     }
 
     /// What it knows.
@@ -325,8 +324,12 @@ impl Trainer {
         (lexicon, params)
     }
 
-    /// The lexicon it began with.
-    pub fn lexicon(&self) -> &Lexicon {
-        &self.lexicon
+    /// Strings in use after the last round, by adapted nonterminal in symbol order; none if its trees were not asked for.
+    pub fn n_strings(&self) -> Vec<usize> {
+        let n_of = |symbol| self.state.last.strings.keys().filter(|(of, _)| *of == symbol).count();
+        match self.state.last.samples {
+            0 => Vec::new(),
+            _ => self.grammar.adapted().map(n_of).collect(),
+        }
     }
 }
