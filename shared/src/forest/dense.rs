@@ -1,0 +1,411 @@
+//! Inside, outside and expected counts without forests, for grammars in which nearly every A → B C is a rule.
+//!
+//! A forest has an edge per rule and split, which for such a grammar is all there is: 30 nonterminals and 45
+//! preterminals make millions of edges of a sentence of ten words. Here the rules are a tensor that stays in cache while many
+//! spans of many sentences go through it ([`passes`]), and nothing is kept from round to round.
+//!
+//! In: a [`BinaryGrammar`], the sentences of a shard, weights in the order of its index. Out: what inside–outside over
+//! forests gives, up to rounding. All passes run in `f64`; an item whose total weight leaves its range is done again in
+//! [`Wide`], by the same code. The weights of a word are multiplied by the power of two that makes the largest lie in [1, 2),
+//! which multiplies every derivation of a sentence alike, so that only what tells derivations apart uses up the range.
+//!
+//! What a value below the range could have contributed: weights of a round sum to at most one per nonterminal, so no outside
+//! value exceeds one, and of a total above 2^−900 a value lost below 2^−980 is a share under 2^−80.
+//!
+//! Invariant: the answer has the same bits on every machine, see [`passes`].
+
+mod passes;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use pulp::{Arch, NullaryFnOnce};
+
+pub use self::passes::Lane;
+use self::passes::{Chart, Item, Totals, Weights};
+use super::binary::{BinaryGrammar, Kind};
+use super::inside::Number;
+use crate::grammar::SymbolId;
+use crate::num::Wide;
+use crate::shard::{ParamId, Sentence};
+
+/// With fewer binary rules, forests are small.
+const MIN_RULES: usize = 500;
+/// Share of the tensor that has to be rules: a cell costs a tenth of what an edge costs.
+const MIN_DENSITY: f64 = 0.25;
+/// Cells of the chart of a batch: enough to have the rules read once for many.
+const BATCH_CELLS: usize = 512;
+
+/// The sentences of a shard under a dense grammar.
+pub struct Dense {
+    rules: Rules,
+    sentences: Vec<Words>,
+    /// The parameters that the sentences touch, sorted: the order of weights and counts.
+    params: Vec<ParamId>,
+}
+
+/// A sentence in words of the lexicon.
+struct Words {
+    words: Vec<u32>,
+    multiplicity: f64,
+}
+
+/// A dense grammar without its weights. Symbols are numbered from 0; the last one has no rules, so that it is always zero, and
+/// fills up lists.
+struct Rules {
+    /// The last one included.
+    n_symbols: usize,
+    start: u32,
+    /// Parents A of binary rules; as many as make whole tiles.
+    parents: Vec<u32>,
+    /// All A → B C.
+    blocks: Vec<Block>,
+    /// All A → B, children before parents.
+    unaries: Vec<Unary>,
+    /// By word: A and the position of A → word in the index.
+    lexicon: Vec<Vec<(u32, u32)>>,
+}
+
+/// Binary rules whose left children are of one kind, and whose right children are.
+struct Block {
+    /// Whether left children are over one token, or over more.
+    left_is_token: bool,
+    /// The same for right children.
+    right_is_token: bool,
+    /// Left children B.
+    left: Vec<u32>,
+    /// Right children C; as many as make whole tiles.
+    right: Vec<u32>,
+    /// By rule: its cell in the tensor `[n_left, n_parents, n_right]`, and its position in the index.
+    rules: Vec<(u32, u32)>,
+}
+
+/// A → B.
+struct Unary {
+    parent: u32,
+    child: u32,
+    /// Position in the index.
+    param: u32,
+}
+
+/// What the passes run in first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// `f32`.
+    Single,
+    /// `f64`.
+    Double,
+}
+
+/// What a shard of sentences yields.
+pub struct Expected {
+    /// By position in the index: expected uses, multiplicities counted.
+    pub counts: Vec<f64>,
+    /// By sentence: its total weight.
+    pub totals: Vec<Wide>,
+}
+
+impl Dense {
+    /// Whether inside–outside under that grammar is better done here than over forests.
+    pub fn fits(binary: &BinaryGrammar) -> bool {
+        let is_plain = |symbol: u32| binary.kinds[symbol as usize] == Kind::Plain;
+        if binary.kinds.iter().any(|kind| matches!(kind, Kind::Adapted(_))) {
+            return false;
+        }
+        let rules = binary.productions.iter().flatten().filter(|production| production.right.is_some());
+        let mut children =
+            rules.clone().flat_map(|production| [Some(production.left), production.right]).flatten();
+        if rules.count() < MIN_RULES || !children.all(is_plain) {
+            return false;
+        }
+        let rules = Rules::new(binary, |_| Some(0), &[]);
+        let filled: usize = rules.blocks.iter().map(|block| block.rules.len()).sum();
+        let cells: usize = rules.blocks.iter().map(|block| block.n_cells(rules.parents.len())).sum();
+        filled as f64 >= MIN_DENSITY * cells as f64
+    }
+
+    /// Prepares the sentences of a shard; the grammar fits.
+    pub fn new(binary: &BinaryGrammar, sentences: &[Sentence]) -> Dense {
+        let mut numbers: BTreeMap<SymbolId, u32> = BTreeMap::new();
+        for token in sentences.iter().flat_map(|sentence| &sentence.tokens) {
+            numbers.insert(*token, 0);
+        }
+        numbers.values_mut().zip(0..).for_each(|(number, at)| *number = at);
+        let words: Vec<SymbolId> = numbers.keys().copied().collect();
+        let mut params = vec![ParamId::ONE];
+        for production in binary.productions.iter().flatten() {
+            let is_terminal = binary.kinds[production.left as usize] == Kind::Terminal;
+            if !is_terminal || numbers.contains_key(&SymbolId(production.left)) {
+                params.push(production.param);
+            }
+        }
+        params.sort_unstable();
+        params.dedup();
+        let position = |param| params.binary_search(&param).ok().map(|at| at as u32);
+        let rules = Rules::new(binary, position, &words);
+        let sentences = sentences
+            .iter()
+            .map(|sentence| Words {
+                words: sentence.tokens.iter().map(|token| numbers[token]).collect(),
+                multiplicity: f64::from(sentence.multiplicity),
+            })
+            .collect();
+        Dense { rules, sentences, params }
+    }
+
+    /// The parameters that the sentences touch, sorted: the order of weights and counts.
+    pub fn params(&self) -> &[ParamId] {
+        &self.params
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        let rules: usize = self.rules.blocks.iter().map(|block| 8 * block.rules.len()).sum();
+        let words: usize = self.sentences.iter().map(|sentence| 4 * sentence.words.len()).sum();
+        rules + words + 4 * self.params.len() + 8 * self.rules.lexicon.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// Whether each of the sentences has a derivation.
+    pub fn parsable(&self) -> Vec<bool> {
+        // Weights that keep the totals near one: those of a uniform grammar.
+        let most = self.params.len().max(1) as f64;
+        let weights = vec![Wide::from_f64(1.0 / most); self.params.len()];
+        self.run(&weights, Precision::Double, false).totals.iter().map(|total| !total.is_zero()).collect()
+    }
+
+    /// Inside–outside over all sentences.
+    pub fn expect(&self, weights: &[Wide], precision: Precision) -> Expected {
+        self.run(weights, precision, true)
+    }
+
+    fn run(&self, weights: &[Wide], precision: Precision, with_counts: bool) -> Expected {
+        let n = self.params.len();
+        let mut expected = Expected { counts: vec![0.0; n], totals: vec![Wide::ZERO; self.sentences.len()] };
+        // Neighbours in a batch should be of one length.
+        let mut order: Vec<usize> = (0..self.sentences.len()).collect();
+        order.sort_by_key(|&sentence| self.sentences[sentence].words.len());
+        let arch = Arch::new();
+        if precision == Precision::Single {
+            order = self.pass::<f32, 16>(arch, weights, &order, with_counts, &mut expected);
+        }
+        order = self.pass::<f64, 8>(arch, weights, &order, with_counts, &mut expected);
+        self.pass::<Wide, 1>(arch, weights, &order, with_counts, &mut expected);
+        expected
+    }
+
+    /// Adds what `sentences` yield; gives those that left the range.
+    fn pass<T: Lane, const L: usize>(
+        &self,
+        arch: Arch,
+        weights: &[Wide],
+        sentences: &[usize],
+        with_counts: bool,
+        expected: &mut Expected,
+    ) -> Vec<usize> {
+        if sentences.is_empty() {
+            return Vec::new();
+        }
+        let (weights, scales) = self.rules.weights::<T>(weights);
+        let sizes = weights.blocks.iter().map(Vec::len);
+        let blocks = sizes.map(|size| vec![T::Sum::ZERO; if with_counts { size } else { 0 }]).collect();
+        let mut totals = Totals { blocks, params: vec![0.0; self.params.len()] };
+        let mut failed = Vec::new();
+        for batch in self.batches(sentences, L) {
+            let item = |&sentence: &usize| {
+                let Words { words, multiplicity } = &self.sentences[sentence];
+                Item { words, multiplicity: *multiplicity }
+            };
+            let items: Vec<Item> = batch.iter().map(item).collect();
+            let chart = Chart::<T, L>::new(&self.rules, &weights, &items);
+            let counts = with_counts.then_some(&mut totals);
+            for (&sentence, total) in batch.iter().zip(arch.dispatch(Passes { chart, counts })) {
+                let Some(total) = total else {
+                    failed.push(sentence);
+                    continue;
+                };
+                let scale: i64 =
+                    self.sentences[sentence].words.iter().map(|&word| scales[word as usize]).sum();
+                expected.totals[sentence] = Wide { exponent: total.exponent + scale, ..total };
+            }
+        }
+        if with_counts {
+            self.rules.add_counts(&weights, &totals, &mut expected.counts);
+        }
+        failed
+    }
+
+    /// Cuts sentences, which are in order of length, into batches of whole groups of `lanes`.
+    fn batches<'a>(&self, sentences: &'a [usize], lanes: usize) -> Vec<&'a [usize]> {
+        let mut batches = Vec::new();
+        let (mut first, mut end, mut cells) = (0, 0, 0);
+        for group in sentences.chunks(lanes) {
+            let longest = self.sentences[group[group.len() - 1]].words.len();
+            if cells > 0 && cells + longest * (longest + 1) / 2 > BATCH_CELLS {
+                batches.push(&sentences[first..end]);
+                (first, cells) = (end, 0);
+            }
+            end += group.len();
+            cells += longest * (longest + 1) / 2;
+        }
+        batches.push(&sentences[first..end]);
+        batches
+    }
+}
+
+/// The passes over a batch, as what is run with the vectors of the machine.
+struct Passes<'a, 'b, T: Lane, const L: usize> {
+    chart: Chart<'a, T, L>,
+    counts: Option<&'b mut Totals<T::Sum>>,
+}
+
+impl<T: Lane, const L: usize> NullaryFnOnce for Passes<'_, '_, T, L> {
+    type Output = Vec<Option<Wide>>;
+
+    #[inline(always)]
+    fn call(self) -> Vec<Option<Wide>> {
+        let Passes { mut chart, counts } = self;
+        let totals = chart.inside();
+        if let Some(counts) = counts {
+            chart.outside(&totals);
+            chart.count(counts);
+        }
+        totals
+    }
+}
+
+impl Rules {
+    /// The rules of `binary` and of `words`, where `position` says where in the index a parameter is.
+    fn new(binary: &BinaryGrammar, position: impl Fn(ParamId) -> Option<u32>, words: &[SymbolId]) -> Rules {
+        let mut number = vec![u32::MAX; binary.n_symbols()];
+        let plain: Vec<usize> =
+            (0..binary.n_symbols()).filter(|&symbol| binary.kinds[symbol] == Kind::Plain).collect();
+        plain.iter().zip(0..).for_each(|(&symbol, at)| number[symbol] = at);
+        let nothing = plain.len() as u32;
+        let whole_tiles = |mut symbols: Vec<u32>| {
+            symbols.resize(symbols.len().next_multiple_of(passes::TILE), nothing);
+            symbols
+        };
+        let is_binary = |&&symbol: &&usize| {
+            binary.productions[symbol].iter().any(|production| production.right.is_some())
+        };
+        let parents = whole_tiles(plain.iter().filter(is_binary).map(|&symbol| number[symbol]).collect());
+        let mut rules = Rules {
+            n_symbols: plain.len() + 1,
+            start: number[0],
+            parents,
+            blocks: Vec::new(),
+            unaries: Vec::new(),
+            lexicon: vec![Vec::new(); words.len()],
+        };
+        let all = || {
+            plain.iter().flat_map(|&symbol| {
+                binary.productions[symbol].iter().map(move |production| (symbol, production))
+            })
+        };
+        for (left_is_token, right_is_token) in [(true, true), (true, false), (false, true), (false, false)] {
+            let is_child = |symbol: u32, is_token| {
+                if is_token {
+                    binary.min_length[symbol as usize] == 1
+                } else {
+                    binary.max_length[symbol as usize] > 1
+                }
+            };
+            let mut found = Vec::new();
+            for (parent, production) in all() {
+                if let Some(right) = production.right
+                    && is_child(production.left, left_is_token)
+                    && is_child(right, right_is_token)
+                    && let Some(at) = position(production.param)
+                {
+                    found.push((
+                        [parent as u32, production.left, right].map(|symbol| number[symbol as usize]),
+                        at,
+                    ));
+                }
+            }
+            let distinct = |child: usize| {
+                let mut symbols: Vec<u32> = found.iter().map(|(symbols, _)| symbols[child]).collect();
+                symbols.sort_unstable();
+                symbols.dedup();
+                symbols
+            };
+            let (left, right) = (distinct(1), whole_tiles(distinct(2)));
+            let cell = |&([a, b, c], at): &([u32; 3], u32)| {
+                let place = |symbols: &[u32], symbol| {
+                    symbols.iter().position(|&s| s == symbol).expect("listed above")
+                };
+                let row = place(&left, b) * rules.parents.len() + place(&rules.parents, a);
+                ((row * right.len() + place(&right, c)) as u32, at)
+            };
+            let mut cells: Vec<(u32, u32)> = found.iter().map(cell).collect();
+            cells.sort_unstable();
+            if !cells.is_empty() {
+                rules.blocks.push(Block { left_is_token, right_is_token, left, right, rules: cells });
+            }
+        }
+        for (parent, production) in all().filter(|(_, production)| production.right.is_none()) {
+            let Some(param) = position(production.param) else { continue };
+            let parent = number[parent];
+            if binary.kinds[production.left as usize] == Kind::Plain {
+                rules.unaries.push(Unary { parent, child: number[production.left as usize], param });
+            } else if let Ok(word) = words.binary_search(&SymbolId(production.left)) {
+                rules.lexicon[word].push((parent, param));
+            }
+        }
+        rules.unaries.sort_by_key(|unary| binary.rank[plain[unary.parent as usize]]);
+        rules
+    }
+
+    /// The weights of the rules, and by word the exponent that its weights were divided by.
+    fn weights<T: Lane>(&self, weights: &[Wide]) -> (Weights<T>, Vec<i64>) {
+        let weight = |param: u32| weights[param as usize];
+        let blocks = self.blocks.iter().map(|block| {
+            let mut tensor = vec![T::ZERO; block.n_cells(self.parents.len())];
+            block.rules.iter().for_each(|&(cell, param)| tensor[cell as usize] = T::from_wide(weight(param)));
+            tensor
+        });
+        let unaries = self.unaries.iter().map(|unary| T::from_wide(weight(unary.param)));
+        let scale = |rules: &Vec<(u32, u32)>| {
+            let weights = rules.iter().map(|&(_, param)| weight(param)).filter(|weight| !weight.is_zero());
+            weights.map(|weight| weight.exponent).max().unwrap_or(0)
+        };
+        let scales: Vec<i64> = self.lexicon.iter().map(scale).collect();
+        let scaled = |(rules, &scale): (&Vec<(u32, u32)>, &i64)| {
+            let scaled = |&(_, param): &(u32, u32)| match weight(param) {
+                zero if zero.is_zero() => T::ZERO,
+                Wide { mantissa, exponent } => T::from_wide(Wide { mantissa, exponent: exponent - scale }),
+            };
+            rules.iter().map(scaled).collect()
+        };
+        let lexicon = self.lexicon.iter().zip(&scales).map(scaled).collect();
+        (Weights { blocks: blocks.collect(), unaries: unaries.collect(), lexicon }, scales)
+    }
+
+    /// Adds what was gathered to the counts by position in the index.
+    fn add_counts<T: Lane>(&self, weights: &Weights<T>, totals: &Totals<T::Sum>, counts: &mut [f64]) {
+        for ((block, weights), totals) in self.blocks.iter().zip(&weights.blocks).zip(&totals.blocks) {
+            for &(cell, param) in &block.rules {
+                let uses = weights[cell as usize].sum() * totals[cell as usize];
+                counts[param as usize] += uses.to_f64();
+            }
+        }
+        counts.iter_mut().zip(&totals.params).for_each(|(count, uses)| *count += uses);
+    }
+}
+
+impl Block {
+    /// The splits of `[start, end)` into children of these kinds.
+    fn splits(&self, start: usize, end: usize) -> Range<usize> {
+        match (self.left_is_token, self.right_is_token, end - start) {
+            (true, true, 2) | (true, false, 3..) => start + 1..start + 2,
+            (false, true, 3..) => end - 1..end,
+            (false, false, 4..) => start + 2..end - 1,
+            _ => 0..0,
+        }
+    }
+
+    /// Size of the tensor.
+    fn n_cells(&self, n_parents: usize) -> usize {
+        self.left.len() * n_parents * self.right.len()
+    }
+}
