@@ -51,7 +51,8 @@ fn grammar(full_lexicon: bool) -> Grammar {
     for parent in 0..NONTERMINALS {
         for left in 0..NONTERMINALS + PRETERMINALS {
             for right in 0..NONTERMINALS + PRETERMINALS {
-                writeln!(text, "1 1 N{parent} --> {} {}", symbol(left), symbol(right)).expect("strings take all");
+                writeln!(text, "1 1 N{parent} --> {} {}", symbol(left), symbol(right))
+                    .expect("strings take all");
             }
         }
     }
@@ -88,7 +89,7 @@ fn measure(grammar: &Grammar, n: usize, length: usize, precision: Precision) {
         let mut log_likelihood = 0.0;
         for shard in &shards {
             let local: Vec<Wide> = shard.params().iter().map(|param| wide[param.index()]).collect();
-            let expected = shard.expect(&local, precision);
+            let expected = shard.expect_in(&local, precision);
             shard
                 .params()
                 .iter()

@@ -33,6 +33,8 @@ use crate::shard::{ParamId, Sentence};
 const MIN_RULES: usize = 500;
 /// Share of the tensor that has to be rules: a cell costs a tenth of what an edge costs.
 const MIN_DENSITY: f64 = 0.25;
+/// Sentences of a group: the registers hold a tile of rows of them.
+const LANES: usize = 8;
 /// Cells of the chart of a batch: enough to have the rules read once for many.
 const BATCH_CELLS: usize = 512;
 
@@ -158,6 +160,11 @@ impl Dense {
         &self.params
     }
 
+    /// How often each of the sentences occurs.
+    pub fn multiplicities(&self) -> impl Iterator<Item = f64> + '_ {
+        self.sentences.iter().map(|sentence| sentence.multiplicity)
+    }
+
     /// Bytes held.
     pub fn size(&self) -> usize {
         let rules: usize = self.rules.blocks.iter().map(|block| 8 * block.rules.len()).sum();
@@ -173,9 +180,14 @@ impl Dense {
         self.run(&weights, Precision::Double, false).totals.iter().map(|total| !total.is_zero()).collect()
     }
 
-    /// Inside–outside over all sentences.
-    pub fn expect(&self, weights: &[Wide], precision: Precision) -> Expected {
+    /// The same in another precision, for comparison.
+    pub fn expect_in(&self, weights: &[Wide], precision: Precision) -> Expected {
         self.run(weights, precision, true)
+    }
+
+    /// Inside–outside over all sentences.
+    pub fn expect(&self, weights: &[Wide]) -> Expected {
+        self.run(weights, Precision::Double, true)
     }
 
     fn run(&self, weights: &[Wide], precision: Precision, with_counts: bool) -> Expected {
@@ -186,9 +198,9 @@ impl Dense {
         order.sort_by_key(|&sentence| self.sentences[sentence].words.len());
         let arch = Arch::new();
         if precision == Precision::Single {
-            order = self.pass::<f32, 16>(arch, weights, &order, with_counts, &mut expected);
+            order = self.pass::<f32, LANES>(arch, weights, &order, with_counts, &mut expected);
         }
-        order = self.pass::<f64, 8>(arch, weights, &order, with_counts, &mut expected);
+        order = self.pass::<f64, LANES>(arch, weights, &order, with_counts, &mut expected);
         self.pass::<Wide, 1>(arch, weights, &order, with_counts, &mut expected);
         expected
     }
@@ -331,9 +343,7 @@ impl Rules {
             };
             let (left, right) = (distinct(1), whole_tiles(distinct(2)));
             let cell = |&([a, b, c], at): &([u32; 3], u32)| {
-                let place = |symbols: &[u32], symbol| {
-                    symbols.iter().position(|&s| s == symbol).expect("listed above")
-                };
+                let place = |symbols: &[u32], symbol| symbols.binary_search(&symbol).expect("listed above");
                 let row = place(&left, b) * rules.parents.len() + place(&rules.parents, a);
                 ((row * right.len() + place(&right, c)) as u32, at)
             };
@@ -407,5 +417,127 @@ impl Block {
     /// Size of the tensor.
     fn n_cells(&self, n_parents: usize) -> usize {
         self.left.len() * n_parents * self.right.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+    use crate::grammar::syntax;
+
+    /// All A → B C over `n` nonterminals, which are preterminals of two words as well.
+    fn full(n: usize) -> BinaryGrammar {
+        let mut text = String::new();
+        for parent in 0..n {
+            for child in 0..n * n {
+                writeln!(text, "1 1 N{parent} --> N{} N{}", child / n, child % n).expect("strings take all");
+            }
+            writeln!(text, "1 1 N{parent} --> a\n1 1 N{parent} --> b").expect("strings take all");
+        }
+        BinaryGrammar::new(&syntax::parse(&text, "g").expect("the grammar is in order").0)
+    }
+
+    fn dense(n: usize, lengths: &[usize]) -> Dense {
+        let sentence = |&length: &usize| Sentence {
+            tokens: (0..length).map(|at| SymbolId((n + (at * at + length) % 3 / 2) as u32)).collect(),
+            multiplicity: 1 + length as u32 % 2,
+        };
+        Dense::new(&full(n), &lengths.iter().map(sentence).collect::<Vec<_>>())
+    }
+
+    fn weights(dense: &Dense, ln: f64) -> Vec<Wide> {
+        (0..dense.params.len()).map(|at| Wide::from_ln((at as f64 * 1.7).sin() + ln)).collect()
+    }
+
+    fn bits(expected: &Expected) -> (Vec<u64>, Vec<(u64, i64)>) {
+        let wide = |total: &Wide| (total.mantissa.to_bits(), total.exponent);
+        (expected.counts.iter().map(|x| x.to_bits()).collect(), expected.totals.iter().map(wide).collect())
+    }
+
+    fn passed<T: Lane, const L: usize>(
+        dense: &Dense,
+        arch: Arch,
+        weights: &[Wide],
+    ) -> (Expected, Vec<usize>) {
+        let (counts, totals) = (vec![0.0; weights.len()], vec![Wide::ZERO; dense.sentences.len()]);
+        let mut expected = Expected { counts, totals };
+        let all: Vec<usize> = (0..dense.sentences.len()).collect();
+        let failed = dense.pass::<T, L>(arch, weights, &all, true, &mut expected);
+        (expected, failed)
+    }
+
+    #[test]
+    fn wide_vectors_and_none_give_the_same_bits() {
+        let dense = dense(7, &(1..=20).collect::<Vec<_>>());
+        let weights = weights(&dense, -4.0);
+        let [best, scalar] =
+            [Arch::new(), Arch::Scalar].map(|arch| passed::<f64, LANES>(&dense, arch, &weights));
+        assert!(best.1.is_empty() && best.0.counts.iter().sum::<f64>() > 100.0);
+        assert_eq!(bits(&best.0), bits(&scalar.0));
+    }
+
+    #[test]
+    fn the_passes_that_have_no_range_agree() {
+        let dense = dense(4, &[1, 2, 3, 5, 9, 9, 9, 30]);
+        let weights = weights(&dense, -3.0);
+        let (real, failed) = passed::<f64, LANES>(&dense, Arch::new(), &weights);
+        let (wide, _) = passed::<Wide, 1>(&dense, Arch::new(), &weights);
+        assert!(failed.is_empty());
+        for (real, wide) in real.counts.iter().zip(&wide.counts) {
+            assert!((real - wide).abs() < 1e-12 * wide.max(1.0), "{real} and {wide}");
+        }
+        for (real, wide) in real.totals.iter().zip(&wide.totals) {
+            assert!((real.ln() - wide.ln()).abs() < 1e-12 * wide.ln().abs().max(1.0));
+        }
+    }
+
+    #[test]
+    fn sentences_beyond_the_range_are_counted_once() {
+        // e^−40 per rule: the sentence of 60 tokens is at e^−2400, far below what an f64 holds.
+        let dense = dense(3, &[60, 2, 3, 60]);
+        let near = weights(&dense, -1.0);
+        let far = weights(&dense, -40.0);
+        let (_, failed) = passed::<f64, LANES>(&dense, Arch::new(), &far);
+        assert_eq!(failed, [0, 3]);
+        // Every derivation of n tokens has 2n − 1 rules.
+        let (near, far) = (dense.expect(&near), dense.expect(&far));
+        for (near, far) in near.counts.iter().zip(&far.counts) {
+            assert!((near - far).abs() < 1e-9 * near.max(1.0), "{near} and {far}");
+        }
+        for ((near, far), words) in near.totals.iter().zip(&far.totals).zip(&dense.sentences) {
+            let rules = 2.0 * words.words.len() as f64 - 1.0;
+            assert!((near.ln() - 39.0 * rules - far.ln()).abs() < 1e-9 * far.ln().abs());
+        }
+    }
+
+    #[test]
+    fn small_thin_and_other_grammars_keep_their_forests() {
+        assert!(Dense::fits(&full(8)));
+        assert!(!Dense::fits(&full(7)), "343 rules");
+        let fits =
+            |text: &str| Dense::fits(&BinaryGrammar::new(&syntax::parse(text, "g").expect("in order").0));
+        let mut rules: Vec<String> = Vec::new();
+        for rule in 0..40 * 40 {
+            let (parent, left) = (rule / 40, rule % 40);
+            rules.push(format!("1 1 N{parent} --> N{left} N{}", (parent + left) % 40));
+        }
+        (0..40).for_each(|symbol| rules.push(format!("1 1 N{symbol} --> a")));
+        assert!(!fits(&rules.join("\n")), "1,600 of 64,000 rules");
+        let mut rules: Vec<String> = Vec::new();
+        for rule in 0..10 * 10 * 10 {
+            rules.push(format!("1 1 N{} --> N{} N{}", rule / 100, rule / 10 % 10, rule % 10));
+        }
+        (0..10).for_each(|symbol| rules.push(format!("1 1 N{symbol} --> a")));
+        assert!(fits(&rules.join("\n")));
+        assert!(
+            !fits(&[rules.join("\n").as_str(), "1 1 N0 --> N1 a"].join("\n")),
+            "a terminal in a binary rule"
+        );
+        assert!(
+            !fits(&[rules.join("\n").as_str(), "1 1 N0 --> X", "X --> N1 N2"].join("\n")),
+            "an adapted symbol"
+        );
     }
 }

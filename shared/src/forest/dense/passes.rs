@@ -98,19 +98,18 @@ impl<T: Lane, const L: usize> Row<T, L> {
     /// `self += weight · row`.
     #[inline(always)]
     fn add_scaled(&mut self, weight: T, row: &Row<T, L>) {
-        self.0.iter_mut().zip(&row.0).for_each(|(sum, &value)| *sum = *sum + weight * value);
+        self.0 = from_fn(|lane| self.0[lane] + weight * row.0[lane]);
     }
 
     /// `self += left · right`.
     #[inline(always)]
     fn add_product(&mut self, left: &Row<T, L>, right: &Row<T, L>) {
-        let factors = left.0.iter().zip(&right.0);
-        self.0.iter_mut().zip(factors).for_each(|(sum, (&left, &right))| *sum = *sum + left * right);
+        self.0 = from_fn(|lane| self.0[lane] + left.0[lane] * right.0[lane]);
     }
 
     #[inline(always)]
     fn add(&mut self, row: &Row<T, L>) {
-        self.0.iter_mut().zip(&row.0).for_each(|(sum, &value)| *sum = *sum + value);
+        self.0 = from_fn(|lane| self.0[lane] + row.0[lane]);
     }
 
     /// Sum over the lanes, by halves.
@@ -391,14 +390,10 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
                         let left = span.group.cell(span.start, split) * n + left as usize;
                         let right = span.group.cell(split, span.end) * n;
                         let (beta_left, beta_right) = (self.beta[left], &self.beta[right..][..n]);
-                        let alpha_right = &mut self.alpha[right..][..n];
-                        let mut sums = [Row::<T, L>::ZERO; TILE];
-                        for (y, symbols) in y.chunks_exact(TILE).zip(block.right.chunks_exact(TILE)) {
-                            for ((sum, y), &symbol) in sums.iter_mut().zip(y).zip(symbols) {
-                                sum.add_product(y, &beta_right[symbol as usize]);
-                                alpha_right[symbol as usize].add_product(y, &beta_left);
-                            }
+                        for (y, &symbol) in y.iter().zip(&block.right) {
+                            self.alpha[right + symbol as usize].add_product(y, &beta_left);
                         }
+                        let sums = dot(&y, beta_right, &block.right);
                         sums.iter().for_each(|sum| self.alpha[left].add(sum));
                     }
                 }
@@ -425,6 +420,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
                 }
             }
             let mut x = vec![Row::<T, L>::ZERO; n_right * spans.len()];
+            let mut sums = vec![Row::<T, L>::ZERO; n_parents * n_right];
             for (&left, counts) in block.left.iter().zip(counts.chunks_exact_mut(n_parents * n_right)) {
                 for (number, span) in spans.iter().enumerate() {
                     self.gather(block, left, span, &mut gathered);
@@ -434,17 +430,22 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
                         tile[number * TILE_RIGHT..][..TILE_RIGHT].copy_from_slice(rows);
                     }
                 }
-                for (right, x) in x.chunks_exact(TILE_RIGHT * spans.len()).enumerate() {
-                    for (parent, alpha) in alpha.chunks_exact(TILE_PARENTS * spans.len()).enumerate() {
-                        let sums = outer(alpha, x);
-                        for (a, sums) in sums.iter().enumerate() {
-                            let counts = &mut counts
-                                [(parent * TILE_PARENTS + a) * n_right + right * TILE_RIGHT..][..TILE_RIGHT];
-                            counts
-                                .iter_mut()
-                                .zip(sums)
-                                .for_each(|(count, sum)| *count = *count + sum.total().sum());
-                        }
+                let tiles = x.chunks_exact(TILE_RIGHT * spans.len()).flat_map(|x| {
+                    alpha.chunks_exact(TILE_PARENTS * spans.len()).map(move |alpha| (alpha, x))
+                });
+                for (sums, (alpha, x)) in sums.chunks_exact_mut(TILE_PARENTS * TILE_RIGHT).zip(tiles) {
+                    outer(alpha, x, sums);
+                }
+                for (tile, sums) in sums.chunks_exact(TILE_PARENTS * TILE_RIGHT).enumerate() {
+                    let (right, parent) =
+                        (tile / (n_parents / TILE_PARENTS), tile % (n_parents / TILE_PARENTS));
+                    for (a, sums) in sums.chunks_exact(TILE_RIGHT).enumerate() {
+                        let at = (parent * TILE_PARENTS + a) * n_right + right * TILE_RIGHT;
+                        let counts = &mut counts[at..][..TILE_RIGHT];
+                        counts
+                            .iter_mut()
+                            .zip(sums)
+                            .for_each(|(count, sum)| *count = *count + sum.total().sum());
                     }
                 }
             }
@@ -463,17 +464,25 @@ fn product<T: Lane, const L: usize>(weights: &[T], x: &[Row<T, L>]) -> [Row<T, L
     sums
 }
 
+/// Σ_C y[C] · beta[C] for every [`TILE`]-th C.
+#[inline(always)]
+fn dot<T: Lane, const L: usize>(y: &[Row<T, L>], beta: &[Row<T, L>], symbols: &[u32]) -> [Row<T, L>; TILE] {
+    let mut sums = [Row::ZERO; TILE];
+    for (y, symbols) in y.chunks_exact(TILE).zip(symbols.chunks_exact(TILE)) {
+        let beta: [&Row<T, L>; TILE] = from_fn(|at| &beta[symbols[at] as usize]);
+        sums.iter_mut().zip(y).zip(beta).for_each(|((sum, y), beta)| sum.add_product(y, beta));
+    }
+    sums
+}
+
 /// Σ_spans alpha[span, A] · x[span, C] for the parents and right children of a tile.
 #[inline(always)]
-fn outer<T: Lane, const L: usize>(
-    alpha: &[Row<T, L>],
-    x: &[Row<T, L>],
-) -> [[Row<T, L>; TILE_RIGHT]; TILE_PARENTS] {
+fn outer<T: Lane, const L: usize>(alpha: &[Row<T, L>], x: &[Row<T, L>], to: &mut [Row<T, L>]) {
     let mut sums = [[Row::ZERO; TILE_RIGHT]; TILE_PARENTS];
     for (alpha, x) in alpha.chunks_exact(TILE_PARENTS).zip(x.chunks_exact(TILE_RIGHT)) {
         for (sums, alpha) in sums.iter_mut().zip(alpha) {
             sums.iter_mut().zip(x).for_each(|(sum, x)| sum.add_product(alpha, x));
         }
     }
-    sums
+    to.copy_from_slice(sums.as_flattened());
 }
