@@ -15,8 +15,9 @@
 use std::fmt::Write;
 use std::time::Instant;
 
+use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::forest::binary::BinaryGrammar;
-use shared::forest::dense::{Dense, Precision};
+use shared::forest::dense::Dense;
 use shared::grammar::{Grammar, SymbolId, syntax};
 use shared::num::{Noise, Wide};
 use shared::shard::{ParamId, Sentence};
@@ -24,8 +25,6 @@ use shared::shard::{ParamId, Sentence};
 const NONTERMINALS: usize = 30;
 const PRETERMINALS: usize = 45;
 const ROUNDS: usize = 5;
-/// Sentences that a shard holds, at the 8,192 symbols that shards have.
-const SHARD_SYMBOLS: usize = 8192;
 
 fn main() {
     let args: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
@@ -33,9 +32,7 @@ fn main() {
     for (what, full) in [("one word per preterminal", false), ("every word from every preterminal", true)] {
         let grammar = grammar(full);
         println!("{what}: {} rules, {n} sentences of length {length}", grammar.rules.len());
-        for precision in [Precision::Single, Precision::Double] {
-            measure(&grammar, n, length, precision);
-        }
+        measure(&grammar, n, length);
     }
 }
 
@@ -64,7 +61,7 @@ fn grammar(full_lexicon: bool) -> Grammar {
     syntax::parse(&text, "dense").expect("the grammar is in order").0
 }
 
-fn measure(grammar: &Grammar, n: usize, length: usize, precision: Precision) {
+fn measure(grammar: &Grammar, n: usize, length: usize) {
     let binary = BinaryGrammar::new(grammar);
     assert!(Dense::fits(&binary));
     let noise = Noise::new(1, 0);
@@ -76,40 +73,37 @@ fn measure(grammar: &Grammar, n: usize, length: usize, precision: Precision) {
             Sentence { tokens: (0..length).map(|at| word(place(at))).collect(), multiplicity: 1 }
         })
         .collect();
-    let shards: Vec<Dense> =
-        sentences.chunks(SHARD_SYMBOLS.div_ceil(length)).map(|shard| Dense::new(&binary, shard)).collect();
+    let shards: Vec<Dense> = sentences
+        .chunks((DEFAULT_SHARD_SYMBOLS as usize).div_ceil(length))
+        .map(|shard| Dense::new(&binary, shard))
+        .collect();
     let n_params = grammar.rules.len() + 1;
     let mut weights: Vec<f64> = (0..n_params).map(|rule| noise.symmetric(rule as u64) + 1.5).collect();
     normalise(grammar, &mut weights);
     let mut best = f64::INFINITY;
-    for round in 0..ROUNDS {
+    for _ in 0..ROUNDS {
         let begun = now();
         let wide: Vec<Wide> = weights.iter().map(|&weight| Wide::from_f64(weight)).collect();
         let mut counts = vec![0.0; n_params];
-        let mut log_likelihood = 0.0;
         for shard in &shards {
             let local: Vec<Wide> = shard.params().iter().map(|param| wide[param.index()]).collect();
-            let expected = shard.expect_in(&local, precision);
+            let expected = shard.expect(&local);
             shard
                 .params()
                 .iter()
                 .zip(&expected.counts)
                 .for_each(|(param, count)| counts[param.index()] += count);
-            log_likelihood += expected.totals.iter().map(|total| total.ln()).sum::<f64>();
         }
         weights = counts;
         weights[ParamId::ONE.index()] = 1.0;
         normalise(grammar, &mut weights);
         let seconds = begun.elapsed().as_secs_f64();
         best = best.min(seconds);
-        if std::env::var_os("LIKELIHOOD").is_some() {
-            println!("    round {round}: log likelihood {log_likelihood:.9}, {seconds:.3} s");
-        }
     }
     let (adds, evaluations) = work(length);
     let rate = n as f64 / best;
     println!(
-        "  {precision:?}: {best:.3} s a round, {rate:.0} sentences/s, {:.2}e9 multiply-adds/s, {:.2}e9 rule evaluations/s",
+        "  {best:.3} s a round, {rate:.0} sentences/s, {:.2}e9 multiply-adds/s, {:.2}e9 rule evaluations/s",
         rate * adds / 1e9,
         rate * evaluations / 1e9
     );

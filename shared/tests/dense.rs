@@ -6,14 +6,15 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use shared::compute::Prepared;
+use shared::compute::{Engine, Prepared};
 use shared::forest::binary::{Adapted, BinaryGrammar};
 use shared::forest::build::Builder;
-use shared::forest::dense::{Dense, Precision};
+use shared::forest::dense::Dense;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
-use shared::grammar::{Grammar, SymbolId};
+use shared::grammar::{Grammar, Rule, SymbolId};
 use shared::num::{Noise, Wide};
-use shared::shard::{Lexicon, Sentence};
+use shared::shard::{Lexicon, ParamId, Sentence, Shard};
+use shared::task::{Answer, Expectation, Named, Task, Work};
 use support::{assert_all_close, assert_close};
 
 /// A grammar of which `share` of the binary rules are there: nonterminals N, preterminals P, and M that are both.
@@ -97,15 +98,10 @@ fn by_forests(grammar: &Grammar, sentences: &[Sentence], weights: &[Wide]) -> (V
 }
 
 /// The same without forests.
-fn by_tensor(
-    grammar: &Grammar,
-    sentences: &[Sentence],
-    weights: &[Wide],
-    precision: Precision,
-) -> (Vec<f64>, Vec<f64>) {
+fn by_tensor(grammar: &Grammar, sentences: &[Sentence], weights: &[Wide]) -> (Vec<f64>, Vec<f64>) {
     let dense = Dense::new(&BinaryGrammar::new(grammar), sentences);
     let local: Vec<Wide> = dense.params().iter().map(|param| weights[param.index()]).collect();
-    let expected = dense.expect_in(&local, precision);
+    let expected = dense.expect(&local);
     let mut counts = vec![0.0; weights.len()];
     dense.params().iter().zip(&expected.counts).for_each(|(param, &count)| counts[param.index()] = count);
     counts[0] = 0.0;
@@ -114,17 +110,14 @@ fn by_tensor(
 
 fn assert_agree(grammar: &Grammar, sentences: &[Sentence], weights: &[Wide]) {
     let (log_z, counts) = by_forests(grammar, sentences, weights);
-    for (precision, tolerance) in [(Precision::Single, 1e-5), (Precision::Double, 1e-11)] {
-        let (found_log_z, found) = by_tensor(grammar, sentences, weights, precision);
-        for (found, expected) in found_log_z.into_iter().zip(&log_z) {
-            if expected.is_finite() {
-                assert_close(found, *expected, tolerance, "log Z");
-            } else {
-                assert_eq!(found, *expected);
-            }
-        }
-        assert_all_close(&found, &counts, tolerance, &format!("counts, {precision:?}"));
+    let (found_log_z, found) = by_tensor(grammar, sentences, weights);
+    for (found, expected) in found_log_z.into_iter().zip(log_z) {
+        assert!(
+            found == expected || (found - expected).abs() <= 1e-12 * expected.abs(),
+            "{found} for {expected}"
+        );
     }
+    assert_all_close(&found, &counts, 1e-11, "counts");
 }
 
 proptest! {
@@ -152,4 +145,94 @@ fn agrees_with_forests_at_every_length_up_to_40() {
     for peak in [1.0, 10.0, 70.0] {
         assert_agree(&grammar, &sentences, &weights(&grammar, peak, 5));
     }
+}
+
+#[test]
+fn two_hundred_tokens_have_the_counts_of_the_closed_form() {
+    const N: usize = 200;
+    let grammar = support::grammar("1 1 X --> X X\n1 1 X --> a\n1 1 X --> b\n");
+    let sentences = sentences(&grammar, &[N], 3);
+    let b = sentences[0].tokens.iter().filter(|&&token| Some(token) == grammar.symbol("b")).count() as f64;
+    // All Catalan(n − 1) derivations weigh the same.
+    let ln_catalan: f64 = (1..N).map(|k| ((N - 1 + k) as f64 / k as f64).ln()).sum::<f64>() - (N as f64).ln();
+    for ln in [[-0.7, -1.0, -2.0], [-1.5, -1e-30, -69.0], [-1e-9, -5000.0, -30.0]] {
+        let weights: Vec<Wide> = [0.0, ln[0], ln[1], ln[2]].map(Wide::from_ln).to_vec();
+        let (log_z, counts) = by_tensor(&grammar, &sentences, &weights);
+        let expected = ln_catalan + (N as f64 - 1.0) * ln[0] + (N as f64 - b) * ln[1] + b * ln[2];
+        assert_close(log_z[0], expected, 1e-12, "log Z");
+        assert_all_close(&counts, &[0.0, N as f64 - 1.0, N as f64 - b, b], 1e-10, "counts");
+    }
+}
+
+/// All A → B C over 8 nonterminals, from each of which comes `a`; `b` comes from N1 alone.
+fn full() -> Grammar {
+    let mut text = String::new();
+    for parent in 0..8 {
+        (0..64).for_each(|pair| writeln!(text, "1 1 N{parent} --> N{} N{}", pair / 8, pair % 8).unwrap());
+        writeln!(text, "1 1 N{parent} --> a").unwrap();
+    }
+    text.push_str("1 1 N1 --> b\n");
+    support::grammar(&text)
+}
+
+/// What an engine says about sentences: the index, those without a derivation, the counts.
+fn answers(
+    grammar: &Grammar,
+    sentences: &[Sentence],
+    weights: &[Wide],
+) -> (Vec<ParamId>, Vec<u32>, Expectation) {
+    let task = |work| Task {
+        grammar: Named::new(grammar.clone()),
+        lexicon: Named::new(Lexicon::default()),
+        shard: Named::new(Shard::Sentences(sentences.to_vec())),
+        work,
+    };
+    let engine = Engine::default();
+    let Ok(Answer::Index(index)) = engine.run(&task(Work::Index)) else { panic!("an index") };
+    let weights = index.params.iter().map(|param| weights[param.index()]).collect();
+    let work = Work::Expect { weights, losses: true };
+    let Ok(Answer::Expectation(found)) = engine.run(&task(work)) else { panic!("counts") };
+    (index.params, index.unparsable, found)
+}
+
+#[test]
+fn an_engine_answers_as_over_forests() {
+    let grammar = full();
+    assert!(Dense::fits(&BinaryGrammar::new(&grammar)));
+    let sentence = |text, multiplicity| Sentence { tokens: support::tokens(&grammar, text), multiplicity };
+    let sentences = [sentence("a b a a", 3), sentence("b", 5), sentence("a", 1), sentence("b b", 1)];
+    let mut weights = weights(&grammar, 2.0, 1);
+    let (log_z, counts) = by_forests(&grammar, &sentences, &weights);
+    let (params, unparsable, found) = answers(&grammar, &sentences, &weights);
+    assert_eq!(unparsable, [1]);
+    assert_close(found.log_z, 3.0 * log_z[0] + log_z[2] + log_z[3], 1e-12, "log Z");
+    let expected: Vec<f64> = params.iter().map(|param| counts[param.index()]).collect();
+    assert_all_close(&found.counts, &expected, 1e-12, "counts");
+    assert_eq!(found.losses, vec![0.0; params.len()]);
+    assert!(found.missing.is_empty() && found.log_z_items.is_empty());
+    // Without N1 → b the first and the last have no derivation, and the others keep theirs.
+    let is_b = |rule: &Rule| grammar.name(rule.children[0]) == "b";
+    let b = ParamId::of_rule(grammar.rules.iter().position(is_b).expect("N1 → b"));
+    weights[b.index()] = Wide::ZERO;
+    let (_, _, found) = answers(&grammar, &sentences, &weights);
+    assert_eq!(found.missing, [b]);
+    assert_close(found.log_z, log_z[2], 1e-12, "log Z");
+}
+
+#[test]
+fn the_cut_changes_no_more_than_rounding() {
+    let grammar = full();
+    let weights = weights(&grammar, 5.0, 2);
+    let sentences = sentences(&grammar, &(0..60).map(|at| 1 + at * 7 % 12).collect::<Vec<_>>(), 2);
+    let (log_z, counts) = by_tensor(&grammar, &sentences, &weights);
+    let mut found_counts = vec![0.0; weights.len()];
+    let mut found_log_z = Vec::new();
+    for sentences in sentences.chunks(7) {
+        let (log_z, counts) = by_tensor(&grammar, sentences, &weights);
+        found_counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        found_log_z.extend(log_z);
+    }
+    // A sentence has a lane of its own, wherever it stands.
+    assert_eq!(found_log_z, log_z);
+    assert_all_close(&found_counts, &counts, 1e-12, "counts");
 }

@@ -21,8 +21,7 @@ use std::ops::Range;
 
 use pulp::{Arch, NullaryFnOnce};
 
-pub use self::passes::Lane;
-use self::passes::{Chart, Item, Totals, Weights};
+use self::passes::{Chart, Item, Lane, Totals, Weights};
 use super::binary::{BinaryGrammar, Kind};
 use super::inside::Number;
 use crate::grammar::SymbolId;
@@ -88,15 +87,6 @@ struct Unary {
     child: u32,
     /// Position in the index.
     param: u32,
-}
-
-/// What the passes run in first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Precision {
-    /// `f32`.
-    Single,
-    /// `f64`.
-    Double,
 }
 
 /// What a shard of sentences yields.
@@ -177,31 +167,23 @@ impl Dense {
         // Weights that keep the totals near one: those of a uniform grammar.
         let most = self.params.len().max(1) as f64;
         let weights = vec![Wide::from_f64(1.0 / most); self.params.len()];
-        self.run(&weights, Precision::Double, false).totals.iter().map(|total| !total.is_zero()).collect()
-    }
-
-    /// The same in another precision, for comparison.
-    pub fn expect_in(&self, weights: &[Wide], precision: Precision) -> Expected {
-        self.run(weights, precision, true)
+        self.run(&weights, false).totals.iter().map(|total| !total.is_zero()).collect()
     }
 
     /// Inside–outside over all sentences.
     pub fn expect(&self, weights: &[Wide]) -> Expected {
-        self.run(weights, Precision::Double, true)
+        self.run(weights, true)
     }
 
-    fn run(&self, weights: &[Wide], precision: Precision, with_counts: bool) -> Expected {
+    fn run(&self, weights: &[Wide], with_counts: bool) -> Expected {
         let n = self.params.len();
         let mut expected = Expected { counts: vec![0.0; n], totals: vec![Wide::ZERO; self.sentences.len()] };
         // Neighbours in a batch should be of one length.
         let mut order: Vec<usize> = (0..self.sentences.len()).collect();
         order.sort_by_key(|&sentence| self.sentences[sentence].words.len());
         let arch = Arch::new();
-        if precision == Precision::Single {
-            order = self.pass::<f32, LANES>(arch, weights, &order, with_counts, &mut expected);
-        }
-        order = self.pass::<f64, LANES>(arch, weights, &order, with_counts, &mut expected);
-        self.pass::<Wide, 1>(arch, weights, &order, with_counts, &mut expected);
+        let left = self.pass::<f64, LANES>(arch, weights, &order, with_counts, &mut expected);
+        self.pass::<Wide, 1>(arch, weights, &left, with_counts, &mut expected);
         expected
     }
 

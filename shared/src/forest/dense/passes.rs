@@ -38,28 +38,6 @@ const fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-impl Number for f32 {
-    const ZERO: f32 = 0.0;
-    const ONE: f32 = 1.0;
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-}
-
-impl Lane for f32 {
-    type Sum = f64;
-    fn from_wide(weight: Wide) -> f32 {
-        if weight.exponent < -100 { 0.0 } else { weight.to_f64() as f32 }
-    }
-    fn sum(self) -> f64 {
-        f64::from(self)
-    }
-    fn total(self) -> Option<Wide> {
-        const RANGE: std::ops::RangeInclusive<f64> = power_of_two(-70)..=power_of_two(70);
-        RANGE.contains(&f64::from(self)).then(|| Wide::from_f64(f64::from(self)))
-    }
-}
-
 impl Lane for f64 {
     type Sum = f64;
     fn from_wide(weight: Wide) -> f64 {
