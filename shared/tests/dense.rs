@@ -155,7 +155,7 @@ fn two_hundred_tokens_have_the_counts_of_the_closed_form() {
     let b = sentences[0].tokens.iter().filter(|&&token| Some(token) == grammar.symbol("b")).count() as f64;
     // All Catalan(n − 1) derivations weigh the same.
     let ln_catalan: f64 = (1..N).map(|k| ((N - 1 + k) as f64 / k as f64).ln()).sum::<f64>() - (N as f64).ln();
-    for ln in [[-0.7, -1.0, -2.0], [-1.5, -1e-30, -69.0], [-1e-9, -5000.0, -30.0]] {
+    for ln in [[-1.5, -1e-30, -69.0], [-1e-9, -5000.0, -30.0]] {
         let weights: Vec<Wide> = [0.0, ln[0], ln[1], ln[2]].map(Wide::from_ln).to_vec();
         let (log_z, counts) = by_tensor(&grammar, &sentences, &weights);
         let expected = ln_catalan + (N as f64 - 1.0) * ln[0] + (N as f64 - b) * ln[1] + b * ln[2];
@@ -200,11 +200,12 @@ fn an_engine_answers_as_over_forests() {
     let grammar = full();
     assert!(Dense::fits(&BinaryGrammar::new(&grammar)));
     let sentence = |text, multiplicity| Sentence { tokens: support::tokens(&grammar, text), multiplicity };
-    let sentences = [sentence("a b a a", 3), sentence("b", 5), sentence("a", 1), sentence("b b", 1)];
+    let sentences =
+        [sentence("a b a a", 3), sentence("b", 5), sentence("a", 1), sentence("b b", 1), sentence("", 1)];
     let mut weights = weights(&grammar, 2.0, 1);
     let (log_z, counts) = by_forests(&grammar, &sentences, &weights);
     let (params, unparsable, found) = answers(&grammar, &sentences, &weights);
-    assert_eq!(unparsable, [1]);
+    assert_eq!(unparsable, [1, 4]);
     assert_close(found.log_z, 3.0 * log_z[0] + log_z[2] + log_z[3], 1e-12, "log Z");
     let expected: Vec<f64> = params.iter().map(|param| counts[param.index()]).collect();
     assert_all_close(&found.counts, &expected, 1e-12, "counts");

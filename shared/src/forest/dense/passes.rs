@@ -24,43 +24,30 @@ use crate::num::Wide;
 
 /// What lanes hold.
 pub trait Lane: Number + Div<Output = Self> {
-    /// What counts are added up in.
-    type Sum: Number;
     /// Nearest value; zero where products of it would lose their precision.
     fn from_wide(weight: Wide) -> Self;
-    /// The same value.
-    fn sum(self) -> Self::Sum;
-    /// The total weight of an item; `None` if values that matter may have left the range on the way.
-    fn total(self) -> Option<Wide>;
-}
-
-const fn power_of_two(exponent: i64) -> f64 {
-    f64::from_bits(((exponent + 1023) as u64) << 52)
+    /// The total weight of an item; `None` if it is zero, or if values that matter may have left the range on the way.
+    fn trusted(self) -> Option<Wide>;
 }
 
 impl Lane for f64 {
-    type Sum = f64;
     fn from_wide(weight: Wide) -> f64 {
         if weight.exponent < -980 { 0.0 } else { weight.to_f64() }
     }
-    fn sum(self) -> f64 {
-        self
-    }
-    fn total(self) -> Option<Wide> {
-        const RANGE: std::ops::RangeInclusive<f64> = power_of_two(-900)..=power_of_two(900);
-        RANGE.contains(&self).then(|| Wide::from_f64(self))
+
+    fn trusted(self) -> Option<Wide> {
+        const LOW: f64 = f64::from_bits((1023 - 900) << 52); // 2^−900
+        const HIGH: f64 = f64::from_bits((1023 + 900) << 52); // 2^900
+        (LOW..=HIGH).contains(&self).then(|| Wide::from_f64(self))
     }
 }
 
 impl Lane for Wide {
-    type Sum = Wide;
     fn from_wide(weight: Wide) -> Wide {
         weight
     }
-    fn sum(self) -> Wide {
-        self
-    }
-    fn total(self) -> Option<Wide> {
+
+    fn trusted(self) -> Option<Wide> {
         (!self.is_zero()).then_some(self)
     }
 }
@@ -121,9 +108,9 @@ impl<T> Weights<T> {
 }
 
 /// Where counts are added up.
-pub struct Totals<S> {
+pub struct Totals<T> {
     /// By block, `[n_left, n_parents, n_right]`: uses of A → B C over its weight.
-    pub blocks: Vec<Vec<S>>,
+    pub blocks: Vec<Vec<T>>,
     /// By position in the index: uses of all other rules.
     pub params: Vec<f64>,
 }
@@ -235,7 +222,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
                 }
             }
         }
-        (0..self.items.len()).map(|item| self.beta[self.root(item)].0[item % L].total()).collect()
+        (0..self.items.len()).map(|item| self.beta[self.root(item)].0[item % L].trusted()).collect()
     }
 
     /// α of every cell, for the items that have a total weight.
@@ -269,7 +256,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
 
     /// Adds the uses of all rules.
     #[inline(always)]
-    pub fn count(&self, totals: &mut Totals<T::Sum>) {
+    pub fn count(&self, totals: &mut Totals<T>) {
         let n = self.rules.n_symbols;
         for (block, counts) in self.rules.blocks.iter().zip(&mut totals.blocks) {
             self.count_binary(block, counts);
@@ -380,7 +367,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
     }
 
     #[inline(always)]
-    fn count_binary(&self, block: &Block, counts: &mut [T::Sum]) {
+    fn count_binary(&self, block: &Block, counts: &mut [T]) {
         let (n, n_parents, n_right) = (self.rules.n_symbols, self.rules.parents.len(), block.right.len());
         let spans = self.spans.iter().flatten().filter(|span| !block.splits(span.start, span.end).is_empty());
         let spans: Vec<Span> = spans.copied().collect();
@@ -420,10 +407,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
                     for (a, sums) in sums.chunks_exact(TILE_RIGHT).enumerate() {
                         let at = (parent * TILE_PARENTS + a) * n_right + right * TILE_RIGHT;
                         let counts = &mut counts[at..][..TILE_RIGHT];
-                        counts
-                            .iter_mut()
-                            .zip(sums)
-                            .for_each(|(count, sum)| *count = *count + sum.total().sum());
+                        counts.iter_mut().zip(sums).for_each(|(count, sum)| *count = *count + sum.total());
                     }
                 }
             }
