@@ -1,5 +1,6 @@
-//! Numbers: weights with an unbounded exponent, special functions, reproducible noise.
+//! Numbers: weights with an unbounded exponent, special functions, reproducible noise and draws.
 
+pub mod draws;
 pub mod noise;
 pub mod special;
 pub mod wide;
