@@ -28,6 +28,8 @@ pub struct Engine {
     memory: usize,
     prepared: Mutex<Option<(ContentHash, ContentHash, Arc<Prepared>)>>,
     shards: Mutex<Cache<BuiltShard>>,
+    /// Of shards under dense grammars, for work that needs their forests.
+    forests: Mutex<Cache<BuiltShard>>,
     chains: Mutex<Cache<Items>>,
 }
 
@@ -116,8 +118,9 @@ impl Default for Engine {
 impl Engine {
     /// Keeps at most `bytes` of forests; shards beyond that are built anew for every task.
     pub fn with_memory(bytes: usize) -> Engine {
-        let (shards, chains) = (Mutex::new(Cache::default()), Mutex::new(Cache::default()));
-        Engine { memory: bytes, prepared: Mutex::new(None), shards, chains }
+        let [shards, forests] = [Mutex::new(Cache::default()), Mutex::new(Cache::default())];
+        let (prepared, chains) = (Mutex::new(None), Mutex::new(Cache::default()));
+        Engine { memory: bytes, prepared, shards, forests, chains }
     }
 
     /// The answer to `task`.
@@ -149,13 +152,13 @@ impl Engine {
             }
             Work::Sample(sample) => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
-                let built = self.built(task, &prepared);
+                let built = self.forests(task, &prepared);
                 sampled::draw(&prepared, &built, sentences, sample).map(Answer::Sampled)
             }
             Work::Collapse(collapse) => {
                 sentences.ok_or(ComputeError::NotSentences)?;
                 let groups = Groups::new(&prepared.grammar, &prepared.lexicon);
-                collapsed::pass(&self.built(task, &prepared), &groups, collapse).map(Answer::Collapsed)
+                collapsed::pass(&self.forests(task, &prepared), &groups, collapse).map(Answer::Collapsed)
             }
             Work::Sweep(sweeps) => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
@@ -194,6 +197,15 @@ impl Engine {
     fn built(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
         let build = || BuiltShard::new(prepared, task.shard.value.clone());
         self.kept(&self.shards, task, build, BuiltShard::size)
+    }
+
+    fn forests(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
+        let built = self.built(task, prepared);
+        if !built.is_dense() {
+            return built;
+        }
+        let build = || built.with_forests(prepared, task.shard.value.clone());
+        self.kept(&self.forests, task, build, BuiltShard::size)
     }
 
     fn items(&self, task: &Task, prepared: &Arc<Prepared>, sentences: &[Sentence]) -> Arc<Items> {
