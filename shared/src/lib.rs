@@ -17,6 +17,8 @@ pub mod shard;
 
 pub mod tree;
 
+pub mod treebank;
+
 pub mod forest;
 
 pub mod adaptor;
