@@ -19,6 +19,8 @@ pub mod tree;
 
 pub mod treebank;
 
+pub mod latent;
+
 pub mod forest;
 
 pub mod adaptor;

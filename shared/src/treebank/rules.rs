@@ -164,6 +164,21 @@ impl Rules {
         before(parent)..before(LabelId(parent.0 + 1))
     }
 
+    /// Whether `tree` is one whole derivation from the root.
+    pub fn derive(&self, tree: &[RuleId]) -> bool {
+        // What is yet to be rewritten, the leftmost last.
+        let mut open = vec![self.root()];
+        let fits = tree.iter().all(|rule| {
+            let (rule, label) = (self.rules.get(rule.index()), open.pop());
+            rule.filter(|rule| Some(rule.parent) == label).is_some_and(|rule| {
+                let children: Vec<LabelId> = rule.right.labels().collect();
+                open.extend(children.into_iter().rev());
+                true
+            })
+        });
+        fits && open.is_empty()
+    }
+
     /// How often each rule is chosen among those of its parent. `[n_rules]`
     pub fn relative_frequencies(&self) -> Vec<f64> {
         let mut totals = vec![0u64; self.labels.len()];
@@ -211,5 +226,10 @@ mod tests {
         assert_eq!(rules.relative_frequencies(), [0.5, 0.5, 1.0, 1.0, 1.0]);
         assert_eq!(rules.of(LabelId(0)), 0..2);
         assert_eq!((rules.root(), rules.word("c")), (LabelId(1), None));
+        assert!(derivations.iter().all(|tree| rules.derive(tree)));
+        for wrong in [&[2, 3, 0][..], &[2, 3, 0, 4, 4], &[3, 0, 4], &[2, 3, 4, 0], &[2, 9], &[]] {
+            let tree: Derivation = wrong.iter().map(|&rule| RuleId(rule)).collect();
+            assert!(!rules.derive(&tree), "{wrong:?}");
+        }
     }
 }
