@@ -24,6 +24,8 @@ pub mod params;
 
 pub mod collapsed;
 
+pub mod parse;
+
 pub use layout::Layout;
 pub use params::{Method, Params, Weights, start};
 
