@@ -1,3 +1,5 @@
 //! Scores of analyses against gold ones.
 
+pub mod brackets;
+
 pub mod segmentation;
