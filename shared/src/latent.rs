@@ -1,6 +1,6 @@
 //! PCFGs with latent annotations: every label of a treebank is split into H subtypes, which nobody annotated.
 //!
-//! A rule A → B C becomes a block of H·H·H weights, A[a] → B[b] C[c] ([`layout`]). The trees are given, so the passes go over the
+//! A rule A → B C becomes a block of H·H·H weights, `A[a] → B[b] C[c]` ([`layout`]). The trees are given, so the passes go over the
 //! nodes of a tree and there is no chart ([`passes`]). Training has the same verbs for each [`Method`], in this order: weights
 //! ([`Params::weights`]), expect ([`expect`], [`collapsed::pass`]), update ([`Params::update`]), bound ([`Params::bound`]).
 //! All of them begin with [`start`], an even split with a little noise, without which subtypes would stay alike. A trained

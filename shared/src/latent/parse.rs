@@ -57,7 +57,8 @@ pub enum Decoder {
 pub struct Parse {
     /// The tree.
     pub tree: Tree,
-    /// Whether the grammar has no tree for the sentence; then this one is flat, each word with its most frequent tag.
+    /// Whether no tree was found, because the grammar has none or the threshold left none; then this one is flat, and each word has
+    /// its most frequent tag.
     pub flat: bool,
 }
 
