@@ -193,6 +193,21 @@ fn the_trees_of_a_treebank_come_back() {
 }
 
 #[test]
+fn models_from_elsewhere_are_checked() {
+    let model = random_model(&treebank(&TREES), 2, 1);
+    assert_eq!(model.check(), Ok(()));
+    let refused = |change: fn(&mut Model)| {
+        let mut model = model.clone();
+        change(&mut model);
+        model.check().unwrap_err()
+    };
+    assert_eq!(refused(|model| model.n_subtypes = 0), "labels have 0 subtypes, expected 1 to 64");
+    assert_eq!(refused(|model| model.n_subtypes = 3), "rules and their weights differ");
+    assert_eq!(refused(|model| model.weights[0] = f64::NAN), "a rule has no weight");
+    assert_eq!(refused(|model| model.rules.occurrences.clear()), "rules and their occurrences differ");
+}
+
+#[test]
 fn what_has_no_tree_is_flat_and_says_so() {
     let model = trained(
         &treebank(&["(ROOT (S (N a) (V b)))", "(ROOT (S (N a) (V a)))", "(ROOT (S (N a) (V b)))"]),

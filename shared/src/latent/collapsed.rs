@@ -13,6 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::num::Wide;
 use crate::treebank::RuleId;
 
 use super::passes::Passes;
@@ -111,7 +112,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, layout: &Layout, tree: &[RuleId], starts: &[usize]) -> crate::num::Wide {
+    fn read(&mut self, layout: &Layout, tree: &[RuleId], starts: &[usize]) -> Wide {
         self.counts.clear();
         self.counts.resize(self.weights.len(), 0.0);
         self.passes.run(layout, tree, |node| starts[node], &self.weights, &mut self.counts)

@@ -8,6 +8,9 @@
 
 use crate::treebank::{LabelId, Rules};
 
+/// The most subtypes that a label can have: a binary rule has their cube of weights.
+pub const MAX_SUBTYPES: usize = 64;
+
 /// The weights of one rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
@@ -49,9 +52,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of `rules` with labels split in `n_subtypes`, at least 1.
+    /// The layout of `rules` with labels split in `n_subtypes`.
+    ///
+    /// # Panics
+    /// If these are none, or more than [`MAX_SUBTYPES`].
     pub fn new(rules: &Rules, n_subtypes: usize) -> Layout {
-        assert!(n_subtypes > 0, "a label has at least one subtype");
+        assert!((1..=MAX_SUBTYPES).contains(&n_subtypes), "a label has 1 to {MAX_SUBTYPES} subtypes");
         let root = rules.root();
         let mut layout = Layout { blocks: Vec::new(), group_sizes: Vec::new(), n_subtypes, root };
         let mut first_groups = Vec::new();

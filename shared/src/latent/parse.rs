@@ -18,6 +18,7 @@ use crate::tree::{Node, Tree};
 use crate::treebank::{Chains, LabelId, ROOT, Right, Rules, Vocabulary, WordId, restore, words};
 
 use super::Layout;
+use super::layout::MAX_SUBTYPES;
 
 pub mod coarse;
 
@@ -40,6 +41,21 @@ pub struct Model {
     pub n_subtypes: usize,
     /// Probabilities of the split rules ([`super::Params::estimate`]). `[n_params]`
     pub weights: Vec<f64>,
+}
+
+impl Model {
+    /// Whether every index points at something and every weight is one; an error says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.rules.check()?;
+        if !(1..=MAX_SUBTYPES).contains(&self.n_subtypes) {
+            return Err(format!("labels have {} subtypes, expected 1 to {MAX_SUBTYPES}", self.n_subtypes));
+        }
+        if self.weights.len() != Layout::new(&self.rules, self.n_subtypes).n_params() {
+            return Err("rules and their weights differ".to_owned());
+        }
+        let is_weight = |weight: &f64| weight.is_finite() && *weight >= 0.0;
+        if self.weights.iter().all(is_weight) { Ok(()) } else { Err("a rule has no weight".to_owned()) }
+    }
 }
 
 /// How the tree is chosen.

@@ -141,6 +141,22 @@ impl Rules {
         (Rules { labels, words, rules, occurrences }, derivations)
     }
 
+    /// Whether they are as [`Rules::read`] makes them, so that every index points at something; an error says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
+        holds(self.labels.is_sorted_by(|a, b| a < b), "labels are not sorted, or not distinct")?;
+        holds(self.words.is_sorted_by(|a, b| a < b), "words are not sorted, or not distinct")?;
+        holds(self.rules.is_sorted_by(|a, b| a < b), "rules are not sorted, or not distinct")?;
+        holds(self.label(ROOT).is_some(), "there is no root")?;
+        let is_label = |label: LabelId| label.index() < self.labels.len();
+        let is_word = |right| !matches!(right, Right::Lexical(word) if word.0 as usize >= self.words.len());
+        let is_rule =
+            |rule: &Rule| is_label(rule.parent) && rule.right.labels().all(is_label) && is_word(rule.right);
+        holds(self.rules.iter().all(is_rule), "a rule is of labels or words that are not there")?;
+        let same = self.occurrences.len() == self.rules.len();
+        holds(same && self.occurrences.iter().all(|&count| count > 0), "rules and their occurrences differ")
+    }
+
     /// The label of that name.
     pub fn label(&self, name: &str) -> Option<LabelId> {
         let found = self.labels.binary_search_by(|label| label.as_str().cmp(name));
@@ -226,6 +242,19 @@ mod tests {
         assert_eq!(rules.relative_frequencies(), [0.5, 0.5, 1.0, 1.0, 1.0]);
         assert_eq!(rules.of(LabelId(0)), 0..2);
         assert_eq!((rules.root(), rules.word("c")), (LabelId(1), None));
+        assert_eq!(rules.check(), Ok(()));
+        let broken = |change: fn(&mut Rules)| {
+            let mut rules = rules.clone();
+            change(&mut rules);
+            rules.check().unwrap_err()
+        };
+        assert_eq!(broken(|rules| rules.words.swap(0, 1)), "words are not sorted, or not distinct");
+        assert_eq!(broken(|rules| rules.labels[1] = "R".to_owned()), "there is no root");
+        assert_eq!(
+            broken(|rules| rules.rules[4].right = Right::Lexical(WordId(2))),
+            "a rule is of labels or words that are not there"
+        );
+        assert_eq!(broken(|rules| rules.occurrences[0] = 0), "rules and their occurrences differ");
         assert!(derivations.iter().all(|tree| rules.derive(tree)));
         for wrong in [&[2, 3, 0][..], &[2, 3, 0, 4, 4], &[3, 0, 4], &[2, 3, 4, 0], &[2, 9], &[]] {
             let tree: Derivation = wrong.iter().map(|&rule| RuleId(rule)).collect();
