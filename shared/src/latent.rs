@@ -18,6 +18,8 @@ use crate::treebank::{Derivation, Rules};
 
 pub mod layout;
 
+mod kernel;
+
 pub mod passes;
 
 pub mod params;

@@ -13,6 +13,7 @@ use crate::num::Wide;
 use crate::treebank::RuleId;
 
 use super::Layout;
+use super::kernel::{add, dot, pair, to_left, to_right};
 
 /// What is this small beside the largest inside of its node counts as zero; the outside then cannot overflow.
 const NEGLIGIBLE: f64 = 1e-290;
@@ -29,6 +30,9 @@ pub struct Passes {
     outside: Vec<f64>,
     /// By what the inside of each node was multiplied.
     scale: Vec<f64>,
+    /// Of one node: products of the children's inside weights, and outside weights of both together, by pair of subtypes.
+    pairs: Vec<f64>,
+    above: Vec<f64>,
 }
 
 impl Passes {
@@ -73,8 +77,9 @@ impl Passes {
             let left = &below[(left - node - 1) * h..][..block.n_left];
             let right = &below[(right - node - 1) * h..][..block.n_right];
             let entries = &weights[start(node)..][..block.n_entries()];
+            pair(left, right, &mut self.pairs);
             for (inside, row) in own.iter_mut().zip(entries.chunks_exact(block.row())) {
-                *inside = weighted(row, left, right);
+                *inside = dot(row, &self.pairs);
             }
             let largest = Wide::from_f64(own.iter().copied().fold(0.0, f64::max));
             let shift = largest.exponent.max(-1023);
@@ -112,31 +117,20 @@ impl Passes {
             let counts = &mut counts[start(node)..][..block.n_entries()];
             let inside_left = &self.inside[left * h..][..block.n_left];
             let inside_right = &self.inside[right * h..][..block.n_right];
-            for (parent, row) in entries.chunks_exact(block.row()).enumerate() {
-                let above = self.outside[node * h + parent] * self.scale[node];
-                if above == 0.0 {
-                    continue;
-                }
-                for (b, entries) in row.chunks_exact(block.n_right).enumerate() {
-                    let counts = &mut counts[parent * block.row() + b * block.n_right..][..block.n_right];
-                    let beside = above * inside_left[b];
-                    let mut through = 0.0;
-                    for (c, (entry, count)) in entries.iter().zip(counts).enumerate() {
-                        let weighted = entry * inside_right[c];
-                        through += weighted;
-                        *count += beside * weighted;
-                        self.outside[right * h + c] += beside * entry;
-                    }
-                    self.outside[left * h + b] += above * through;
+            pair(inside_left, inside_right, &mut self.pairs);
+            self.above.clear();
+            self.above.resize(block.row(), 0.0);
+            let rows = entries.chunks_exact(block.row()).zip(counts.chunks_exact_mut(block.row()));
+            for (parent, (entries, counts)) in rows.enumerate() {
+                let outside = self.outside[node * h + parent] * self.scale[node];
+                if outside > 0.0 {
+                    add(outside, entries, &mut self.above);
+                    let uses = entries.iter().zip(&self.pairs).map(|(entry, pair)| outside * (entry * pair));
+                    counts.iter_mut().zip(uses).for_each(|(count, uses)| *count += uses);
                 }
             }
+            to_left(&self.above, inside_right, &mut self.outside[left * h..][..block.n_left]);
+            to_right(&self.above, inside_left, &mut self.outside[right * h..][..block.n_right]);
         }
     }
-}
-
-/// Σ entries[b][c] · left[b] · right[c].
-pub(crate) fn weighted(entries: &[f64], left: &[f64], right: &[f64]) -> f64 {
-    let rows = entries.chunks_exact(right.len());
-    let sum = |row: &[f64]| row.iter().zip(right).map(|(entry, inside)| entry * inside).sum::<f64>();
-    rows.zip(left).map(|(row, inside)| inside * sum(row)).sum()
 }

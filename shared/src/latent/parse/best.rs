@@ -7,7 +7,7 @@ use crate::num::special::ln;
 use crate::treebank::LabelId;
 
 use super::Decoder;
-use super::fine::Fine;
+use super::fine;
 use super::packed::{By, Edge, Packed};
 
 /// A node of a tree.
@@ -84,7 +84,7 @@ fn best_children(
 
 /// The tree with the largest product of posteriors of its rules (Petrov & Klein 2007, Fig. 4: max-rule-product).
 fn max_rule(packed: &Packed, layout: &Layout, weights: &[f64]) -> Option<Vec<Step>> {
-    let posteriors = Fine::fill(packed, layout, weights)?.posteriors(packed, layout, weights);
+    let posteriors = fine::posteriors(packed, layout, weights)?;
     let n = packed.n_nodes();
     // The last one stands for children that are not there.
     let mut best = vec![f64::NEG_INFINITY; n];
