@@ -7,7 +7,7 @@
 //! exponent. The outside of a node is kept relative to its inside, so that Σ outside · inside = 1 at every node, and the counts
 //! of a node are a distribution without further ado.
 //!
-//! Matsuzaki et al. (2005), forward–backward over a tree; Petrov et al. (2006), Eq. 1 to 3.
+//! Matsuzaki et al. (2005); Petrov et al. (2006).
 
 use crate::num::Wide;
 use crate::treebank::RuleId;

@@ -82,7 +82,7 @@ fn best_children(
     most
 }
 
-/// The tree with the largest product of posteriors of its rules (Petrov & Klein 2007, Fig. 4: max-rule-product).
+/// The tree with the largest product of posteriors of its rules (Petrov & Klein 2007, max-rule-product).
 fn max_rule(packed: &Packed, layout: &Layout, weights: &[f64]) -> Option<Vec<Step>> {
     let posteriors = fine::posteriors(packed, layout, weights)?;
     let n = packed.n_nodes();

@@ -3,7 +3,7 @@
 //! In: [`Packed`], the layout and the weights of the split rules. Out: how probable each edge is, its subtypes summed out. Cost:
 //! two multiply-adds per edge and entry of its rule's block.
 //!
-//! Petrov & Klein (2007), Eq. 2 and 3.
+//! Petrov & Klein (2007).
 
 use crate::latent::Layout;
 use crate::latent::kernel::{add, dot, pair, to_left, to_right};
