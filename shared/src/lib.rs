@@ -17,6 +17,10 @@ pub mod shard;
 
 pub mod tree;
 
+pub mod treebank;
+
+pub mod latent;
+
 pub mod forest;
 
 pub mod anneal;
