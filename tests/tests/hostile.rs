@@ -66,7 +66,7 @@ type Heard = Option<(Reason, String)>;
 type Doing = Pin<Box<dyn Future<Output = Heard> + Send>>;
 
 /// What it is, what it does, what it gets.
-const CASES: [(&str, Does, Gets); 42] = [
+const CASES: [(&str, Does, Gets); 44] = [
     // Strangers.
     ("garbage on the port", Acts(|place| Box::pin(garbage(place, b"\0\x01garbage\xff"))), Nothing),
     ("a browser", Acts(|place| Box::pin(garbage(place, b"GET / HTTP/1.1\r\n\r\n"))), Nothing),
@@ -194,6 +194,12 @@ const CASES: [(&str, Does, Gets); 42] = [
         Carries(|lease, _| value(lease, &four_counts())),
         Broke("answer 1.0.0: answer: an expectation, expected a collapsed pass"),
     ),
+    ("a worker that keeps and keeps", Acts(|place| Box::pin(hoarder(place))), Broke("answer 0.")),
+    (
+        "a state kept without a name",
+        Carries(|lease, _| vec![keeping(lease, b"short")]),
+        Broke("answer.kept: length 5, expected 32"),
+    ),
     ("half a payload, then silence", Tells(|lease, _| vec![head(lease, 60), piece(30)]), Silent),
     ("half a payload, then gone", Acts(|place| Box::pin(gone(place))), Went),
     // Members that do what is allowed, and too much of it.
@@ -247,7 +253,7 @@ fn check(does: Does, gets: Gets) {
     let good = good_worker(format!("http://{address}"), hold.clone());
 
     let task = |name| match does {
-        Carries(_) => echo_pass(name, 5, 1.0),
+        Carries(_) => echo_pass(name, 1, 1.0),
         Greets(_) | Tells(_) | Acts(_) => echo_task(name, Duration::ZERO, 5),
     };
     let tasks = |count| (0..count).map(task).collect::<Vec<_>>();
@@ -360,13 +366,25 @@ fn no_params() -> Answer {
 
 fn head(lease: v1::LeaseId, size: u64) -> from_worker::Message {
     let extent = v1::Extent { size, ..payload::extent(b"") };
-    from_worker::Message::Answer(v1::AnswerHead { id: Some(lease), busy_micros: 1, extent: Some(extent) })
+    from_worker::Message::Answer(v1::AnswerHead {
+        id: Some(lease),
+        busy_micros: 1,
+        extent: Some(extent),
+        kept: None,
+    })
+}
+
+/// An answer of nothing, and something that is said to be kept.
+fn keeping(lease: v1::LeaseId, name: &'static [u8]) -> from_worker::Message {
+    let kept = Some(v1::Held { hash: name.into(), size: 0 });
+    let extent = Some(payload::extent(b""));
+    from_worker::Message::Answer(v1::AnswerHead { id: Some(lease), busy_micros: 1, extent, kept })
 }
 
 /// An answer of these bytes.
 fn bytes(lease: v1::LeaseId, payload: Vec<u8>) -> Vec<from_worker::Message> {
     let extent = Some(payload::extent(&payload));
-    let head = v1::AnswerHead { id: Some(lease), busy_micros: u64::MAX, extent };
+    let head = v1::AnswerHead { id: Some(lease), busy_micros: u64::MAX, extent, kept: None };
     let pieces = payload::pieces(payload.into()).map(from_worker::Message::Piece);
     std::iter::once(from_worker::Message::Answer(head)).chain(pieces).collect()
 }
@@ -514,6 +532,18 @@ async fn meddler(place: Place) -> Heard {
         assert!(peer.say(from_worker::Message::Failure(failure)).await, "it is a member still");
     }
     None
+}
+
+/// Says that it keeps something, again and again, with answers that nobody waits for.
+async fn hoarder(place: Place) -> Heard {
+    let (peer, lease) = Peer::join(&place).await;
+    let late = v1::LeaseId { batch: 0, ..lease };
+    for _ in 0..proto::MAX_SLOTS {
+        if !peer.say(keeping(late, &[7; 32])).await {
+            break;
+        }
+    }
+    peer.end().await
 }
 
 async fn thrice(place: Place) -> Heard {

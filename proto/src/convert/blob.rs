@@ -5,7 +5,7 @@ use prost::bytes::Bytes;
 use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
-use shared::task::{Carried, Collapse, ContentHash, Decode, Named, Sample, Task, Work};
+use shared::task::{Answer, Carried, Collapse, Collapsed, ContentHash, Decode, Named, Sample, Task, Work};
 
 use super::{NON_NEGATIVE, Wire, WireError, decoded, non_negative, numbers};
 use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
@@ -91,6 +91,14 @@ impl Blob {
             return Err(WireError::Hash { field: "blob.hash" });
         }
         Ok(blob)
+    }
+}
+
+/// What the shard carries on from an answer, if it does.
+pub fn carried_on(answer: Answer) -> Option<Carried> {
+    match answer {
+        Answer::Collapsed(Collapsed { carried, .. }) => Some(carried),
+        _ => None,
     }
 }
 
