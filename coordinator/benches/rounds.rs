@@ -12,20 +12,19 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use coordinator::fleet::{Inline, Stage};
+use coordinator::fleet::{Inline, Map as _, Stage};
 use coordinator::job::Job;
+use coordinator::train::choice;
 use coordinator::train::input::Input;
+use coordinator::train::learner::{Beginning, Learner};
 use coordinator::train::plan::Plan;
 use coordinator::train::prepare::{Sentences, prepare};
-use coordinator::train::{choice, settings};
-use shared::adaptor::vb::Trainer;
 use shared::compute::Prepared;
 use shared::forest::Forest;
 use shared::forest::binary::{Adapted, Kind};
 use shared::forest::build::Builder;
 use shared::forest::chains::Chains;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
-use shared::num::Noise;
 use shared::shard::{ParamId, Shard};
 
 const ROUNDS: usize = 30;
@@ -60,17 +59,22 @@ fn measure(path: &Path, corpus: &Path) {
 }
 
 fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
-    let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
-    let mut trainer = Trainer::new(grammar, lexicon, settings(&job.inference, 1), Noise::new(1, 1));
+    let (kind, inference) = (job.model.kind, &job.inference);
+    let beginning = Beginning { kind, inference, restart: 1, run: 1, trees: None };
+    let mut learner = Learner::new(plan, beginning, None).expect("a run begins");
     let mut best = [f64::INFINITY; 4];
     for round in 0..ROUNDS {
         let begun = now();
-        let weights = trainer.weights();
+        learner.begin(None, false);
         let weighed = millis(begun);
-        let (totals, _) =
-            plan.expect(fleet, Stage::Round { run: 1, round }, &weights, false).expect("workers answer");
+        let tasks =
+            plan.shards.iter().enumerate().map(|(at, shard)| plan.task(shard, learner.work(at))).collect();
+        let stage = Stage::Round { run: 1, round };
+        fleet
+            .map(stage, tasks, &mut |at, answer| assert!(learner.add(plan, at, answer)))
+            .expect("workers answer");
         let expected = millis(begun);
-        trainer.absorb(totals).expect("the bound rises");
+        learner.finish().expect("the bound rises");
         let all = millis(begun);
         if round > 1 && all < best[0] {
             best = [all, weighed, expected - weighed, all - expected]; // the first weights cost nothing

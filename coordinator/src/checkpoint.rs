@@ -15,19 +15,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use shared::adaptor::vb::State;
 use shared::grammar::Grammar;
+use shared::sampler::tally::Tally;
 use shared::task::{ContentHash, Named};
 
 use crate::job::{Job, OutputTable};
-use crate::metrics::{RoundMetrics, Timings};
+use crate::metrics::{HeldOut, RoundMetrics, Timings};
 use crate::sealed::{self, Defect, Seal};
 use crate::status::CheckpointStatus;
 use crate::store::Store;
+use crate::train::learner::State;
 use crate::train::prepare::{Chosen, Sentences};
 
 /// What its file begins with.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", version: 1 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 2, version: 2 };
 /// Parameters shrink to a tenth, or to a fortieth if most are zero. What would grow further than this is a bomb,
 const MAX_GROWTH: usize = 256;
 /// unless it is small.
@@ -62,12 +63,10 @@ pub struct Origin {
 /// How far a job is.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
-    /// Last bounds of the runs that are over.
-    pub bounds: Vec<Option<f64>>,
-    /// The best of those runs.
-    pub best: Option<Run>,
-    /// The run under way.
-    pub current: Option<Run>,
+    /// Every run of the job; empty before the first round.
+    pub runs: Vec<Run>,
+    /// By point and sentence of the corpus, the samples of all its runs.
+    pub tallies: Vec<Vec<Tally>>,
     /// What was measured in every round of every run.
     #[serde(with = "as_json")]
     pub rounds: Vec<RoundMetrics>,
@@ -77,15 +76,21 @@ pub struct Progress {
     pub resumed: u32,
 }
 
-/// One start of a job.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// One run of a job.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
-    /// From 1.
-    pub number: usize,
+    /// Whether it has no more rounds.
+    pub is_over: bool,
     /// Whether the bound's change fell below the tolerance.
     pub converged: bool,
-    /// Parameters and what else the next round depends on.
-    pub state: State,
+    /// Parameters and what else the next round depends on; none before the first.
+    pub state: Option<State>,
+    /// The last measurement on held-out sentences.
+    pub held_out: Option<HeldOut>,
+    /// The best one, and the state that gave it.
+    pub best: Option<(HeldOut, State)>,
+    /// Measurements since the best one.
+    pub waited: usize,
 }
 
 impl Origin {
@@ -112,16 +117,20 @@ impl Origin {
         let (then, now) = (table(known.as_ref().unwrap_or(&self.job)), table(&now.job));
         let value = |job: &toml::Table, table: &str, key: &str| job.get(table)?.get(key).cloned();
         let more_rounds = |now: &toml::Value| {
-            let one_run = value(&then, "inference", "restarts") == Some(1.into());
-            let done = progress.current.as_ref().map_or(0, |run| run.state.rounds);
-            one_run && now.as_integer() >= Some(done as i64)
+            let states = progress.runs.iter().filter_map(|run| run.state.as_ref());
+            let done = states.map(State::rounds).max().unwrap_or(0);
+            progress.runs.len() <= 1 && now.as_integer() >= Some(done as i64)
         };
+        if then.get("sweep") != now.get("sweep") {
+            return Some("it is of another job, in which other keys vary".to_owned());
+        }
         for name in ["model", "corpus", "inference"] {
             let keys = now.get(name).and_then(toml::Value::as_table);
             for (key, after) in keys.into_iter().flatten() {
                 let before = value(&then, name, key);
                 let free = match (name, &key[..]) {
-                    ("model", "grammar") | ("corpus", "path") => true,
+                    ("model", "grammar") | ("corpus", "path" | "held_out") => true,
+                    ("inference", "start_from") => true,
                     ("inference", "max_rounds") => more_rounds(after),
                     _ => false,
                 };
@@ -138,10 +147,10 @@ impl Origin {
 }
 
 impl Checkpoint<'_> {
-    /// The last bound of the run under way, or else of the best one.
+    /// The best of the last bounds of all runs.
     pub fn bound(&self) -> Option<f64> {
-        let Progress { current, best, .. } = &*self.progress;
-        current.as_ref().or(best.as_ref()).and_then(|run| run.state.bound)
+        let bounds = self.progress.runs.iter().filter_map(|run| run.state.as_ref()?.bound());
+        bounds.reduce(f64::max)
     }
 
     /// Run and round that it was taken after.
@@ -158,15 +167,17 @@ impl Checkpoint<'_> {
 
     /// Reads a file; what is inside points only at what is inside.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint<'static>, Defect> {
-        sealed::decode(&unpacked(SEAL.open(bytes)?)?)
+        let (_, body) = SEAL.open(bytes)?;
+        sealed::decode(&unpacked(body)?)
     }
 
     /// Whether the job of this grammar can go on from it.
     fn check(&self, grammar: &Grammar) -> Result<(), Defect> {
         let lexicon = &self.chosen.lexicon;
         lexicon.check(grammar).map_err(Defect::corrupt)?;
-        let Progress { best, current, .. } = &*self.progress;
-        let mut states = best.iter().chain(current).map(|run| &run.state);
+        let runs = self.progress.runs.iter();
+        let mut states =
+            runs.flat_map(|run| run.state.iter().chain(run.best.as_ref().map(|(_, state)| state)));
         states.try_for_each(|state| state.check(grammar, lexicon)).map_err(Defect::corrupt)
     }
 }
@@ -243,6 +254,9 @@ impl Checkpoints {
                 Err(newer @ Defect::Newer { .. }) => {
                     bail!("{place}: checkpoint {newer}; upgrade grammaton, or start over in another folder")
                 }
+                Err(older @ Defect::Older { .. }) => bail!(
+                    "{place}: checkpoint {older}; finish the job with the version that wrote it, or start over in another folder"
+                ),
                 Err(defect) => {
                     notice(format!("{place}: checkpoint is {defect}; going on from an older one"));
                     continue;
@@ -370,14 +384,15 @@ mod tests {
     /// After that many rounds, with that bound.
     fn checkpoint(rounds: usize, bound: f64) -> Checkpoint<'static> {
         let model = small().model;
-        let state = serde_json::json!({
-            "params": model.params, "rounds": rounds, "bound": bound, "counts": vec![0.0; 10],
-            "before_drop": model.params, "drop_share": 0.2, "grew": false,
-        });
-        let run = Run { number: 1, converged: false, state: serde_json::from_value(state).unwrap() };
+        let params = model.adaptor().unwrap();
+        let state = serde_json::json!({ "Sticks": {
+            "params": params, "rounds": rounds, "bound": bound, "counts": vec![0.0; 10],
+            "before_drop": params, "drop_share": 0.2, "grew": false,
+        }});
+        let run = Run { state: Some(serde_json::from_value(state).unwrap()), ..Run::default() };
         let round = |round| RoundMetrics { run: 1, round, seconds: 0.1 + 0.2, ..RoundMetrics::default() };
         let rounds = (1..=rounds).map(round).collect();
-        let progress = Progress { current: Some(run), rounds, ..Progress::default() };
+        let progress = Progress { runs: vec![run], rounds, ..Progress::default() };
         let chosen = Chosen { lexicon: model.lexicon, underivable: 1, added: 2 };
         Checkpoint {
             origin: Cow::Owned(origin("")),
@@ -411,8 +426,8 @@ mod tests {
         assert_eq!(size, written.bytes);
     }
 
-    /// Written by release 0.1; `cargo test -p grammaton-coordinator write_golden -- --ignored` writes those of a new format.
-    const GOLDEN: &[u8] = include_bytes!("../tests/golden/checkpoint-1.ckpt");
+    /// `cargo test -p grammaton-coordinator write_golden -- --ignored` writes those of a new format.
+    const GOLDEN: &[u8] = include_bytes!("../tests/golden/checkpoint-2.ckpt");
 
     #[test]
     fn what_earlier_releases_wrote_is_resumed() {
@@ -422,6 +437,21 @@ mod tests {
             (&checkpoint(3, -5.0).chosen, &checkpoint(3, -5.0).progress)
         );
         assert_eq!(read.origin.obstacle(&origin(""), &read.progress), None);
+    }
+
+    #[test]
+    fn the_first_format_is_refused_by_name() {
+        // It held one run at a time, which cannot go on beside the others.
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        let first = Seal { oldest: 1, version: 1, ..SEAL }.close(b"");
+        std::fs::write(dir.path().join("checkpoints/000002.ckpt"), first).unwrap();
+        let refusal = format!("{:#}", resumed(dir.path(), &origin("")).0.unwrap_err());
+        assert!(
+            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (2)"),
+            "{refusal}"
+        );
     }
 
     #[test]
@@ -498,8 +528,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         let mut foreign = checkpoint(1, -1.0);
-        let run = foreign.progress.to_mut().current.as_mut().unwrap();
-        run.state.params.sticks[0].order[0] = shared::shard::ParamId(99);
+        let Some(State::Sticks(state)) = &mut foreign.progress.to_mut().runs[0].state else { panic!() };
+        state.params.sticks[0].order[0] = shared::shard::ParamId(99);
         checkpoints.write(&foreign).unwrap();
         let (found, notices) = resumed(dir.path(), &origin(""));
         assert!(found.is_err() && notices[0].contains("a stick has a string it lacks"), "{notices:?}");
@@ -523,9 +553,9 @@ mod tests {
         let edits = [("counts", serde_json::json!(vec![-1.0; 10])), ("rounds", serde_json::json!(u64::MAX))];
         for (field, value) in edits {
             let mut hostile = checkpoint(1, -1.0);
-            let run = hostile.progress.to_mut().current.as_mut().unwrap();
+            let run = &mut hostile.progress.to_mut().runs[0];
             let mut state = serde_json::to_value(&run.state).unwrap();
-            state[field] = value;
+            state["Sticks"][field] = value;
             run.state = serde_json::from_value(state).unwrap();
             let defect = hostile.check(&grammar).unwrap_err().to_string();
             assert!(defect.contains(field), "{defect}");
@@ -554,7 +584,7 @@ mod tests {
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), newer).unwrap();
         let refusal = refusal(&origin(""));
         assert!(
-            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (1)"),
+            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (2)"),
             "{refusal}"
         );
     }

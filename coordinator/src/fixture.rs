@@ -1,11 +1,11 @@
 //! A training run made up for tests: a small lexicon, forty rounds, two decoders.
 
 use anyhow::Result;
-use shared::adaptor::{Model, Params, Stick};
+use shared::adaptor::{Params, Stick};
 use shared::eval::segmentation;
 use shared::grammar::{SymbolId, auto};
+use shared::model::{self, Model};
 use shared::shard::{Lexicon, ParamId, StickStrings};
-use shared::task::Decoder;
 
 use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
 use crate::outcome::{Decoding, Outcome};
@@ -31,8 +31,14 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     let model = model();
     observer.phase(Phase::Preprocess);
     let rules = model.grammar.rules.len();
-    let start =
-        Start { sentences: GOLD.len(), symbols: 201, rules, adapted: vec!["Word".into()], max_rounds: 40 };
+    let start = Start {
+        sentences: GOLD.len(),
+        symbols: 201,
+        rules,
+        adapted: vec!["Word".into()],
+        max_rounds: 40,
+        runs: 1,
+    };
     observer.started(&start)?;
     observer.prepared(&[])?;
     observer.notice("corpus.txt:7: skipped 2 empty lines, this being the first");
@@ -61,6 +67,11 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             dropped: 320,
             restored: 3,
             resorted: true,
+            temperature: None,
+            held_out: None,
+            acceptance: None,
+            changed: None,
+            r_hat: None,
         })?;
     }
     observer.phase(Phase::Decode);
@@ -73,13 +84,15 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         run: 1,
         bounds: vec![Some(-198_024.1)],
         resumed: 0,
+        held_out: None,
+        points: Vec::new(),
         scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
             .into_iter()
             .collect(),
         timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
         decodings: vec![
-            Decoding { decoder: Decoder::Viterbi, trees: trees(&viterbi), segmentations: viterbi },
-            Decoding { decoder: Decoder::Mbr, trees: Vec::new(), segmentations: mbr },
+            Decoding { name: "viterbi", ends: Vec::new(), trees: trees(&viterbi), segmentations: viterbi },
+            Decoding { name: "mbr", ends: Vec::new(), trees: Vec::new(), segmentations: mbr },
         ],
         gold: Some(gold),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
@@ -114,6 +127,7 @@ fn model() -> Model {
     let n_rules = grammar.rules.len();
     let params = Params { tau: vec![2.0; n_rules], alpha: vec![1.0; n_rules], sticks: vec![stick] };
     let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
+    let params = model::Params::Adaptor(params);
     Model { grammar, lexicon, params, segments: vec![word] }
 }
 

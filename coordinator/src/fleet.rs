@@ -199,6 +199,8 @@ pub struct MapReport {
     pub wall: Duration,
     /// Sum over tasks of the time spent computing the answer that counted.
     pub busy: Duration,
+    /// The same by task, those that audits repeat at the end.
+    pub busy_by_task: Vec<Duration>,
     /// Leases, backups and repeats included.
     pub attempts: usize,
     /// Members lost meanwhile.
@@ -233,11 +235,13 @@ pub enum Stage {
     Index,
     /// The E-step of a round.
     Round {
-        /// Which of the job's runs, from 1.
+        /// The first of the job's runs that takes part, from 1.
         run: usize,
-        /// From 1.
+        /// From 1; that of the first run.
         round: usize,
     },
+    /// Measuring on held-out sentences.
+    HeldOut,
     /// Decoding.
     Decode,
 }
@@ -260,6 +264,7 @@ impl std::fmt::Display for Stage {
             Stage::Index => f.write_str("index"),
             Stage::Round { run: 1, round } => write!(f, "round {round}"),
             Stage::Round { run, round } => write!(f, "round {round} of run {run}"),
+            Stage::HeldOut => f.write_str("held-out sentences"),
             Stage::Decode => f.write_str("decode"),
         }
     }

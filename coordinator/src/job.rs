@@ -6,18 +6,21 @@
 //! current folder.
 
 pub mod located;
+pub mod sweep;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
+use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::corpus::{Format, Options, Unit};
 use shared::grammar::auto::Auto;
 use shared::task::Decoder;
 
 use crate::store;
 use located::{Fault, Node, Problem};
+use sweep::{Sweep, SweepTable};
 
 /// A training job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -33,6 +36,21 @@ pub struct Job {
     /// Where the result goes.
     #[serde(default)]
     pub output: OutputTable,
+    /// The keys of `inference` that vary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<SweepTable>,
+    /// What they make of it: at least one point.
+    #[serde(skip)]
+    pub points: Vec<Point>,
+}
+
+/// One setting of the inference, of which there may be several runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// Its values of the keys that vary: `alpha=1e-5 method=em`; empty if none does.
+    pub name: String,
+    /// Its inference.
+    pub inference: InferenceTable,
 }
 
 /// `[model]`
@@ -61,11 +79,24 @@ pub struct CorpusTable {
     /// The longest sentence that is accepted, in symbols.
     #[serde(default = "CorpusTable::max_symbols")]
     pub max_symbols: u32,
+    /// Symbols to a shard, the unit of work; 0: all sentences in one, over which collapsed methods run as published.
+    #[serde(default = "CorpusTable::shard_symbols")]
+    pub shard_symbols: u32,
+    /// Sentences that are not trained on, to measure with; written as the corpus is. Empty: none.
+    #[serde(default)]
+    pub held_out: PathBuf,
+    /// Share of the corpus that is held out, chosen by the seed; if `held_out` is empty.
+    #[serde(default)]
+    pub held_out_share: f64,
 }
 
 impl CorpusTable {
     fn max_symbols() -> u32 {
         Options::default().max_symbols
+    }
+
+    fn shard_symbols() -> u32 {
+        DEFAULT_SHARD_SYMBOLS
     }
 
     /// How to read the corpus.
@@ -108,10 +139,39 @@ pub struct InferenceTable {
     pub grow_from: usize,
     /// Strings added to each stick after every round, with sticks that grow.
     pub grow_by: usize,
-    /// Runs from different starts, of which the one with the highest bound is kept.
+    /// Runs from different starts, of which the best is kept; of a sampler: its chains.
     pub restarts: usize,
     /// Largest |ln| of the noise on the weights that runs after the first start from.
     pub jitter: f64,
+    /// Pseudo-count of every rule and string, over what the grammar says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// What the first round runs with.
+    pub start: Start,
+    /// The trees or the model to start from, if `start` asks for it.
+    pub start_from: PathBuf,
+    /// Largest relative noise on the weights, with `start = "noise"`.
+    pub noise: f64,
+    /// Temperature of the first round.
+    pub anneal_from: f64,
+    /// Temperature at the end of annealing, and from then on.
+    pub anneal_to: f64,
+    /// Rounds that annealing takes; 0: none.
+    pub anneal_rounds: usize,
+    /// Share of a sampler's rounds of which no samples are kept.
+    pub burn_in: f64,
+    /// Rounds from one kept sample to the next.
+    pub keep_every: usize,
+    /// Sweeps of a round, of Hastings.
+    pub sweeps: u32,
+    /// Whether a sweep draws the labels of tables anew, of Hastings over adaptor grammars.
+    pub relabel: bool,
+    /// Shape of the Gamma prior of concentrations, of Hastings; if concentrations are not fitted, it is not used.
+    pub gamma_shape: f64,
+    /// Scale of the Gamma prior of concentrations, of Hastings.
+    pub gamma_scale: f64,
+    /// Measurements on held-out sentences without improvement after which a run ends; 0: it goes on.
+    pub patience: usize,
 }
 
 impl Default for InferenceTable {
@@ -134,6 +194,20 @@ impl Default for InferenceTable {
             grow_by: 400,
             restarts: 1,
             jitter: 0.5,
+            alpha: None,
+            start: Start::default(),
+            start_from: PathBuf::new(),
+            noise: 0.01,
+            anneal_from: 1.0,
+            anneal_to: 1.0,
+            anneal_rounds: 0,
+            burn_in: 0.5,
+            keep_every: 10,
+            sweeps: 1,
+            relabel: true,
+            gamma_shape: 0.01,
+            gamma_scale: 100.0,
+            patience: 0,
         }
     }
 }
@@ -189,15 +263,63 @@ pub enum ModelKind {
     /// An adaptor grammar.
     #[default]
     Adaptor,
+    /// A probabilistic context-free grammar.
+    Pcfg,
 }
 
 /// Methods of inference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Variational Bayes with truncated sticks (Cohen, Blei & Smith 2010).
+    /// Variational Bayes (Cohen, Blei & Smith 2010, with truncated sticks; Kurihara & Sato 2006).
     #[default]
     Vb,
+    /// Expectation maximisation.
+    Em,
+    /// Expectation maximisation with the prior.
+    MapEm,
+    /// Variational Bayes with fitted pseudo-counts.
+    VbEm,
+    /// Collapsed variational Bayes (Wang & Blunsom 2013).
+    Cvb,
+    /// Gibbs sampling of trees and probabilities (Johnson, Griffiths & Goldwater 2007, §3).
+    Gibbs,
+    /// Collapsed Metropolis–Hastings over trees (Johnson, Griffiths & Goldwater 2007, §5; with adaptors as py-cfg).
+    Hastings,
+}
+
+impl Method {
+    /// Whether it draws samples.
+    pub fn is_sampler(self) -> bool {
+        matches!(self, Method::Gibbs | Method::Hastings)
+    }
+
+    /// Whether models of that kind can be trained with it.
+    fn trains(self, kind: ModelKind) -> bool {
+        match kind {
+            ModelKind::Adaptor => matches!(self, Method::Vb | Method::Hastings),
+            ModelKind::Pcfg => true,
+        }
+    }
+}
+
+/// What the first round runs with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// All alike, and with jitter in all runs but the first.
+    #[default]
+    Uniform,
+    /// With jitter in every run.
+    Jitter,
+    /// With little noise, in every run.
+    Noise,
+    /// The rules of given trees; of Hastings, these trees.
+    Trees,
+    /// Of Hastings: trees drawn one after the other, each given those before it.
+    Incremental,
+    /// Of Hastings: the most probable trees under a trained model.
+    Model,
 }
 
 /// Priors over an adapted nonterminal's strings.
@@ -246,6 +368,8 @@ pub enum GrammarSource {
 }
 
 const AUTO: &str = "auto:";
+/// Of all points together.
+const MAX_RUNS: usize = 1000;
 
 impl fmt::Display for GrammarSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -318,7 +442,8 @@ impl Job {
     /// Reads a job from its text. `name` stands in errors; relative paths in the text are put under `folder`.
     pub fn parse(text: &str, name: &str, folder: &Path, overrides: &[String]) -> Result<Job, Fault> {
         let mut root = Node::document(text, name)?;
-        for path in ["model.grammar", "corpus.path", "output.dir", "output.checkpoints"] {
+        let paths = ["model.grammar", "corpus.path", "corpus.held_out", "inference.start_from"];
+        for path in paths.into_iter().chain(["output.dir", "output.checkpoints"]) {
             if let Some(value) = root.find_string(path)
                 && !value.starts_with(AUTO)
                 && !store::is_url(value)
@@ -327,14 +452,28 @@ impl Job {
                 *value = folder.join(&*value).display().to_string();
             }
         }
+        let mut sweep = Sweep::take(&mut root)?;
         for assignment in overrides {
-            root.set(assignment)?;
+            if !sweep.vary(assignment)? {
+                root.set(assignment)?;
+            }
         }
         let mut job = Job::deserialize(root.clone())?;
         if root.find("output.dir").is_none() {
             job.output.dir = folder.join(&job.output.dir);
         }
-        job.check(&root)?;
+        job.sweep = sweep.tables();
+        for choice in sweep.points() {
+            let root = sweep::chosen(&root, &choice);
+            let point = Job { output: job.output.clone(), ..Job::deserialize(root.clone())? };
+            point.check(&root)?;
+            job.points.push(Point { name: sweep::name(&choice), inference: point.inference });
+        }
+        if job.points.len() * job.inference.restarts > MAX_RUNS {
+            let found = format!("{} points of {} runs", job.points.len(), job.inference.restarts);
+            let expected = format!("a job of at most {MAX_RUNS} runs");
+            return Err(Fault::new(&root, Problem::Mismatch { found, expected }));
+        }
         Ok(job)
     }
 
@@ -346,6 +485,11 @@ impl Job {
         job.output.dir = absolute(&job.output.dir);
         if let GrammarSource::File(path) = &mut job.model.grammar {
             *path = absolute(path);
+        }
+        for path in [&mut job.corpus.held_out, &mut job.inference.start_from] {
+            if !path.as_os_str().is_empty() {
+                *path = absolute(path);
+            }
         }
         let checkpoints = &mut job.output.checkpoints;
         if !checkpoints.is_empty() && !store::is_url(checkpoints) {
@@ -392,6 +536,51 @@ impl Job {
         in_range("inference.restarts", (1..=1000).contains(&restarts), &restarts, "from 1 to 1000")?;
         let jitter = inference.jitter;
         in_range("inference.jitter", (0.0..=10.0).contains(&jitter), &jitter, "from 0 to 10")?;
+        let kind = self.model.kind;
+        let holds = inference.method.trains(kind);
+        let methods =
+            "\"vb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\"";
+        in_range("inference.method", holds, &"another", methods)?;
+        if let Some(alpha) = inference.alpha {
+            let holds = alpha > 0.0 && alpha <= 1e6;
+            in_range("inference.alpha", holds, &alpha, "above 0 and at most 1000000")?;
+        }
+        let noise = inference.noise;
+        in_range("inference.noise", (0.0..1.0).contains(&noise), &noise, "0 or more and below 1")?;
+        let temperatures =
+            [("inference.anneal_from", inference.anneal_from), ("inference.anneal_to", inference.anneal_to)];
+        for (path, temperature) in temperatures {
+            let holds = (0.01..=1000.0).contains(&temperature);
+            in_range(path, holds, &temperature, "from 0.01 to 1000")?;
+        }
+        let burn_in = inference.burn_in;
+        in_range("inference.burn_in", (0.0..1.0).contains(&burn_in), &burn_in, "0 or more and below 1")?;
+        in_range("inference.keep_every", inference.keep_every >= 1, &inference.keep_every, "1 or more")?;
+        let chains_only = matches!(inference.start, Start::Incremental | Start::Model);
+        let holds = !chains_only || inference.method == Method::Hastings;
+        in_range("inference.start", holds, &"one of method = \"hastings\"", "a start of this method")?;
+        in_range("inference.sweeps", inference.sweeps >= 1, &inference.sweeps, "1 or more")?;
+        let gamma = [
+            ("inference.gamma_shape", inference.gamma_shape),
+            ("inference.gamma_scale", inference.gamma_scale),
+        ];
+        for (path, parameter) in gamma {
+            in_range(path, parameter > 0.0 && parameter <= 1e9, &parameter, "above 0 and at most 1e9")?;
+        }
+        let from_file = matches!(inference.start, Start::Trees | Start::Model);
+        let named = !inference.start_from.as_os_str().is_empty();
+        in_range(
+            "inference.start_from",
+            !from_file || named,
+            &"none",
+            "the file that inference.start asks for",
+        )?;
+        let share = self.corpus.held_out_share;
+        in_range("corpus.held_out_share", (0.0..1.0).contains(&share), &share, "0 or more and below 1")?;
+        let measured = share > 0.0 || !self.corpus.held_out.as_os_str().is_empty();
+        let holds = inference.patience == 0 || measured;
+        let patience = inference.patience;
+        in_range("inference.patience", holds, &patience, "0 without held-out sentences (corpus.held_out)")?;
         let seconds = self.output.checkpoint_seconds;
         let holds = (0.0..=1e6).contains(&seconds);
         in_range("output.checkpoint_seconds", holds, &seconds, "from 0 to 1000000")?;
@@ -456,7 +645,9 @@ mod tests {
                 "[inference]\nzzz = 1\n",
                 "job.toml:7:1: unknown key \"zzz\" in [inference]; the keys are: method, adaptor, truncation, \
                  rho, max_rounds, tolerance, seed, selection, drop_share, fit, concentration, discount, \
-                 max_string, grow_from, grow_by, restarts, jitter",
+                 max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
+                 anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
+                 gamma_scale, patience",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (
@@ -523,6 +714,69 @@ mod tests {
         assert!(parse(JOB, &["seed"]).unwrap_err().contains("write key=value"));
         assert!(parse(JOB, &["seed=1"]).unwrap_err().contains("name the table and the key"));
         assert!(parse(JOB, &["corpus.path.x=1"]).unwrap_err().contains("corpus.path is not a table"));
+    }
+
+    #[test]
+    fn grids_have_a_point_for_every_combination() {
+        let names = |job: &Job| job.points.iter().map(|point| point.name.clone()).collect::<Vec<_>>();
+        let kind = "model.kind=pcfg";
+        let text = format!(
+            "{JOB}[[sweep]]\nalpha = [1e-5, 0.1]\nmethod = [\"vb\", \"cvb\"]\n[[sweep]]\nmethod = \"em\"\n"
+        );
+        let job = parse(&text, &[kind, "inference.seed=3"]).unwrap();
+        assert_eq!(
+            names(&job),
+            [
+                "alpha=1e-5 method=vb",
+                "alpha=1e-5 method=cvb",
+                "alpha=0.1 method=vb",
+                "alpha=0.1 method=cvb",
+                "method=em"
+            ]
+        );
+        assert_eq!((job.points[3].inference.alpha, job.points[3].inference.method), (Some(0.1), Method::Cvb));
+        assert!(job.points.iter().all(|point| point.inference.seed == 3));
+        let again = Job::parse(&job.to_toml(), "job.toml", Path::new("elsewhere"), &[]).unwrap();
+        assert_eq!((again.points, again.sweep), (job.points.clone(), job.sweep.clone()));
+        // A list on the command line is one more dimension, or the only one.
+        let job = parse(&text, &[kind, "inference.seed=1,2"]).unwrap();
+        assert_eq!((job.points.len(), names(&job).last().unwrap().as_str()), (10, "method=em seed=2"));
+        let job = parse(JOB, &[kind, "inference.alpha=1,1e-10"]).unwrap();
+        assert_eq!(names(&job), ["alpha=1", "alpha=1e-10"]);
+        assert_eq!(names(&parse(JOB, &[]).unwrap()), [""]);
+        let lists = parse(JOB, &["inference.fit=[\"alpha\", \"discount\"]"]).unwrap();
+        assert_eq!(
+            (lists.points.len(), lists.inference.fit.len()),
+            (1, 2),
+            "a list in brackets is one value"
+        );
+    }
+
+    #[test]
+    fn every_point_of_a_grid_is_checked_where_it_stands() {
+        for (more, expected) in [
+            (
+                "[[sweep]]\nalpha = [1, -1]\n",
+                "job.toml:7:13: inference.alpha must be above 0 and at most 1000000, found -1",
+            ),
+            (
+                "[[sweep]]\nalhpa = 1\n",
+                "job.toml:7:9: unknown key \"alhpa\" in [inference]; did you mean \"alpha\"?",
+            ),
+            (
+                "[sweep]\nalpha = 1\n",
+                "job.toml:6:1: sweep must be tables, each beginning with [[sweep]], found something else",
+            ),
+            (
+                "[[sweep]]\nmethod = [\"vb\", \"em\"]\n",
+                "job.toml:7:17: inference.method must be \"vb\" or \"hastings\" for an adaptor grammar; the others are for \
+                 model.kind = \"pcfg\", found another",
+            ),
+        ] {
+            assert_eq!(refusal(more), expected);
+        }
+        let error = parse(JOB, &["inference.restarts=600", "inference.seed=1,2"]).unwrap_err();
+        assert!(error.contains("a job of at most 1000 runs, found 2 points of 600 runs"), "{error}");
     }
 
     #[test]

@@ -23,6 +23,11 @@ pub fn decoder_name(decoder: Decoder) -> &'static str {
     }
 }
 
+/// The tree that most samples have, beside the decoders (Johnson & Goldwater 2009).
+pub const SAMPLE_AVERAGE: &str = "sample-average";
+/// The segmentation that most samples have.
+pub const MAXIMUM_MARGINAL: &str = "maximum-marginal";
+
 /// What a round came to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct RoundMetrics {
@@ -30,7 +35,8 @@ pub struct RoundMetrics {
     pub run: usize,
     /// From 1.
     pub round: usize,
-    /// The variational bound under which this round's counts were taken; none in the first round.
+    /// The objective under which this round's counts were taken: the variational bound (none in the first round, whose weights
+    /// come from no q), the log-likelihood, or of samplers log P(trees).
     pub bound: Option<f64>,
     /// Change of the bound relative to the round before.
     pub change: Option<f64>,
@@ -54,6 +60,70 @@ pub struct RoundMetrics {
     pub restored: usize,
     /// Whether the strings were put into a new order.
     pub resorted: bool,
+    /// The temperature, where it is not 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// How well held-out sentences are predicted, where there are such and the round was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOut>,
+    /// Share of the proposed trees that were accepted, of Metropolis–Hastings,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<f64>,
+    /// and of those that were accepted and differ from the tree before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<f64>,
+    /// Split R-hat of `bound` over the chains of this setting, in the second half of the rounds so far; with the last chain's
+    /// metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r_hat: Option<f64>,
+}
+
+/// How well sentences are predicted that were not trained on.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct HeldOut {
+    /// Natural logarithm of the probability of all sentences that have a derivation.
+    pub log_likelihood: f64,
+    /// exp(−log-likelihood / symbols), per symbol of those sentences.
+    pub perplexity: f64,
+    /// Sentences.
+    pub sentences: usize,
+    /// Those without a derivation, which are left out.
+    pub without: usize,
+}
+
+impl HeldOut {
+    /// Whether it is better: of those with the fewest sentences without a derivation, the most probable.
+    pub fn is_better_than(&self, other: &HeldOut) -> bool {
+        self.without < other.without
+            || self.without == other.without && self.log_likelihood > other.log_likelihood
+    }
+}
+
+/// One setting of the inference, and what the best of its runs came to.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PointSummary {
+    /// Its values of the keys that vary.
+    pub name: String,
+    /// The best of its runs, from 1 among all of the job.
+    pub run: usize,
+    /// Rounds of that run.
+    pub rounds: usize,
+    /// Whether that run converged.
+    pub converged: bool,
+    /// The last objective of that run.
+    pub bound: Option<f64>,
+    /// The last objective of each of its runs.
+    pub bounds: Vec<Option<f64>>,
+    /// Of that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOut>,
+    /// Split R-hat of the objective over its chains, of a sampler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r_hat: Option<f64>,
+    /// Scores against gold by decoder; empty without gold.
+    pub scores: ScoresByDecoder,
+    /// Seconds that computing its rounds took, summed over workers.
+    pub busy_seconds: f64,
 }
 
 /// Hyper-parameters of one adapted nonterminal.
@@ -156,6 +226,12 @@ pub struct Summary {
     /// How many times the job went on from a checkpoint.
     #[serde(default)]
     pub resumed: u32,
+    /// How well held-out sentences are predicted, if there are such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOut>,
+    /// All settings, if there are several; what stands beside is that of the best.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<PointSummary>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
     /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
@@ -237,6 +313,8 @@ pub struct Start {
     pub adapted: Vec<String>,
     /// The job's limit.
     pub max_rounds: usize,
+    /// Runs, of all settings together.
+    pub runs: usize,
 }
 
 /// Is told how a training run goes.

@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shared::adaptor::{Model, Stick};
+use shared::adaptor::{self, Stick};
 use shared::corpus::{Format, Unit};
 use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
+use shared::model::{Model, Params};
+use shared::pcfg;
+use shared::shard::Lexicon;
 
 use crate::job::CorpusTable;
 use crate::sealed::{self, Defect, Seal};
 
 /// What its file begins with.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", version: 1 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 1, version: 2 };
 
 /// A model, and how to read the sentences it is meant for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -78,7 +81,9 @@ impl ModelError {
         match defect {
             Defect::Foreign => ModelError::Foreign { path },
             Defect::Newer { .. } => ModelError::Newer { path, defect },
-            Defect::Truncated { .. } | Defect::Corrupt { .. } => ModelError::Broken { path, defect },
+            Defect::Truncated { .. } | Defect::Older { .. } | Defect::Corrupt { .. } => {
+                ModelError::Broken { path, defect }
+            }
         }
     }
 }
@@ -116,29 +121,45 @@ impl SavedModel {
     }
 
     fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
-        let saved: SavedModel = sealed::decode(SEAL.open(bytes)?)?;
-        consistent(&saved.model).map_err(Defect::corrupt)?;
+        let saved: SavedModel = match SEAL.open(bytes)? {
+            (1, body) => sealed::decode::<FirstFormat>(body)?.into(),
+            (_, body) => sealed::decode(body)?,
+        };
+        saved.model.check().map_err(Defect::corrupt)?;
         Ok(saved)
     }
 }
 
-/// Whether every index of `model` points at something, and every distribution is one.
-fn consistent(model: &Model) -> Result<(), String> {
-    let Model { grammar, lexicon, params, segments } = model;
-    grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
-    lexicon.check(grammar)?;
-    params.check(grammar, lexicon)?;
-    if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
-        return Err("segments are not nonterminals".to_owned());
+/// Format 1, which knew adaptor grammars alone.
+#[derive(Deserialize)]
+struct FirstFormat {
+    unit: Unit,
+    format: Format,
+    model: FirstModel,
+}
+
+#[derive(Deserialize)]
+struct FirstModel {
+    grammar: Grammar,
+    lexicon: Lexicon,
+    params: adaptor::Params,
+    segments: Vec<SymbolId>,
+}
+
+impl From<FirstFormat> for SavedModel {
+    fn from(first: FirstFormat) -> SavedModel {
+        let FirstFormat { unit, format, model: FirstModel { grammar, lexicon, params, segments } } = first;
+        let params = Params::Adaptor(params);
+        SavedModel { unit, format, model: Model { grammar, lexicon, params, segments } }
     }
-    Ok(())
 }
 
 /// SHA-256 of the parameters, in hexadecimal: two runs agree on it exactly if they agree on every bit.
 ///
-/// Hashed in this order, numbers in little-endian: the symbols' names; τ and α of every rule; for every stick its
-/// symbol, discount, concentration, and its strings in stick order, each with γ¹ and γ². Lists begin with their
-/// length as u64; floats are their IEEE 754 bits.
+/// Hashed in this order, numbers in little-endian: the symbols' names; of an adaptor grammar τ and α of every rule, and for
+/// every stick its symbol, discount, concentration, and its strings in stick order, each with γ¹ and γ²; of a PCFG α, the
+/// counts and the weights (mantissas, then exponents as i64) of every parameter, the constant one first, and for every stick
+/// its symbol and its strings. Lists begin with their length as u64; floats are their IEEE 754 bits.
 pub fn parameters_sha256(model: &Model) -> String {
     let mut hash = Sha256::new();
     let length = |hash: &mut Sha256, n: usize| hash.update((n as u64).to_le_bytes());
@@ -147,26 +168,45 @@ pub fn parameters_sha256(model: &Model) -> String {
         length(&mut hash, name.len());
         hash.update(name.as_bytes());
     }
-    for values in [&model.params.tau, &model.params.alpha] {
-        length(&mut hash, values.len());
-        for value in values {
-            hash.update(value.to_le_bytes());
-        }
-    }
-    length(&mut hash, model.params.sticks.len());
-    for stick in &model.params.sticks {
-        hash.update(stick.symbol.0.to_le_bytes());
-        hash.update(stick.discount.to_le_bytes());
-        hash.update(stick.concentration.to_le_bytes());
-        length(&mut hash, stick.order.len());
-        for (rank, &param) in stick.order.iter().enumerate() {
-            let string = model.lexicon.string(&model.grammar, param).map_or(&[][..], |(_, string)| string);
-            length(&mut hash, string.len());
-            for symbol in string {
-                hash.update(symbol.0.to_le_bytes());
+    let floats = |hash: &mut Sha256, values: &mut dyn ExactSizeIterator<Item = f64>| {
+        length(hash, values.len());
+        values.for_each(|value| hash.update(value.to_le_bytes()));
+    };
+    let string = |hash: &mut Sha256, string: &[SymbolId]| {
+        length(hash, string.len());
+        string.iter().for_each(|symbol| hash.update(symbol.0.to_le_bytes()));
+    };
+    match &model.params {
+        Params::Adaptor(params) => {
+            floats(&mut hash, &mut params.tau.iter().copied());
+            floats(&mut hash, &mut params.alpha.iter().copied());
+            length(&mut hash, params.sticks.len());
+            for stick in &params.sticks {
+                hash.update(stick.symbol.0.to_le_bytes());
+                hash.update(stick.discount.to_le_bytes());
+                hash.update(stick.concentration.to_le_bytes());
+                length(&mut hash, stick.order.len());
+                for (rank, &param) in stick.order.iter().enumerate() {
+                    string(
+                        &mut hash,
+                        model.lexicon.string(&model.grammar, param).map_or(&[], |(_, found)| found),
+                    );
+                    hash.update(stick.gamma1[rank].to_le_bytes());
+                    hash.update(stick.gamma2[rank].to_le_bytes());
+                }
             }
-            hash.update(stick.gamma1[rank].to_le_bytes());
-            hash.update(stick.gamma2[rank].to_le_bytes());
+        }
+        Params::Pcfg(params) => {
+            floats(&mut hash, &mut params.estimate.alpha.iter().copied());
+            floats(&mut hash, &mut params.estimate.counts.iter().copied());
+            floats(&mut hash, &mut params.weights.iter().map(|weight| weight.mantissa));
+            params.weights.iter().for_each(|weight| hash.update(weight.exponent.to_le_bytes()));
+            length(&mut hash, model.lexicon.sticks.len());
+            for stick in &model.lexicon.sticks {
+                hash.update(stick.symbol.0.to_le_bytes());
+                length(&mut hash, stick.strings.len());
+                stick.strings.iter().for_each(|found| string(&mut hash, found));
+            }
         }
     }
     hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
@@ -188,24 +228,42 @@ pub struct Entry {
     pub weight: f64,
 }
 
-/// The first `limit` strings of stick number `at`, in stick order.
+/// The first `limit` strings of stick number `at`: of an adaptor grammar in stick order, of a PCFG those that are used.
 pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
     let Model { grammar, lexicon, params, .. } = &saved.model;
-    let stick = &params.sticks[at];
     let strings = &lexicon.sticks[at].strings;
     let first = lexicon.params(grammar, at).start;
-    mean_weights(stick)
-        .zip(&stick.order)
-        .take(limit)
-        .enumerate()
-        .map(|(rank, (weight, param))| Entry {
-            rank: rank + 1,
-            string: spell(grammar, &strings[(param.0 - first) as usize], saved.unit),
-            uses: (stick.gamma1[rank] - 1.0 + stick.discount).max(0.0),
-            weight,
-        })
-        .collect()
+    let spelled = |param: u32| spell(grammar, &strings[(param - first) as usize], saved.unit);
+    match params {
+        Params::Adaptor(params) => {
+            let stick = &params.sticks[at];
+            let ranked = mean_weights(stick).zip(&stick.order).take(limit).enumerate();
+            let entry = |(rank, (weight, param)): (usize, (f64, &shared::shard::ParamId))| Entry {
+                rank: rank + 1,
+                string: spelled(param.0),
+                uses: (stick.gamma1[rank] - 1.0 + stick.discount).max(0.0),
+                weight,
+            };
+            ranked.map(entry).collect()
+        }
+        Params::Pcfg(pcfg::Params { estimate, .. }) => {
+            let range = lexicon.params(grammar, at);
+            let posterior = |param: u32| estimate.alpha[param as usize] + estimate.counts[param as usize];
+            let total: f64 = range.clone().map(posterior).sum();
+            let used = range.filter(|&param| estimate.counts[param as usize] > LEAST_USE).take(limit);
+            let entry = |(rank, param): (usize, u32)| Entry {
+                rank: rank + 1,
+                string: spelled(param),
+                uses: estimate.counts[param as usize],
+                weight: posterior(param) / total,
+            };
+            used.enumerate().map(entry).collect()
+        }
+    }
 }
+
+/// Strings of a PCFG that are used less are not listed: most substrings of a corpus are.
+const LEAST_USE: f64 = 1e-3;
 
 /// The `limit` strings with the most expected uses, the most used first.
 pub fn top(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
@@ -240,7 +298,7 @@ pub fn spell(grammar: &Grammar, symbols: &[SymbolId], unit: Unit) -> String {
 /// `sticks.tsv`: every string in use, stick by stick.
 pub fn sticks_tsv(saved: &SavedModel) -> String {
     let mut tsv = String::from("nonterminal\trank\tstring\tuses\tweight\n");
-    for (at, stick) in saved.model.params.sticks.iter().enumerate() {
+    for (at, stick) in saved.model.lexicon.sticks.iter().enumerate() {
         let name = saved.model.grammar.name(stick.symbol);
         for Entry { rank, string, uses, weight } in entries(saved, at, usize::MAX) {
             writeln!(tsv, "{name}\t{rank}\t{string}\t{uses:.4}\t{weight:.6e}")
@@ -250,32 +308,37 @@ pub fn sticks_tsv(saved: &SavedModel) -> String {
     tsv
 }
 
-/// The mean probability of every rule under q(θ): τ over the sum of its group.
-fn rule_means(model: &Model) -> Vec<f64> {
-    let mut totals = vec![0.0; model.grammar.n_nonterminals as usize];
-    for (rule, tau) in model.grammar.rules.iter().zip(&model.params.tau) {
-        totals[rule.parent.index()] += tau;
-    }
-    let rules = model.grammar.rules.iter().zip(&model.params.tau);
-    rules.map(|(rule, tau)| tau / totals[rule.parent.index()]).collect()
-}
-
 /// `grammar.txt`: the grammar with its learned hyper-parameters, which reads as a grammar file, and in comments the
 /// mean probability of every rule.
 pub fn grammar_text(model: &Model) -> String {
     let mut grammar = model.grammar.clone();
-    for (rule, &alpha) in grammar.rules.iter_mut().zip(&model.params.alpha) {
+    let (alpha, posterior): (Vec<f64>, Vec<f64>) = match &model.params {
+        Params::Adaptor(params) => {
+            for stick in &params.sticks {
+                grammar.adaptors[stick.symbol.index()] = Some(Adaptor {
+                    discount: Some(stick.discount),
+                    concentration: Some(stick.concentration),
+                });
+            }
+            (params.alpha.clone(), params.tau.clone())
+        }
+        Params::Pcfg(pcfg::Params { estimate, .. }) => {
+            let rules = 1..1 + grammar.rules.len();
+            (estimate.alpha[rules.clone()].to_vec(), estimate.posterior()[rules].to_vec())
+        }
+    };
+    for (rule, &alpha) in grammar.rules.iter_mut().zip(&alpha) {
         rule.alpha = alpha;
-    }
-    for stick in &model.params.sticks {
-        grammar.adaptors[stick.symbol.index()] =
-            Some(Adaptor { discount: Some(stick.discount), concentration: Some(stick.concentration) });
     }
     let mut text = syntax::print(&grammar);
     text.push_str("\n# Mean probability of each rule:\n");
-    for (rule, mean) in grammar.rules.iter().zip(rule_means(model)) {
+    let mut totals = vec![0.0; grammar.n_nonterminals as usize];
+    for (rule, posterior) in grammar.rules.iter().zip(&posterior) {
+        totals[rule.parent.index()] += posterior;
+    }
+    for (rule, posterior) in grammar.rules.iter().zip(&posterior) {
         let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
-        let parent = grammar.name(rule.parent);
+        let (mean, parent) = (posterior / totals[rule.parent.index()], grammar.name(rule.parent));
         writeln!(text, "# {mean:.6e} {parent} --> {}", children.join(" ")).expect("a string takes all text");
     }
     text
@@ -283,7 +346,6 @@ pub fn grammar_text(model: &Model) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use shared::adaptor::Params;
     use shared::grammar::Rule;
     use shared::shard::{Lexicon, ParamId, StickStrings};
 
@@ -320,13 +382,20 @@ pub(crate) mod tests {
             discount: 0.5,
             concentration: 1.0,
         };
-        let params =
-            Params { tau: vec![1.0, 3.0, 1.0, 1.0, 1.0, 1.0], alpha: vec![1.0; 6], sticks: vec![stick] };
+        let (tau, alpha) = (vec![1.0, 3.0, 1.0, 1.0, 1.0, 1.0], vec![1.0; 6]);
+        let params = Params::Adaptor(adaptor::Params { tau, alpha, sticks: vec![stick] });
         let lexicon = Lexicon { sticks: vec![StickStrings { symbol: symbol(1), strings }] };
         SavedModel {
             unit: Unit::Char,
             format: Format::Segmented,
             model: Model { grammar, lexicon, params, segments: vec![symbol(1)] },
+        }
+    }
+
+    fn sticks(model: &mut Model) -> &mut adaptor::Params {
+        match &mut model.params {
+            Params::Adaptor(params) => params,
+            Params::Pcfg(_) => panic!("not an adaptor grammar"),
         }
     }
 
@@ -343,8 +412,11 @@ pub(crate) mod tests {
 
     #[test]
     fn what_earlier_releases_wrote_is_loaded() {
-        let golden = include_bytes!("../tests/golden/model-1.bin");
-        assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), small());
+        let golden: [&[u8]; 2] =
+            [include_bytes!("../tests/golden/model-1.bin"), include_bytes!("../tests/golden/model-2.bin")];
+        for golden in golden {
+            assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), small());
+        }
     }
 
     #[test]
@@ -377,7 +449,7 @@ pub(crate) mod tests {
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
         newer[8] = 9;
-        assert!(refusal(&newer).contains("format 9 is newer than this build reads (1)"));
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (2)"));
         let mut damaged = bytes;
         damaged[sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));
@@ -386,7 +458,7 @@ pub(crate) mod tests {
     #[test]
     fn inconsistent_model_is_refused_even_with_a_good_checksum() {
         let mut saved = small();
-        saved.model.params.sticks[0].order[0] = ParamId(99);
+        sticks(&mut saved.model).sticks[0].order[0] = ParamId(99);
         assert!(refusal(&saved.to_bytes()).contains("a stick has a string it lacks"));
     }
 
@@ -394,13 +466,13 @@ pub(crate) mod tests {
     fn numbers_and_symbols_that_make_no_model_are_refused_even_with_a_good_checksum() {
         type Edit = fn(&mut Model);
         let edits: [(&str, Edit); 9] = [
-            ("a rule has no weight", |model| model.params.tau[0] = f64::NAN),
-            ("a rule has no weight", |model| model.params.alpha[1] = 0.0),
-            ("a stick has a string twice", |model| model.params.sticks[0].order[0] = ParamId(7)),
-            ("a string of a stick has no weight", |model| model.params.sticks[0].gamma1[2] = -1.0),
-            ("a string of a stick has no weight", |model| model.params.sticks[0].gamma2[0] = f64::INFINITY),
-            ("a stick has no prior", |model| model.params.sticks[0].discount = 1.0),
-            ("a stick has no prior", |model| model.params.sticks[0].concentration = -0.5),
+            ("a rule has no weight", |model| sticks(model).tau[0] = f64::NAN),
+            ("a rule has no weight", |model| sticks(model).alpha[1] = 0.0),
+            ("a stick has a string twice", |model| sticks(model).sticks[0].order[0] = ParamId(7)),
+            ("a string of a stick has no weight", |model| sticks(model).sticks[0].gamma1[2] = -1.0),
+            ("a string of a stick has no weight", |model| sticks(model).sticks[0].gamma2[0] = f64::INFINITY),
+            ("a stick has no prior", |model| sticks(model).sticks[0].discount = 1.0),
+            ("a stick has no prior", |model| sticks(model).sticks[0].concentration = -0.5),
             ("not of the grammar's terminals", |model| {
                 model.lexicon.sticks[0].strings[0] = vec![SymbolId(0)];
             }),
@@ -442,8 +514,8 @@ pub(crate) mod tests {
             edit(&mut model);
             parameters_sha256(&model)
         };
-        assert_ne!(digest, change(&|m| m.params.tau[0] = 1.0 + f64::EPSILON));
-        assert_ne!(digest, change(&|m| m.params.sticks[0].order.swap(0, 1)));
-        assert_ne!(digest, change(&|m| m.params.sticks[0].discount = 0.25));
+        assert_ne!(digest, change(&|m| sticks(m).tau[0] = 1.0 + f64::EPSILON));
+        assert_ne!(digest, change(&|m| sticks(m).sticks[0].order.swap(0, 1)));
+        assert_ne!(digest, change(&|m| sticks(m).sticks[0].discount = 0.25));
     }
 }

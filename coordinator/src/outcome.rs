@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use shared::adaptor::Model;
-use shared::task::Decoder;
+use shared::model::Model;
 
-use crate::metrics::{ScoresByDecoder, Summary, Timings};
+use crate::metrics::{HeldOut, PointSummary, ScoresByDecoder, Summary, Timings};
 use crate::model;
 
 /// The result of training, before it is written.
@@ -25,6 +24,10 @@ pub struct Outcome {
     pub bounds: Vec<Option<f64>>,
     /// How many times the job went on from a checkpoint.
     pub resumed: u32,
+    /// How well held-out sentences are predicted, if there are such.
+    pub held_out: Option<HeldOut>,
+    /// All settings, if there are several.
+    pub points: Vec<PointSummary>,
     /// Scores against gold; empty without gold.
     pub scores: ScoresByDecoder,
     /// Where the time went.
@@ -49,8 +52,10 @@ pub struct Crew {
 /// The corpus as one decoder reads it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decoding {
-    /// The decoder.
-    pub decoder: Decoder,
+    /// Name of the decoder.
+    pub name: &'static str,
+    /// End positions of the segments, by sentence.
+    pub ends: Vec<Vec<u32>>,
     /// A line per sentence of the corpus, spaces between segments.
     pub segmentations: Vec<String>,
     /// A bracketed tree per sentence of the corpus; empty for decoders that give none.
@@ -67,6 +72,8 @@ impl Outcome {
             run: self.run,
             bounds: self.bounds.clone(),
             resumed: self.resumed,
+            held_out: self.held_out,
+            points: self.points.clone(),
             scores: self.scores.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,

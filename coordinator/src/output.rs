@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use shared::task::Decoder;
 
 use crate::job::Job;
-use crate::metrics::{RoundMetrics, Summary, decoder_name};
+use crate::metrics::{MAXIMUM_MARGINAL, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
 use crate::model::{self, SavedModel};
 use crate::outcome::{Crew, Outcome};
 use crate::report::{self, Report};
@@ -25,8 +25,8 @@ const PARSES: &str = "parses.txt";
 const REPORT: &str = "report.html";
 const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.tsv"];
 
-fn segmentation(decoder: Decoder) -> String {
-    format!("segmentation.{}.txt", decoder_name(decoder))
+fn segmentation(decoder: &str) -> String {
+    format!("segmentation.{decoder}.txt")
 }
 
 /// An output folder that can be written to.
@@ -70,7 +70,9 @@ impl Output {
     /// Clears what an earlier run left, and writes the job, unless that would replace the file that it came from, and the
     /// `earlier` rounds of a job that goes on from a checkpoint.
     pub fn begin(&mut self, job: &Job, job_file: &Path, earlier: &[RoundMetrics]) -> Result<()> {
-        let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(segmentation);
+        let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
+        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]).map(segmentation);
+        let decoders: Vec<String> = decoders.collect();
         let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(decoders.iter().map(String::as_str));
         for name in old.chain(MODEL) {
             match fs::remove_file(self.dir.join(name)) {
@@ -115,7 +117,9 @@ impl Output {
             metrics.sync_all().with_context(|| self.refused(METRICS))?;
         }
         for decoding in &outcome.decodings {
-            self.write(&segmentation(decoding.decoder), lines(&decoding.segmentations).as_bytes())?;
+            if !outcome.model.segments.is_empty() {
+                self.write(&segmentation(decoding.name), lines(&decoding.segmentations).as_bytes())?;
+            }
         }
         if let Some(decoding) = outcome.with_trees() {
             self.write(PARSES, lines(&decoding.trees).as_bytes())?;

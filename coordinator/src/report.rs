@@ -16,7 +16,7 @@ use shared::corpus::Unit;
 use shared::tree::Tree;
 
 use crate::job::Job;
-use crate::metrics::{RoundMetrics, Scores, Summary, decoder_name, score_text};
+use crate::metrics::{RoundMetrics, Scores, Summary, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::Outcome;
 use crate::progress::duration;
@@ -174,17 +174,25 @@ const STRINGS: usize = 60;
 fn strings(report: &Report<'_>) -> String {
     let model = &report.saved.model;
     let mut html = String::new();
-    for (at, stick) in model.params.sticks.iter().enumerate() {
+    for (at, stick) in model.lexicon.sticks.iter().enumerate() {
         let top = model::top(report.saved, at, STRINGS);
         let most = top.first().map_or(1.0, |entry| entry.uses).max(f64::MIN_POSITIVE);
-        line(
-            &mut html,
-            format_args!(
-                "<h3>{}</h3>\n<p class=\"quiet\">{} strings; discount {:.3}, concentration {:.3}</p>\n<ol class=\"strings\">",
-                escape(model.grammar.name(stick.symbol)),
+        let about = match model.adaptor().map(|params| &params.sticks[at]) {
+            Some(stick) => format!(
+                "{} strings; discount {:.3}, concentration {:.3}",
                 chart::number(stick.order.len() as f64, &[0.0, 1.0]),
                 stick.discount,
                 stick.concentration,
+            ),
+            None => {
+                format!("one of {} strings", chart::number(stick.strings.len() as f64, &[0.0, 1.0]))
+            }
+        };
+        line(
+            &mut html,
+            format_args!(
+                "<h3>{}</h3>\n<p class=\"quiet\">{about}</p>\n<ol class=\"strings\">",
+                escape(model.grammar.name(stick.symbol)),
             ),
         );
         for entry in top {
@@ -239,7 +247,7 @@ fn samples(report: &Report<'_>) -> String {
         }
         for decoding in &outcome.decodings {
             let found = segments(&decoding.segmentations[at], unit);
-            row(&mut html, decoder_name(decoding.decoder), &found, gold.as_deref());
+            row(&mut html, decoding.name, &found, gold.as_deref());
         }
         html.push_str("</dl>\n");
     }
@@ -287,7 +295,7 @@ fn drawn_tree(report: &Report<'_>) -> String {
     format!(
         "<h2>A parse</h2>\n<p class=\"quiet\">By {}; only adapted nonterminals are drawn. All parses are in \
          <code>parses.txt</code>.</p>\n<div class=\"scroll\">{}</div>\n",
-        decoder_name(decoding.decoder),
+        decoding.name,
         tree::svg(&drawn, separator)
     )
 }

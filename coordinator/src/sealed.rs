@@ -12,6 +12,8 @@ use serde::de::DeserializeOwned;
 pub struct Seal {
     /// First bytes of such a file.
     pub magic: [u8; 8],
+    /// The oldest version that is read.
+    pub oldest: u32,
     /// The version that is written, and the latest that is read.
     pub version: u32,
 }
@@ -40,6 +42,14 @@ pub enum Defect {
     Corrupt {
         /// What does not hold.
         what: String,
+    },
+    /// Written by an earlier version.
+    #[error("format {found} is older than this build reads ({known})")]
+    Older {
+        /// Its version.
+        found: u32,
+        /// The oldest that is known.
+        known: u32,
     },
     /// Written by a later version.
     #[error("format {found} is newer than this build reads ({known})")]
@@ -70,8 +80,8 @@ impl Seal {
         bytes
     }
 
-    /// The body of such a file.
-    pub fn open<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Defect> {
+    /// The version and the body of such a file.
+    pub fn open<'a>(&self, bytes: &'a [u8]) -> Result<(u32, &'a [u8]), Defect> {
         if !bytes.starts_with(&self.magic[..bytes.len().min(8)]) || bytes.is_empty() {
             return Err(Defect::Foreign);
         }
@@ -82,6 +92,9 @@ impl Seal {
         let version = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
         if version > self.version {
             return Err(Defect::Newer { found: version, known: self.version });
+        }
+        if version < self.oldest {
+            return Err(Defect::Older { found: version, known: self.oldest });
         }
         let length = u64::from_le_bytes(header[12..20].try_into().expect("eight bytes"));
         let expected = length.saturating_add((HEADER + HASH) as u64);
@@ -95,7 +108,7 @@ impl Seal {
         if blake3::hash(&bytes[..HEADER + body.len()]).as_bytes() != hash {
             return Err(Defect::corrupt("its checksum does not fit"));
         }
-        Ok(body)
+        Ok((version, body))
     }
 }
 
@@ -122,15 +135,17 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Defect> {
 mod tests {
     use super::*;
 
-    const SEAL: Seal = Seal { magic: *b"GRMTNTST", version: 2 };
+    const SEAL: Seal = Seal { magic: *b"GRMTNTST", oldest: 1, version: 2 };
 
     #[test]
     fn what_is_closed_opens() {
         for body in [&b""[..], b"body"] {
-            assert_eq!(SEAL.open(&SEAL.close(body)), Ok(body));
+            assert_eq!(SEAL.open(&SEAL.close(body)), Ok((2, body)));
         }
         let older = Seal { version: 1, ..SEAL };
-        assert_eq!(SEAL.open(&older.close(b"body")), Ok(&b"body"[..]));
+        assert_eq!(SEAL.open(&older.close(b"body")), Ok((1, &b"body"[..])));
+        let strict = Seal { oldest: 2, ..SEAL };
+        assert_eq!(strict.open(&older.close(b"body")), Err(Defect::Older { found: 1, known: 2 }));
         assert_eq!(older.open(&SEAL.close(b"body")), Err(Defect::Newer { found: 2, known: 1 }));
     }
 

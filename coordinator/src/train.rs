@@ -2,38 +2,46 @@
 //!
 //! ```text
 //! corpus, grammar → sentence shards → [candidates] → strings → [index] without those that have no derivation
-//!   → [cover] with those that sentences need → string shards → [index] → rounds of [expect] → [decode]
+//!   → [cover] with those that sentences need → string shards → [index] → rounds → [decode]
 //! ```
 //!
-//! Between two rounds the job may be written down ([`crate::checkpoint`]), and another process goes on from there.
+//! A PCFG's strings are the substrings of the corpus, so that its way is shorter: sentence shards → [index] → rounds → [decode].
+//!
+//! All runs of a job (points of a grid, restarts, chains) go on together: one batch has the tasks of a round of every run that is
+//! not over. Between two batches the job may be written down ([`crate::checkpoint`]), and another process goes on from there.
 //!
 //! Straight-line code over [`Map`]: where the tasks run, and what becomes of lost workers, is the fleet's business.
 //! Everything is decided from job, data and seed, so the result is the same on any fleet.
 
+pub mod held_out;
 pub mod input;
+pub mod learner;
 pub mod plan;
 pub mod prepare;
+pub mod rounds;
+pub mod start;
 
-use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
-use shared::adaptor::hyper::Fit;
-use shared::adaptor::vb::{Growth, Settings, State, Trainer};
-use shared::adaptor::{Model, Stick};
 use shared::eval::segmentation::score;
-use shared::num::Noise;
-use shared::round::Step;
-use shared::task::{Decoded, Decoder};
+use shared::sampler::tally::Tally;
+use shared::task::Decoder;
+use shared::tree::Tree;
 
-use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
-use crate::fleet::{Map, Stage};
-use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Job, Selection};
-use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, decoder_name};
+use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
+use crate::fleet::Map;
+use crate::job::{InferenceTable, Job};
+use crate::metrics::{
+    MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE, Scores, ScoresByDecoder, Start,
+    decoder_name,
+};
 use crate::outcome::{Decoding, Outcome};
+use held_out::HeldOutShards;
 use input::Input;
 use plan::Plan;
-use prepare::{Choice, Chosen, Sentences};
+use prepare::{Choice, Sentences};
+use rounds::{Finished, FinishedPoint, Keeper, Training};
 
 /// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
 pub fn train(
@@ -49,6 +57,7 @@ pub fn train(
         rules: input.grammar.rules.len(),
         adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
         max_rounds: job.inference.max_rounds,
+        runs: job.points.len() * job.inference.restarts,
     })?;
     observer.phase(Phase::Preprocess);
     let begun = clock();
@@ -60,11 +69,18 @@ pub fn train(
         Some(Checkpoint { chosen, progress, .. }) => {
             let (chosen, mut progress) = (chosen.into_owned(), progress.into_owned());
             progress.resumed += 1;
-            let plan = prepare::plan(fleet, sentences, &chosen)?;
+            let plan = match input.chains {
+                true => sentences.for_chains(&chosen),
+                false => prepare::plan(fleet, sentences, &chosen)?,
+            };
             (chosen, plan, progress)
         }
         None => {
-            let (chosen, plan) = prepare::prepare(fleet, input, sentences, &choice(&job.inference))?;
+            let (chosen, plan) = match &input.strings {
+                Some(strings) => prepare::given(fleet, input, sentences, strings)?,
+                None if input.chains => prepare::without_strings(fleet, input, sentences)?,
+                None => prepare::prepare(fleet, input, sentences, &choice(&job.inference))?,
+            };
             (chosen, plan, Progress::default())
         }
     };
@@ -86,53 +102,72 @@ pub fn train(
     progress.timings.preprocess += begun.elapsed().as_secs_f64();
 
     observer.phase(Phase::Rounds);
-    let mut keeper = Keeper { checkpoints, origin, chosen, failed: 0 };
-    if keeper.checkpoints.are_due() {
+    let mut keeper = Keeper::new(checkpoints, origin, chosen);
+    if keeper.is_due() {
         keeper.keep(&progress, observer); // choosing strings took long
     }
-    let mut training = Training { job, input, plan: &plan, fleet, keeper, observer };
-    for number in progress.bounds.len() + 1..=job.inference.restarts {
-        training.run(number, &mut progress)?;
+    let held_out = HeldOutShards::new(&input.held_out);
+    let Finished { points, progress, failed } =
+        Training::new(job, input, &plan, fleet, &held_out, keeper, progress)?.run(observer)?;
+    if failed > 0 {
+        notices.push(format!("{failed} checkpoints could not be written"));
     }
-    let Training { keeper, observer, .. } = training;
-    if keeper.failed > 0 {
-        notices.push(format!("{} checkpoints could not be written", keeper.failed));
-    }
-    let Progress { bounds, best, mut timings, resumed, .. } = progress;
-    let best = best.context("a job has at least one run")?;
+    let Progress { mut timings, resumed, rounds, .. } = progress;
 
     observer.phase(Phase::Decode);
     let begun = clock();
-    let State { params, rounds, bound, .. } = best.state;
-    let decoders = &job.output.decoders;
-    let decoded = plan.decode(fleet, &params, &input.segments, decoders, true)?;
-    let decoded = input.by_sentence(&decoded);
-    let scores = scores(input, &decoded, decoders);
-    let decodings = decodings(input, &decoded, decoders);
+    let mut summaries: Vec<PointSummary> = Vec::new();
+    let mut best: Option<Outcome> = None;
+    for point in points {
+        let run = point.run;
+        let decodings = decodings(job, input, &plan, fleet, &point)?;
+        let scores: ScoresByDecoder = decodings
+            .iter()
+            .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
+            .collect();
+        let of_point = |round: &&crate::metrics::RoundMetrics| point.runs.contains(&round.run);
+        summaries.push(PointSummary {
+            name: point.name.clone(),
+            run,
+            rounds: point.rounds,
+            converged: point.converged,
+            bound: point.bound,
+            bounds: point.bounds.clone(),
+            held_out: point.held_out,
+            r_hat: rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back(),
+            scores: scores.clone(),
+            busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
+        });
+        let is_better = |other: &Outcome| match (&point.held_out, &other.held_out) {
+            (Some(found), Some(known)) => found.is_better_than(known),
+            _ => point.bound > other.bound,
+        };
+        if best.as_ref().is_none_or(is_better) {
+            best = Some(Outcome {
+                decodings,
+                model: point.model,
+                rounds: point.rounds,
+                converged: point.converged,
+                bound: point.bound,
+                run,
+                bounds: point.bounds,
+                resumed,
+                held_out: point.held_out,
+                points: Vec::new(),
+                scores,
+                timings,
+                gold: None,
+                notices: Vec::new(),
+            });
+        }
+    }
     timings.decode = begun.elapsed().as_secs_f64();
-    let model = Model {
-        grammar: plan.grammar.value.as_ref().clone(),
-        lexicon: plan.lexicon.value.as_ref().clone(),
-        params,
-        segments: input.segments.clone(),
-    };
     let gold = input.corpus.gold.as_ref();
     let gold =
         gold.map(|gold| gold.iter().enumerate().map(|(at, ends)| input.corpus.line(at, ends)).collect());
-    Ok(Outcome {
-        model,
-        rounds,
-        converged: best.converged,
-        bound,
-        run: best.number,
-        bounds,
-        resumed,
-        scores,
-        timings,
-        decodings,
-        gold,
-        notices,
-    })
+    let best = best.context("a job has at least one run")?;
+    let points = if summaries.len() > 1 { summaries } else { Vec::new() };
+    Ok(Outcome { points, timings, gold, notices, ..best })
 }
 
 /// How strings are chosen.
@@ -140,159 +175,51 @@ pub fn choice(inference: &InferenceTable) -> Choice {
     Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
 }
 
-/// The rounds of a job.
-struct Training<'a> {
-    job: &'a Job,
-    input: &'a Input,
-    plan: &'a Plan,
-    fleet: &'a dyn Map,
-    keeper: Keeper<'a>,
-    observer: &'a mut dyn Observer,
+/// The score of a segmentation, one list of ends for each sentence, under a name; none without gold, or without segments to score.
+fn score_of(input: &Input, name: &str, ends: Vec<Vec<u32>>) -> Option<(String, Scores)> {
+    let gold = input.corpus.gold.as_ref().filter(|_| !input.segments.is_empty())?;
+    Some((name.to_owned(), Scores::from(&score(&input.corpus.sentences, gold, &ends))))
 }
 
-impl Training<'_> {
-    /// Runs the run of that number to its end, from where `progress` has it.
-    fn run(&mut self, number: usize, progress: &mut Progress) -> Result<()> {
-        let inference = &self.job.inference;
-        let (grammar, lexicon) = (self.plan.grammar.value.clone(), self.plan.lexicon.value.clone());
-        let (settings, noise) = (settings(inference, number), Noise::new(inference.seed, number as u64));
-        let (mut trainer, mut converged) = match progress.current.take() {
-            Some(run) => (Trainer::resume(grammar, lexicon, settings, noise, run.state), run.converged),
-            None => (Trainer::new(grammar, lexicon, settings, noise), false),
-        };
-        let run = |trainer: &Trainer, converged| Run { number, converged, state: trainer.state().clone() };
-        while trainer.state().rounds < inference.max_rounds && !converged {
-            let begun = clock();
-            let metrics = self.round(number, &mut trainer, &mut converged)?;
-            self.observer.round(&metrics)?;
-            progress.rounds.push(metrics);
-            progress.timings.rounds += begun.elapsed().as_secs_f64();
-            if self.keeper.checkpoints.are_due() {
-                progress.current = Some(run(&trainer, converged));
-                self.keeper.keep(progress, self.observer);
-            }
-        }
-        progress.current = None;
-        progress.bounds.push(trainer.state().bound);
-        if progress.best.as_ref().is_none_or(|best| trainer.state().bound > best.state.bound) {
-            progress.best = Some(run(&trainer, converged));
-        }
-        Ok(())
-    }
-
-    fn round(&self, run: usize, trainer: &mut Trainer, converged: &mut bool) -> Result<RoundMetrics> {
-        let Training { job, input, plan, fleet, .. } = *self;
-        let begun = clock();
-        let round = trainer.state().rounds + 1;
-        let (mut restored, mut busy) = (0, Duration::ZERO);
-        let report = loop {
-            let (weights, stage) = (trainer.weights(), Stage::Round { run, round });
-            let (totals, cost) = plan.expect(fleet, stage, &weights, trainer.wants_losses())?;
-            busy += cost.busy;
-            match trainer.absorb(totals)? {
-                Step::Again { restored: strings } => restored += strings,
-                Step::Next(report) => break report,
-            }
-        };
-        let seconds = begun.elapsed().as_secs_f64();
-        *converged = report.converged;
-        let last = round == job.inference.max_rounds || report.converged;
-        let every = job.output.score_every;
-        let mut scored = ScoresByDecoder::new();
-        if input.corpus.gold.is_some() && round.is_multiple_of(every) && !last {
-            let viterbi = [Decoder::Viterbi];
-            let decoded = plan.decode(fleet, trainer.params(), &input.segments, &viterbi, false)?;
-            scored = scores(input, &input.by_sentence(&decoded), &viterbi);
-        }
-        let name = |symbol| input.grammar.name(symbol).to_owned();
-        let sticks = &trainer.params().sticks;
-        let hyper = |stick: &Stick| Hyper { discount: stick.discount, concentration: stick.concentration };
-        Ok(RoundMetrics {
-            run,
-            round,
-            bound: report.bound,
-            change: report.change,
-            seconds,
-            busy_seconds: busy.as_secs_f64(),
-            sentences_per_second: input.corpus.sentences.len() as f64 / seconds,
-            strings: sticks.iter().map(|stick| (name(stick.symbol), stick.order.len())).collect(),
-            hyper: sticks.iter().map(|stick| (name(stick.symbol), hyper(stick))).collect(),
-            scores: scored,
-            dropped: report.dropped,
-            restored,
-            resorted: report.resorted,
-        })
-    }
-}
-
-/// Writes checkpoints of one job. That one cannot be written is told, and does not end the job: it may be the last that
-/// is wanted.
-struct Keeper<'a> {
-    checkpoints: &'a mut Checkpoints,
-    origin: Origin,
-    chosen: Chosen,
-    failed: usize,
-}
-
-impl Keeper<'_> {
-    fn keep(&mut self, progress: &Progress, observer: &mut dyn Observer) {
-        let (origin, chosen) = (Cow::Borrowed(&self.origin), Cow::Borrowed(&self.chosen));
-        let written =
-            self.checkpoints.write(&Checkpoint { origin, chosen, progress: Cow::Borrowed(progress) });
-        self.failed += usize::from(written.is_err());
-        observer.checkpoint(written.as_ref());
-    }
-}
-
-/// How the run of that number trains.
-pub fn settings(inference: &InferenceTable, run: usize) -> Settings {
-    let fits = |which: Hyperparameter| inference.fit.contains(&which);
-    let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
-    let growth = Growth { start: inference.grow_from, step: inference.grow_by };
-    Settings {
-        select_by_bound: inference.selection == Selection::Bound,
-        drop_share: inference.drop_share,
-        resort: inference.selection != Selection::Fixed,
-        fit: Fit {
-            concentration: fits(Hyperparameter::Concentration),
-            discount: pitman_yor && fits(Hyperparameter::Discount),
-            alpha: fits(Hyperparameter::Alpha),
-        },
-        pitman_yor,
-        discount: inference.discount,
-        concentration: inference.concentration,
-        growth: (inference.grow_from > 0).then_some(growth),
-        tolerance: inference.tolerance,
-        jitter: if run == 1 { 0.0 } else { inference.jitter },
-    }
-}
-
-/// Scores of every decoder against gold; none without gold.
-fn scores(input: &Input, decoded: &[&Decoded], decoders: &[Decoder]) -> ScoresByDecoder {
-    let Some(gold) = &input.corpus.gold else { return ScoresByDecoder::new() };
+/// The corpus as every decoder reads it, and then, of samplers, as most samples do.
+fn decodings(
+    job: &Job,
+    input: &Input,
+    plan: &Plan,
+    fleet: &dyn Map,
+    point: &FinishedPoint,
+) -> Result<Vec<Decoding>> {
+    let decoders = &job.output.decoders;
+    let decoded = plan.decode(fleet, &point.model, decoders, true)?;
+    let decoded = input.by_sentence(&decoded);
+    let decoding = |name, ends: Vec<Vec<u32>>, trees| {
+        let line = |(sentence, ends): (usize, &Vec<u32>)| input.corpus.line(sentence, ends);
+        let segmentations = ends.iter().enumerate().map(line).collect();
+        Decoding { name, ends, segmentations, trees }
+    };
+    let mut n_trees = 0;
     let of_decoder = |(at, &decoder): (usize, &Decoder)| {
-        let found: Vec<Vec<u32>> = decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
-        let scores = score(&input.corpus.sentences, gold, &found);
-        (decoder_name(decoder).to_owned(), Scores::from(&scores))
+        let ends = decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
+        let mut trees = Vec::new();
+        if decoder != Decoder::Mbr {
+            trees = decoded.iter().map(|decoded| decoded.trees[n_trees].clone()).collect();
+            n_trees += 1;
+        }
+        decoding(decoder_name(decoder), ends, trees)
     };
-    decoders.iter().enumerate().map(of_decoder).collect()
-}
-
-/// The corpus as every decoder reads it.
-fn decodings(input: &Input, decoded: &[&Decoded], decoders: &[Decoder]) -> Vec<Decoding> {
-    let with_trees: Vec<Decoder> =
-        decoders.iter().copied().filter(|&decoder| decoder != Decoder::Mbr).collect();
-    let of_decoder = |(at, &decoder): (usize, &Decoder)| Decoding {
-        decoder,
-        segmentations: (decoded.iter().enumerate())
-            .map(|(sentence, decoded)| input.corpus.line(sentence, &decoded.segmentations[at]))
-            .collect(),
-        trees: match with_trees.iter().position(|&known| known == decoder) {
-            Some(at) => decoded.iter().map(|decoded| decoded.trees[at].clone()).collect(),
-            None => Vec::new(),
-        },
-    };
-    decoders.iter().enumerate().map(of_decoder).collect()
+    let mut decodings: Vec<Decoding> = decoders.iter().enumerate().map(of_decoder).collect();
+    // Every sentence has a tree in every sample.
+    let is_segment = |label: &str| input.segments.iter().any(|&symbol| input.grammar.name(symbol) == label);
+    let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
+    if let Some(trees) = trees.filter(|trees| !trees.is_empty()) {
+        let ends = |tree: &&str| Ok(Tree::parse(tree)?.segment_ends(is_segment));
+        let ends = trees.iter().map(ends).collect::<Result<_>>()?;
+        let trees = trees.into_iter().map(str::to_owned).collect();
+        decodings.push(decoding(SAMPLE_AVERAGE, ends, trees));
+        let ends = point.tallies.iter().filter_map(Tally::segmentation).map(<[u32]>::to_vec).collect();
+        decodings.push(decoding(MAXIMUM_MARGINAL, ends, Vec::new()));
+    }
+    Ok(decodings)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a run tells how long it took; nothing is decided by it")]

@@ -161,6 +161,40 @@ fn eval_refuses_different_texts() {
 }
 
 #[test]
+fn eval_scores_brackets() {
+    let gold = b"( (S (NP-SBJ (NN dog))\n   (VP (VB bark))) )\n( (NP (DT a) (NN b) (NN c)))\n";
+    let dir = folder(&[("gold", gold), ("found", b"(ROOT (S (NN dog) (VP (VB bark))))\n(())\n")]);
+    let args = ["eval", "brackets", &at(&dir, "gold"), &at(&dir, "found"), "--max-length", "2"];
+    let text = stdout(&grammaton(&args).success());
+    let expected = [
+        "             precision    recall        F1     exact   tagging  sentences   unparsed",
+        "all             1.0000    0.5000    0.6667    0.0000    0.4000          2          1",
+        "up to 2         1.0000    0.6667    0.8000    0.0000    1.0000          1          0",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    let json = stdout(&grammaton(&[&args[..], &["--json"]].concat()).success());
+    let scores: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(scores["all"]["labelled"]["recall"], 0.5);
+    assert_eq!(scores["short"]["sentences"], 1);
+    assert_eq!(scores["max_length"], 2);
+}
+
+#[test]
+fn eval_refuses_what_are_not_trees_of_the_same_sentences() {
+    let files: [(&str, &[u8]); 4] =
+        [("gold", b"(A a)\n"), ("open", b"(A\n(B b"), ("other", b"\n(A b)"), ("bytes", b"(A a)\n(A \xff)")];
+    let dir = folder(&files);
+    let told = |name: &str, parts: &[&str]| {
+        refused(&["eval", "brackets", &at(&dir, "gold"), &at(&dir, name)], parts);
+    };
+    told("open", &["open:1:1: found a tree without an end"]);
+    told("other", &["other:2: found `b` as word 1", "gold:1 has `a`"]);
+    told("bytes", &["bytes:2: byte 9 is not UTF-8"]);
+    told("absent", &["absent: cannot read the trees"]);
+    refused(&["eval", "brackets", "-", "-"], &["only one"]);
+}
+
+#[test]
 fn samples_depend_on_the_seed_alone() {
     let dir = folder(&[("g.gr", GRAMMAR)]);
     let grammar = at(&dir, "g.gr");

@@ -21,6 +21,7 @@ use shared::task::{
 use crate::v1;
 
 pub mod blob;
+mod chain;
 pub mod fits;
 
 /// Why a message is not a value.
@@ -366,24 +367,37 @@ impl Wire for Carried {
     const NAME: &'static str = "carried";
 
     fn to_wire(&self) -> v1::Carried {
-        let params = self.counts.iter().map(|counts| counts.iter().map(|&(param, _)| param));
-        let counts = self.counts.iter().flatten().map(|&(_, count)| count).collect();
-        let counts = v1::CarriedCounts { params: Some(ragged_to_wire(params)), counts };
-        v1::Carried { carried: Some(v1::carried::Carried::Counts(counts)) }
+        let carried = match self {
+            Carried::Counts(counts) => v1::carried::Carried::Counts(counts_to_wire(counts)),
+            Carried::Chain(state) => v1::carried::Carried::Chain(chain::state_to_wire(state)),
+        };
+        v1::Carried { carried: Some(carried) }
     }
 
     fn from_wire(message: v1::Carried) -> Result<Carried, WireError> {
-        let carried = message.carried.ok_or(WireError::Missing { field: "carried" })?;
-        let v1::carried::Carried::Counts(v1::CarriedCounts { params, counts }) = carried;
-        let n_params = params.as_ref().map_or(0, |params| params.symbols.len());
-        same_length("carried.counts", counts.len(), n_params)?;
-        let mut counts = counts.into_iter();
-        let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
-        let carried = Carried { counts: ragged("carried.params", params)?.into_iter().map(pairs).collect() };
-        // Of which shard it is, its task says.
-        carried.check(usize::MAX).map_err(|problem| WireError::Carried { problem })?;
-        Ok(carried)
+        match message.carried.ok_or(WireError::Missing { field: "carried" })? {
+            v1::carried::Carried::Counts(counts) => counts_from_wire(counts),
+            v1::carried::Carried::Chain(state) => Ok(Carried::Chain(chain::state_from_wire(state)?)),
+        }
     }
+}
+
+fn counts_to_wire(counts: &[Vec<(u32, f64)>]) -> v1::CarriedCounts {
+    let params = counts.iter().map(|counts| counts.iter().map(|&(param, _)| param));
+    let counts = counts.iter().flatten().map(|&(_, count)| count).collect();
+    v1::CarriedCounts { params: Some(ragged_to_wire(params)), counts }
+}
+
+fn counts_from_wire(message: v1::CarriedCounts) -> Result<Carried, WireError> {
+    let v1::CarriedCounts { params, counts } = message;
+    let n_params = params.as_ref().map_or(0, |params| params.symbols.len());
+    same_length("carried.counts", counts.len(), n_params)?;
+    let mut counts = counts.into_iter();
+    let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
+    let carried = Carried::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
+    // Of which shard it is, its task says.
+    carried.check(usize::MAX).map_err(|problem| WireError::Carried { problem })?;
+    Ok(carried)
 }
 
 impl Wire for Expectation {
@@ -442,6 +456,7 @@ impl Wire for Answer {
                 let (expectation, carried) = (Some(expectation.to_wire()), Some(carried.to_wire()));
                 v1::answer::Answer::Collapsed(v1::Collapsed { expectation, carried })
             }
+            Answer::Chained(chained) => v1::answer::Answer::Chained(chain::chained_to_wire(chained)),
             Answer::Decoded(sentences) => v1::answer::Answer::Decoded(v1::DecodedSentences {
                 sentences: sentences.iter().map(decoded_to_wire).collect(),
             }),
@@ -479,6 +494,7 @@ impl Wire for Answer {
                     (Expectation::from_wire(expectation)?, Carried::from_wire(carried)?);
                 Ok(Answer::Collapsed(Collapsed { expectation, carried }))
             }
+            v1::answer::Answer::Chained(message) => Ok(Answer::Chained(chain::chained_from_wire(message)?)),
             v1::answer::Answer::Decoded(v1::DecodedSentences { sentences }) => {
                 Ok(Answer::Decoded(sentences.into_iter().map(decoded_from_wire).collect::<Result<_, _>>()?))
             }
@@ -487,10 +503,11 @@ impl Wire for Answer {
 }
 
 fn sampled_to_wire(sampled: &Sampled) -> v1::Sampled {
+    let (ends, trees) = analyses_to_wire(&sampled.analyses);
     v1::Sampled {
         counts: sampled.counts.clone(),
-        ends: Some(ragged_to_wire(sampled.analyses.iter().map(|analysis| analysis.ends.iter().copied()))),
-        trees: sampled.analyses.iter().map(|analysis| analysis.tree.clone()).collect(),
+        ends: Some(ends),
+        trees,
         missing: sampled.missing.iter().map(|param| param.0).collect(),
     }
 }
@@ -498,10 +515,24 @@ fn sampled_to_wire(sampled: &Sampled) -> v1::Sampled {
 fn sampled_from_wire(message: v1::Sampled) -> Result<Sampled, WireError> {
     let v1::Sampled { counts, ends, trees, missing } = message;
     numbers("sampled.counts", &counts, NON_NEGATIVE, non_negative)?;
-    let ends = ends_from_wire("sampled.ends", ends)?;
-    same_length("sampled.trees", trees.len(), ends.len())?;
-    let analyses = ends.into_iter().zip(trees).map(|(ends, tree)| Analysis { ends, tree }).collect();
+    let analyses = analyses_from_wire(["sampled.ends", "sampled.trees"], ends, trees)?;
     Ok(Sampled { counts, analyses, missing: params("sampled.missing", missing)? })
+}
+
+fn analyses_to_wire(analyses: &[Analysis]) -> (v1::Strings, Vec<String>) {
+    let ends = ragged_to_wire(analyses.iter().map(|analysis| analysis.ends.iter().copied()));
+    (ends, analyses.iter().map(|analysis| analysis.tree.clone()).collect())
+}
+
+/// From fields of these names.
+fn analyses_from_wire(
+    [ends_field, trees_field]: [&'static str; 2],
+    ends: Option<v1::Strings>,
+    trees: Vec<String>,
+) -> Result<Vec<Analysis>, WireError> {
+    let ends = ends_from_wire(ends_field, ends)?;
+    same_length(trees_field, trees.len(), ends.len())?;
+    Ok(ends.into_iter().zip(trees).map(|(ends, tree)| Analysis { ends, tree }).collect())
 }
 
 fn decoded_to_wire(decoded: &Decoded) -> v1::DecodedSentence {
@@ -534,10 +565,15 @@ fn params(field: &'static str, params: Vec<u32>) -> Result<Vec<ParamId>, WireErr
 }
 
 const NON_NEGATIVE: &str = "that is finite and not negative";
+const POSITIVE: &str = "that is finite and positive";
 const LOGARITHM: &str = "below +inf";
 
 fn non_negative(number: f64) -> bool {
     number.is_finite() && number >= 0.0
+}
+
+fn positive(number: f64) -> bool {
+    number.is_finite() && number > 0.0
 }
 
 fn logarithm(number: f64) -> bool {
@@ -559,17 +595,22 @@ fn ragged_to_wire(strings: impl Iterator<Item = impl ExactSizeIterator<Item = u3
 
 fn ragged(field: &'static str, strings: Option<v1::Strings>) -> Result<Vec<Vec<u32>>, WireError> {
     let v1::Strings { lengths, symbols } = strings.ok_or(WireError::Missing { field })?;
+    cut(field, lengths, &symbols)
+}
+
+/// Pieces of these lengths.
+fn cut<T: Clone>(field: &'static str, lengths: Vec<u32>, elements: &[T]) -> Result<Vec<Vec<T>>, WireError> {
     let expected = lengths.iter().map(|&length| u64::from(length)).sum();
-    if symbols.len() as u64 != expected {
-        return Err(WireError::Length { field, found: symbols.len() as u64, expected });
+    if elements.len() as u64 != expected {
+        return Err(WireError::Length { field, found: elements.len() as u64, expected });
     }
-    let mut rest = &symbols[..];
-    let string = |length| {
-        let (string, after) = rest.split_at(length as usize);
+    let mut rest = elements;
+    let piece = |length| {
+        let (piece, after) = rest.split_at(length as usize);
         rest = after;
-        string.to_vec()
+        piece.to_vec()
     };
-    Ok(lengths.into_iter().map(string).collect())
+    Ok(lengths.into_iter().map(piece).collect())
 }
 
 /// Strings of symbols, none of them empty.

@@ -10,4 +10,4 @@ pub mod params;
 pub mod selection;
 pub mod vb;
 
-pub use params::{Model, Params, Stick};
+pub use params::{Params, Stick};

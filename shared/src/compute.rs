@@ -5,6 +5,7 @@
 
 mod built;
 mod candidates;
+mod chained;
 mod collapsed;
 mod sampled;
 
@@ -17,7 +18,8 @@ use crate::forest::binary::BinaryGrammar;
 use crate::forest::strings::StringIndex;
 use crate::grammar::Grammar;
 use crate::pcfg::Groups;
-use crate::shard::{Lexicon, Shard};
+use crate::sampler::Items;
+use crate::shard::{Lexicon, Sentence, Shard};
 use crate::task::{Answer, ContentHash, Task, Work};
 use built::BuiltShard;
 
@@ -25,7 +27,10 @@ use built::BuiltShard;
 pub struct Engine {
     memory: usize,
     prepared: Mutex<Option<(ContentHash, ContentHash, Arc<Prepared>)>>,
-    shards: Mutex<Cache>,
+    shards: Mutex<Cache<BuiltShard>>,
+    /// Of shards under dense grammars, for work that needs their forests.
+    forests: Mutex<Cache<BuiltShard>>,
+    chains: Mutex<Cache<Items>>,
 }
 
 /// How a task is answered; [`engine`] unless a test says otherwise.
@@ -90,12 +95,17 @@ impl Prepared {
     }
 }
 
-/// Forests of shards under one grammar and lexicon.
-#[derive(Default)]
-struct Cache {
+/// Shards with their forests, in one form or another, under one grammar and lexicon.
+struct Cache<T> {
     under: Option<(ContentHash, ContentHash)>,
-    shards: FxHashMap<ContentHash, Arc<BuiltShard>>,
+    shards: FxHashMap<ContentHash, Arc<T>>,
     bytes: usize,
+}
+
+impl<T> Default for Cache<T> {
+    fn default() -> Cache<T> {
+        Cache { under: None, shards: FxHashMap::default(), bytes: 0 }
+    }
 }
 
 impl Default for Engine {
@@ -108,7 +118,9 @@ impl Default for Engine {
 impl Engine {
     /// Keeps at most `bytes` of forests; shards beyond that are built anew for every task.
     pub fn with_memory(bytes: usize) -> Engine {
-        Engine { memory: bytes, prepared: Mutex::new(None), shards: Mutex::new(Cache::default()) }
+        let [shards, forests] = [Mutex::new(Cache::default()), Mutex::new(Cache::default())];
+        let (prepared, chains) = (Mutex::new(None), Mutex::new(Cache::default()));
+        Engine { memory: bytes, prepared, shards, forests, chains }
     }
 
     /// The answer to `task`.
@@ -140,13 +152,23 @@ impl Engine {
             }
             Work::Sample(sample) => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
-                let built = self.built(task, &prepared);
+                let built = self.forests(task, &prepared);
                 sampled::draw(&prepared, &built, sentences, sample).map(Answer::Sampled)
             }
             Work::Collapse(collapse) => {
                 sentences.ok_or(ComputeError::NotSentences)?;
                 let groups = Groups::new(&prepared.grammar, &prepared.lexicon);
-                collapsed::pass(&self.built(task, &prepared), &groups, collapse).map(Answer::Collapsed)
+                collapsed::pass(&self.forests(task, &prepared), &groups, collapse).map(Answer::Collapsed)
+            }
+            Work::Sweep(sweeps) => {
+                let sentences = sentences.ok_or(ComputeError::NotSentences)?;
+                let n_params = prepared.lexicon.n_params(&prepared.grammar);
+                if sweeps.pseudo.len() != n_params {
+                    let found = sweeps.pseudo.len();
+                    return Err(ComputeError::Weights { found, expected: n_params });
+                }
+                let items = self.items(task, &prepared, sentences);
+                chained::sweep(&prepared, &items, sweeps).map(Answer::Chained)
             }
             Work::Decode(with) => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
@@ -173,9 +195,34 @@ impl Engine {
     }
 
     fn built(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
+        let build = || BuiltShard::new(prepared, task.shard.value.clone());
+        self.kept(&self.shards, task, build, BuiltShard::size)
+    }
+
+    fn forests(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
+        let built = self.built(task, prepared);
+        if !built.is_dense() {
+            return built;
+        }
+        let build = || built.with_forests(prepared, task.shard.value.clone());
+        self.kept(&self.forests, task, build, BuiltShard::size)
+    }
+
+    fn items(&self, task: &Task, prepared: &Arc<Prepared>, sentences: &[Sentence]) -> Arc<Items> {
+        self.kept(&self.chains, task, || Items::new(prepared.clone(), sentences), Items::size)
+    }
+
+    /// What `build` gives for the task's shard, from `cache` if it is there.
+    fn kept<T>(
+        &self,
+        cache: &Mutex<Cache<T>>,
+        task: &Task,
+        build: impl FnOnce() -> T,
+        size: impl Fn(&T) -> usize,
+    ) -> Arc<T> {
         let under = (task.grammar.hash, task.lexicon.hash);
         {
-            let mut cache = lock(&self.shards);
+            let mut cache = lock(cache);
             if cache.under != Some(under) {
                 *cache = Cache { under: Some(under), ..Cache::default() };
             }
@@ -183,11 +230,12 @@ impl Engine {
                 return built.clone();
             }
         }
-        let built = Arc::new(BuiltShard::new(prepared, task.shard.value.clone()));
-        let mut cache = lock(&self.shards);
-        let fits = cache.bytes + built.size() <= self.memory;
+        let built = Arc::new(build());
+        let mut cache = lock(cache);
+        let bytes = size(&built);
+        let fits = cache.bytes + bytes <= self.memory;
         if cache.under == Some(under) && fits && !cache.shards.contains_key(&task.shard.hash) {
-            cache.bytes += built.size();
+            cache.bytes += bytes;
             cache.shards.insert(task.shard.hash, built.clone());
         }
         built

@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
+use crate::num::Noise;
 pub use read::{Notice, ReadError};
 
 /// How the lines are written.
@@ -123,6 +124,28 @@ impl Corpus {
             Some(gold) => gold.clone(),
             None => self.sentences.iter().map(|sentence| vec![sentence.len() as u32]).collect(),
         }
+    }
+
+    /// The sentences at these positions, in this order.
+    pub fn subset(&self, positions: &[usize]) -> Corpus {
+        let gold = self.gold.as_ref();
+        Corpus {
+            sentences: positions.iter().map(|&at| self.sentences[at].clone()).collect(),
+            gold: gold.map(|gold| positions.iter().map(|&at| gold[at].clone()).collect()),
+            lines: positions.iter().map(|&at| self.lines[at]).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// All but a `share` of the sentences, and the rest, each in corpus order; which sentences those are is decided by `noise`.
+    pub fn split(&self, share: f64, noise: Noise) -> (Corpus, Corpus) {
+        let n = self.sentences.len();
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&a, &b| noise.symmetric(a as u64).total_cmp(&noise.symmetric(b as u64)));
+        let (held_out, kept) = order.split_at_mut((n as f64 * share).round() as usize);
+        held_out.sort_unstable();
+        kept.sort_unstable();
+        (self.subset(kept), self.subset(held_out))
     }
 
     /// The sentences as terminals of `grammar`, in corpus order.

@@ -8,6 +8,7 @@ pub mod best;
 pub mod binary;
 pub mod build;
 pub mod chains;
+pub mod dense;
 pub mod inside;
 pub mod sample;
 pub mod steps;

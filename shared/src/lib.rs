@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
 //! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`pcfg`] (Johnson, Griffiths &
-//! Goldwater 2007; Wang & Blunsom 2013), [`task`] (what a worker is asked and answers), [`compute`] (how it answers), [`eval`].
+//! Goldwater 2007; Wang & Blunsom 2013), [`sampler`] (trees given the rest, for both), [`task`] (what a worker is asked and answers), [`compute`] (how it answers), [`eval`].
 
 pub mod num;
 
@@ -17,6 +17,10 @@ pub mod shard;
 
 pub mod tree;
 
+pub mod treebank;
+
+pub mod latent;
+
 pub mod forest;
 
 pub mod anneal;
@@ -26,6 +30,10 @@ pub mod round;
 pub mod adaptor;
 
 pub mod pcfg;
+
+pub mod sampler;
+
+pub mod model;
 
 pub mod task;
 

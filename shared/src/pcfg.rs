@@ -31,4 +31,9 @@ pub mod collapsed;
 
 pub mod trainer;
 
+pub mod params;
+
+pub mod trees;
+
 pub use groups::{Estimate, Groups};
+pub use params::Params;

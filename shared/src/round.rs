@@ -1,5 +1,6 @@
 //! A round as the coordinator sees it, whatever is trained: sums over the shards, and what came of them.
 
+use crate::sampler::Moves;
 use crate::shard::{ParamId, Shard};
 use crate::task::Expectation;
 
@@ -79,6 +80,10 @@ pub struct RoundReport {
     pub resorted: bool,
     /// Whether the change is below the tolerance and no string was dropped or added.
     pub converged: bool,
+    /// The temperature of the round, where it is not 1.
+    pub temperature: Option<f64>,
+    /// What became of the trees that were proposed, of Metropolis–Hastings.
+    pub moves: Option<Moves>,
 }
 
 /// The bound fell though nothing was dropped or added: a defect, never noise.

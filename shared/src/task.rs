@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
+use crate::sampler;
 use crate::shard::{Lexicon, ParamId, Shard};
 
 /// Hash of the content of a [`Named`] value (BLAKE3 of its bincode form).
@@ -70,6 +71,8 @@ pub enum Work {
     Sample(Sample),
     /// Inside–outside of one sentence after the other, each with the counts of all others → [`Answer::Collapsed`].
     Collapse(Collapse),
+    /// Sweeps of a Markov chain → [`Answer::Chained`].
+    Sweep(Sweeps),
     /// Best analyses of sentences → [`Answer::Decoded`].
     Decode(Named<Decode>),
 }
@@ -106,17 +109,60 @@ pub enum Collapse {
     },
 }
 
-/// What a shard carries from round to round: the counts of every occurrence of its sentences, in the order of the sentences.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Carried {
-    /// By occurrence: positions in the shard's index, ascending, and expected uses.
-    pub counts: Vec<Vec<(u32, f64)>>,
+/// Sweeps of a Markov chain over the trees of a shard ([`crate::sampler`]).
+#[derive(Clone, Debug)]
+pub struct Sweeps {
+    /// What they go on from.
+    pub from: ChainFrom,
+    /// How many.
+    pub n: u32,
+    /// What each does.
+    pub settings: sampler::Settings,
+    /// α and the uses in other shards, `[n_params]`.
+    pub pseudo: Vec<f64>,
+    /// Seed of the random numbers, of this shard in this round alone.
+    pub stream: u64,
+    /// The nonterminals whose constituents are the segments, if the trees after the last sweep are to be returned.
+    pub keep: Option<Vec<SymbolId>>,
+}
+
+/// What sweeps go on from.
+#[derive(Clone, Debug)]
+pub enum ChainFrom {
+    /// Nothing: trees are drawn from the prior.
+    Start {
+        /// Whether each is drawn given those before it.
+        incremental: bool,
+        /// Of processes of which the grammar says nothing.
+        hyper: sampler::Hyper,
+    },
+    /// Given trees, bracketed, one per occurrence in the order of the sentences.
+    Trees {
+        /// The trees.
+        trees: Arc<Vec<String>>,
+        /// Of processes of which the grammar says nothing.
+        hyper: sampler::Hyper,
+    },
+    /// What the shard's last answer carried.
+    Carried(Named<Carried>),
+}
+
+/// What a shard carries from round to round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Carried {
+    /// Of collapsed variational Bayes: the expected counts of every occurrence of its sentences, in the order of the sentences, as
+    /// positions in the shard's index, ascending, and uses.
+    Counts(Vec<Vec<(u32, f64)>>),
+    /// Of a Markov chain: trees and tables.
+    Chain(sampler::State),
 }
 
 impl Carried {
-    /// Whether it is of a shard with `n_params` parameters; an error says what does not hold.
+    /// Whether counts are of a shard with `n_params` parameters, as far as can be told without its sentences; an error says what
+    /// does not hold.
     pub fn check(&self, n_params: usize) -> Result<(), String> {
-        for counts in &self.counts {
+        let Carried::Counts(by_occurrence) = self else { return Ok(()) };
+        for counts in by_occurrence {
             let ascending = counts.windows(2).all(|pair| pair[0].0 < pair[1].0);
             if !ascending || counts.last().is_some_and(|&(param, _)| param as usize >= n_params) {
                 return Err("a sentence's counts are not of the shard's parameters".to_owned());
@@ -171,6 +217,8 @@ pub enum Answer {
     Sampled(Sampled),
     /// To [`Work::Collapse`].
     Collapsed(Collapsed),
+    /// To [`Work::Sweep`].
+    Chained(Chained),
     /// To [`Work::Decode`]: one per sentence of the shard.
     Decoded(Vec<Decoded>),
 }
@@ -243,11 +291,30 @@ pub struct Analysis {
 }
 
 /// Expected counts of a shard, and of each of its sentences.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Collapsed {
     /// Of the shard; without losses.
     pub expectation: Expectation,
     /// For the next round.
+    pub carried: Carried,
+}
+
+/// Where a Markov chain is after its sweeps.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chained {
+    /// Uses of every parameter, `[n_params]`, each subtree of a table counted once.
+    pub uses: Vec<u32>,
+    /// The part of the log joint probability that is not of the parameters: seatings, concentrations.
+    pub log_seating: f64,
+    /// Of trees of sentences, in all sweeps.
+    pub trees: sampler::Moves,
+    /// Of labels of tables, in all sweeps.
+    pub labels: sampler::Moves,
+    /// The strings of adapted nonterminals in use, sorted by nonterminal and string; empty if no trees were asked for.
+    pub strings: Vec<sampler::Uses>,
+    /// One per occurrence of each sentence, in the order of the sentences; empty if not asked for.
+    pub analyses: Vec<Analysis>,
+    /// [`Carried::Chain`], for the next round.
     pub carried: Carried,
 }
 

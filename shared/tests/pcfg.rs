@@ -76,7 +76,7 @@ impl Bench {
 
     fn round(&self, trainer: &mut Trainer, keep: Option<Vec<SymbolId>>) -> RoundReport {
         for _ in 0..20 {
-            trainer.begin(keep.clone());
+            trainer.begin(keep.clone(), keep.is_some());
             for (at, shard) in self.shards.iter().enumerate() {
                 let answer = self.run(at, trainer.work(at));
                 assert!(trainer.add(at, &shard.value, answer));
@@ -335,4 +335,28 @@ fn given_counts_are_the_start() {
     );
     assert_eq!(trainer.reading_weights(), expected);
     assert!(bench.round(&mut trainer, None).bound.is_some(), "its weights come from a q");
+}
+
+#[test]
+fn dense_grammars_are_trained_by_every_method() {
+    // All A → B C of seven symbols, each of which is a letter as well: no forests for inside–outside, but for all else.
+    let symbols = ["S", "T", "U", "V", "X", "Y", "Z"];
+    let mut text = String::new();
+    for parent in symbols {
+        for left in symbols {
+            symbols.iter().for_each(|right| text += &format!("1 1 {parent} --> {left} {right}\n"));
+        }
+        ["a", "b"].iter().for_each(|letter| text += &format!("1 1 {parent} --> {letter}\n"));
+    }
+    let bench = Bench::new(&text, &[&WORDS[..3], &WORDS[3..]]);
+    let letters: f64 = WORDS.iter().map(|&(word, n)| word.len() as f64 * f64::from(n)).sum();
+    for method in [Method::Em, Method::Vb { fit_alpha: true }, Method::CollapsedVb, Method::Gibbs] {
+        let mut trainer = bench.trainer(settings(method));
+        bench.rounds(&mut trainer, 4);
+        let counts = &trainer.state().estimate.counts;
+        let of_letters = |rule: &usize| bench.grammar.value.rules[*rule].children.len() == 1;
+        let found: f64 =
+            (0..bench.grammar.value.rules.len()).filter(of_letters).map(|rule| counts[1 + rule]).sum();
+        assert!((found - letters).abs() < 1e-6, "{method:?}: {found} of {letters}");
+    }
 }

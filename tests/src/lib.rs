@@ -264,7 +264,7 @@ pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
         pseudo: vec![f64::from(name); 5],
         sums: vec![1.0; Groups::new(&task.grammar.value, &task.lexicon.value).len()],
         temperature: 1.0,
-        carried: Named::new(Carried { counts: vec![own; n as usize] }),
+        carried: Named::new(Carried::Counts(vec![own; n as usize])),
     };
     let shard = Named::new(Shard::Sentences(vec![sentence]));
     Task { shard, work: Work::Collapse(others), ..task }
@@ -301,7 +301,9 @@ pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Collapse(Collapse::Others { pseudo, carried, .. }) = &task.work {
         let mut carried = carried.value.as_ref().clone();
-        carried.counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
+        if let Carried::Counts(counts) = &mut carried {
+            counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
+        }
         let expectation = Expectation { counts: pseudo.clone(), ..Expectation::default() };
         return Ok(Answer::Collapsed(Collapsed { expectation, carried }));
     }

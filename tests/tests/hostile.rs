@@ -19,7 +19,7 @@ use proto::token::Token;
 use proto::v1::refusal::Reason;
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromWorker, from_coordinator, from_worker};
-use shared::task::{Answer, Collapsed, Expectation, Index, Task};
+use shared::task::{Answer, Carried, Collapsed, Expectation, Index, Task};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Streaming};
@@ -176,17 +176,17 @@ const CASES: [(&str, Does, Gets); 44] = [
     ),
     (
         "a state of fewer sentences",
-        Carries(|lease, task| passed(lease, task, |answer| drop(answer.carried.counts.pop()))),
+        Carries(|lease, task| passed(lease, task, |counts| drop(counts.pop()))),
         Broke("answer 1.0.0: carried.counts: length 0, expected 1"),
     ),
     (
         "a state of another shard",
-        Carries(|lease, task| passed(lease, task, |answer| answer.carried.counts[0].push((5, 1.0)))),
+        Carries(|lease, task| passed(lease, task, |counts| counts[0].push((5, 1.0)))),
         Broke("answer 1.0.0: carried: a sentence's counts are not of the shard's parameters"),
     ),
     (
         "a state of NaN",
-        Carries(|lease, task| passed(lease, task, |answer| answer.carried.counts[0][0].1 = f64::NAN)),
+        Carries(|lease, task| passed(lease, task, |counts| counts[0][0].1 = f64::NAN)),
         Broke("answer 1.0.0: carried: a sentence's counts are not counts"),
     ),
     (
@@ -405,10 +405,17 @@ fn counts(lease: v1::LeaseId, task: &Task, first: f64) -> Vec<from_worker::Messa
 }
 
 /// As [`right`], of a task whose shard carries something, with a change.
-fn passed(lease: v1::LeaseId, task: &Task, change: fn(&mut Collapsed)) -> Vec<from_worker::Message> {
-    let Answer::Collapsed(mut collapsed) = echo_at_once(task).unwrap() else { panic!("nothing is carried") };
-    change(&mut collapsed);
-    value(lease, &Answer::Collapsed(collapsed))
+fn passed(
+    lease: v1::LeaseId,
+    task: &Task,
+    change: fn(&mut Vec<Vec<(u32, f64)>>),
+) -> Vec<from_worker::Message> {
+    let mut answer = echo_at_once(task).unwrap();
+    let Answer::Collapsed(Collapsed { carried: Carried::Counts(counts), .. }) = &mut answer else {
+        panic!("nothing is carried")
+    };
+    change(counts);
+    value(lease, &answer)
 }
 
 fn broken(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {

@@ -1,10 +1,13 @@
 //! `grammaton eval`: how well an analysis agrees with gold.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use shared::corpus::{Options, Unit};
+use shared::eval::brackets::{self, BracketScores, ByLength, Source};
 use shared::eval::segmentation::score_corpora;
+use shared::treebank::brackets::{Entry, read};
 
 use super::Answer;
 use crate::input;
@@ -16,6 +19,8 @@ use crate::streams;
 pub enum Args {
     /// Compare two segmentations of one text, a sentence a line
     Segmentation(SegmentationArgs),
+    /// Compare two sets of trees, in brackets of the Penn Treebank, as EVALB does
+    Brackets(BracketsArgs),
 }
 
 /// Arguments of `eval segmentation`.
@@ -31,6 +36,21 @@ pub struct SegmentationArgs {
     /// What a symbol is: a character, spaces being between words, or a token, with | between words
     #[arg(long, value_enum, default_value = "char")]
     pub unit: UnitName,
+}
+
+/// Arguments of `eval brackets`.
+#[derive(clap::Args, Debug)]
+pub struct BracketsArgs {
+    /// The gold trees
+    pub gold: PathBuf,
+    /// The trees to score, `(())` where there is none; `-` for standard input
+    pub predicted: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Also score the sentences of up to so many words, punctuation included
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub max_length: usize,
 }
 
 /// Units by name.
@@ -55,14 +75,18 @@ impl From<UnitName> for Unit {
 pub fn run(args: &Args) -> Result<Answer> {
     match args {
         Args::Segmentation(args) => segmentation(args),
+        Args::Brackets(args) => brackets(args),
     }
 }
 
+fn not_both_standard_input(gold: &Path, predicted: &Path) -> Result<()> {
+    let both = gold.as_os_str() == "-" && predicted.as_os_str() == "-";
+    ensure!(!both, "only one of GOLD and PREDICTED can be standard input");
+    Ok(())
+}
+
 fn segmentation(args: &SegmentationArgs) -> Result<Answer> {
-    ensure!(
-        args.gold.as_os_str() != "-" || args.predicted.as_os_str() != "-",
-        "only one of GOLD and PREDICTED can be standard input"
-    );
+    not_both_standard_input(&args.gold, &args.predicted)?;
     // The limit is there for training; scores have none.
     let options = Options { unit: args.unit.into(), max_symbols: u32::MAX, ..Options::default() };
     let (gold, _) = input::corpus(&args.gold, &options)?;
@@ -80,4 +104,50 @@ fn table(scores: &Scores) -> String {
         text.push_str(&format!("{kind:<22}{precision:>10}{recall:>10}{f1:>10}\n"));
     }
     text + &format!("{} of {} sentences are exact\n", scores.exact, scores.sentences)
+}
+
+fn brackets(args: &BracketsArgs) -> Result<Answer> {
+    not_both_standard_input(&args.gold, &args.predicted)?;
+    let (gold_name, gold) = trees(&args.gold)?;
+    let (predicted_name, predicted) = trees(&args.predicted)?;
+    let gold = Source { name: &gold_name, entries: &gold };
+    let predicted = Source { name: &predicted_name, entries: &predicted };
+    let scores = brackets::score(gold, predicted, args.max_length)?;
+    let text = if args.json { serde_json::to_string(&scores)? + "\n" } else { bracket_table(&scores) };
+    streams::print(&text)?;
+    Ok(Answer::Yes)
+}
+
+/// What messages call the file at `path`, and its trees; `-` is standard input.
+fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
+    let standard = path.as_os_str() == "-";
+    let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
+    let mut bytes = Vec::new();
+    let read_bytes =
+        if standard { std::io::stdin().read_to_end(&mut bytes).map(|_| bytes) } else { std::fs::read(path) };
+    let bytes = read_bytes.with_context(|| format!("{name}: cannot read the trees"))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
+        anyhow!("{name}:{line}: byte {} is not UTF-8; convert the file, for instance with iconv", valid.len())
+    })?;
+    let entries = read(&text, &name)?;
+    Ok((name, entries))
+}
+
+fn bracket_table(scores: &ByLength) -> String {
+    let mut text = format!(
+        "{:<12}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}{:>11}\n",
+        "", "precision", "recall", "F1", "exact", "tagging", "sentences", "unparsed"
+    );
+    let short = format!("up to {}", scores.max_length);
+    for (kind, scores) in [("all", &scores.all), (short.as_str(), &scores.short)] {
+        let BracketScores { labelled, tagging, exact, sentences, unparsed } = scores;
+        text.push_str(&format!("{kind:<12}"));
+        for score in [labelled.precision, labelled.recall, labelled.f1, *exact, *tagging] {
+            text.push_str(&format!("{:>10}", score_text(score, 4)));
+        }
+        text.push_str(&format!("{sentences:>11}{unparsed:>11}\n"));
+    }
+    text
 }

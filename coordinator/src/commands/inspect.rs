@@ -40,8 +40,11 @@ struct Inspection<'a> {
 struct Stick<'a> {
     nonterminal: &'a str,
     strings: usize,
-    discount: f64,
-    concentration: f64,
+    /// Of an adapted nonterminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discount: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concentration: Option<f64>,
     top: Vec<Entry>,
 }
 
@@ -62,12 +65,15 @@ pub fn run(args: &Args) -> Result<Answer> {
 fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
     let model = &saved.model;
     let nonterminals = model.grammar.n_nonterminals as usize;
-    let sticks = model.params.sticks.iter().enumerate().map(|(at, stick)| Stick {
-        nonterminal: model.grammar.name(stick.symbol),
-        strings: stick.order.len(),
-        discount: stick.discount,
-        concentration: stick.concentration,
-        top: model::top(saved, at, top),
+    let sticks = model.lexicon.sticks.iter().enumerate().map(|(at, strings)| {
+        let stick = model.adaptor().map(|params| &params.sticks[at]);
+        Stick {
+            nonterminal: model.grammar.name(strings.symbol),
+            strings: stick.map_or(strings.strings.len(), |stick| stick.order.len()),
+            discount: stick.map(|stick| stick.discount),
+            concentration: stick.map(|stick| stick.concentration),
+            top: model::top(saved, at, top),
+        }
     });
     Inspection {
         nonterminals,
@@ -88,10 +94,13 @@ fn print(inspection: &Inspection<'_>, out: &mut Stdout) -> Result<()> {
     out.line(&format!("parameters_sha256: {}", inspection.parameters_sha256))?;
     for stick in &inspection.sticks {
         out.line("")?;
-        out.line(&format!(
-            "{}: {} strings, discount {:.4}, concentration {:.4}",
-            stick.nonterminal, stick.strings, stick.discount, stick.concentration
-        ))?;
+        let prior = match stick.discount.zip(stick.concentration) {
+            Some((discount, concentration)) => {
+                format!(", discount {discount:.4}, concentration {concentration:.4}")
+            }
+            None => String::new(),
+        };
+        out.line(&format!("{}: {} strings{prior}", stick.nonterminal, stick.strings))?;
         if !stick.top.is_empty() {
             out.line("      uses    weight  string")?;
         }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
-use shared::adaptor::Model;
 use shared::compute::Engine;
 use shared::corpus::{Corpus, Notice, Options, UnknownSymbol};
 use shared::grammar::SymbolId;
+use shared::model::Model;
 use shared::shard::{Sentence, Shard};
 use shared::task::{Answer as TaskAnswer, Decode, Decoded, Decoder, Named, Task, Work};
 
@@ -155,7 +155,7 @@ impl Decoding {
     /// With `closed`, sentences are sequences of learned strings, as in training; without, adapted nonterminals may also make
     /// new strings, at the price of a new table.
     fn new(model: Model, decoder: Decoder, trees: bool, closed: bool) -> Decoding {
-        let weights = model.params.decoding_weights(&model.grammar, &model.lexicon);
+        let weights = model.decoding_weights();
         let decode =
             Decode { weights, segments: model.segments, decoders: vec![decoder], trees, open: !closed };
         let task = Task {

@@ -259,7 +259,7 @@ impl Observer for Recorder<'_> {
         self.board.update(|status| {
             *status = JobStatus {
                 name,
-                runs: self.job.inference.restarts,
+                runs: start.runs,
                 max_rounds: start.max_rounds,
                 sentences: start.sentences,
                 ..JobStatus::default()
@@ -289,8 +289,8 @@ impl Observer for Recorder<'_> {
             (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
             status.sentences_per_second = round.sentences_per_second;
             (status.round_seconds, status.busy_seconds) = (round.seconds, round.busy_seconds);
-            let left = status.max_rounds.saturating_sub(round.round)
-                + status.runs.saturating_sub(round.run) * status.max_rounds;
+            // All runs go on together.
+            let left = status.max_rounds.saturating_sub(round.round) * status.runs;
             status.seconds_left = Some(left as f64 * round.seconds);
         });
         self.progress.round(round)

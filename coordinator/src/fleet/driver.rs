@@ -374,10 +374,11 @@ impl Driver {
         self.next_batch += 1;
         let carried = |task: &Task| blob::carried(&task.work).map(|carried| carried.hash);
         let needs = tasks.iter().map(|task| Needs { shard: task.shard.hash, carried: carried(task) });
-        let needs = needs.collect();
+        let needs: Vec<_> = needs.collect();
         let pairs = twins.pairs();
         self.current.send_replace(Some(Current { id: batch, tasks }));
-        let (report, traffic) = (MapReport::default(), self.traffic.so_far());
+        let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
+        report.busy_by_task = vec![Duration::ZERO; needs.len()];
         let (run, round) = stage.place().unzip();
         let span = info_span!("batch", %stage, run, round);
         self.batch = Some(Batch { id: batch, stage, span, twins, progress, begun: clock(), report, traffic });
@@ -448,6 +449,9 @@ impl Driver {
         }
         if let Some(batch) = &mut self.batch {
             batch.report.busy = batch.report.busy.saturating_add(busy);
+            if let Some(of_task) = batch.report.busy_by_task.get_mut(lease.task.index()) {
+                *of_task = busy;
+            }
             // Room is never short; the caller may have gone.
             let _ = batch.progress.try_send(Progress::Answered { task: lease.task, member, answer });
         }

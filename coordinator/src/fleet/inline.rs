@@ -31,7 +31,7 @@ impl Map for Inline {
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let begun = super::driver::clock();
-        let mut busy = std::time::Duration::ZERO;
+        let mut busy_by_task = Vec::with_capacity(tasks.len());
         for (at, task) in tasks.iter().enumerate() {
             let started = begun.elapsed();
             let answer = (self.compute)(task).map_err(|error| FleetError::Batch {
@@ -41,9 +41,11 @@ impl Map for Inline {
                     detail: error.to_string(),
                 },
             })?;
-            busy += begun.elapsed() - started;
+            busy_by_task.push(begun.elapsed() - started);
             each(at, answer);
         }
-        Ok(MapReport { wall: begun.elapsed(), busy, attempts: tasks.len(), ..MapReport::default() })
+        let busy = busy_by_task.iter().sum();
+        let (wall, attempts) = (begun.elapsed(), tasks.len());
+        Ok(MapReport { wall, busy, busy_by_task, attempts, ..MapReport::default() })
     }
 }

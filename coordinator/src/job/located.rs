@@ -46,6 +46,35 @@ pub enum Value {
     Table(BTreeMap<String, (String, Node)>),
 }
 
+impl Value {
+    /// Without places.
+    pub fn plain(&self) -> toml::Value {
+        match self {
+            Value::Boolean(value) => toml::Value::Boolean(*value),
+            Value::Integer(value) => i64::try_from(*value)
+                .map_or_else(|_| toml::Value::String(value.to_string()), toml::Value::Integer),
+            Value::Float(value) => toml::Value::Float(*value),
+            Value::String(value) => toml::Value::String(value.clone()),
+            Value::Array(items) => toml::Value::Array(items.iter().map(|item| item.value.plain()).collect()),
+            Value::Table(entries) => toml::Value::Table(
+                entries.iter().map(|(key, (_, node))| (key.clone(), node.value.plain())).collect(),
+            ),
+        }
+    }
+
+    /// For people: numbers as short as they can be, text as it is.
+    pub fn text(&self) -> String {
+        match self {
+            Value::Float(value) if *value != 0.0 && !(1e-3..1e6).contains(&value.abs()) => {
+                format!("{value:e}")
+            }
+            Value::Float(value) => value.to_string(),
+            Value::String(value) => value.clone(),
+            other => other.plain().to_string(),
+        }
+    }
+}
+
 /// Why a job is refused, with its place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
@@ -214,6 +243,12 @@ impl Node {
         Ok(root)
     }
 
+    /// A table without entries.
+    pub fn empty() -> Node {
+        let value = Value::Table(BTreeMap::new());
+        Node { value, place: String::new(), path: String::new(), raw: None }
+    }
+
     /// Reads `key.key=value` and puts it in, over what is there. The value is TOML, or else a string.
     pub fn set(&mut self, assignment: &str) -> Result<(), Fault> {
         let place = format!("--set {assignment}");
@@ -239,15 +274,18 @@ impl Node {
         if keys.len() < 2 || keys.iter().any(|key| key.is_empty()) {
             return Err(fail("name the table and the key, as in inference.seed=2"));
         }
+        self.put(&keys, node).map_err(|depth| fail(&format!("{} is not a table", keys[..depth].join("."))))
+    }
+
+    /// Puts `node` at `keys`, over what is there; an error is the number of keys that lead to no table.
+    pub fn put(&mut self, keys: &[&str], node: Node) -> Result<(), usize> {
         let mut at = self;
         for (depth, &key) in keys.iter().enumerate() {
-            let Value::Table(entries) = &mut at.value else {
-                return Err(fail(&format!("{} is not a table", keys[..depth].join("."))));
-            };
+            let Value::Table(entries) = &mut at.value else { return Err(depth) };
             let (_, entry) = entries.entry(key.to_owned()).or_insert_with(|| {
-                let path = keys[..=depth].join(".");
+                let (path, place) = (keys[..=depth].join("."), node.place.clone());
                 let value = Value::Table(BTreeMap::new());
-                (place.clone(), Node { value, place: place.clone(), path, raw: None })
+                (place.clone(), Node { value, place, path, raw: None })
             });
             at = entry;
         }

@@ -1,13 +1,20 @@
 //! What a run trains on: corpus, grammar, and the sentences as shards.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
-use shared::corpus::{Corpus, Options};
-use shared::grammar::{Grammar, SymbolId, auto};
-use shared::task::Decoded;
+use shared::corpus::{Corpus, Notice};
+use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
+use shared::model::Model;
+use shared::num::Noise;
+use shared::shard::Lexicon;
+use shared::task::{Analysis, Decoded};
+use shared::tree::Tree;
 
 use crate::input;
-use crate::job::{GrammarSource, Job};
+use crate::job::{GrammarSource, Job, Method, ModelKind, Point, Start};
+use crate::model::SavedModel;
 use crate::nearest::nearest;
 
 /// Everything read and checked.
@@ -20,8 +27,24 @@ pub struct Input {
     pub segments: Vec<SymbolId>,
     /// Distinct sentences, in shards.
     pub shards: Vec<SentenceShard>,
+    /// Sentences that are not trained on, in shards.
+    pub held_out: Vec<SentenceShard>,
+    /// The substrings of all sentences, for a PCFG; an adaptor grammar's strings are yet to be chosen.
+    pub strings: Option<Lexicon>,
+    /// Whether all runs are chains over an adaptor grammar, whose strings are those of their tables.
+    pub chains: bool,
+    /// Trees, or what gives trees, to start from, if some run does.
+    pub start: Option<Given>,
     /// What the user should know about the files.
     pub notices: Vec<String>,
+}
+
+/// What runs start from.
+pub enum Given {
+    /// Trees of the corpus; for methods without chains, of any sentences.
+    Trees(Vec<Tree>),
+    /// A model, whose most probable trees these are.
+    Model(Box<Model>),
 }
 
 /// The segments of a grammar whose job names none.
@@ -30,11 +53,29 @@ const DEFAULT_SEGMENT: &str = "Word";
 impl Input {
     /// Reads the files of `job`.
     pub fn load(job: &Job) -> Result<Input> {
-        let corpus = &job.corpus;
-        let options = Options { format: corpus.format, unit: corpus.unit, max_symbols: corpus.max_symbols };
-        let (corpus, notices) = Corpus::open(&corpus.path, &options)?;
+        let options = job.corpus.options();
+        let (mut corpus, notices) = Corpus::open(&job.corpus.path, &options)?;
         let mut notices: Vec<String> = notices.iter().map(ToString::to_string).collect();
-        let (grammar, word) = match &job.model.grammar {
+        let (share, path) = (job.corpus.held_out_share, &job.corpus.held_out);
+        let mut held_out = None;
+        if !path.as_os_str().is_empty() {
+            let (found, more) = Corpus::open(path, &options)?;
+            // It is there to be predicted; gold is no matter.
+            let more = more.iter().filter(|notice| !matches!(notice, Notice::NoGold { .. }));
+            notices.extend(more.map(ToString::to_string));
+            held_out = Some(found);
+        } else if share > 0.0 {
+            let (kept, rest) = corpus.split(share, Noise::new(job.inference.seed, 0));
+            if kept.sentences.is_empty() || rest.sentences.is_empty() {
+                bail!(
+                    "corpus.held_out_share: {share} of {} sentences leaves none to train on, or none to hold out; \
+                     choose another share",
+                    corpus.sentences.len()
+                );
+            }
+            (corpus, held_out) = (kept, Some(rest));
+        }
+        let (mut grammar, word) = match &job.model.grammar {
             GrammarSource::Auto(kind) => {
                 let made =
                     auto::auto(*kind, &corpus.symbols).context("cannot make a grammar for the corpus")?;
@@ -47,16 +88,82 @@ impl Input {
                 (grammar, word)
             }
         };
-        let segments = segments(&job.output.segments, &grammar, word)?;
-        if grammar.adapted().next().is_none() {
+        let of_strings: Vec<SymbolId> =
+            grammar.substring_rules().map(|rule| grammar.rules[rule].parent).collect();
+        match job.model.kind {
+            ModelKind::Adaptor => {
+                refuse_without_adaptors(job, &grammar)?;
+                if let Some(&symbol) = of_strings.first() {
+                    bail!(
+                        "{}: `{} --> {SUBSTRINGS}` needs model.kind = \"pcfg\"",
+                        job.model.grammar,
+                        grammar.name(symbol)
+                    );
+                }
+            }
+            ModelKind::Pcfg => {
+                let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
+                if !adapted.is_empty() {
+                    notices.push(format!(
+                        "{}: a PCFG has no adapted nonterminals; taken without adaptors: {}",
+                        job.model.grammar,
+                        adapted.join(", ")
+                    ));
+                }
+                grammar = grammar.without_adaptors();
+                let symbols = corpus.symbols.iter().chain(held_out.iter().flat_map(|corpus| &corpus.symbols));
+                grammar = grammar.with_vocabulary(symbols.map(String::as_str));
+            }
+        }
+        let segments = match (&job.output.segments[..], &of_strings[..], job.model.kind) {
+            ([], [], ModelKind::Pcfg) => word.into_iter().collect(),
+            ([], [_, ..], ModelKind::Pcfg) => of_strings,
+            (names, ..) => segments(names, &grammar, word)?,
+        };
+        // A chain over an adaptor grammar has all tables in one place.
+        let is_chain = |point: &Point| point.inference.method == Method::Hastings;
+        let chains = job.model.kind == ModelKind::Adaptor && job.points.iter().any(is_chain);
+        if chains && !job.points.iter().all(is_chain) {
             bail!(
-                "{}: no nonterminal is adapted, so there is nothing to train; leave the numbers before its rules away, \
-                 as in `Word --> Chars`, to adapt one",
-                job.model.grammar
+                "inference.method: chains over an adaptor grammar need a job of their own; leave the other methods out"
             );
         }
-        let shards = shards::cut(&corpus.tokens_for(&grammar)?, DEFAULT_SHARD_SYMBOLS);
-        Ok(Input { corpus, grammar, segments, shards, notices })
+        let shard_symbols = match job.corpus.shard_symbols {
+            _ if chains => u32::MAX,
+            0 => u32::MAX,
+            symbols => symbols,
+        };
+        let sentences = corpus.tokens_for(&grammar)?;
+        let shards = shards::cut(&sentences, shard_symbols);
+        let held_out_sentences = match &held_out {
+            Some(corpus) => corpus.tokens_for(&grammar)?,
+            None => Vec::new(),
+        };
+        let held_out = shards::cut(&held_out_sentences, DEFAULT_SHARD_SYMBOLS);
+        let strings = match job.model.kind {
+            ModelKind::Adaptor => None,
+            ModelKind::Pcfg => {
+                let all: Vec<Vec<SymbolId>> = sentences.into_iter().chain(held_out_sentences).collect();
+                Some(Lexicon::substrings(&grammar, &all, job.inference.max_string as usize))
+            }
+        };
+        let from =
+            |wanted| job.points.iter().map(|point| &point.inference).find(|point| point.start == wanted);
+        let start = match (from(Start::Trees), from(Start::Model)) {
+            (Some(_), Some(_)) => {
+                bail!("inference.start: a job starts from trees or from a model, not from both")
+            }
+            (Some(point), None) => Some(Given::Trees(trees(&point.start_from)?)),
+            (None, Some(point)) => {
+                let SavedModel { model, .. } = SavedModel::load(&point.start_from)?;
+                if model.grammar.symbols != grammar.symbols || !same_rules(&model.grammar, &grammar) {
+                    bail!("{}: the model to start from is of another grammar", point.start_from.display());
+                }
+                Some(Given::Model(Box::new(model)))
+            }
+            (None, None) => None,
+        };
+        Ok(Input { corpus, grammar, segments, shards, held_out, strings, chains, start, notices })
     }
 
     /// Answers for distinct sentences by shard → one for each sentence of the corpus, in its order.
@@ -68,6 +175,17 @@ impl Input {
             }
         }
         by_sentence.into_iter().map(|decoded| decoded.expect("shards hold every sentence")).collect()
+    }
+
+    /// Samples by shard and occurrence → one for each sentence of the corpus, in its order; none without samples.
+    pub fn of_samples<'a>(&self, samples: &'a [Vec<Analysis>]) -> Vec<&'a Analysis> {
+        let mut by_sentence: Vec<Option<&Analysis>> = vec![None; self.corpus.sentences.len()];
+        for (shard, samples) in self.shards.iter().zip(samples) {
+            for (&position, sample) in shard.positions.iter().flatten().zip(samples) {
+                by_sentence[position as usize] = Some(sample);
+            }
+        }
+        by_sentence.into_iter().collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Line and text of a sentence, by shard and position in it, for messages.
@@ -82,6 +200,37 @@ impl Input {
         }
         format!("{}:{}: {text}", corpus.source_name, corpus.lines[position])
     }
+}
+
+/// Whether they differ in pseudo-counts alone.
+fn same_rules(one: &Grammar, other: &Grammar) -> bool {
+    let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
+        grammar.rules.iter().map(|rule| (rule.parent, rule.children.clone())).collect()
+    };
+    rules(one) == rules(other)
+}
+
+fn refuse_without_adaptors(job: &Job, grammar: &Grammar) -> Result<()> {
+    if grammar.adapted().next().is_none() {
+        bail!(
+            "{}: no nonterminal is adapted, so there is nothing to train; leave the numbers before its rules away, as in \
+             `Word --> Chars`, to adapt one, or train it as it is with model.kind = \"pcfg\"",
+            job.model.grammar
+        );
+    }
+    Ok(())
+}
+
+/// Reads bracketed trees, one a line.
+fn trees(path: &Path) -> Result<Vec<Tree>> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot read the trees"))?;
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let tree = |(line, number)| {
+        Tree::parse(line)
+            .with_context(|| format!("{name}:{number}: not a tree; write one a line, as parses.txt is"))
+    };
+    lines.map(tree).collect()
 }
 
 fn segments(names: &[String], grammar: &Grammar, word: Option<SymbolId>) -> Result<Vec<SymbolId>> {

@@ -1,14 +1,12 @@
 //! What does not change from round to round, and the maps over it.
 
-use anyhow::{Result, bail};
-use shared::adaptor::Params;
-use shared::grammar::{Grammar, SymbolId};
-use shared::num::Wide;
-use shared::round::Totals;
+use anyhow::Result;
+use shared::grammar::Grammar;
+use shared::model::Model;
 use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Answer, Decode, Decoded, Decoder, Named, Task, Work};
 
-use crate::fleet::{Map, MapReport, Stage};
+use crate::fleet::{Map, Stage};
 
 /// A model in training.
 pub struct Plan {
@@ -29,50 +27,23 @@ pub struct PlannedShard {
 }
 
 impl Plan {
-    fn task(&self, shard: &PlannedShard, work: Work) -> Task {
+    /// That work on that shard.
+    pub fn task(&self, shard: &PlannedShard, work: Work) -> Task {
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
         Task { grammar, lexicon, shard: shard.shard.clone(), work }
-    }
-
-    /// One E-step: weights out, counts in, added in shard order; and what it cost.
-    pub fn expect(
-        &self,
-        fleet: &dyn Map,
-        stage: Stage,
-        weights: &[Wide],
-        losses: bool,
-    ) -> Result<(Totals, MapReport)> {
-        let tasks = self.shards.iter().map(|shard| {
-            let weights = shard.params.iter().map(|param| weights[param.index()]).collect();
-            self.task(shard, Work::Expect { weights, losses })
-        });
-        let mut totals = Totals::new(weights.len());
-        let mut foreign = None;
-        let report = fleet.map(stage, tasks.collect(), &mut |at, answer| match answer {
-            Answer::Expectation(found) => {
-                let shard = &self.shards[at];
-                totals.add(&shard.shard.value, &shard.params, found);
-            }
-            _ => foreign = Some(at),
-        })?;
-        match foreign {
-            Some(at) => bail!("internal error: shard {at} has no counts; please report it"),
-            None => Ok((totals, report)),
-        }
     }
 
     /// Best analyses of all distinct sentences, by sentence shard.
     pub fn decode(
         &self,
         fleet: &dyn Map,
-        params: &Params,
-        segments: &[SymbolId],
+        model: &Model,
         decoders: &[Decoder],
         trees: bool,
     ) -> Result<Vec<Vec<Decoded>>> {
         let with = Named::new(Decode {
-            weights: params.decoding_weights(&self.grammar.value, &self.lexicon.value),
-            segments: segments.to_vec(),
+            weights: model.decoding_weights(),
+            segments: model.segments.clone(),
             decoders: decoders.to_vec(),
             trees,
             open: false,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use shared::adaptor::candidates::Tally;
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::grammar::{Grammar, SymbolId};
-use shared::shard::{Lexicon, Shard, StickStrings};
+use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
 use shared::task::{Answer, Index, Named, Task, Work};
 
 use super::input::Input;
@@ -74,6 +74,37 @@ pub fn prepare(
     Ok((chosen, sentences.plan(fleet, lexicon, strings, indexes)?))
 }
 
+/// Plans for a PCFG, whose strings are given; refuses sentences that the grammar cannot derive.
+pub fn given(
+    fleet: &dyn Map,
+    input: &Input,
+    sentences: Sentences,
+    strings: &Lexicon,
+) -> Result<(Chosen, Plan)> {
+    let lexicon = Named::new(strings.clone());
+    let indexes = index(fleet, sentences.tasks(&lexicon, &sentences.shards, &Work::Index))?;
+    let of_shard =
+        |(shard, index): (usize, &Index)| index.unparsable.iter().map(move |&item| (shard, item)).collect();
+    let unparsable: Vec<Vec<(usize, u32)>> = indexes.iter().enumerate().map(of_shard).collect();
+    refuse_unparsable(input, &unparsable.concat())?;
+    let shards = sentences.shards.into_iter().zip(indexes);
+    let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
+    let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
+    Ok((chosen, Plan { grammar: sentences.grammar, lexicon, shards }))
+}
+
+/// Plans for chains over an adaptor grammar, whose strings come from their tables; refuses sentences that the grammar cannot
+/// derive.
+pub fn without_strings(fleet: &dyn Map, input: &Input, sentences: Sentences) -> Result<(Chosen, Plan)> {
+    let choice = Choice { truncation: 0, rho: 0.0, max_length: 1 };
+    let count = Work::Candidates { max_length: choice.max_length };
+    let tasks = |empty: &Named<Lexicon>| sentences.tasks(empty, &sentences.shards, &count);
+    let lexicon = candidates(fleet, input, &choice, tasks)?;
+    let chosen = Chosen { lexicon, underivable: 0, added: 0 };
+    let plan = sentences.for_chains(&chosen);
+    Ok((chosen, plan))
+}
+
 /// Plans with strings that were chosen before.
 pub fn plan(fleet: &dyn Map, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
     let lexicon = Named::new(chosen.lexicon.clone());
@@ -105,6 +136,14 @@ impl Sentences {
             work: work.clone(),
         };
         shards.iter().map(task).collect()
+    }
+
+    /// Of the sentences alone, each shard having all parameters.
+    pub fn for_chains(self, chosen: &Chosen) -> Plan {
+        let n_params = chosen.lexicon.n_params(&self.grammar.value) as u32;
+        let params: Vec<ParamId> = (0..n_params).map(ParamId).collect();
+        let shards = self.shards.into_iter().map(|shard| PlannedShard { shard, params: params.clone() });
+        Plan { grammar: self.grammar, lexicon: Named::new(chosen.lexicon.clone()), shards: shards.collect() }
     }
 
     /// Of the sentences and `strings`, whose parameters are known already.
@@ -141,17 +180,21 @@ fn candidates(
             unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
         }
     })?;
-    if let Some(&(shard, item)) = unparsable.first() {
-        let others = match unparsable.len() {
-            1 => String::new(),
-            n => format!(" (and {} more sentences)", n - 1),
-        };
-        bail!(
-            "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, or leave it out",
-            input.describe(shard, item)
-        );
-    }
+    refuse_unparsable(input, &unparsable)?;
     Ok(Lexicon { sticks: tally.top(&adapted, choice.truncation, choice.rho) })
+}
+
+/// Names the first of the sentences without a derivation, given by shard and position in it.
+fn refuse_unparsable(input: &Input, unparsable: &[(usize, u32)]) -> Result<()> {
+    let Some(&(shard, item)) = unparsable.first() else { return Ok(()) };
+    let others = match unparsable.len() {
+        1 => String::new(),
+        n => format!(" (and {} more sentences)", n - 1),
+    };
+    bail!(
+        "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, or leave it out",
+        input.describe(shard, item)
+    );
 }
 
 fn missing(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<(SymbolId, Vec<SymbolId>)>> {

@@ -5,9 +5,12 @@ use prost::bytes::Bytes;
 use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
-use shared::task::{Answer, Carried, Collapse, Collapsed, ContentHash, Decode, Named, Sample, Task, Work};
+use shared::task::{
+    Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode, Named, Sample, Sweeps,
+    Task, Work,
+};
 
-use super::{NON_NEGATIVE, Wire, WireError, decoded, non_negative, numbers};
+use super::{NON_NEGATIVE, POSITIVE, Wire, WireError, chain, decoded, non_negative, numbers, positive};
 use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 use crate::{payload, v1};
 
@@ -97,7 +100,9 @@ impl Blob {
 /// What the shard carries on from an answer, if it does.
 pub fn carried_on(answer: Answer) -> Option<Carried> {
     match answer {
-        Answer::Collapsed(Collapsed { carried, .. }) => Some(carried),
+        Answer::Collapsed(Collapsed { carried, .. }) | Answer::Chained(Chained { carried, .. }) => {
+            Some(carried)
+        }
         _ => None,
     }
 }
@@ -105,7 +110,8 @@ pub fn carried_on(answer: Answer) -> Option<Carried> {
 /// What the shard of this work carries, if it is to be told.
 pub fn carried(work: &Work) -> Option<&Named<Carried>> {
     match work {
-        Work::Collapse(Collapse::Others { carried, .. }) => Some(carried),
+        Work::Collapse(Collapse::Others { carried, .. })
+        | Work::Sweep(Sweeps { from: ChainFrom::Carried(carried), .. }) => Some(carried),
         _ => None,
     }
 }
@@ -144,6 +150,10 @@ pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
             payload = collapse_to_wire(collapse).encode_to_vec().into();
             v1::lease_head::Work::Collapse
         }
+        Work::Sweep(sweeps) => {
+            payload = chain::sweeps_to_wire(sweeps).encode_to_vec().into();
+            v1::lease_head::Work::Sweep
+        }
     } as i32;
     head.carried = carried(&task.work).map(|carried| hash_to_wire(carried.hash)).unwrap_or_default();
     head.extent = Some(payload::extent(&payload));
@@ -169,16 +179,29 @@ pub fn work_from_wire(
         },
         Ok(v1::lease_head::Work::Sample) => Ok(Work::Sample(Sample::from_bytes(payload)?)),
         Ok(v1::lease_head::Work::Collapse) => {
-            let carried = || match find("lease.carried", &head.carried)? {
-                Blob::Carried(carried) => Ok(carried),
-                _ => Err(WireError::Missing { field: "lease.carried" }),
-            };
-            Ok(Work::Collapse(collapse_from_wire(decoded("collapse", payload)?, carried)?))
+            Ok(Work::Collapse(collapse_from_wire(decoded("collapse", payload)?, || {
+                find_carried(head, find)
+            })?))
+        }
+        Ok(v1::lease_head::Work::Sweep) => {
+            Ok(Work::Sweep(chain::sweeps_from_wire(decoded("sweeps", payload)?, || {
+                find_carried(head, find)
+            })?))
         }
         Ok(v1::lease_head::Work::Unspecified) | Err(_) => {
             let found = i64::from(head.work);
-            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 8 })
+            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 9 })
         }
+    }
+}
+
+fn find_carried(
+    head: &v1::LeaseHead,
+    find: impl FnOnce(&'static str, &[u8]) -> Result<Blob, WireError>,
+) -> Result<Named<Carried>, WireError> {
+    match find("lease.carried", &head.carried)? {
+        Blob::Carried(carried) => Ok(carried),
+        _ => Err(WireError::Missing { field: "lease.carried" }),
     }
 }
 
@@ -204,8 +227,7 @@ fn collapse_from_wire(
         v1::collapse::Pass::Others(v1::Others { pseudo, sums, temperature }) => {
             numbers("collapse.pseudo", &pseudo, NON_NEGATIVE, non_negative)?;
             numbers("collapse.sums", &sums, NON_NEGATIVE, non_negative)?;
-            let positive = |number: f64| number.is_finite() && number > 0.0;
-            numbers("collapse.temperature", &[temperature], "that is finite and positive", positive)?;
+            numbers("collapse.temperature", &[temperature], POSITIVE, positive)?;
             Ok(Collapse::Others { pseudo, sums, temperature, carried: carried()? })
         }
     }

@@ -7,10 +7,16 @@
 //! nobody makes a peer set aside a gigabyte for ten numbers.
 
 use shared::grammar::{Grammar, SymbolId};
+use shared::sampler::State;
+use shared::sampler::state::Choice;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard};
-use shared::task::{Answer, Candidates, Carried, Collapse, Decode, Decoder, Expectation, Sample, Task, Work};
+use shared::task::{
+    Answer, Candidates, Carried, ChainFrom, Chained, Collapse, Decode, Decoder, Expectation, Sample, Sweeps,
+    Task, Work,
+};
 
 use super::{WireError, in_range, same_length};
+use crate::payload::MAX_PAYLOAD;
 use crate::v1;
 
 /// Whether there is a stick for each nonterminal of `grammar` that rewrites to strings, of strings of its terminals.
@@ -55,6 +61,17 @@ pub fn work(task: &Task) -> Result<(), WireError> {
         Work::Collapse(Collapse::Others { pseudo, carried, .. }) => {
             self::carried(&task.shard.value, pseudo.len(), &carried.value)
         }
+        Work::Sweep(Sweeps { from, pseudo, keep, .. }) => {
+            same_length("sweeps.pseudo", pseudo.len(), lexicon.n_params(grammar))?;
+            nonterminals("sweeps.segments", grammar, keep.iter().flatten())?;
+            match from {
+                ChainFrom::Start { .. } => Ok(()),
+                ChainFrom::Trees { trees, .. } => {
+                    same_length("given.trees", trees.len(), n_occurrences(&task.shard.value))
+                }
+                ChainFrom::Carried(carried) => chain(task, &carried.value).map(drop),
+            }
+        }
         Work::Collapse(Collapse::Start { .. })
         | Work::Candidates { .. }
         | Work::Cover
@@ -65,8 +82,36 @@ pub fn work(task: &Task) -> Result<(), WireError> {
 
 /// Whether it is what a shard that touches `n_params` parameters carries.
 fn carried(shard: &Shard, n_params: usize, carried: &Carried) -> Result<(), WireError> {
-    same_length("carried.counts", carried.counts.len(), n_occurrences(shard))?;
+    let Carried::Counts(counts) = carried else {
+        return Err(WireError::Carried { problem: "it is of a Markov chain".to_owned() });
+    };
+    same_length("carried.counts", counts.len(), n_occurrences(shard))?;
     carried.check(n_params).map_err(|problem| WireError::Carried { problem })
+}
+
+/// Whether it is the state of a chain over the shard.
+fn chain<'c>(task: &Task, carried: &'c Carried) -> Result<&'c State, WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let Carried::Chain(state) = carried else {
+        return Err(WireError::Carried { problem: "it is of collapsed variational Bayes".to_owned() });
+    };
+    same_length("chain.trees", state.trees.len(), n_occurrences(&task.shard.value))?;
+    same_length("chain.processes", state.hyper.len(), grammar.adapted().count())?;
+    for (at, table) in state.tables.iter().enumerate() {
+        adapted("chain.symbols", at, grammar, table.symbol)?;
+    }
+    // The constant one rewrites nothing.
+    let params = 1..lexicon.n_params(grammar) as u64;
+    in_range("chain.trees", state.trees.iter().flatten().filter_map(param), params.clone())?;
+    in_range("chain.labels", state.tables.iter().flat_map(|table| &table.label).filter_map(param), params)?;
+    Ok(state)
+}
+
+fn param(choice: &Choice) -> Option<u32> {
+    match choice {
+        Choice::Param(param) => Some(param.0),
+        Choice::Table(_) => None,
+    }
 }
 
 /// Whether `answer` can be one to `task`: its kind, its lengths, its indexes.
@@ -122,6 +167,7 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
             expectation(&task.shard.value, n_touched, false, &collapsed.expectation)?;
             carried(&task.shard.value, n_touched, &collapsed.carried)
         }
+        (Work::Sweep(sweeps), Answer::Chained(found)) => chained(task, sweeps, found),
         (Work::Decode(with), Answer::Decoded(decoded)) => {
             same_length("decoded.sentences", decoded.len(), n_items)?;
             let decoders = &with.value.decoders;
@@ -144,6 +190,35 @@ fn expectation(shard: &Shard, n_touched: usize, losses: bool, found: &Expectatio
     same_length("expectation.losses", found.losses.len(), if losses { n_touched } else { 0 })?;
     let n_log_z = if matches!(shard, Shard::Strings(_)) { shard.len() } else { 0 };
     same_length("expectation.log_z_items", found.log_z_items.len(), n_log_z)
+}
+
+/// Whether a chain can have come there by these sweeps.
+fn chained(task: &Task, Sweeps { n, keep, .. }: &Sweeps, found: &Chained) -> Result<(), WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let Chained { uses, trees, labels, strings, analyses, carried, log_seating: _ } = found;
+    same_length("chained.uses", uses.len(), lexicon.n_params(grammar))?;
+    let state = chain(task, carried)?;
+    let most_nodes = of_occurrences(&task.shard.value, |length| n_nodes(grammar, length));
+    at_most("chained.tree_moves", trees.proposed, u64::from(*n).saturating_mul(state.trees.len() as u64))?;
+    at_most("chained.label_moves", labels.proposed, u64::from(*n).saturating_mul(most_nodes))?;
+    for (at, uses) in strings.iter().enumerate() {
+        adapted("chained.strings", at, grammar, uses.symbol)?;
+        terminals("chained.strings", grammar, &uses.string)?;
+    }
+    if keep.is_none() {
+        same_length("chained.strings", strings.len(), 0)?;
+        return same_length("chained.trees", analyses.len(), 0);
+    }
+    // Sentences without a derivation have no tree.
+    let mut trees = state.trees.iter();
+    let mut rest = analyses.iter();
+    for sentence in sentences(&task.shard.value) {
+        let trees = trees.by_ref().take(sentence.multiplicity as usize);
+        let own = rest.by_ref().take(trees.filter(|tree| !tree.is_empty()).count());
+        whole("chained.ends", own.map(|analysis| &analysis.ends), sentence.tokens.len())?;
+    }
+    let n_derived = state.trees.iter().filter(|tree| !tree.is_empty()).count();
+    same_length("chained.trees", analyses.len(), n_derived)
 }
 
 /// Whether segments end where their sentence does.
@@ -175,6 +250,8 @@ pub fn largest_lease(work: v1::lease_head::Work, grammar: &Grammar, lexicon: &Le
             let segments = u64::from(grammar.n_nonterminals) * VARINT;
             ENVELOPE + lexicon.n_params(grammar) as u64 * (DOUBLE + EXPONENT) + segments
         }
+        // With trees of all sentences.
+        v1::lease_head::Work::Sweep => MAX_PAYLOAD,
         v1::lease_head::Work::Unspecified
         | v1::lease_head::Work::Candidates
         | v1::lease_head::Work::Cover
@@ -212,6 +289,7 @@ pub fn largest_answer(task: &Task) -> u64 {
             let carried = |length| VARINT + own(length) * (VARINT + DOUBLE);
             of_occurrences(&task.shard.value, carried).saturating_add(n_touched * DOUBLE)
         }
+        Work::Sweep(sweeps) => largest_chained(task, sweeps),
         Work::Decode(decode) => {
             sum(item_lengths(task).map(|length| decoded_sentence(grammar, &decode.value, length)))
         }
@@ -265,6 +343,24 @@ fn labelled_substrings(grammar: &Grammar, length: u64, max_length: u64, extra: u
     sum((1..=length.min(max_length)).map(of_length)).saturating_mul(n_labels)
 }
 
+/// A state, and what was asked for of it.
+fn largest_chained(task: &Task, sweeps: &Sweeps) -> u64 {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    // A node is a choice of its tree, and the first one at a table is also a choice of the label, whose symbol and length are told.
+    let derivation = |length| VARINT + n_nodes(grammar, length).saturating_mul(4 * VARINT);
+    let state = of_occurrences(&task.shard.value, derivation);
+    let uses = lexicon.n_params(grammar) as u64 * VARINT;
+    let processes = grammar.adapted().count() as u64 * (2 * DOUBLE + VARINT);
+    let kept = if sweeps.keep.is_some() {
+        let strings = |length| labelled_substrings(grammar, length, length, 2 * VARINT);
+        let of_tree = |length| segmentation(length).saturating_add(tree(grammar, length));
+        sum(item_lengths(task).map(strings)).saturating_add(of_occurrences(&task.shard.value, of_tree))
+    } else {
+        0
+    };
+    state.saturating_add(uses).saturating_add(processes).saturating_add(kept).saturating_add(ENVELOPE)
+}
+
 /// Segmentations and trees, one per decoder.
 fn decoded_sentence(grammar: &Grammar, decode: &Decode, length: u64) -> u64 {
     let n_decoders = decode.decoders.len() as u64;
@@ -277,13 +373,17 @@ fn segmentation(length: u64) -> u64 {
     (1 + length) * VARINT
 }
 
-/// A tree that goes through every nonterminal at each node.
+/// Nodes of a tree that goes through every nonterminal at each of them: it branches less often than it has leaves, and without
+/// cycles passes each nonterminal once between.
+fn n_nodes(grammar: &Grammar, length: u64) -> u64 {
+    2 * length * (1 + u64::from(grammar.n_nonterminals))
+}
+
+/// The largest tree.
 fn tree(grammar: &Grammar, length: u64) -> u64 {
     let longest = grammar.symbols.iter().map(|name| name.len() as u64).max().unwrap_or(0);
-    // A tree branches less often than it has leaves, and without cycles passes each nonterminal once between.
-    let n_nodes = 2 * length * (1 + u64::from(grammar.n_nonterminals));
     // Every letter escaped, two brackets and a space.
-    ENVELOPE + n_nodes.saturating_mul(2 * longest + 3)
+    ENVELOPE + n_nodes(grammar, length).saturating_mul(2 * longest + 3)
 }
 
 fn answer_kind(answer: &Answer) -> &'static str {
@@ -294,6 +394,7 @@ fn answer_kind(answer: &Answer) -> &'static str {
         Answer::Expectation(_) => "an expectation",
         Answer::Sampled(_) => "sampled trees",
         Answer::Collapsed(_) => "a collapsed pass",
+        Answer::Chained(_) => "a Markov chain",
         Answer::Decoded(_) => "decoded sentences",
     }
 }
@@ -306,8 +407,13 @@ fn work_kind(work: &Work) -> &'static str {
         Work::Expect { .. } => "an expectation",
         Work::Sample(_) => "sampled trees",
         Work::Collapse(_) => "a collapsed pass",
+        Work::Sweep(_) => "a Markov chain",
         Work::Decode(_) => "decoded sentences",
     }
+}
+
+fn at_most(field: &'static str, found: u64, expected: u64) -> Result<(), WireError> {
+    if found <= expected { Ok(()) } else { Err(WireError::Excess { field, found, expected }) }
 }
 
 fn adapted(field: &'static str, at: usize, grammar: &Grammar, symbol: SymbolId) -> Result<(), WireError> {

@@ -13,19 +13,6 @@ use crate::num::special::{digamma, ln_beta};
 use crate::pcfg::vb::divergence;
 use crate::shard::{Lexicon, ParamId};
 
-/// What training gives: all that decoding needs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Model {
-    /// The grammar.
-    pub grammar: Grammar,
-    /// The strings of the sticks, with those that are no longer in use.
-    pub lexicon: Lexicon,
-    /// The variational parameters.
-    pub params: Params,
-    /// The nonterminals whose constituents are the segments of a sentence.
-    pub segments: Vec<SymbolId>,
-}
-
 /// Variational parameters and hyper-parameters.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Params {

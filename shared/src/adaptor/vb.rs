@@ -229,7 +229,8 @@ impl Trainer {
             && !self.state.grew
             && !(self.settings.select_by_bound && self.state.rounds <= ROUNDS_BEFORE_DROPS);
         let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged }))
+        let (temperature, moves) = (None, None);
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
     }
 
     /// Sorts, updates and fits from the last counts; whether some stick was sorted.

@@ -1,6 +1,7 @@
 //! A shard with the forests of its items.
 //!
-//! The forests are folded ([`Chains`]): their edges hold chains, and chains hold positions in the shard's index.
+//! The forests are folded ([`Chains`]): their edges hold chains, and chains hold positions in the shard's index. Sentences
+//! under a dense grammar have no forests: they are computed anew every time ([`Dense`]).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,6 +10,7 @@ use super::{ComputeError, Prepared, lock};
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
 use crate::forest::chains::Chains;
+use crate::forest::dense::{Dense, Expected};
 use crate::forest::inside::{Counts, Scratch, Weights, expect, real};
 use crate::forest::{Forest, best};
 use crate::num::Wide;
@@ -18,6 +20,8 @@ use crate::task::{Expectation, Index};
 /// Forests by item.
 pub struct BuiltShard {
     pub index: Index,
+    /// In the place of items, if the grammar is dense.
+    dense: Option<Dense>,
     pub items: Vec<Item>,
     pub chains: Chains,
     /// The same forests without strings that went out of use, once there are enough of those.
@@ -45,6 +49,21 @@ struct Compact {
 
 impl BuiltShard {
     pub fn new(prepared: &Prepared, shard: Arc<Shard>) -> BuiltShard {
+        if let Shard::Sentences(sentences) = shard.as_ref()
+            && Dense::fits(&prepared.binary)
+        {
+            return BuiltShard::dense(Dense::new(&prepared.binary, sentences));
+        }
+        BuiltShard::folded(prepared, shard, &[])
+    }
+
+    /// The same with forests, if it has none.
+    pub fn with_forests(&self, prepared: &Prepared, shard: Arc<Shard>) -> BuiltShard {
+        BuiltShard::folded(prepared, shard, &self.index.params)
+    }
+
+    /// With forests, and an index that has these parameters and those of the forests.
+    fn folded(prepared: &Prepared, shard: Arc<Shard>, params: &[ParamId]) -> BuiltShard {
         let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
         let mut items: Vec<(Option<Forest>, f64, Option<ParamId>)> = match shard.as_ref() {
             Shard::Sentences(sentences) => sentences
@@ -73,7 +92,8 @@ impl BuiltShard {
         let forests = items.iter().filter_map(|(forest, _, _)| forest.as_ref());
         let mut touched = vec![false; prepared.lexicon.n_params(&prepared.grammar)];
         touched[ParamId::ONE.index()] = true;
-        forests.flat_map(Forest::params).chain(own).for_each(|param| touched[param.index()] = true);
+        let used = forests.flat_map(Forest::params).chain(own).chain(params.iter().copied());
+        used.for_each(|param| touched[param.index()] = true);
         let params: Vec<ParamId> =
             (0..touched.len() as u32).map(ParamId).filter(|param| touched[param.index()]).collect();
         let mut local = vec![0; touched.len()];
@@ -98,6 +118,7 @@ impl BuiltShard {
         let is_strings = matches!(shard.as_ref(), Shard::Strings(_));
         BuiltShard {
             index: Index { params, unparsable },
+            dense: None,
             items,
             chains,
             compact: Mutex::new(None),
@@ -106,9 +127,29 @@ impl BuiltShard {
         }
     }
 
+    fn dense(dense: Dense) -> BuiltShard {
+        let params = dense.params().to_vec();
+        let unparsable = (0..).zip(dense.parsable()).filter(|(_, parsable)| !parsable).map(|(item, _)| item);
+        BuiltShard {
+            index: Index { unparsable: unparsable.collect(), params },
+            dense: Some(dense),
+            items: Vec::new(),
+            chains: Chains::default(),
+            compact: Mutex::new(None),
+            first_string: 0,
+            is_strings: false,
+        }
+    }
+
+    /// Whether it has no forests.
+    pub fn is_dense(&self) -> bool {
+        self.dense.is_some()
+    }
+
     /// Bytes held, the compact copy not counted.
     pub fn size(&self) -> usize {
-        self.items.iter().filter_map(|item| item.forest.as_ref()).map(Forest::size).sum::<usize>()
+        self.dense.as_ref().map_or(0, Dense::size)
+            + self.items.iter().filter_map(|item| item.forest.as_ref()).map(Forest::size).sum::<usize>()
             + self.chains.size()
             + 4 * self.index.params.len()
     }
@@ -118,6 +159,9 @@ impl BuiltShard {
         let n = self.index.params.len();
         if weights.len() != n {
             return Err(ComputeError::Weights { found: weights.len(), expected: n });
+        }
+        if let Some(dense) = &self.dense {
+            return Ok(self.expect_dense(dense, weights, with_losses));
         }
         let chain_weights = self.chains.weights(weights);
         let compact = self.compact(&chain_weights);
@@ -161,6 +205,28 @@ impl BuiltShard {
         }
         answer.missing = missing.into_iter().collect();
         Ok(answer)
+    }
+
+    fn expect_dense(&self, dense: &Dense, weights: &[Wide], with_losses: bool) -> Expectation {
+        let Expected { counts, totals } = dense.expect(weights);
+        let mut answer = Expectation { counts, ..Expectation::default() };
+        if with_losses {
+            answer.losses = vec![0.0; weights.len()]; // there are no strings
+        }
+        let mut lost = false;
+        for (item, (multiplicity, total)) in (0..).zip(dense.multiplicities().zip(&totals)) {
+            if !total.is_zero() {
+                answer.log_z += multiplicity * total.ln();
+            } else {
+                lost |= self.index.unparsable.binary_search(&item).is_err();
+            }
+        }
+        if lost {
+            // Which of those out of use a sentence needs is not known without its forest.
+            let params = self.index.params.iter().zip(weights);
+            answer.missing = params.filter(|(_, weight)| weight.is_zero()).map(|(&param, _)| param).collect();
+        }
+        answer
     }
 
     /// Forests without the chains of weight zero, if enough of them are; never changes an answer, since all that

@@ -26,6 +26,7 @@ pub fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Coll
         true => Ok(()),
         false => Err(ComputeError::Weights { found, expected }),
     };
+    let mut old: &[Vec<(u32, f64)>] = &[];
     let mut pass = match work {
         Collapse::Start { weights } => {
             expected(weights.len(), n)?;
@@ -34,26 +35,27 @@ pub fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Coll
         Collapse::Others { pseudo, sums, temperature, carried } => {
             expected(pseudo.len(), n)?;
             expected(sums.len(), groups.len())?;
-            expected(carried.value.counts.len(), n_occurrences)?;
+            let Carried::Counts(own) = &*carried.value else {
+                let problem = "it is of a Markov chain".to_owned();
+                return Err(ComputeError::Carried { problem });
+            };
+            expected(own.len(), n_occurrences)?;
             carried.value.check(n).map_err(|problem| ComputeError::Carried { problem })?;
+            old = own;
             let source = Source::Others { pseudo, sums, temperature: *temperature };
             let mut pass = Pass::new(shard, groups, source);
-            for &(param, count) in carried.value.counts.iter().flatten() {
+            for &(param, count) in old.iter().flatten() {
                 pass.add(param, count);
             }
             pass
         }
     };
-    let old: &[Vec<(u32, f64)>] = match work {
-        Collapse::Start { .. } => &[],
-        Collapse::Others { carried, .. } => &carried.value.counts,
-    };
     let mut answer = Expectation { counts: vec![0.0; n], ..Expectation::default() };
-    let mut new = Carried::default();
+    let mut new = Vec::with_capacity(n_occurrences);
     for (at, item) in shard.items.iter().enumerate() {
         pass.find_chains(at);
         for _ in 0..item.multiplicity as usize {
-            let own = old.get(new.counts.len()).map_or(&[][..], |own| own);
+            let own = old.get(new.len()).map_or(&[][..], |own| own);
             own.iter().for_each(|&(param, count)| pass.add(param, -count));
             let (log_z, own) = pass.read(at);
             answer.log_z += log_z;
@@ -61,10 +63,10 @@ pub fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Coll
                 pass.add(param, count);
                 answer.counts[param as usize] += count;
             }
-            new.counts.push(own);
+            new.push(own);
         }
     }
-    Ok(Collapsed { expectation: answer, carried: new })
+    Ok(Collapsed { expectation: answer, carried: Carried::Counts(new) })
 }
 
 /// Where weights come from.

@@ -10,10 +10,12 @@ use crate::num::special::ln_gamma;
 use crate::shard::{Lexicon, ParamId};
 
 /// Which parameters are probabilities of one multinomial: the rules of each nonterminal, and the strings of each nonterminal that
-/// rewrites to substrings. All parameters but [`ParamId::ONE`] are in one of them.
+/// rewrites to substrings. All parameters but [`ParamId::ONE`] are in one of them; strings of adapted nonterminals are not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Groups {
+    /// Those of rules, then those of strings.
     ranges: Vec<Range<usize>>,
+    n_sticks: usize,
     n_params: usize,
 }
 
@@ -27,7 +29,7 @@ pub struct Estimate {
 }
 
 impl Groups {
-    /// Those of a grammar without adapted nonterminals.
+    /// Those of a grammar.
     pub fn new(grammar: &Grammar, lexicon: &Lexicon) -> Groups {
         let mut start = ParamId::of_rule(0).index();
         let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -35,11 +37,13 @@ impl Groups {
             ranges.push(start..start + rules.len());
             start += rules.len();
         }
-        for stick in 0..lexicon.sticks.len() {
+        let of_substrings =
+            lexicon.sticks.iter().enumerate().filter(|(_, of)| !grammar.is_adapted(of.symbol));
+        for (stick, _) in of_substrings {
             let strings = lexicon.params(grammar, stick);
             ranges.push(strings.start as usize..strings.end as usize);
         }
-        Groups { ranges, n_params: lexicon.n_params(grammar) }
+        Groups { ranges, n_sticks: lexicon.sticks.len(), n_params: lexicon.n_params(grammar) }
     }
 
     /// Number of multinomials.
@@ -60,6 +64,11 @@ impl Groups {
     /// The parameters of each multinomial.
     pub fn iter(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.ranges.iter().cloned()
+    }
+
+    /// The strings of each stick of the lexicon.
+    pub fn sticks(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.iter().skip(self.ranges.len() - self.n_sticks)
     }
 
     /// The number of the multinomial that `param` belongs to; none for [`ParamId::ONE`].
@@ -92,9 +101,8 @@ impl Groups {
         for (rule, alpha) in grammar.rules.iter().zip(&mut alpha[ParamId::of_rule(0).index()..]) {
             *alpha = rule.alpha;
         }
-        let strings = &self.ranges[self.ranges.len() - grammar.substring_rules().count()..];
-        for (rule, strings) in grammar.substring_rules().zip(strings) {
-            alpha[strings.clone()].fill(grammar.rules[rule].alpha);
+        for (rule, strings) in grammar.substring_rules().zip(self.sticks()) {
+            alpha[strings].fill(grammar.rules[rule].alpha);
         }
         alpha
     }

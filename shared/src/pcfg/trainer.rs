@@ -7,9 +7,11 @@
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, Groups, collapsed, em, gibbs, map_em, vb};
+use super::{Estimate, Groups, Params, collapsed, em, gibbs, map_em, vb};
 use crate::adaptor::hyper::alpha_scale;
 use crate::anneal::{Anneal, heat};
 use crate::grammar::SymbolId;
@@ -146,7 +148,8 @@ pub struct Trainer {
     state: State,
     /// Of the round under way.
     weights: Vec<Wide>,
-    keep: Option<Vec<SymbolId>>,
+    trees: Option<Vec<SymbolId>>,
+    keep: bool,
     gathered: Gathered,
     /// Of the last round, by shard and occurrence.
     samples: Vec<Vec<Analysis>>,
@@ -189,8 +192,8 @@ impl Trainer {
     /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
     pub fn resume(groups: Groups, indexes: Vec<Vec<ParamId>>, settings: Settings, state: State) -> Trainer {
         let gathered = Gathered::new(groups.n_params());
-        let (weights, keep, samples) = (Vec::new(), None, Vec::new());
-        Trainer { groups, indexes, settings, state, weights, keep, gathered, samples }
+        let (weights, trees, keep, samples) = (Vec::new(), None, false, Vec::new());
+        Trainer { groups, indexes, settings, state, weights, trees, keep, gathered, samples }
     }
 
     /// What it knows.
@@ -229,9 +232,26 @@ impl Trainer {
         }
     }
 
-    /// Begins a round. With `keep`, sampled trees are returned, of which these nonterminals are the segments.
-    pub fn begin(&mut self, keep: Option<Vec<SymbolId>>) {
-        self.keep = keep;
+    /// The same for decoding.
+    pub fn params(&self) -> Params {
+        let estimate = self.estimate();
+        let posterior = estimate.posterior();
+        // A string that is not in the lexicon weighs as much as one that was never used.
+        let unused = |group: Range<usize>| {
+            let sum: f64 = posterior[group.clone()].iter().sum();
+            match self.settings.method {
+                Method::Em | Method::MapEm => Wide::ZERO,
+                _ => Wide::from_f64(estimate.alpha[group.start] / sum),
+            }
+        };
+        let escapes = self.groups.sticks().map(unused).collect();
+        Params { escapes, weights: self.reading_weights(), estimate }
+    }
+
+    /// Begins a round. With `trees`, sampled ones are returned, of which these nonterminals are the segments; with `keep`, they
+    /// count as a sample.
+    pub fn begin(&mut self, trees: Option<Vec<SymbolId>>, keep: bool) {
+        (self.trees, self.keep) = (trees, keep);
         let Settings { seed, run, .. } = self.settings;
         let round = self.state.rounds as u64 + 1;
         self.weights = match (self.state.counted, self.settings.method) {
@@ -268,7 +288,7 @@ impl Trainer {
             (Method::Gibbs, _) => {
                 let Settings { seed, run, .. } = self.settings;
                 let stream = random::shard_seed(seed, run, self.state.rounds as u64 + 1, shard as u64);
-                Work::Sample(Sample { weights, stream, keep: self.keep.clone() })
+                Work::Sample(Sample { weights, stream, keep: self.trees.clone() })
             }
         }
     }
@@ -316,7 +336,7 @@ impl Trainer {
         self.state.carried = carried;
         self.state.counted = true;
         self.samples = samples;
-        if self.keep.is_some() {
+        if self.keep {
             let Average { samples, counts } = &mut self.state.average;
             *samples += 1;
             counts.resize(totals.counts.len(), 0.0);
@@ -326,9 +346,11 @@ impl Trainer {
             self.fit_alpha(&totals.counts);
         }
         self.state.estimate.counts = totals.counts;
-        let still =
+        let converged =
             anneal.is_over(round) && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        Ok(Step::Next(RoundReport { bound, change, dropped: 0, resorted: false, converged: still }))
+        let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);
+        let (dropped, resorted, moves) = (0, false, None);
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
     }
 
     /// The objective under the weights of the round, whose sums are given.

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod world;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

@@ -1,0 +1,135 @@
+//! Grids: a job with several values of a key is so many *points*, one for every combination.
+//!
+//! ```toml
+//! [[sweep]]                  # 2 × 3 points
+//! method = ["vb", "cvb"]
+//! alpha = [1e-5, 1e-3, 0.1]
+//!
+//! [[sweep]]                  # and one more
+//! method = "em"
+//! ```
+//!
+//! On the command line, `--set inference.alpha=1e-5,1e-3` multiplies every table of the job file, or is the only one.
+
+use std::collections::BTreeMap;
+
+use super::located::{Fault, Node, Problem, Value};
+
+/// Values by key of `[inference]`, as in the job file.
+pub type SweepTable = BTreeMap<String, Vec<toml::Value>>;
+
+/// The keys that vary, each with its values, table by table.
+#[derive(Default)]
+pub struct Sweep(Vec<Vec<(String, Vec<Node>)>>);
+
+/// Values of some keys: a point.
+pub type Choice = Vec<(String, Node)>;
+
+const TABLE: &str = "sweep";
+/// What varies.
+const OF: &str = "inference";
+
+impl Sweep {
+    /// Takes the tables `[[sweep]]` out of a job file.
+    pub fn take(root: &mut Node) -> Result<Sweep, Fault> {
+        let Value::Table(entries) = &mut root.value else { return Ok(Sweep::default()) };
+        let Some((_, node)) = entries.remove(TABLE) else { return Ok(Sweep::default()) };
+        let wrong = |node: &Node, found: &str| {
+            let expected = "tables, each beginning with [[sweep]]".to_owned();
+            Fault::new(node, Problem::Mismatch { found: found.to_owned(), expected })
+        };
+        let Value::Array(tables) = node.value else { return Err(wrong(&node, "something else")) };
+        let keys = |table: Node| match table.value {
+            Value::Table(keys) => {
+                Ok(keys.into_iter().map(|(key, (_, node))| (key.clone(), values(&key, node))).collect())
+            }
+            _ => Err(wrong(&table, "something else")),
+        };
+        Ok(Sweep(tables.into_iter().map(keys).collect::<Result<_, _>>()?))
+    }
+
+    /// Takes in `inference.KEY=A,B`; whether it is of that form.
+    pub fn vary(&mut self, assignment: &str) -> Result<bool, Fault> {
+        let Some((path, raw)) = assignment.split_once('=') else { return Ok(false) };
+        let key = path.trim().strip_prefix(OF).and_then(|rest| rest.strip_prefix('.'));
+        let (Some(key), true) = (key, raw.contains(',') && !raw.trim().starts_with(['[', '"', '\''])) else {
+            return Ok(false);
+        };
+        let mut values = Vec::new();
+        for part in raw.split(',') {
+            let mut scratch = Node::empty();
+            scratch.set(&format!("{OF}.{key}={part}"))?;
+            values.extend(scratch.find(&format!("{OF}.{key}")).cloned());
+        }
+        if self.0.is_empty() {
+            self.0.push(Vec::new());
+        }
+        for table in &mut self.0 {
+            table.retain(|(known, _)| known != key);
+            table.push((key.to_owned(), values.clone()));
+        }
+        Ok(true)
+    }
+
+    /// Every combination, the last key varying fastest; one without choices if nothing varies.
+    pub fn points(&self) -> Vec<Choice> {
+        if self.0.is_empty() {
+            return vec![Vec::new()];
+        }
+        let of_table = |table: &Vec<(String, Vec<Node>)>| {
+            table.iter().fold(vec![Vec::new()], |points: Vec<Choice>, (key, values)| {
+                let longer = |point: &Choice| {
+                    let point = point.clone();
+                    values.iter().map(move |value| {
+                        let mut point = point.clone();
+                        point.push((key.clone(), value.clone()));
+                        point
+                    })
+                };
+                points.iter().flat_map(longer).collect()
+            })
+        };
+        self.0.iter().flat_map(of_table).collect()
+    }
+
+    /// As tables of a job file.
+    pub fn tables(&self) -> Vec<SweepTable> {
+        let plain = |values: &Vec<Node>| values.iter().map(|value| value.value.plain()).collect();
+        let table = |table: &Vec<(String, Vec<Node>)>| {
+            table.iter().map(|(key, values)| (key.clone(), plain(values))).collect()
+        };
+        self.0.iter().map(table).collect()
+    }
+}
+
+/// The values of a key: those of a list, or one.
+fn values(key: &str, node: Node) -> Vec<Node> {
+    let mut values = match node.value {
+        // A list of lists has lists for values; one list may be the value of a key that takes one.
+        Value::Array(items)
+            if key != "fit" || items.iter().any(|item| matches!(item.value, Value::Array(_))) =>
+        {
+            items
+        }
+        _ => vec![node],
+    };
+    values.iter_mut().for_each(|value| value.path = format!("{OF}.{key}"));
+    values
+}
+
+/// The document with the choices of a point put in.
+pub fn chosen(root: &Node, point: &Choice) -> Node {
+    let mut root = root.clone();
+    for (key, value) in point {
+        root.put(&[OF, key], value.clone())
+            .expect("the tables of a job are tables, or it would have been refused");
+    }
+    root
+}
+
+/// What a point is called: `alpha=1e-5 method=em`; nothing if nothing varies.
+pub fn name(point: &Choice) -> String {
+    let parts: Vec<String> =
+        point.iter().map(|(key, value)| format!("{key}={}", value.value.text())).collect();
+    parts.join(" ")
+}

@@ -1,0 +1,366 @@
+//! One run, whatever is trained and however: the same verbs for every method.
+//!
+//! ```text
+//! begin → work(shard) → [a worker] → add(shard, answer) → finish → begin …
+//! ```
+//!
+//! Between two rounds its [`State`] is all that matters.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use shared::adaptor::hyper::Fit;
+use shared::adaptor::vb;
+use shared::anneal::Anneal;
+use shared::grammar::{Grammar, SymbolId};
+use shared::model::Params;
+use shared::num::{Noise, Wide};
+use shared::pcfg::{self, Groups};
+use shared::round::{BoundFell, Step, Totals};
+use shared::sampler::{self, HyperPrior};
+use shared::shard::{Lexicon, ParamId};
+use shared::task::{Analysis, Answer, Work};
+
+use super::plan::Plan;
+use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, ModelKind, Selection, Start};
+
+/// A run between two rounds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum State {
+    /// Of an adaptor grammar by variational Bayes.
+    Sticks(vb::State),
+    /// Of a PCFG.
+    Pcfg(pcfg::trainer::State),
+    /// Of a Markov chain over trees.
+    Chain(sampler::trainer::State),
+}
+
+impl State {
+    /// Rounds that counted.
+    pub fn rounds(&self) -> usize {
+        match self {
+            State::Sticks(state) => state.rounds,
+            State::Pcfg(state) => state.rounds,
+            State::Chain(state) => state.rounds,
+        }
+    }
+
+    /// The last objective.
+    pub fn bound(&self) -> Option<f64> {
+        match self {
+            State::Sticks(state) => state.bound,
+            State::Pcfg(state) => state.bound,
+            State::Chain(state) => state.bound,
+        }
+    }
+
+    /// Whether a run of this grammar and lexicon can go on from it, as far as can be told without the shards; an error says what
+    /// does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        match self {
+            State::Sticks(state) => state.check(grammar, lexicon),
+            State::Pcfg(state) => state.estimate.check(&Groups::new(grammar, lexicon)),
+            State::Chain(state) => state.check(grammar, lexicon),
+        }
+    }
+}
+
+/// A run.
+pub enum Learner<'a> {
+    /// Of an adaptor grammar by variational Bayes.
+    Sticks(Box<Sticks<'a>>),
+    /// Of a PCFG.
+    Pcfg(Box<pcfg::trainer::Trainer>),
+    /// A Markov chain over the trees of either.
+    Chain(Box<sampler::trainer::Trainer>),
+}
+
+/// Variational Bayes over sticks, and the round under way.
+pub struct Sticks<'a> {
+    plan: &'a Plan,
+    trainer: vb::Trainer,
+    weights: Vec<Wide>,
+    totals: Totals,
+}
+
+/// How the run of that number of a point begins.
+pub struct Beginning<'a> {
+    /// The kind of model.
+    pub kind: ModelKind,
+    /// The point.
+    pub inference: &'a InferenceTable,
+    /// Which of the point's runs, from 1.
+    pub restart: usize,
+    /// Which of the job's runs, from 1: its part of the seed.
+    pub run: usize,
+    /// The trees that it starts from, if it starts from such.
+    pub trees: Option<&'a GivenTrees>,
+}
+
+/// Trees to start from.
+pub struct GivenTrees {
+    /// Uses of every parameter in them, for a PCFG.
+    pub counts: Vec<f64>,
+    /// Bracketed, by shard and occurrence.
+    pub by_shard: Vec<Arc<Vec<String>>>,
+}
+
+impl<'a> Learner<'a> {
+    /// A new run, or one that goes on.
+    pub fn new(
+        plan: &'a Plan,
+        beginning: Beginning<'_>,
+        state: Option<State>,
+    ) -> Result<Learner<'a>, String> {
+        let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
+        let Beginning { kind, inference, restart, run, .. } = beginning;
+        if inference.method == Method::Hastings {
+            let state = match state {
+                Some(State::Chain(state)) => state,
+                Some(_) => return Err("it is of another method".to_owned()),
+                None => sampler::trainer::State::default(),
+            };
+            let alpha = alpha(&grammar, &lexicon, inference);
+            let trainer = sampler::trainer::Trainer::new(grammar, &lexicon, alpha, chain(&beginning), state);
+            return Ok(Learner::Chain(Box::new(trainer)));
+        }
+        match kind {
+            ModelKind::Adaptor => {
+                let (settings, noise) = (sticks(inference, restart), Noise::new(inference.seed, run as u64));
+                let trainer = match state {
+                    Some(State::Sticks(state)) => {
+                        vb::Trainer::resume(grammar, lexicon, settings, noise, state)
+                    }
+                    Some(_) => return Err("it is of another kind of model".to_owned()),
+                    None => vb::Trainer::new(grammar, lexicon, settings, noise),
+                };
+                let (weights, totals) = (Vec::new(), Totals::new(0));
+                Ok(Learner::Sticks(Box::new(Sticks { plan, trainer, weights, totals })))
+            }
+            ModelKind::Pcfg => {
+                let groups = Groups::new(&grammar, &lexicon);
+                let indexes: Vec<Vec<ParamId>> =
+                    plan.shards.iter().map(|shard| shard.params.clone()).collect();
+                let alpha = alpha(&grammar, &lexicon, inference);
+                let settings = pcfg(&beginning);
+                let trainer = match state {
+                    Some(State::Pcfg(state)) => {
+                        state.check(&groups, &indexes)?;
+                        pcfg::trainer::Trainer::resume(groups, indexes, settings, state)
+                    }
+                    Some(_) => return Err("it is of another kind of model".to_owned()),
+                    None => pcfg::trainer::Trainer::new(groups, alpha, indexes, settings),
+                };
+                Ok(Learner::Pcfg(Box::new(trainer)))
+            }
+        }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> State {
+        match self {
+            Learner::Sticks(sticks) => State::Sticks(sticks.trainer.state().clone()),
+            Learner::Pcfg(trainer) => State::Pcfg(trainer.state().clone()),
+            Learner::Chain(trainer) => State::Chain(trainer.state().clone()),
+        }
+    }
+
+    /// Rounds that counted.
+    pub fn rounds(&self) -> usize {
+        match self {
+            Learner::Sticks(sticks) => sticks.trainer.state().rounds,
+            Learner::Pcfg(trainer) => trainer.state().rounds,
+            Learner::Chain(trainer) => trainer.state().rounds,
+        }
+    }
+
+    /// Begins a round. With `trees`, samplers return theirs, of which these nonterminals are the segments; with `keep`, they count
+    /// as a sample.
+    pub fn begin(&mut self, trees: Option<&[SymbolId]>, keep: bool) {
+        let trees = trees.map(<[SymbolId]>::to_vec);
+        match self {
+            Learner::Sticks(sticks) => {
+                sticks.weights = sticks.trainer.weights();
+                sticks.totals = Totals::new(sticks.weights.len());
+            }
+            Learner::Pcfg(trainer) => trainer.begin(trees, keep),
+            Learner::Chain(trainer) => trainer.begin(trees, keep),
+        }
+    }
+
+    /// What a shard is asked.
+    pub fn work(&self, shard: usize) -> Work {
+        match self {
+            Learner::Sticks(sticks) => {
+                let params = &sticks.plan.shards[shard].params;
+                let weights = params.iter().map(|param| sticks.weights[param.index()]).collect();
+                Work::Expect { weights, losses: sticks.trainer.wants_losses() }
+            }
+            Learner::Pcfg(trainer) => trainer.work(shard),
+            Learner::Chain(trainer) => trainer.work(shard),
+        }
+    }
+
+    /// Takes in the answer of a shard; shards come in order. Whether it is one to [`Learner::work`].
+    pub fn add(&mut self, plan: &Plan, shard: usize, answer: Answer) -> bool {
+        let planned = &plan.shards[shard];
+        match (self, answer) {
+            (Learner::Sticks(sticks), Answer::Expectation(found)) => {
+                sticks.totals.add(&planned.shard.value, &planned.params, found);
+                true
+            }
+            (Learner::Pcfg(trainer), answer) => trainer.add(shard, &planned.shard.value, answer),
+            (Learner::Chain(trainer), answer) => trainer.add(answer),
+            _ => false,
+        }
+    }
+
+    /// Ends a round to which all shards were added.
+    pub fn finish(&mut self) -> Result<Step, BoundFell> {
+        match self {
+            Learner::Sticks(sticks) => {
+                let totals = std::mem::replace(&mut sticks.totals, Totals::new(0));
+                sticks.trainer.absorb(totals)
+            }
+            Learner::Pcfg(trainer) => trainer.finish(),
+            Learner::Chain(trainer) => Ok(trainer.finish()),
+        }
+    }
+
+    /// The trees of the last round, by shard and occurrence, if they were kept.
+    pub fn samples(&self) -> &[Vec<Analysis>] {
+        match self {
+            Learner::Sticks(_) => &[],
+            Learner::Pcfg(trainer) => trainer.samples(),
+            Learner::Chain(trainer) => trainer.samples(),
+        }
+    }
+
+    /// What was learned, and the strings that it is about.
+    pub fn learned(&self, plan: &Plan, kind: ModelKind) -> (Lexicon, Params) {
+        let lexicon = || plan.lexicon.value.as_ref().clone();
+        match (self, kind) {
+            (Learner::Sticks(sticks), _) => (lexicon(), Params::Adaptor(sticks.trainer.params().clone())),
+            (Learner::Pcfg(trainer), _) => (lexicon(), Params::Pcfg(trainer.params())),
+            (Learner::Chain(trainer), ModelKind::Pcfg) => (lexicon(), Params::Pcfg(trainer.pcfg())),
+            (Learner::Chain(trainer), ModelKind::Adaptor) => {
+                let (lexicon, params) = trainer.sticks();
+                (lexicon, Params::Adaptor(params))
+            }
+        }
+    }
+
+    /// Discount and concentration of the adapted nonterminals, in symbol order.
+    pub fn hyper(&self) -> Vec<(f64, f64)> {
+        match self {
+            Learner::Sticks(sticks) => {
+                let sticks = &sticks.trainer.params().sticks;
+                sticks.iter().map(|stick| (stick.discount, stick.concentration)).collect()
+            }
+            Learner::Chain(trainer) => {
+                trainer.hyper().iter().map(|hyper| (hyper.discount, hyper.concentration)).collect()
+            }
+            Learner::Pcfg(_) => Vec::new(),
+        }
+    }
+
+    /// Strings in use, by adapted nonterminal in symbol order, where that is known.
+    pub fn n_strings(&self) -> Vec<usize> {
+        match self {
+            Learner::Sticks(sticks) => {
+                sticks.trainer.params().sticks.iter().map(|stick| stick.order.len()).collect()
+            }
+            Learner::Chain(trainer) => trainer.n_strings(),
+            Learner::Pcfg(_) => Vec::new(),
+        }
+    }
+}
+
+/// How the sticks of the run of that number are trained.
+pub fn sticks(inference: &InferenceTable, restart: usize) -> vb::Settings {
+    let fits = |which: Hyperparameter| inference.fit.contains(&which);
+    let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
+    let growth = vb::Growth { start: inference.grow_from, step: inference.grow_by };
+    vb::Settings {
+        select_by_bound: inference.selection == Selection::Bound,
+        drop_share: inference.drop_share,
+        resort: inference.selection != Selection::Fixed,
+        fit: Fit {
+            concentration: fits(Hyperparameter::Concentration),
+            discount: pitman_yor && fits(Hyperparameter::Discount),
+            alpha: fits(Hyperparameter::Alpha),
+        },
+        pitman_yor,
+        discount: inference.discount,
+        concentration: inference.concentration,
+        growth: (inference.grow_from > 0).then_some(growth),
+        tolerance: inference.tolerance,
+        jitter: if restart == 1 { 0.0 } else { inference.jitter },
+    }
+}
+
+/// How a PCFG is trained.
+fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
+    use pcfg::trainer::{Method as Estimator, Settings, Start as First};
+    let Beginning { inference, restart, run, .. } = *beginning;
+    let method = match inference.method {
+        Method::Em => Estimator::Em,
+        Method::MapEm => Estimator::MapEm,
+        Method::Vb => Estimator::Vb { fit_alpha: false },
+        Method::VbEm => Estimator::Vb { fit_alpha: true },
+        Method::Cvb => Estimator::CollapsedVb,
+        Method::Gibbs | Method::Hastings => Estimator::Gibbs,
+    };
+    let start = match (inference.start, beginning.trees) {
+        (Start::Trees, Some(trees)) => First::Counts(trees.counts.clone()),
+        (Start::Uniform, _) if restart == 1 => First::Uniform,
+        (Start::Noise, _) => First::Noise(inference.noise),
+        _ => First::Jitter(inference.jitter),
+    };
+    Settings {
+        method,
+        start,
+        anneal: anneal(inference),
+        tolerance: inference.tolerance,
+        seed: inference.seed,
+        run: run as u64,
+    }
+}
+
+/// The temperatures of a run.
+fn anneal(inference: &InferenceTable) -> Anneal {
+    let InferenceTable { anneal_from: from, anneal_to: to, anneal_rounds: rounds, .. } = *inference;
+    Anneal { from, to, rounds }
+}
+
+/// How a Markov chain runs.
+fn chain(beginning: &Beginning<'_>) -> sampler::trainer::Settings {
+    let Beginning { inference, run, .. } = *beginning;
+    let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
+    let discount = if pitman_yor { inference.discount } else { 0.0 };
+    let fits = inference.fit.contains(&Hyperparameter::Concentration);
+    sampler::trainer::Settings {
+        start: match (inference.start, beginning.trees) {
+            (Start::Trees | Start::Model, Some(trees)) => {
+                sampler::trainer::Start::Trees(trees.by_shard.clone())
+            }
+            (Start::Incremental, _) => sampler::trainer::Start::Incremental,
+            _ => sampler::trainer::Start::Batch,
+        },
+        hyper: sampler::Hyper { discount, concentration: inference.concentration },
+        draw_hyper: fits.then_some(HyperPrior { shape: inference.gamma_shape, scale: inference.gamma_scale }),
+        relabel: inference.relabel,
+        sweeps: inference.sweeps,
+        anneal: anneal(inference),
+        seed: inference.seed,
+        run: run as u64,
+    }
+}
+
+/// The pseudo-counts of all parameters.
+fn alpha(grammar: &Grammar, lexicon: &Lexicon, inference: &InferenceTable) -> Vec<f64> {
+    match inference.alpha {
+        Some(alpha) => vec![alpha; lexicon.n_params(grammar)],
+        None => Groups::new(grammar, lexicon).alpha(grammar),
+    }
+}

@@ -1,0 +1,378 @@
+//! The rounds of a job: of all its runs at once.
+//!
+//! A batch has, for every run that is not over, one task for each shard; so chains and grid points keep all workers busy even
+//! where a run by itself has a single shard. A run whose round has to be run again, since a sentence lost its derivation, is in
+//! the next batch with the same round.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use shared::eval::chains::split_r_hat;
+use shared::model::Model;
+use shared::round::{RoundReport, Step};
+use shared::sampler::tally::Tally;
+use shared::task::Decoder;
+
+use super::held_out::HeldOutShards;
+use super::input::Input;
+use super::learner::{Beginning, Learner, State};
+use super::plan::Plan;
+use super::prepare::Chosen;
+use super::{clock, score_of, start};
+use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
+use crate::fleet::{Map, Stage};
+use crate::job::{InferenceTable, Job};
+use crate::metrics::{HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder, decoder_name};
+
+/// The runs of a job, and what they need.
+pub struct Training<'a> {
+    job: &'a Job,
+    input: &'a Input,
+    plan: &'a Plan,
+    fleet: &'a dyn Map,
+    held_out: &'a HeldOutShards,
+    keeper: Keeper<'a>,
+    progress: Progress,
+    runs: Vec<Active<'a>>,
+}
+
+/// A run that is under way, or over.
+struct Active<'a> {
+    /// Its point among those of the job.
+    point: usize,
+    inference: &'a InferenceTable,
+    learner: Learner<'a>,
+    is_over: bool,
+    converged: bool,
+    /// The last measurement on held-out sentences.
+    held_out: Option<HeldOut>,
+    /// The best one, and the state that gave it.
+    best: Option<(HeldOut, State)>,
+    /// Measurements since then.
+    waited: usize,
+    /// Strings taken back into use since the round began.
+    restored: usize,
+}
+
+/// What all runs came to.
+pub struct Finished {
+    /// By point of the job.
+    pub points: Vec<FinishedPoint>,
+    /// Rounds and times.
+    pub progress: Progress,
+    /// Checkpoints that could not be written.
+    pub failed: usize,
+}
+
+/// The best run of a point.
+pub struct FinishedPoint {
+    /// The point's name.
+    pub name: String,
+    /// The run, from 1 among all of the job.
+    pub run: usize,
+    /// All runs of the point, from 1.
+    pub runs: std::ops::Range<usize>,
+    /// What it learned.
+    pub model: Model,
+    /// Its rounds.
+    pub rounds: usize,
+    /// Whether it converged.
+    pub converged: bool,
+    /// Its last objective.
+    pub bound: Option<f64>,
+    /// The last objective of every run of the point.
+    pub bounds: Vec<Option<f64>>,
+    /// How well it predicts held-out sentences.
+    pub held_out: Option<HeldOut>,
+    /// The samples of all its runs, by sentence of the corpus; empty without samples.
+    pub tallies: Vec<Tally>,
+}
+
+/// The trees that a sampler is at, among decoders.
+const SAMPLE: &str = "sample";
+
+impl<'a> Training<'a> {
+    /// The runs as `progress` has them.
+    pub fn new(
+        job: &'a Job,
+        input: &'a Input,
+        plan: &'a Plan,
+        fleet: &'a dyn Map,
+        held_out: &'a HeldOutShards,
+        keeper: Keeper<'a>,
+        mut progress: Progress,
+    ) -> Result<Training<'a>> {
+        let given = input.start.as_ref().map(|given| start::given(input, plan, fleet, given)).transpose()?;
+        let mut saved = std::mem::take(&mut progress.runs).into_iter();
+        let mut runs = Vec::new();
+        for (point, of_point) in job.points.iter().enumerate() {
+            for restart in 1..=job.inference.restarts {
+                let run = runs.len() + 1;
+                let (kind, inference, trees) = (job.model.kind, &of_point.inference, given.as_ref());
+                let beginning = Beginning { kind, inference, restart, run, trees };
+                let Run { is_over, converged, state, held_out, best, waited } =
+                    saved.next().unwrap_or_default();
+                let learner = Learner::new(plan, beginning, state).map_err(|problem| {
+                    anyhow!("the checkpoint cannot be gone on from: run {run}: {problem}")
+                })?;
+                // A job of one run may be given more rounds than it had when it ended.
+                let is_over = converged || is_over && learner.rounds() >= inference.max_rounds;
+                let restored = 0;
+                runs.push(Active {
+                    point,
+                    inference,
+                    learner,
+                    is_over,
+                    converged,
+                    held_out,
+                    best,
+                    waited,
+                    restored,
+                });
+            }
+        }
+        progress.tallies.resize(job.points.len(), Vec::new());
+        Ok(Training { job, input, plan, fleet, held_out, keeper, progress, runs })
+    }
+
+    /// Runs all of them to their end.
+    pub fn run(mut self, observer: &mut dyn Observer) -> Result<Finished> {
+        while self.runs.iter().any(|run| !run.is_over) {
+            let begun = clock();
+            for mut metrics in self.batch()? {
+                metrics.r_hat = self.r_hat(&metrics);
+                observer.round(&metrics)?;
+                self.progress.rounds.push(metrics);
+            }
+            self.progress.timings.rounds += begun.elapsed().as_secs_f64();
+            if self.keeper.is_due() {
+                self.progress.runs = self.runs.iter().map(Active::saved).collect();
+                self.keeper.keep(&self.progress, observer);
+            }
+        }
+        let points = (0..self.job.points.len()).map(|point| self.finished(point)).collect::<Result<_>>()?;
+        let Training { progress, keeper, .. } = self;
+        Ok(Finished { points, progress, failed: keeper.failed })
+    }
+
+    /// A round of every run that is not over; the metrics of those that count.
+    fn batch(&mut self) -> Result<Vec<RoundMetrics>> {
+        let begun = clock();
+        let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over).collect();
+        let n_shards = self.plan.shards.len();
+        let mut tasks = Vec::with_capacity(active.len() * n_shards);
+        for &run in &active {
+            let Active { learner, inference, .. } = &mut self.runs[run];
+            let round = learner.rounds() + 1;
+            let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
+            let with_trees = keep || due || round == inference.max_rounds;
+            learner.begin(with_trees.then_some(&self.input.segments[..]), keep);
+            let shards = self.plan.shards.iter().enumerate();
+            tasks.extend(shards.map(|(at, shard)| self.plan.task(shard, learner.work(at))));
+        }
+        let first = active[0];
+        let stage = Stage::Round { run: first + 1, round: self.runs[first].learner.rounds() + 1 };
+        let mut foreign = None;
+        let (plan, runs) = (self.plan, &mut self.runs);
+        let report = self.fleet.map(stage, tasks, &mut |at, answer| {
+            let (run, shard) = (active[at / n_shards], at % n_shards);
+            if !runs[run].learner.add(plan, shard, answer) {
+                foreign = Some(shard);
+            }
+        })?;
+        if let Some(shard) = foreign {
+            bail!("internal error: shard {shard} has no counts; please report it");
+        }
+        let mut finished: Vec<(usize, RoundReport, Duration)> = Vec::new();
+        for (at, &run) in active.iter().enumerate() {
+            let busy = report.busy_by_task[at * n_shards..(at + 1) * n_shards].iter().sum();
+            let active = &mut self.runs[run];
+            match active.learner.finish()? {
+                Step::Again { restored } => active.restored += restored,
+                Step::Next(report) => finished.push((run, report, busy)),
+            }
+        }
+        let seconds = begun.elapsed().as_secs_f64() / finished.len().max(1) as f64;
+        finished.into_iter().map(|(run, report, busy)| self.conclude(run, report, seconds, busy)).collect()
+    }
+
+    /// Measures a round that is over, and says whether the run is.
+    fn conclude(
+        &mut self,
+        run: usize,
+        report: RoundReport,
+        seconds: f64,
+        busy: Duration,
+    ) -> Result<RoundMetrics> {
+        let round = self.runs[run].learner.rounds();
+        let last = report.converged || round == self.runs[run].inference.max_rounds;
+        let due = round.is_multiple_of(self.job.output.score_every);
+        let mut scored = ScoresByDecoder::new();
+        let mut held_out = None;
+        let is_scored = self.input.corpus.gold.is_some() && !self.input.segments.is_empty();
+        let samples = self.input.of_samples(self.runs[run].learner.samples());
+        if is_scored && !samples.is_empty() && (due || last) {
+            let ends = samples.iter().map(|sample| sample.ends.clone()).collect();
+            scored.extend(score_of(self.input, SAMPLE, ends));
+        }
+        if keeps(self.runs[run].inference, round) {
+            let tallies = &mut self.progress.tallies[self.runs[run].point];
+            tallies.resize(samples.len(), Tally::default());
+            tallies.iter_mut().zip(&samples).for_each(|(tally, sample)| tally.add(sample));
+        }
+        if (due || last) && (!self.held_out.is_empty() || samples.is_empty() && is_scored && !last) {
+            let model = self.model(&self.runs[run].learner);
+            if samples.is_empty() && is_scored && !last {
+                let viterbi = [Decoder::Viterbi];
+                let decoded = self.plan.decode(self.fleet, &model, &viterbi, false)?;
+                let decoded = self.input.by_sentence(&decoded);
+                let ends = decoded.iter().map(|decoded| decoded.segmentations[0].clone()).collect();
+                scored.extend(score_of(self.input, decoder_name(Decoder::Viterbi), ends));
+            }
+            held_out = self.held_out.measure(self.fleet, self.plan, &model)?;
+        }
+        let active = &mut self.runs[run];
+        active.converged = report.converged;
+        active.is_over = last;
+        if let Some(found) = held_out {
+            active.held_out = Some(found);
+            if active.best.as_ref().is_none_or(|(best, _)| found.is_better_than(best)) {
+                (active.best, active.waited) = (Some((found, active.learner.state())), 0);
+            } else {
+                active.waited += 1;
+                active.is_over |= active.inference.patience > 0 && active.waited >= active.inference.patience;
+            }
+        }
+        let adapted: Vec<String> =
+            self.input.grammar.adapted().map(|symbol| self.input.grammar.name(symbol).to_owned()).collect();
+        let hyper = |(discount, concentration)| Hyper { discount, concentration };
+        let hyper = adapted.iter().cloned().zip(active.learner.hyper().into_iter().map(hyper));
+        let strings = adapted.iter().cloned().zip(active.learner.n_strings());
+        Ok(RoundMetrics {
+            run: run + 1,
+            round,
+            bound: report.bound,
+            change: report.change,
+            seconds,
+            busy_seconds: busy.as_secs_f64(),
+            sentences_per_second: self.input.corpus.sentences.len() as f64 / seconds,
+            strings: strings.collect(),
+            hyper: hyper.collect(),
+            scores: scored,
+            dropped: report.dropped,
+            restored: std::mem::take(&mut active.restored),
+            resorted: report.resorted,
+            temperature: report.temperature,
+            held_out,
+            acceptance: report.moves.map(|moves| moves.accepted as f64 / moves.proposed.max(1) as f64),
+            changed: report.moves.map(|moves| moves.changed as f64 / moves.proposed.max(1) as f64),
+            r_hat: None,
+        })
+    }
+
+    /// Split R-hat of the objective over the chains of a point, the first half of the rounds left out; told with the last chain's
+    /// metrics of every round that is scored.
+    fn r_hat(&self, metrics: &RoundMetrics) -> Option<f64> {
+        let active = &self.runs[metrics.run - 1];
+        let last = self.runs.get(metrics.run).is_none_or(|next| next.point != active.point);
+        let due = metrics.round.is_multiple_of(self.job.output.score_every) || active.is_over;
+        if !active.inference.method.is_sampler() || !last || !due {
+            return None;
+        }
+        let first = self.runs.iter().position(|run| run.point == active.point)?;
+        let trace = |run: usize| -> Vec<f64> {
+            let earlier = self.progress.rounds.iter().chain([metrics]);
+            let of_run = earlier.filter(|round| round.run == run + 1 && round.round > metrics.round / 2);
+            of_run.filter_map(|round| round.bound).collect()
+        };
+        let traces: Vec<Vec<f64>> = (first..metrics.run).map(trace).collect();
+        split_r_hat(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    fn model(&self, learner: &Learner<'_>) -> Model {
+        let (lexicon, params) = learner.learned(self.plan, self.job.model.kind);
+        let (grammar, segments) = (self.plan.grammar.value.as_ref().clone(), self.input.segments.clone());
+        Model { grammar, lexicon, params, segments }
+    }
+
+    /// The best run of a point: by held-out sentences if there are such, else by the objective.
+    fn finished(&self, point: usize) -> Result<FinishedPoint> {
+        let of_point: Vec<usize> =
+            (0..self.runs.len()).filter(|&run| self.runs[run].point == point).collect();
+        let is_better = |run: &Active<'_>, other: &Active<'_>| match (&run.best, &other.best) {
+            (Some((found, _)), Some((known, _))) => found.is_better_than(known),
+            _ => run.learner.state().bound() > other.learner.state().bound(),
+        };
+        let better =
+            |best: usize, run: usize| if is_better(&self.runs[run], &self.runs[best]) { run } else { best };
+        let best =
+            of_point.iter().copied().reduce(better).ok_or_else(|| anyhow!("a job has at least one run"))?;
+        let Active { learner, converged, best: kept, inference, .. } = &self.runs[best];
+        let bounds = of_point.iter().map(|&run| self.runs[run].learner.state().bound()).collect();
+        let (state, held_out) = match kept {
+            Some((held_out, state)) => (state.clone(), Some(*held_out)),
+            None => (learner.state(), None),
+        };
+        let (kind, restart, run) = (self.job.model.kind, 1, best + 1);
+        let beginning = Beginning { kind, inference, restart, run, trees: None };
+        let (rounds, bound) = (state.rounds(), state.bound());
+        let kept = Learner::new(self.plan, beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
+        let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
+        let name = self.job.points[point].name.clone();
+        let (model, converged) = (self.model(&kept), *converged);
+        let tallies = self.progress.tallies[point].clone();
+        Ok(FinishedPoint { name, run, runs, model, rounds, converged, bound, bounds, held_out, tallies })
+    }
+}
+
+/// Whether the samples of a round are kept: those after the burn-in, so many rounds apart, the last one among them.
+fn keeps(inference: &InferenceTable, round: usize) -> bool {
+    let InferenceTable { max_rounds, burn_in, keep_every, .. } = *inference;
+    inference.method.is_sampler()
+        && round as f64 > burn_in * max_rounds as f64
+        && (max_rounds - round).is_multiple_of(keep_every)
+}
+
+impl Active<'_> {
+    fn saved(&self) -> Run {
+        Run {
+            is_over: self.is_over,
+            converged: self.converged,
+            state: Some(self.learner.state()),
+            held_out: self.held_out,
+            best: self.best.clone(),
+            waited: self.waited,
+        }
+    }
+}
+
+/// Writes checkpoints of one job. That one cannot be written is told, and does not end the job: it may be the last that
+/// is wanted.
+pub struct Keeper<'a> {
+    checkpoints: &'a mut Checkpoints,
+    origin: Origin,
+    chosen: Chosen,
+    failed: usize,
+}
+
+impl<'a> Keeper<'a> {
+    /// Of the job of that origin, with the strings that were chosen for it.
+    pub fn new(checkpoints: &'a mut Checkpoints, origin: Origin, chosen: Chosen) -> Keeper<'a> {
+        Keeper { checkpoints, origin, chosen, failed: 0 }
+    }
+
+    /// Whether it is time for the next one.
+    pub fn is_due(&self) -> bool {
+        self.checkpoints.are_due()
+    }
+
+    /// Writes one.
+    pub fn keep(&mut self, progress: &Progress, observer: &mut dyn Observer) {
+        let (origin, chosen) = (Cow::Borrowed(&self.origin), Cow::Borrowed(&self.chosen));
+        let written =
+            self.checkpoints.write(&Checkpoint { origin, chosen, progress: Cow::Borrowed(progress) });
+        self.failed += usize::from(written.is_err());
+        observer.checkpoint(written.as_ref());
+    }
+}

@@ -1,0 +1,85 @@
+//! Trees to start from.
+
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow, ensure};
+use shared::pcfg::trees;
+use shared::shard::Shard;
+use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
+use shared::tree::Tree;
+
+use super::input::{Given, Input};
+use super::learner::GivenTrees;
+use super::plan::Plan;
+use crate::fleet::{Map, Stage};
+
+/// The trees that are given, or those that a given model finds most probable.
+pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given) -> Result<GivenTrees> {
+    match given {
+        Given::Trees(trees) => {
+            let counts = match input.strings {
+                Some(_) => trees::counts(&plan.grammar.value, &plan.lexicon.value, trees)
+                    .map_err(|(at, foreign)| anyhow!("inference.start_from: tree {}: {foreign}", at + 1))?,
+                None => Vec::new(),
+            };
+            let n = input.corpus.sentences.len();
+            let text = |&position: &u32| trees[position as usize].to_string();
+            // Methods that want counts alone take trees of other sentences as well.
+            let by_shard = if trees.len() == n {
+                let of_shard =
+                    |positions: &Vec<Vec<u32>>| Arc::new(positions.iter().flatten().map(text).collect());
+                input.shards.iter().map(|shard| of_shard(&shard.positions)).collect()
+            } else {
+                Vec::new()
+            };
+            Ok(GivenTrees { counts, by_shard })
+        }
+        Given::Model(model) => {
+            let with = Named::new(Decode {
+                weights: model.decoding_weights(),
+                segments: Vec::new(),
+                decoders: vec![Decoder::Viterbi],
+                trees: true,
+                open: true,
+            });
+            let (grammar, lexicon) = (Named::new(model.grammar.clone()), Named::new(model.lexicon.clone()));
+            let task = |shard: &super::plan::PlannedShard| Task {
+                grammar: grammar.clone(),
+                lexicon: lexicon.clone(),
+                shard: shard.shard.clone(),
+                work: Work::Decode(with.clone()),
+            };
+            let mut by_shard: Vec<Arc<Vec<String>>> = Vec::new();
+            let mut without = 0;
+            fleet.map(Stage::Decode, plan.shards.iter().map(task).collect(), &mut |at, answer| {
+                let (Shard::Sentences(sentences), Answer::Decoded(decoded)) =
+                    (&*plan.shards[at].shard.value, answer)
+                else {
+                    return;
+                };
+                let mut trees = Vec::new();
+                for (sentence, decoded) in sentences.iter().zip(decoded) {
+                    without += usize::from(decoded.log_z == f64::NEG_INFINITY);
+                    let tree = decoded.trees.into_iter().next().unwrap_or_default();
+                    trees.extend(std::iter::repeat_n(tree, sentence.multiplicity as usize));
+                }
+                by_shard.push(Arc::new(trees));
+            })?;
+            ensure!(
+                without == 0,
+                "inference.start_from: the model has no tree for {without} sentences; start from a model of this corpus"
+            );
+            let counts = match input.strings {
+                Some(_) => {
+                    let read = |text: &String| Tree::parse(text).map_err(|error| anyhow!("{error}"));
+                    let trees: Vec<Tree> =
+                        by_shard.iter().flat_map(|trees| trees.iter()).map(read).collect::<Result<_>>()?;
+                    trees::counts(&plan.grammar.value, &plan.lexicon.value, &trees)
+                        .map_err(|(_, foreign)| anyhow!("inference.start_from: {foreign}"))?
+                }
+                None => Vec::new(),
+            };
+            Ok(GivenTrees { counts, by_shard })
+        }
+    }
+}

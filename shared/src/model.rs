@@ -1,0 +1,63 @@
+//! What training gives: all that reading new sentences needs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::{Grammar, SymbolId};
+use crate::num::Wide;
+use crate::shard::Lexicon;
+use crate::{adaptor, pcfg};
+
+/// A trained model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Model {
+    /// The grammar.
+    pub grammar: Grammar,
+    /// The strings, with those that are no longer in use.
+    pub lexicon: Lexicon,
+    /// What was learned.
+    pub params: Params,
+    /// The nonterminals whose constituents are the segments of a sentence.
+    pub segments: Vec<SymbolId>,
+}
+
+/// What was learned, by kind of model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Params {
+    /// An adaptor grammar's.
+    Adaptor(adaptor::Params),
+    /// A PCFG's.
+    Pcfg(pcfg::Params),
+}
+
+impl Model {
+    /// Weights by parameter, then the escape weights of the lexicon's sticks: what [`crate::task::Decode`] needs.
+    pub fn decoding_weights(&self) -> Vec<Wide> {
+        match &self.params {
+            Params::Adaptor(params) => params.decoding_weights(&self.grammar, &self.lexicon),
+            Params::Pcfg(params) => params.decoding_weights(),
+        }
+    }
+
+    /// The variational parameters of an adaptor grammar.
+    pub fn adaptor(&self) -> Option<&adaptor::Params> {
+        match &self.params {
+            Params::Adaptor(params) => Some(params),
+            Params::Pcfg(_) => None,
+        }
+    }
+
+    /// Whether every index points at something, and every distribution is one; an error says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let Model { grammar, lexicon, params, segments } = self;
+        grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
+        lexicon.check(grammar)?;
+        match params {
+            Params::Adaptor(params) => params.check(grammar, lexicon)?,
+            Params::Pcfg(params) => params.check(grammar, lexicon)?,
+        }
+        if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
+            return Err("segments are not nonterminals".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! A trained PCFG.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Estimate, Groups};
+use crate::grammar::Grammar;
+use crate::num::Wide;
+use crate::shard::Lexicon;
+
+/// What was learned, and how sentences are read with it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Params {
+    /// Pseudo-counts and counts; of a sampler, the mean counts of its samples.
+    pub estimate: Estimate,
+    /// The method's weights, `[n_params]`.
+    pub weights: Vec<Wide>,
+    /// By stick of the lexicon: the weight of a string that is not in it.
+    pub escapes: Vec<Wide>,
+}
+
+impl Params {
+    /// `weights`, then `escapes`.
+    pub fn decoding_weights(&self) -> Vec<Wide> {
+        self.weights.iter().chain(&self.escapes).copied().collect()
+    }
+
+    /// Whether they are those of this grammar and lexicon; an error says what does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        if grammar.adapted().next().is_some() {
+            return Err("a PCFG has no adapted nonterminals".to_owned());
+        }
+        self.estimate.check(&Groups::new(grammar, lexicon))?;
+        let weighs = |weight: &Wide| weight.mantissa >= 0.0 && weight.mantissa.is_finite();
+        if self.weights.len() != lexicon.n_params(grammar) || !self.weights.iter().all(weighs) {
+            return Err("a rule has no weight".to_owned());
+        }
+        if self.escapes.len() != lexicon.sticks.len() || !self.escapes.iter().all(weighs) {
+            return Err("a stick has no weight for new strings".to_owned());
+        }
+        Ok(())
+    }
+}
