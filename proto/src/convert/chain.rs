@@ -12,8 +12,8 @@ use shared::shard::ParamId;
 use shared::task::{Carried, ChainFrom, Chained, Named, Sweeps};
 
 use super::{
-    NON_NEGATIVE, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, cut, in_range,
-    labelled_strings, non_negative, numbers, positive, same_length, strings_to_wire,
+    POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, cut, in_range, labelled_strings,
+    numbers, positive, same_length, strings_to_wire,
 };
 use crate::v1;
 
@@ -52,7 +52,7 @@ pub(super) fn sweeps_from_wire(
     let v1::Sweeps { from, n, temperature, relabel, hyper, pseudo, stream, keep, segments } = message;
     in_range("sweeps.n", [n], 1..MAX_SWEEPS + 1)?;
     numbers("sweeps.temperature", &[temperature], POSITIVE, positive)?;
-    numbers("sweeps.pseudo", &pseudo, NON_NEGATIVE, non_negative)?;
+    numbers("sweeps.pseudo", &pseudo, POSITIVE, positive)?;
     let hyper = hyper.map(|v1::HyperPrior { shape, scale }| HyperPrior { shape, scale });
     if let Some(HyperPrior { shape, scale }) = hyper {
         numbers("sweeps.hyper", &[shape, scale], POSITIVE, positive)?;
