@@ -5,7 +5,10 @@ use prost::bytes::Bytes;
 use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
-use shared::task::{Carried, ChainFrom, Collapse, ContentHash, Decode, Named, Sample, Sweeps, Task, Work};
+use shared::task::{
+    Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode, Named, Sample, Sweeps,
+    Task, Work,
+};
 
 use super::{NON_NEGATIVE, POSITIVE, Wire, WireError, chain, decoded, non_negative, numbers, positive};
 use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
@@ -91,6 +94,16 @@ impl Blob {
             return Err(WireError::Hash { field: "blob.hash" });
         }
         Ok(blob)
+    }
+}
+
+/// What the shard carries on from an answer, if it does.
+pub fn carried_on(answer: Answer) -> Option<Carried> {
+    match answer {
+        Answer::Collapsed(Collapsed { carried, .. }) | Answer::Chained(Chained { carried, .. }) => {
+            Some(carried)
+        }
+        _ => None,
     }
 }
 
