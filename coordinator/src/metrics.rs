@@ -4,6 +4,7 @@
 //! that the job file gives it: `scores.viterbi.token_f1`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use shared::eval::segmentation::SegmentationScores;
@@ -99,6 +100,17 @@ impl HeldOut {
     }
 }
 
+/// The objective along each of `runs`, the first half of its rounds left out.
+pub fn traces(rounds: &[RoundMetrics], runs: Range<usize>) -> Vec<Vec<f64>> {
+    let of = |run: usize| rounds.iter().filter(move |round| round.run == run);
+    let last = |run: usize| of(run).map(|round| round.round).max().unwrap_or(0);
+    let trace = |run: usize| {
+        let half = last(run) / 2;
+        of(run).filter(|round| round.round > half).filter_map(|round| round.bound).collect()
+    };
+    runs.map(trace).collect()
+}
+
 /// One setting of the inference, and what the best of its runs came to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct PointSummary {
@@ -117,9 +129,12 @@ pub struct PointSummary {
     /// Of that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
-    /// Split R-hat of the objective over its chains, of a sampler.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Split R-hat of the objective over its chains, of a sampler,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r_hat: Option<f64>,
+    /// and as how many independent draws they count; both without the first half of the rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_sample_size: Option<f64>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
     /// Seconds that computing its rounds took, summed over workers.
@@ -229,6 +244,12 @@ pub struct Summary {
     /// How well held-out sentences are predicted, if there are such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
+    /// Split R-hat of the objective over the chains of the setting that was kept, of a sampler,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r_hat: Option<f64>,
+    /// and as how many independent draws they count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_sample_size: Option<f64>,
     /// All settings, if there are several; what stands beside is that of the best.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PointSummary>,
@@ -315,6 +336,8 @@ pub struct Start {
     pub max_rounds: usize,
     /// Runs, of all settings together.
     pub runs: usize,
+    /// Names of the settings, each with as many runs as any other; one without a name if nothing varies.
+    pub points: Vec<String>,
 }
 
 /// Is told how a training run goes.
@@ -375,6 +398,18 @@ mod tests {
         let json = serde_json::to_value(RoundMetrics { round: 1, ..RoundMetrics::default() }).unwrap();
         assert!(json["bound"].is_null());
         assert!(json.get("scores").is_none());
+    }
+
+    #[test]
+    fn traces_are_of_the_second_half() {
+        let round = |run, round| RoundMetrics {
+            run,
+            round,
+            bound: (round > 1).then_some(-(round as f64)),
+            ..Default::default()
+        };
+        let rounds = [round(1, 1), round(2, 1), round(1, 2), round(3, 1), round(1, 3), round(1, 4)];
+        assert_eq!(traces(&rounds, 1..3), [vec![-3.0, -4.0], vec![]]);
     }
 
     #[test]

@@ -5,12 +5,15 @@
 
 mod chart;
 mod html;
+mod rounds;
+mod rules;
+mod settings;
 mod tree;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use chart::{Chart, Series};
 use html::escape;
 use shared::corpus::Unit;
 use shared::tree::Tree;
@@ -25,7 +28,7 @@ use crate::progress::duration;
 pub struct Report<'a> {
     /// The job as it ran.
     pub job: &'a Job,
-    /// All rounds.
+    /// All rounds, of all runs.
     pub rounds: &'a [RoundMetrics],
     /// The result.
     pub outcome: &'a Outcome,
@@ -33,6 +36,29 @@ pub struct Report<'a> {
     pub saved: &'a SavedModel,
     /// The summary as saved.
     pub summary: &'a Summary,
+}
+
+impl Report<'_> {
+    /// The run that was kept, from 1.
+    fn kept(&self) -> usize {
+        self.outcome.run
+    }
+
+    /// The setting that it is of.
+    fn point(&self) -> usize {
+        (self.kept() - 1) / self.job.inference.restarts
+    }
+
+    /// All runs of a setting.
+    fn runs_of(&self, point: usize) -> Range<usize> {
+        let restarts = self.job.inference.restarts;
+        point * restarts + 1..(point + 1) * restarts + 1
+    }
+
+    /// All runs of the setting that was kept.
+    fn runs(&self) -> Range<usize> {
+        self.runs_of(self.point())
+    }
 }
 
 /// The page.
@@ -43,13 +69,14 @@ pub fn render(report: &Report<'_>) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} · Grammaton</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n\
-         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
+         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
         include_str!("report/style.css"),
         figures(report),
         notices(report),
-        curves(report),
+        settings::section(report),
+        rounds::section(report),
         scores(report),
-        strings(report),
+        learned(report),
         samples(report),
         drawn_tree(report),
         timings(report),
@@ -70,7 +97,16 @@ fn figures(report: &Report<'_>) -> String {
         .map(|(decoder, scores)| (format!("token F1, {decoder}"), score_text(scores.token_f1, 3)))
         .collect();
     if let Some(bound) = summary.bound {
-        figures.push(("bound".to_owned(), chart::number(bound, &[])));
+        figures.push(("objective".to_owned(), chart::number(bound, &[])));
+    }
+    if let Some(held_out) = summary.held_out {
+        figures.push(("held-out perplexity".to_owned(), format!("{:.2}", held_out.perplexity)));
+    }
+    if let Some(r_hat) = summary.r_hat {
+        figures.push(("R-hat".to_owned(), format!("{r_hat:.3}")));
+    }
+    if let Some(draws) = summary.effective_sample_size {
+        figures.push(("effective draws".to_owned(), format!("{draws:.0}")));
     }
     let rounds = if summary.converged { "rounds, converged" } else { "rounds, not converged" };
     figures.push((rounds.to_owned(), summary.rounds.to_string()));
@@ -93,52 +129,6 @@ fn notices(report: &Report<'_>) -> String {
         line(&mut html, format_args!("<li>{}</li>", escape(notice)));
     }
     html + "</ul>\n"
-}
-
-fn curves(report: &Report<'_>) -> String {
-    let points = |value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
-        report.rounds.iter().filter_map(|round| Some((round.round as f64, value(round)?))).collect()
-    };
-    let by_name = |names: BTreeSet<&String>, value: &dyn Fn(&RoundMetrics, &str) -> Option<f64>| {
-        let series = names.into_iter().take(4);
-        series
-            .map(|name| Series { name: name.clone(), points: points(&|round| value(round, name)) })
-            .collect()
-    };
-    let bound = Chart {
-        title: "Variational bound",
-        x_label: "round",
-        series: vec![Series { name: "bound".to_owned(), points: points(&|round| round.bound) }],
-    };
-    let scores = Chart {
-        title: "Token F1 against gold",
-        x_label: "round",
-        series: by_name(
-            report.rounds.iter().flat_map(|round| round.scores.keys()).collect(),
-            &|round, name| round.scores.get(name)?.token_f1,
-        ),
-    };
-    let strings = Chart {
-        title: "Strings in use",
-        x_label: "round",
-        series: by_name(
-            report.rounds.iter().flat_map(|round| round.strings.keys()).collect(),
-            &|round, name| round.strings.get(name).map(|&n| n as f64),
-        ),
-    };
-    let speed = Chart {
-        title: "Seconds per round",
-        x_label: "round",
-        series: vec![Series { name: "seconds".to_owned(), points: points(&|round| Some(round.seconds)) }],
-    };
-    let mut html = String::from("<h2>Rounds</h2>\n<div class=\"charts\">\n");
-    for chart in [bound, scores, strings, speed].iter().filter(|chart| !chart.series.is_empty()) {
-        line(
-            &mut html,
-            format_args!("<figure><figcaption>{}</figcaption>{}</figure>", chart.title, chart.svg()),
-        );
-    }
-    html + "</div>\n"
 }
 
 fn scores(report: &Report<'_>) -> String {
@@ -171,11 +161,22 @@ fn scores(report: &Report<'_>) -> String {
 /// Strings shown of each adapted nonterminal.
 const STRINGS: usize = 60;
 
+fn learned(report: &Report<'_>) -> String {
+    let (rules, strings) = (rules::section(report.saved), strings(report));
+    if rules.is_empty() && strings.is_empty() {
+        return String::new();
+    }
+    format!("<h2>What was learned</h2>\n{rules}{strings}")
+}
+
 fn strings(report: &Report<'_>) -> String {
     let model = &report.saved.model;
     let mut html = String::new();
     for (at, stick) in model.lexicon.sticks.iter().enumerate() {
         let top = model::top(report.saved, at, STRINGS);
+        if top.is_empty() {
+            continue;
+        }
         let most = top.first().map_or(1.0, |entry| entry.uses).max(f64::MIN_POSITIVE);
         let about = match model.adaptor().map(|params| &params.sticks[at]) {
             Some(stick) => format!(
@@ -209,8 +210,7 @@ fn strings(report: &Report<'_>) -> String {
         return html;
     }
     format!(
-        "<h2>What was learned</h2>\n<p>The strings used most, with their expected number of uses in the corpus and in \
-         longer strings. All of them are in <code>model/sticks.tsv</code>.</p>\n{html}"
+        "<p>The strings used most, with their expected number of uses. All of them are in <code>model/sticks.tsv</code>.</p>\n{html}"
     )
 }
 
@@ -284,8 +284,9 @@ fn row(html: &mut String, name: &str, found: &[Segment<'_>], gold: Option<&[Segm
 fn drawn_tree(report: &Report<'_>) -> String {
     let Some(decoding) = report.outcome.with_trees() else { return String::new() };
     let grammar = &report.saved.model.grammar;
-    let adapted: BTreeSet<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
-    let keep = |label: &str| adapted.contains(label);
+    let sticks = report.saved.model.lexicon.sticks.iter();
+    let with_strings: BTreeSet<&str> = sticks.map(|stick| grammar.name(stick.symbol)).collect();
+    let keep = |label: &str| with_strings.contains(label);
     let read = |at: usize| tree::drawn(&Tree::parse(decoding.trees.get(at)?).ok()?, &keep, 12);
     let mut trees = sampled(report).into_iter().filter_map(read);
     let Some(drawn) = trees.find(|tree| (3..=12).contains(&tree::n_leaves(tree))) else {
@@ -293,7 +294,7 @@ fn drawn_tree(report: &Report<'_>) -> String {
     };
     let separator = if report.saved.unit == Unit::Char { "" } else { " " };
     format!(
-        "<h2>A parse</h2>\n<p class=\"quiet\">By {}; only adapted nonterminals are drawn. All parses are in \
+        "<h2>A parse</h2>\n<p class=\"quiet\">By {}; only nonterminals with strings of their own are drawn. All parses are in \
          <code>parses.txt</code>.</p>\n<div class=\"scroll\">{}</div>\n",
         decoding.name,
         tree::svg(&drawn, separator)
