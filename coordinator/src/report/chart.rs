@@ -49,8 +49,10 @@ pub struct Chart<'a> {
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 62.0;
-const RIGHT: f64 = 72.0;
+/// Left of the y axis at least, and for each letter of its labels.
+const LEFT: f64 = 50.0;
+const LETTER: f64 = 6.8;
+const RIGHT: f64 = 88.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
 /// Names at line ends stand at least this far apart.
@@ -106,10 +108,12 @@ impl Chart<'_> {
         let is_whole = points().all(|(x, _)| x.fract() == 0.0);
         let x_ticks = self.x_scale.ticks(x_range, 6, f64::from(u8::from(is_whole)));
         let y_ticks = self.y_scale.ticks(y_range, 5, 0.0);
+        let longest = y_ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let left = LEFT.max(14.0 + LETTER * longest as f64);
         let (x_low, x_high) = x_range;
         let (y_low, y_high) = spread(y_range, &y_ticks);
         let x_span = if x_high > x_low { x_high - x_low } else { 1.0 };
-        let x = |value: f64| LEFT + (value - x_low) / x_span * (WIDTH - LEFT - RIGHT);
+        let x = |value: f64| left + (value - x_low) / x_span * (WIDTH - left - RIGHT);
         let y = |value: f64| HEIGHT - BOTTOM - (value - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM);
 
         let title = escape(self.title);
@@ -121,14 +125,14 @@ impl Chart<'_> {
             let at = y(*place);
             write!(
                 svg,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
                  <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                LEFT - 8.0,
+                left - 8.0,
                 at + 4.0,
             )
             .expect(TEXT);
         }
-        write!(svg, "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")
+        write!(svg, "<line class=\"axis\" x1=\"{left}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")
             .expect(TEXT);
         for (place, label) in &x_ticks {
             let at = x(*place);
@@ -144,7 +148,7 @@ impl Chart<'_> {
         write!(
             svg,
             "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            (LEFT + right) / 2.0,
+            (left + right) / 2.0,
             HEIGHT - 5.0,
             escape(self.x_label),
         )
@@ -154,9 +158,9 @@ impl Chart<'_> {
             let at = y(place);
             write!(
                 svg,
-                "<line class=\"mark\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                "<line class=\"mark\" x1=\"{left}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
                  <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                LEFT + 4.0,
+                left + 4.0,
                 at - 4.0,
                 escape(name),
             )
@@ -216,7 +220,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 /// Round numbers over `range`, about `wanted` of them, no nearer than `least` (0 for any).
 fn ticks((low, high): (f64, f64), wanted: usize, least: f64) -> Vec<f64> {
     let span = high - low;
-    if span <= 0.0 {
+    if is_flat((low, high)) {
         return vec![low];
     }
     let rough = span / wanted as f64;
@@ -227,9 +231,14 @@ fn ticks((low, high): (f64, f64), wanted: usize, least: f64) -> Vec<f64> {
     (first..=last).map(|at| at as f64 * step).collect()
 }
 
+/// Whether the values differ by less than their labels can tell.
+fn is_flat((low, high): (f64, f64)) -> bool {
+    high - low <= 1e-6 * low.abs().max(high.abs())
+}
+
 /// A little room above and below; a flat line stands in the middle.
 fn spread((low, high): (f64, f64), ticks: &[(f64, String)]) -> (f64, f64) {
-    let room = if high > low { 0.06 * (high - low) } else { (0.05 * low.abs()).max(0.5) };
+    let room = if is_flat((low, high)) { (0.05 * low.abs()).max(0.5) } else { 0.06 * (high - low) };
     let (first, last) = (ticks.first().map_or(low, |tick| tick.0), ticks.last().map_or(high, |tick| tick.0));
     (low.min(first) - room, high.max(last) + room)
 }
@@ -295,6 +304,7 @@ mod tests {
         assert_eq!(ticks((1.0, 4.0), 6, 1.0), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(ticks((-23410.0, -20122.0), 5, 0.0), [-23000.0, -22000.0, -21000.0]);
         assert_eq!(ticks((3.0, 3.0), 5, 0.0), [3.0]);
+        assert_eq!(ticks((3.0, 3.000_000_1), 5, 0.0), [3.0]);
     }
 
     #[test]

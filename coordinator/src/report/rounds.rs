@@ -40,6 +40,9 @@ pub fn section(report: &Report<'_>) -> String {
 
 fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
     let (runs, kept) = (report.runs(), report.kept());
+    // A chain's way to where it stays hides how it moves there.
+    let is_chain = report.method().is_sampler();
+    let half = report.rounds.iter().filter(|round| round.run == kept).count() / 2;
     let several = runs.len() > 1;
     let points = |run: usize, value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
         let of_run = report.rounds.iter().filter(|round| round.run == run);
@@ -72,6 +75,10 @@ fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
     let r_hat = Series { name: "R-hat".to_owned(), points: r_hat.collect(), quiet: false };
     vec![
         chart(objective(report), by_run("objective", &|round| round.bound)),
+        chart(
+            "The same, second half of the rounds",
+            by_run("objective", &|round| round.bound.filter(|_| is_chain && round.round > half)),
+        ),
         chart(
             "Perplexity of held-out sentences",
             by_run("perplexity", &|round| Some(round.held_out?.perplexity)),
@@ -108,7 +115,7 @@ const CLOSEST: f64 = 1e-3;
 /// What the objective of the setting that was kept is.
 fn objective(report: &Report<'_>) -> &'static str {
     let is_adaptor = report.job.model.kind == ModelKind::Adaptor;
-    match report.job.points[report.point()].inference.method {
+    match report.method() {
         Method::Vb | Method::VbEm => "Variational bound",
         Method::Em => "Log-likelihood",
         Method::MapEm => "Log posterior, up to a constant",

@@ -59,7 +59,7 @@ fn table(report: &Report<'_>) -> String {
         column("rounds", &|_, point| Some(point.rounds.to_string())),
         column("objective", &|_, point| Some(number(point.bound?, &[]))),
         column("held-out log-likelihood", &|_, point| Some(number(point.held_out?.log_likelihood, &[]))),
-        column("perplexity", &|_, point| Some(fixed(point.held_out?.perplexity, 3))),
+        column("perplexity", &|_, point| Some(perplexity(point.held_out?.perplexity))),
         column("R-hat", &|_, point| Some(fixed(point.r_hat?, 3))),
         column("effective draws", &|_, point| Some(fixed(point.effective_sample_size?, 0))),
         column("CPU seconds per round", &|at, _| Some(number(per_round(at)?, &[]))),
@@ -67,7 +67,7 @@ fn table(report: &Report<'_>) -> String {
     let columns: Vec<Column> = columns.into_iter().filter(|(_, cells)| !cells.is_empty()).collect();
     let decoders: Vec<&String> = points.first().map_or(Vec::new(), |point| point.scores.keys().collect());
 
-    let mut html = String::from("<div class=\"scroll\"><table>\n<thead>");
+    let mut html = String::from("<div class=\"scroll\"><table class=\"settings\">\n<thead>");
     if !decoders.is_empty() {
         write!(html, "<tr><th></th>{}", "<th></th>".repeat(columns.len())).expect(TEXT);
         for decoder in &decoders {
@@ -96,6 +96,11 @@ fn table(report: &Report<'_>) -> String {
         html.push_str("</tr>\n");
     }
     html + "</tbody></table></div>\n"
+}
+
+/// As far as numbers go.
+pub fn perplexity(value: f64) -> String {
+    if value.is_finite() { number(value, &[]) } else { "∞".to_owned() }
 }
 
 /// What is told of a decoder's scores.
