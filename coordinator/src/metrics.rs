@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use shared::eval::segmentation::SegmentationScores;
 use shared::task::Decoder;
 
@@ -84,12 +84,20 @@ pub struct RoundMetrics {
 pub struct HeldOut {
     /// Natural logarithm of the probability of all sentences that have a derivation.
     pub log_likelihood: f64,
-    /// exp(−log-likelihood / symbols), per symbol of those sentences.
+    /// exp(−log-likelihood / symbols), per symbol of those sentences; beyond all numbers it is `null` in JSON.
+    #[serde(deserialize_with = "infinite_if_null")]
     pub perplexity: f64,
     /// Sentences.
     pub sentences: usize,
     /// Those without a derivation, which are left out.
     pub without: usize,
+}
+
+fn infinite_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    match deserializer.is_human_readable() {
+        true => Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY)),
+        false => f64::deserialize(deserializer),
+    }
 }
 
 impl HeldOut {
@@ -398,6 +406,16 @@ mod tests {
         let json = serde_json::to_value(RoundMetrics { round: 1, ..RoundMetrics::default() }).unwrap();
         assert!(json["bound"].is_null());
         assert!(json.get("scores").is_none());
+    }
+
+    #[test]
+    fn perplexities_beyond_all_numbers_are_read_back() {
+        for perplexity in [9.25, f64::INFINITY] {
+            let held_out = Some(HeldOut { perplexity, log_likelihood: -3e7, sentences: 9, without: 1 });
+            let round = RoundMetrics { held_out, ..Default::default() };
+            let json = serde_json::to_string(&round).unwrap();
+            assert_eq!(serde_json::from_str::<RoundMetrics>(&json).unwrap(), round, "{json}");
+        }
     }
 
     #[test]
