@@ -24,6 +24,7 @@ pub mod start;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use shared::eval::chains::effective_sample_size;
 use shared::eval::segmentation::score;
 use shared::sampler::tally::Tally;
 use shared::task::Decoder;
@@ -34,7 +35,7 @@ use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
     MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE, Scores, ScoresByDecoder, Start,
-    decoder_name,
+    decoder_name, traces,
 };
 use crate::outcome::{Decoding, Outcome};
 use held_out::HeldOutShards;
@@ -58,6 +59,7 @@ pub fn train(
         adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
         max_rounds: job.inference.max_rounds,
         runs: job.points.len() * job.inference.restarts,
+        points: job.points.iter().map(|point| point.name.clone()).collect(),
     })?;
     observer.phase(Phase::Preprocess);
     let begun = clock();
@@ -118,7 +120,7 @@ pub fn train(
     let begun = clock();
     let mut summaries: Vec<PointSummary> = Vec::new();
     let mut best: Option<Outcome> = None;
-    for point in points {
+    for (point, of_job) in points.into_iter().zip(&job.points) {
         let run = point.run;
         let decodings = decodings(job, input, &plan, fleet, &point)?;
         let scores: ScoresByDecoder = decodings
@@ -126,6 +128,12 @@ pub fn train(
             .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
             .collect();
         let of_point = |round: &&crate::metrics::RoundMetrics| point.runs.contains(&round.run);
+        let r_hat = rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back();
+        let effective_sample_size = of_job.inference.method.is_sampler().then(|| {
+            let traces = traces(&rounds, point.runs.clone());
+            effective_sample_size(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        });
+        let effective_sample_size = effective_sample_size.flatten();
         summaries.push(PointSummary {
             name: point.name.clone(),
             run,
@@ -134,7 +142,8 @@ pub fn train(
             bound: point.bound,
             bounds: point.bounds.clone(),
             held_out: point.held_out,
-            r_hat: rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back(),
+            r_hat,
+            effective_sample_size,
             scores: scores.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
@@ -153,6 +162,8 @@ pub fn train(
                 bounds: point.bounds,
                 resumed,
                 held_out: point.held_out,
+                r_hat,
+                effective_sample_size,
                 points: Vec::new(),
                 scores,
                 timings,
