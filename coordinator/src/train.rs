@@ -71,9 +71,10 @@ pub fn train(
         Some(Checkpoint { chosen, progress, .. }) => {
             let (chosen, mut progress) = (chosen.into_owned(), progress.into_owned());
             progress.resumed += 1;
-            let plan = match input.chains {
-                true => sentences.for_chains(&chosen),
-                false => prepare::plan(fleet, sentences, &chosen)?,
+            let plan = match (&input.strings, input.chains) {
+                (Some(_), _) => prepare::given(fleet, input, sentences, &chosen.lexicon)?.1,
+                (None, true) => sentences.for_chains(&chosen),
+                (None, false) => prepare::plan(fleet, sentences, &chosen)?,
             };
             (chosen, plan, progress)
         }

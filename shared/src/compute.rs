@@ -62,7 +62,7 @@ pub enum ComputeError {
     /// Work for sentences on a shard of strings.
     #[error("a shard of stick strings can only be indexed and counted; this task needs a shard of sentences")]
     NotSentences,
-    /// Strings of a shard that the lexicon does not have.
+    /// Strings of a shard that the lexicon does not have, or not on a stick of an adapted nonterminal.
     #[error("shard of strings {start}..{end} does not fit a lexicon with parameters below {n_params}")]
     NoSuchStrings {
         /// First parameter.
@@ -130,7 +130,9 @@ impl Engine {
             Shard::Sentences(sentences) => Some(sentences),
             Shard::Strings(params) => {
                 let n_params = prepared.lexicon.n_params(&prepared.grammar);
-                if params.start as usize <= prepared.grammar.rules.len() || params.end as usize > n_params {
+                let is_on_stick =
+                    !prepared.binary.base.is_empty() && params.start as usize > prepared.grammar.rules.len();
+                if !is_on_stick || params.end as usize > n_params {
                     let (start, end) = (params.start, params.end);
                     return Err(ComputeError::NoSuchStrings { start, end, n_params });
                 }

@@ -98,8 +98,9 @@ impl Grammar {
     /// The same grammar with the symbols of a corpus among its terminals, if some nonterminal rewrites to substrings of it.
     pub fn with_vocabulary<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Grammar {
         if self.substring_rules().next().is_some() {
-            let known: FxHashSet<String> = self.symbols.iter().cloned().collect();
-            self.symbols.extend(names.into_iter().filter(|&name| !known.contains(name)).map(str::to_owned));
+            let mut known: FxHashSet<String> = self.symbols.iter().cloned().collect();
+            self.symbols
+                .extend(names.into_iter().map(str::to_owned).filter(|name| known.insert(name.clone())));
         }
         self
     }

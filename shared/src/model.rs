@@ -38,6 +38,16 @@ impl Model {
         }
     }
 
+    /// The same for the probability of sentences that were not trained on.
+    pub fn predictive_weights(&self) -> Vec<Wide> {
+        match &self.params {
+            Params::Adaptor(_) => self.decoding_weights(),
+            Params::Pcfg(params) => {
+                params.predictive_weights(&pcfg::Groups::new(&self.grammar, &self.lexicon))
+            }
+        }
+    }
+
     /// The variational parameters of an adaptor grammar.
     pub fn adaptor(&self) -> Option<&adaptor::Params> {
         match &self.params {

@@ -70,7 +70,7 @@ mod tests {
         let mut counts = vec![0.0; n];
         (counts[1], counts[2]) = (2.0, 6.0);
         let estimate = Estimate { alpha: vec![1.0; n], counts };
-        let params = pcfg::Params { estimate, weights: Vec::new(), escapes: Vec::new() };
+        let params = pcfg::Params { estimate, weights: Vec::new(), is_point: false, escapes: Vec::new() };
         saved.model.params = Params::Pcfg(params);
         let found: Vec<f64> = top(&saved).iter().map(|(_, probability)| *probability).collect();
         assert_eq!(found, [0.7, 0.3], "unused rules are left out");

@@ -32,15 +32,16 @@ impl HeldOutShards {
             return Ok(None);
         }
         let with = Named::new(Decode {
-            weights: model.decoding_weights(),
+            weights: model.predictive_weights(),
             segments: Vec::new(),
             decoders: Vec::new(),
             trees: false,
             open: true,
         });
+        let lexicon = plan.lexicon_of(model);
         let task = |shard: &Named<Shard>| Task {
             grammar: plan.grammar.clone(),
-            lexicon: plan.lexicon.clone(),
+            lexicon: lexicon.clone(),
             shard: shard.clone(),
             work: Work::Decode(with.clone()),
         };

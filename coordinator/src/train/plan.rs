@@ -33,6 +33,14 @@ impl Plan {
         Task { grammar, lexicon, shard: shard.shard.clone(), work }
     }
 
+    /// The strings of `model`, which are those of the plan unless they come from samples.
+    pub fn lexicon_of(&self, model: &Model) -> Named<Lexicon> {
+        match model.lexicon == *self.lexicon.value {
+            true => self.lexicon.clone(),
+            false => Named::new(model.lexicon.clone()),
+        }
+    }
+
     /// Best analyses of all distinct sentences, by sentence shard.
     pub fn decode(
         &self,
@@ -50,7 +58,10 @@ impl Plan {
         });
         let sentences =
             self.shards.iter().filter(|shard| matches!(shard.shard.value.as_ref(), Shard::Sentences(_)));
-        let tasks = sentences.map(|shard| self.task(shard, Work::Decode(with.clone()))).collect();
+        let lexicon = self.lexicon_of(model);
+        let tasks = sentences
+            .map(|shard| Task { lexicon: lexicon.clone(), ..self.task(shard, Work::Decode(with.clone())) });
+        let tasks = tasks.collect();
         let mut decoded = Vec::new();
         fleet.map(Stage::Decode, tasks, &mut |_, answer| {
             if let Answer::Decoded(sentences) = answer {

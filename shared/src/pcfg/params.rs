@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, Groups};
+use super::{Estimate, Groups, collapsed};
 use crate::grammar::Grammar;
 use crate::num::Wide;
 use crate::shard::Lexicon;
@@ -14,6 +14,8 @@ pub struct Params {
     pub estimate: Estimate,
     /// The method's weights, `[n_params]`.
     pub weights: Vec<Wide>,
+    /// Whether these are the estimate itself (EM, MAP-EM); else it is a distribution, Dirichlet(α + f).
+    pub is_point: bool,
     /// By stick of the lexicon: the weight of a string that is not in it.
     pub escapes: Vec<Wide>,
 }
@@ -22,6 +24,16 @@ impl Params {
     /// `weights`, then `escapes`.
     pub fn decoding_weights(&self) -> Vec<Wide> {
         self.weights.iter().chain(&self.escapes).copied().collect()
+    }
+
+    /// Weights for the probability of sentences: the estimate, or its mean. By parameter, then `escapes`.
+    pub fn predictive_weights(&self, groups: &Groups) -> Vec<Wide> {
+        match self.is_point {
+            true => self.decoding_weights(),
+            false => {
+                collapsed::weights(groups, &self.estimate).into_iter().chain(self.escapes.clone()).collect()
+            }
+        }
     }
 
     /// Whether they are those of this grammar and lexicon; an error says what does not hold.

@@ -245,7 +245,8 @@ impl Trainer {
             }
         };
         let escapes = self.groups.sticks().map(unused).collect();
-        Params { escapes, weights: self.reading_weights(), estimate }
+        let is_point = matches!(self.settings.method, Method::Em | Method::MapEm);
+        Params { escapes, weights: self.reading_weights(), is_point, estimate }
     }
 
     /// Begins a round. With `trees`, sampled ones are returned, of which these nonterminals are the segments; with `keep`, they

@@ -286,7 +286,7 @@ impl Trainer {
             Wide::from_f64(estimate.alpha[group.start] / posterior[group].iter().sum::<f64>())
         };
         let escapes = self.groups.sticks().map(unused).collect();
-        pcfg::Params { estimate, weights, escapes }
+        pcfg::Params { estimate, weights, is_point: false, escapes }
     }
 
     /// What was learned of an adaptor grammar, as variational parameters: the strings that samples have on sticks, the most used
