@@ -86,6 +86,8 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         resumed: 0,
         held_out: None,
         points: Vec::new(),
+        sentences: GOLD.len(),
+        brackets: Default::default(),
         scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
             .into_iter()
             .collect(),

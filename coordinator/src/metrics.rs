@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use shared::eval::brackets::BracketScores;
 use shared::eval::segmentation::SegmentationScores;
 use shared::task::Decoder;
 
@@ -13,6 +14,9 @@ use crate::status::CheckpointStatus;
 
 /// Scores by the name of the decoder.
 pub type ScoresByDecoder = BTreeMap<String, Scores>;
+
+/// Scores of trees by the name of the decoder.
+pub type BracketsByDecoder = BTreeMap<String, BracketScores>;
 
 /// The decoder's name in job files, metrics and file names.
 pub fn decoder_name(decoder: Decoder) -> &'static str {
@@ -122,6 +126,9 @@ pub struct PointSummary {
     pub r_hat: Option<f64>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
+    /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub brackets: BracketsByDecoder,
     /// Seconds that computing its rounds took, summed over workers.
     pub busy_seconds: f64,
 }
@@ -234,6 +241,9 @@ pub struct Summary {
     pub points: Vec<PointSummary>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
+    /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub brackets: BracketsByDecoder,
     /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
     pub parameters_sha256: String,
     /// Where the time went.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
 use crate::shard::Lexicon;
-use crate::{adaptor, pcfg};
+use crate::{adaptor, latent, pcfg};
 
 /// A trained model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub enum Params {
     Adaptor(adaptor::Params),
     /// A PCFG's.
     Pcfg(pcfg::Params),
+    /// A PCFG's with latent annotations, whose rules are those of a treebank: the grammar is [`latent::no_grammar`].
+    Latent(Box<latent::parse::Model>),
 }
 
 impl Model {
@@ -35,6 +37,8 @@ impl Model {
         match &self.params {
             Params::Adaptor(params) => params.decoding_weights(&self.grammar, &self.lexicon),
             Params::Pcfg(params) => params.decoding_weights(),
+            // It parses by itself.
+            Params::Latent(_) => Vec::new(),
         }
     }
 
@@ -42,7 +46,7 @@ impl Model {
     pub fn adaptor(&self) -> Option<&adaptor::Params> {
         match &self.params {
             Params::Adaptor(params) => Some(params),
-            Params::Pcfg(_) => None,
+            Params::Pcfg(_) | Params::Latent(_) => None,
         }
     }
 
@@ -54,6 +58,7 @@ impl Model {
         match params {
             Params::Adaptor(params) => params.check(grammar, lexicon)?,
             Params::Pcfg(params) => params.check(grammar, lexicon)?,
+            Params::Latent(model) => model.check()?,
         }
         if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
             return Err("segments are not nonterminals".to_owned());
