@@ -197,3 +197,88 @@ impl Trainer {
         Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compute::Engine;
+    use crate::shard::{self, Lexicon};
+    use crate::task::Task;
+    use crate::tree::Tree;
+    use crate::treebank::{Classes, Treebank};
+
+    const TREES: [&str; 4] = [
+        "(ROOT (S (N a) (V (V b) (N c))))",
+        "(ROOT (S (N c) (V (V b) (N a))))",
+        "(ROOT (S (N a) (V b)))",
+        "(ROOT (S (N c) (V b)))",
+    ];
+
+    fn treebank() -> Treebank {
+        Treebank::new(&TREES.map(|text| Tree::parse(text).unwrap()), 0, Classes::Generic)
+    }
+
+    fn settings(method: Method) -> Settings {
+        Settings { method, n_subtypes: 2, alpha: 0.1, noise: 0.01, tolerance: 0.0, seed: 1, run: 1 }
+    }
+
+    fn shards(treebank: &Treebank) -> Vec<Shard> {
+        treebank.derivations.chunks(2).map(|trees| Shard { trees: trees.to_vec() }).collect()
+    }
+
+    /// Goes on for some rounds.
+    fn run(treebank: &Treebank, method: Method, state: State, n_rounds: usize) -> State {
+        let engine = Engine::default();
+        let mut trainer = Trainer::new(treebank.rules.clone(), settings(method), state);
+        for _ in 0..n_rounds {
+            trainer.begin();
+            for (at, trees) in shards(treebank).into_iter().enumerate() {
+                let task = Task {
+                    grammar: Named::new(crate::latent::no_grammar()),
+                    lexicon: Named::new(Lexicon::default()),
+                    shard: Named::new(shard::Shard::Trees { rules: treebank.rules.clone(), trees }),
+                    work: trainer.work(at),
+                };
+                assert!(trainer.add(engine.run(&task).unwrap()));
+            }
+            trainer.finish().unwrap();
+        }
+        trainer.state().clone()
+    }
+
+    #[test]
+    fn a_saved_state_goes_on_to_the_same_bits() {
+        let treebank = treebank();
+        for method in [Method::Em, Method::Vb, Method::Cvb] {
+            let whole = run(&treebank, method, State::new(), 5);
+            let half = run(&treebank, method, State::new(), 2);
+            assert_eq!(run(&treebank, method, half, 3), whole, "{method:?}");
+            assert!(whole.rounds == 5 && whole.bound.is_some());
+        }
+    }
+
+    #[test]
+    fn states_of_others_are_refused() {
+        let treebank = treebank();
+        let state = run(&treebank, Method::Cvb, State::new(), 2);
+        let shards = shards(&treebank);
+        let check = |state: &State, method| {
+            state.check(&settings(method), &treebank.rules, &shards.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(check(&state, Method::Cvb), Ok(()));
+        assert!(check(&state, Method::Em).is_err(), "it carries nothing");
+        let broken = |change: fn(&mut State)| {
+            let mut state = state.clone();
+            change(&mut state);
+            check(&state, Method::Cvb).unwrap_err()
+        };
+        assert_eq!(
+            broken(|state| state.rounds = usize::MAX),
+            format!("it has {} rounds behind it", usize::MAX)
+        );
+        assert_eq!(broken(|state| state.totals.truncate(3)), "its counts are not those of its rules");
+        assert_eq!(broken(|state| state.totals[0] = f64::NAN), "its counts are not counts");
+        assert_eq!(broken(|state| state.own.truncate(1)), "its own counts are not those of its trees");
+        assert_eq!(broken(|state| state.own.swap(0, 1)), "its own counts are not those of its trees");
+    }
+}
