@@ -611,7 +611,8 @@ impl Job {
         let chains_only = matches!(inference.start, Start::Incremental | Start::Model);
         let holds = !chains_only || inference.method == Method::Hastings;
         in_range("inference.start", holds, &"one of method = \"hastings\"", "a start of this method")?;
-        in_range("inference.sweeps", inference.sweeps >= 1, &inference.sweeps, "1 or more")?;
+        let sweeps = inference.sweeps;
+        in_range("inference.sweeps", (1..=1_000_000).contains(&sweeps), &sweeps, "from 1 to 1000000")?;
         let gamma = [
             ("inference.gamma_shape", inference.gamma_shape),
             ("inference.gamma_scale", inference.gamma_scale),

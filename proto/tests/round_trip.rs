@@ -1,5 +1,7 @@
 //! Laws of the conversion: values survive the wire unchanged, and broken bytes are errors, never panics.
 
+use std::sync::Arc;
+
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use prost::Message as _;
@@ -10,10 +12,12 @@ use proto::v1;
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
 use shared::pcfg::Groups;
+use shared::sampler::state::{Choice, Table, TableId};
+use shared::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
 use shared::task::{
-    Analysis, Answer, Candidate, Candidates, Carried, Collapse, Collapsed, Decode, Decoded, Decoder,
-    Expectation, Index, Named, Sample, Sampled, Task, Work,
+    Analysis, Answer, Candidate, Candidates, Carried, ChainFrom, Chained, Collapse, Collapsed, Decode,
+    Decoded, Decoder, Expectation, Index, Named, Sample, Sampled, Sweeps, Task, Work,
 };
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
@@ -99,15 +103,72 @@ fn sample() -> impl Strategy<Value = Sample> {
 
 fn carried() -> impl Strategy<Value = Carried> {
     let counts = proptest::collection::btree_map(0..99u32, f64::MIN_POSITIVE..9.0f64, 0..4);
-    vec(counts, 0..5).prop_map(|sentences| Carried {
-        counts: sentences.into_iter().map(|counts| counts.into_iter().collect()).collect(),
-    })
+    let counts = vec(counts, 0..5).prop_map(|sentences| {
+        Carried::Counts(sentences.into_iter().map(|counts| counts.into_iter().collect()).collect())
+    });
+    prop_oneof![counts, state().prop_map(Carried::Chain)]
+}
+
+/// Tables at which labels sit come before their own.
+fn state() -> impl Strategy<Value = State> {
+    let choices = |at_least| vec((any::<bool>(), any::<u32>()), at_least..4);
+    let hyper = (0.0..0.99f64, f64::MIN_POSITIVE..9.0f64)
+        .prop_map(|(discount, concentration)| Hyper { discount, concentration });
+    (vec(choices(0), 0..4), vec((0..9u32, choices(1)), 0..4), vec(hyper, 0..3)).prop_map(
+        |(trees, tables, hyper)| {
+            let choice = |n_tables: usize| {
+                move |(is_table, id): (bool, u32)| match is_table && n_tables > 0 {
+                    true => Choice::Table(TableId(id % n_tables as u32)),
+                    false => Choice::Param(ParamId(id)),
+                }
+            };
+            let n_tables = tables.len();
+            let tree = |tree: Vec<(bool, u32)>| tree.into_iter().map(choice(n_tables)).collect();
+            let table = |(at, (symbol, label)): (usize, (u32, Vec<(bool, u32)>))| Table {
+                symbol: SymbolId(symbol),
+                label: label.into_iter().map(choice(at)).collect(),
+            };
+            State {
+                trees: trees.into_iter().map(tree).collect(),
+                tables: tables.into_iter().enumerate().map(table).collect(),
+                hyper,
+            }
+        },
+    )
+}
+
+fn analyses() -> impl Strategy<Value = Vec<Analysis>> {
+    let ends = btree_set(1..30u32, 0..4).prop_map(|ends| ends.into_iter().collect());
+    vec((ends, "[(a-c) ]{0,8}").prop_map(|(ends, tree)| Analysis { ends, tree }), 0..4)
+}
+
+fn chained() -> impl Strategy<Value = Chained> {
+    let moves = || {
+        any::<[u64; 3]>().prop_map(|mut numbers| {
+            numbers.sort_unstable();
+            let [changed, accepted, proposed] = numbers;
+            Moves { proposed, accepted, changed }
+        })
+    };
+    let strings = btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5).prop_map(|labelled| {
+        let uses = |(symbol, string)| Uses { symbol, string, customers: u32::MAX, tables: 1 };
+        labelled.into_iter().map(uses).collect()
+    });
+    (vec(any::<u32>(), 0..6), log_z(), moves(), moves(), strings, analyses(), carried()).prop_map(
+        |(uses, log_seating, trees, labels, strings, analyses, carried)| Chained {
+            uses,
+            log_seating,
+            trees,
+            labels,
+            strings,
+            analyses,
+            carried,
+        },
+    )
 }
 
 fn sampled() -> impl Strategy<Value = Sampled> {
-    let ends = btree_set(1..30u32, 0..4).prop_map(|ends| ends.into_iter().collect());
-    let analysis = (ends, "[(a-c) ]{0,8}").prop_map(|(ends, tree)| Analysis { ends, tree });
-    (vec(0.0..1e9f64, 0..6), vec(analysis, 0..4), params()).prop_map(|(counts, analyses, missing)| Sampled {
+    (vec(0.0..1e9f64, 0..6), analyses(), params()).prop_map(|(counts, analyses, missing)| Sampled {
         counts,
         analyses,
         missing,
@@ -135,6 +196,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         sampled().prop_map(Answer::Sampled),
         (expectation(), carried())
             .prop_map(|(expectation, carried)| { Answer::Collapsed(Collapsed { expectation, carried }) }),
+        chained().prop_map(Answer::Chained),
         vec(decoded, 0..4).prop_map(Answer::Decoded),
     ]
 }
@@ -206,8 +268,8 @@ proptest! {
 
 /// Tasks over a small grammar, each with the answer that the engine gives.
 fn answered() -> Vec<(Task, Answer)> {
-    let text =
-        "1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> (\n1 1 L --> é\n1 1 L --> ( L\n1 1 L --> é L\n";
+    let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> (\n1 1 L --> é\n1 1 L --> ( L\n1 1 L --> é L\n\
+         1 1 L --> x x\n";
     let grammar = Named::new(shared::grammar::syntax::parse(text, "test").expect("the text is a grammar").0);
     let symbols = |text: &str| -> Vec<SymbolId> {
         text.chars()
@@ -243,6 +305,24 @@ fn answered() -> Vec<(Task, Answer)> {
         on(&none, &shard, Work::Cover),
         on(&full, &shard, Work::Decode(Named::new(decode))),
     ];
+    // For chains: a sentence without a derivation, and no strings of adapted nonterminals.
+    let shard_of_chains = Named::new(Shard::Sentences(["(é(", "x", "é"].map(sentence).into()));
+    let bare = Named::new(Lexicon { sticks: vec![StickStrings { symbol: word, strings: Vec::new() }] });
+    let sweep = |from, keep| {
+        let prior = HyperPrior { shape: 1.0, scale: 10.0 };
+        let settings = Settings { temperature: 1.5, relabel: true, hyper: Some(prior) };
+        let pseudo = vec![0.5; bare.value.n_params(&grammar.value)];
+        let sweeps = Sweeps { from, n: 2, settings, pseudo, stream: 7, keep };
+        on(&bare, &shard_of_chains, Work::Sweep(sweeps))
+    };
+    let hyper = Hyper { discount: 0.5, concentration: 1.0 };
+    all.push(sweep(ChainFrom::Start { incremental: true, hyper }, Some(vec![word])));
+    let Some((_, Answer::Chained(first))) = all.last() else { panic!("sweeps were asked for") };
+    let mut trees: Vec<String> = first.analyses.iter().map(|analysis| analysis.tree.clone()).collect();
+    trees.splice(3..3, vec!["(S x)".to_owned(); 3]);
+    let carried = Named::new(first.carried.clone());
+    all.push(sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, None));
+    all.push(sweep(ChainFrom::Carried(carried), Some(vec![])));
     for shard in [&shard, &of_strings] {
         let (index, answer) = on(&full, shard, Work::Index);
         let Answer::Index(found) = &answer else { panic!("{answer:?} is not an index") };
@@ -326,25 +406,234 @@ fn what_is_carried_is_of_its_shard() {
     let answered = |carried: Carried| {
         fits::answer(&task, &Answer::Collapsed(Collapsed { carried, ..collapsed.clone() }))
     };
-    let carried = &collapsed.carried;
-    assert_eq!(carried.counts.len(), 9, "three sentences, three times each");
-    assert_eq!((told(carried.clone()), answered(carried.clone())), (Ok(()), Ok(())));
-    type Breaks = fn(&mut Carried, u32);
+    let Carried::Counts(counts) = &collapsed.carried else { panic!("counts are carried") };
+    assert_eq!(counts.len(), 9, "three sentences, three times each");
+    let carried = Carried::Counts(counts.clone());
+    assert_eq!((told(carried.clone()), answered(carried)), (Ok(()), Ok(())));
+    type Breaks = fn(&mut Vec<Vec<(u32, f64)>>, u32);
     let broken: [(&str, Breaks); 3] = [
-        ("carried.counts: length 8, expected 9", |carried, _| drop(carried.counts.pop())),
-        ("carried.counts: length 10, expected 9", |carried, _| carried.counts.push(vec![])),
-        ("carried: a sentence's counts are not of", |carried, end| carried.counts[0].push((end, 1.0))),
+        ("carried.counts: length 8, expected 9", |counts, _| drop(counts.pop())),
+        ("carried.counts: length 10, expected 9", |counts, _| counts.push(vec![])),
+        ("carried: a sentence's counts are not of", |counts, end| counts[0].push((end, 1.0))),
     ];
     for (message, break_it) in broken {
-        let mut carried = carried.clone();
-        break_it(&mut carried, n_touched);
+        let mut counts = counts.clone();
+        break_it(&mut counts, n_touched);
+        let carried = Carried::Counts(counts);
         for error in [told(carried.clone()).unwrap_err(), answered(carried).unwrap_err()] {
             assert!(error.to_string().starts_with(message), "{error}, expected {message}");
         }
     }
+    let chain = Carried::Chain(State::default());
+    assert!(told(chain.clone()).is_err() && answered(chain).is_err(), "of another method");
     let mut needy = collapsed.clone();
     needy.expectation.missing = vec![ParamId(1)];
     assert!(fits::answer(&task, &Answer::Collapsed(needy)).is_err(), "a pass has no weights of zero");
+}
+
+/// The tasks that are sweeps, from a start, from given trees, and from what is carried, and their answers.
+fn swept() -> [(Task, Sweeps, Chained); 3] {
+    let swept = answered().into_iter().filter_map(|(task, answer)| match (task.work.clone(), answer) {
+        (Work::Sweep(sweeps), Answer::Chained(chained)) => Some((task, sweeps, chained)),
+        _ => None,
+    });
+    swept.collect::<Vec<_>>().try_into().expect("there are three")
+}
+
+#[test]
+fn chains_are_of_their_shard() {
+    let [(started, sweeps, chained), (_, _, unkept), (resumed, ..)] = swept();
+    let Carried::Chain(state) = &chained.carried else { panic!("a chain is carried") };
+    assert_eq!((state.trees.len(), chained.analyses.len()), (9, 6), "three sentences, three times each");
+    assert!(!chained.strings.is_empty() && unkept.strings.is_empty() && unkept.analyses.is_empty());
+    let told = |state: State| {
+        let from = ChainFrom::Carried(Named::new(Carried::Chain(state)));
+        fits::work(&Task { work: Work::Sweep(Sweeps { from, ..sweeps.clone() }), ..resumed.clone() })
+    };
+    let answered = |state: State| {
+        let carried = Carried::Chain(state);
+        fits::answer(&started, &Answer::Chained(Chained { carried, ..chained.clone() }))
+    };
+    assert_eq!((told(state.clone()), answered(state.clone())), (Ok(()), Ok(())));
+    let n_params = sweeps.pseudo.len() as u32;
+    type Breaks = fn(&mut State, u32);
+    let broken: [(&str, Breaks); 7] = [
+        ("chain.trees: length 8, expected 9", |state, _| drop(state.trees.pop())),
+        ("chain.processes: length 2, expected 1", |state, _| state.hyper.push(state.hyper[0])),
+        ("chain.symbols[0]: 0, expected 0..3", |state, _| state.tables[0].symbol = SymbolId(0)),
+        ("chain.symbols[0]: 99, expected 0..3", |state, _| state.tables[0].symbol = SymbolId(99)),
+        ("chain.trees[0]: 0, expected 1..", |state, _| state.trees[0][0] = Choice::Param(ParamId::ONE)),
+        ("chain.trees[0]: ", |state, end| state.trees[0][0] = Choice::Param(ParamId(end))),
+        ("chain.labels[0]: ", |state, end| state.tables[0].label[0] = Choice::Param(ParamId(end))),
+    ];
+    for (message, break_it) in broken {
+        let mut state = state.clone();
+        break_it(&mut state, n_params);
+        for error in [told(state.clone()).unwrap_err(), answered(state).unwrap_err()] {
+            assert!(error.to_string().starts_with(message), "{error}, expected {message}");
+        }
+    }
+    let from = ChainFrom::Carried(Named::new(Carried::Counts(vec![vec![]; 9])));
+    let other = Task { work: Work::Sweep(Sweeps { from, ..sweeps }), ..resumed };
+    assert!(fits::work(&other).is_err(), "of another method");
+}
+
+#[test]
+fn sweeps_and_their_answers_fit_their_shard() {
+    let [(started, sweeps, chained), (given, of_trees, unkept), _] = swept();
+    let asked = |task: &Task, sweeps: Sweeps| {
+        let error = fits::work(&Task { work: Work::Sweep(sweeps), ..task.clone() }).unwrap_err();
+        error.to_string()
+    };
+    let mut fewer = sweeps.clone();
+    fewer.pseudo.pop();
+    let message = asked(&started, fewer);
+    assert!(message.starts_with("sweeps.pseudo: length"), "{message}");
+    let message = asked(&started, Sweeps { keep: Some(vec![SymbolId(3)]), ..sweeps.clone() });
+    assert_eq!(message, "sweeps.segments[0]: 3, expected 0..3");
+    let ChainFrom::Trees { trees, hyper } = &of_trees.from else { panic!("trees are given") };
+    let from = ChainFrom::Trees { trees: Arc::new(trees[1..].to_vec()), hyper: *hyper };
+    let message = asked(&given, Sweeps { from, ..of_trees.clone() });
+    assert_eq!(message, "given.trees: length 8, expected 9");
+
+    type Breaks = fn(&mut Chained);
+    let broken: [(&str, Breaks); 8] = [
+        ("chained.uses: length", |chained| chained.uses.push(0)),
+        ("chained.tree_moves: 19, expected at most 18", |chained| chained.trees.proposed = 19),
+        ("chained.label_moves: ", |chained| chained.labels.proposed = u64::MAX),
+        ("chained.strings[0]: 0, expected 0..3", |chained| chained.strings[0].symbol = SymbolId(0)),
+        ("chained.strings[0]: 0, expected 3..6", |chained| chained.strings[0].string[0] = SymbolId(0)),
+        ("chained.trees: length 5, expected 6", |chained| drop(chained.analyses.pop())),
+        ("chained.trees: length 7, expected 6", |chained| chained.analyses.push(chained.analyses[5].clone())),
+        ("chained.ends[0]: 99, expected 1..2", |chained| chained.analyses[3].ends.push(99)),
+    ];
+    for (message, break_it) in broken {
+        let mut chained = chained.clone();
+        break_it(&mut chained);
+        let error = fits::answer(&started, &Answer::Chained(chained)).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+    let strings = Chained { strings: chained.strings.clone(), ..unkept.clone() };
+    let analyses = Chained { analyses: chained.analyses.clone(), ..unkept };
+    for unasked in [strings, analyses] {
+        assert!(fits::answer(&given, &Answer::Chained(unasked)).is_err(), "nobody asked for trees");
+    }
+}
+
+#[test]
+fn what_a_chain_can_say_about_itself_is_checked() {
+    let derivations = |lengths: &[u32], choices: &[u64]| {
+        Some(v1::Derivations { lengths: lengths.into(), choices: choices.into() })
+    };
+    let process = |discount, concentration| v1::Process { discount, concentration };
+    // Parameter 4, table 1, and labels: parameter 2, table 0.
+    let state = v1::CarriedChain {
+        trees: derivations(&[2, 0], &[8, 3]),
+        symbols: vec![1, 1],
+        labels: derivations(&[1, 1], &[4, 1]),
+        processes: vec![process(0.0, 1.0)],
+    };
+    let read = |state: v1::CarriedChain| {
+        Carried::from_wire(v1::Carried { carried: Some(v1::carried::Carried::Chain(state)) })
+    };
+    assert!(read(state.clone()).is_ok());
+    let with_process = |process| v1::CarriedChain { processes: vec![process], ..state.clone() };
+    let broken: [(&str, v1::CarriedChain); 13] = [
+        ("chain.trees: missing", v1::CarriedChain { trees: None, ..state.clone() }),
+        (
+            "chain.trees: length 1, expected 2",
+            v1::CarriedChain { trees: derivations(&[2], &[8]), ..state.clone() },
+        ),
+        (
+            "chain.trees[1]: 2, expected 0..2",
+            v1::CarriedChain { trees: derivations(&[0, 1], &[5]), ..state.clone() },
+        ),
+        (
+            "chain.trees[0]: 4294967296, expected 0..4294967296",
+            v1::CarriedChain { trees: derivations(&[1], &[1 << 33]), ..state.clone() },
+        ),
+        (
+            "chain.trees[0]: 9223372036854775807, expected 0..2",
+            v1::CarriedChain { trees: derivations(&[1], &[u64::MAX]), ..state.clone() },
+        ),
+        // A table that sits at itself.
+        (
+            "chain.labels[1]: 1, expected 0..1",
+            v1::CarriedChain { labels: derivations(&[1, 1], &[4, 3]), ..state.clone() },
+        ),
+        ("chain.labels[1]: empty", v1::CarriedChain { labels: derivations(&[1, 0], &[4]), ..state.clone() }),
+        (
+            "chain.labels: length 2, expected 1",
+            v1::CarriedChain { symbols: vec![1], trees: derivations(&[], &[]), ..state.clone() },
+        ),
+        ("chain.processes[0]: 1, expected a number in [0, 1)", with_process(process(1.0, 1.0))),
+        ("chain.processes[0]: -0.5, expected", with_process(process(-0.5, 1.0))),
+        ("chain.processes[0]: NaN, expected", with_process(process(f64::NAN, 1.0))),
+        (
+            "chain.processes[0]: 0, expected a number that is finite and positive",
+            with_process(process(0.5, 0.0)),
+        ),
+        ("chain.processes[0]: inf, expected", with_process(process(0.5, f64::INFINITY))),
+    ];
+    for (message, state) in broken {
+        let error = read(state).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+
+    let start = v1::Start { incremental: true, process: Some(process(0.5, 1.0)) };
+    let sweeps = v1::Sweeps {
+        from: Some(v1::sweeps::From::Start(start)),
+        n: 1_000_000,
+        temperature: 1.0,
+        hyper: Some(v1::HyperPrior { shape: 1.0, scale: 10.0 }),
+        pseudo: vec![0.5],
+        ..v1::Sweeps::default()
+    };
+    let head = v1::LeaseHead { work: v1::lease_head::Work::Sweep as i32, ..v1::LeaseHead::default() };
+    let lease = |sweeps: v1::Sweeps| {
+        let unnamed = |field, _: &[u8]| Err(WireError::Missing { field });
+        blob::work_from_wire(&head, sweeps.encode_to_vec().into(), unnamed).map(drop)
+    };
+    assert_eq!(lease(sweeps.clone()), Ok(()));
+    let from = |from| v1::Sweeps { from: Some(from), ..sweeps.clone() };
+    let prior = |shape, scale| v1::Sweeps { hyper: Some(v1::HyperPrior { shape, scale }), ..sweeps.clone() };
+    let broken: [(&str, v1::Sweeps); 13] = [
+        ("sweeps.from: missing", v1::Sweeps { from: None, ..sweeps.clone() }),
+        ("start.process: missing", from(v1::sweeps::From::Start(v1::Start::default()))),
+        ("given.process: missing", from(v1::sweeps::From::Given(v1::Given::default()))),
+        ("lease.carried: missing", from(v1::sweeps::From::Resume(v1::Resume {}))),
+        ("sweeps.n[0]: 0, expected 1..1000001", v1::Sweeps { n: 0, ..sweeps.clone() }),
+        ("sweeps.n[0]: 1000001, expected", v1::Sweeps { n: 1_000_001, ..sweeps.clone() }),
+        ("sweeps.temperature[0]: 0, expected", v1::Sweeps { temperature: 0.0, ..sweeps.clone() }),
+        ("sweeps.temperature[0]: NaN, expected", v1::Sweeps { temperature: f64::NAN, ..sweeps.clone() }),
+        ("sweeps.pseudo[0]: 0, expected", v1::Sweeps { pseudo: vec![0.0], ..sweeps.clone() }),
+        ("sweeps.pseudo[0]: inf, expected", v1::Sweeps { pseudo: vec![f64::INFINITY], ..sweeps.clone() }),
+        ("sweeps.hyper[0]: 0, expected", prior(0.0, 1.0)),
+        ("sweeps.hyper[1]: -1, expected", prior(1.0, -1.0)),
+        ("sweeps.hyper[1]: 2000000000, expected", prior(1.0, 2e9)),
+    ];
+    for (message, sweeps) in broken {
+        let error = lease(sweeps).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+
+    let [(_, _, chained), ..] = swept();
+    type Breaks = fn(&mut Chained);
+    let broken: [(&str, Breaks); 7] = [
+        ("chained.log_seating[0]: NaN", |chained| chained.log_seating = f64::NAN),
+        ("chained.log_seating[0]: inf", |chained| chained.log_seating = f64::INFINITY),
+        ("chained.tree_moves: ", |chained| chained.trees.accepted = chained.trees.proposed + 1),
+        ("chained.label_moves: ", |chained| chained.labels.changed = chained.labels.accepted + 1),
+        ("chained.tables[0]: 0, expected 1..", |chained| chained.strings[0].tables = 0),
+        ("chained.tables[0]: ", |chained| chained.strings[0].tables = chained.strings[0].customers + 1),
+        ("chained.strings[", |chained| chained.strings.push(chained.strings[0].clone())),
+    ];
+    for (message, break_it) in broken {
+        let mut chained = chained.clone();
+        break_it(&mut chained);
+        let error = Answer::from_bytes(Answer::Chained(chained).to_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
 }
 
 #[test]
@@ -475,7 +764,7 @@ fn what_a_value_can_say_about_itself_is_checked() {
         let others = v1::Others { pseudo: vec![pseudo], sums: vec![sum], temperature };
         let payload = v1::Collapse { pass: Some(v1::collapse::Pass::Others(others)) }.encode_to_vec();
         let head = v1::LeaseHead { work: v1::lease_head::Work::Collapse as i32, ..v1::LeaseHead::default() };
-        let carried = Blob::Carried(Named::new(Carried::default()));
+        let carried = Blob::Carried(Named::new(Carried::Counts(Vec::new())));
         blob::work_from_wire(&head, payload.into(), |_, _| Ok(carried)).map(drop)
     };
     assert_eq!(pass(0.5, 2.0, 1.0), Ok(()));

@@ -263,6 +263,17 @@ fn gibbs_visits_trees_as_often_as_the_posterior_says() {
 }
 
 #[test]
+fn samplers_never_converge() {
+    // One tree: the objective stays as it is.
+    let bench = Bench::new("1 1 W --> a b\n", &[&[("ab", 2)]]);
+    for (method, expected) in [(Method::Gibbs, false), (Method::Em, true)] {
+        let mut trainer = bench.trainer(Settings { tolerance: 0.1, ..settings(method) });
+        bench.rounds(&mut trainer, 2);
+        assert_eq!(bench.round(&mut trainer, None).converged, expected, "{method:?}");
+    }
+}
+
+#[test]
 fn kept_samples_are_the_trees_that_are_counted() {
     let bench = Bench::new(SYNTAX, &[&WORDS[..3], &WORDS[3..]]);
     let segments = vec![bench.grammar.value.symbol("A").unwrap()];

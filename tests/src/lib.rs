@@ -254,17 +254,20 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     }
 }
 
-/// A task for [`echo`] with a shard that carries `n_carried` counts for each of its occurrences, all of them `count`.
-pub fn echo_pass(name: u32, n_carried: u32, count: f64) -> Task {
-    let task = echo_task(name, Duration::ZERO, n_carried as usize);
-    let own: Vec<(u32, f64)> = (0..n_carried).map(|param| (param, count)).collect();
+/// A task for [`echo`] with a sentence that occurs `n` times, for each of which the shard carries counts: `count`, and
+/// the number of the task, so that every shard carries something else.
+pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
+    let task = echo_task(name, Duration::ZERO, 5);
+    let sentence = Sentence { tokens: vec![SymbolId(2); 1 + name as usize], multiplicity: n };
+    let own: Vec<(u32, f64)> = (0..5).map(|param| (param, 1e3 * f64::from(name) + count)).collect();
     let others = Collapse::Others {
-        pseudo: vec![f64::from(name); n_carried as usize],
+        pseudo: vec![f64::from(name); 5],
         sums: vec![1.0; Groups::new(&task.grammar.value, &task.lexicon.value).len()],
         temperature: 1.0,
-        carried: Named::new(Carried { counts: vec![own; 1 + name as usize] }),
+        carried: Named::new(Carried::Counts(vec![own; n as usize])),
     };
-    Task { work: Work::Collapse(others), ..task }
+    let shard = Named::new(Shard::Sentences(vec![sentence]));
+    Task { shard, work: Work::Collapse(others), ..task }
 }
 
 /// A lexicon by which a task can have `n_weights` weights; made once for each number.
@@ -298,7 +301,9 @@ pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Collapse(Collapse::Others { pseudo, carried, .. }) = &task.work {
         let mut carried = carried.value.as_ref().clone();
-        carried.counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
+        if let Carried::Counts(counts) = &mut carried {
+            counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
+        }
         let expectation = Expectation { counts: pseudo.clone(), ..Expectation::default() };
         return Ok(Answer::Collapsed(Collapsed { expectation, carried }));
     }

@@ -10,14 +10,16 @@ use coordinator::fleet::{
     Compute, Fleet, FleetConfig, FleetError, FleetStatus, Inline, Listen, Map, MapReport, MemberState,
     Shards, Stage,
 };
-use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_task, eventually};
+use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_pass, echo_task, eventually};
+use proto::convert::Wire as _;
 use proto::lease::TaskIndex;
 use proto::token::Token;
 use shared::compute::ComputeError;
 use shared::grammar::SymbolId;
 use shared::num::Wide;
+use shared::pcfg::Groups;
 use shared::shard::{Lexicon, StickStrings};
-use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
+use shared::task::{Answer, Collapse, Collapsed, Decode, Decoder, Named, Sample, Task, Work};
 use worker::{RunError, WorkerConfig};
 
 fn fake() -> Compute {
@@ -307,12 +309,109 @@ fn the_real_worker_answers_as_the_engine_does() {
     both(all(&|_| Work::Cover));
     both(all(&|_| Work::Decode(decode.clone())));
     let index = both(all(&|_| Work::Index));
-    both(all(&|at| match &index[at] {
-        Answer::Index(index) => Work::Expect { weights: vec![one; index.params.len()], losses: true },
+    let n_touched = |at: usize| match &index[at] {
+        Answer::Index(index) => index.params.len(),
         other => panic!("{other:?} is not an index"),
-    }));
+    };
+    let weights = |at| vec![one; n_touched(at)];
+    both(all(&|at| Work::Expect { weights: weights(at), losses: true }));
+    for keep in [None, Some(vec![SymbolId(1)])] {
+        let sample =
+            |at| Work::Sample(Sample { weights: weights(at), stream: at as u64, keep: keep.clone() });
+        both(all(&sample));
+    }
+    let groups = Groups::new(&short_tasks(1)[0].grammar.value, &lexicon.value);
+    let mut passed = both(all(&|at| Work::Collapse(Collapse::Start { weights: weights(at) })));
+    for _ in 0..3 {
+        passed = both(all(&|at| {
+            let Answer::Collapsed(Collapsed { carried, .. }) = &passed[at] else {
+                panic!("nothing is carried")
+            };
+            Work::Collapse(Collapse::Others {
+                pseudo: vec![0.5; n_touched(at)],
+                sums: vec![2.0; groups.len()],
+                temperature: 1.5,
+                carried: Named::new(carried.clone()),
+            })
+        }));
+    }
     fleet.shutdown();
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+}
+
+#[test]
+fn what_shards_carry_stays_where_it_was_computed() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let network = Network::to(fleet.address().unwrap());
+    let spawn = |name: &str| {
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&network.url(), name]))
+    };
+    let mut alice = spawn("alice");
+    // A round's answers are what the next round's tasks carry.
+    let tasks =
+        |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
+    let states: u64 = tasks(0).iter().map(carried_bytes).sum();
+    let run = |round| {
+        let (found, report) = answers(&fleet, tasks(round)).unwrap();
+        assert_eq!(found, expected(tasks(round)));
+        report
+    };
+    let first = run(0);
+    assert!(first.bytes_sent > states, "{states} bytes are carried: {first:?}");
+    for round in 1..3 {
+        let next = run(round);
+        assert!(next.bytes_sent < states / 10, "{states} bytes are carried: {next:?}");
+        assert!(next.bytes_received > states, "checkpoints need them: {next:?}");
+    }
+    // A worker that returns has them still.
+    network.cut();
+    eventually(&|| format!("{:?}", fleet.status()), || fleet.status().losses.get("disconnected") == Some(&1));
+    await_members(&fleet, 1);
+    let after_cut = run(3);
+    assert!(after_cut.bytes_sent < states / 10, "{states} bytes are carried: {after_cut:?}");
+    // Another one is sent them.
+    alice.kill();
+    await_members(&fleet, 0);
+    let mut bob = spawn("bob");
+    let moved = run(4);
+    assert!(moved.bytes_sent > states, "{states} bytes are carried: {moved:?}");
+    assert!(run(5).bytes_sent < states / 10);
+    fleet.shutdown();
+    assert_eq!(bob.wait().code(), Some(0), "{}", bob.log());
+}
+
+fn carried_bytes(task: &Task) -> u64 {
+    let carried = proto::convert::blob::carried(&task.work).expect("it carries something");
+    carried.value.to_bytes().len() as u64
+}
+
+#[test]
+fn a_worker_without_room_for_what_shards_carry_is_sent_it_in_every_round() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let _worker = start_worker(WorkerConfig { cache_bytes: 1000, ..echo_worker(url(&fleet), 2) });
+    let tasks =
+        |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
+    for round in 0..3 {
+        let (found, report) = answers(&fleet, tasks(round)).unwrap();
+        assert_eq!((found, report.losses), (expected(tasks(round)), vec![]));
+        assert!(report.bytes_sent > tasks(round).iter().map(carried_bytes).sum());
+    }
+    fleet.shutdown();
+}
+
+#[test]
+fn a_worker_with_room_for_a_few_states_keeps_those_and_nobody_breaks_a_rule() {
+    let fleet = Fleet::start(FleetConfig { audit: 0.5, ..remote_only() }).unwrap();
+    let tasks =
+        |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
+    let room = tasks(0).iter().map(carried_bytes).sum::<u64>() / 2;
+    let _workers = [1, 3]
+        .map(|threads| start_worker(WorkerConfig { cache_bytes: room, ..echo_worker(url(&fleet), threads) }));
+    for round in 0..20 {
+        let (found, report) = answers(&fleet, tasks(round)).unwrap();
+        assert_eq!((found, report.losses), (expected(tasks(round)), vec![]));
+    }
+    fleet.shutdown();
 }
 
 #[test]

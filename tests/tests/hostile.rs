@@ -19,7 +19,7 @@ use proto::token::Token;
 use proto::v1::refusal::Reason;
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromWorker, from_coordinator, from_worker};
-use shared::task::{Answer, Collapsed, Expectation, Index, Task};
+use shared::task::{Answer, Carried, Collapsed, Expectation, Index, Task};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Streaming};
@@ -66,7 +66,7 @@ type Heard = Option<(Reason, String)>;
 type Doing = Pin<Box<dyn Future<Output = Heard> + Send>>;
 
 /// What it is, what it does, what it gets.
-const CASES: [(&str, Does, Gets); 42] = [
+const CASES: [(&str, Does, Gets); 44] = [
     // Strangers.
     ("garbage on the port", Acts(|place| Box::pin(garbage(place, b"\0\x01garbage\xff"))), Nothing),
     ("a browser", Acts(|place| Box::pin(garbage(place, b"GET / HTTP/1.1\r\n\r\n"))), Nothing),
@@ -176,23 +176,29 @@ const CASES: [(&str, Does, Gets); 42] = [
     ),
     (
         "a state of fewer sentences",
-        Carries(|lease, task| passed(lease, task, |answer| drop(answer.carried.counts.pop()))),
+        Carries(|lease, task| passed(lease, task, |counts| drop(counts.pop()))),
         Broke("answer 1.0.0: carried.counts: length 0, expected 1"),
     ),
     (
         "a state of another shard",
-        Carries(|lease, task| passed(lease, task, |answer| answer.carried.counts[0].push((5, 1.0)))),
+        Carries(|lease, task| passed(lease, task, |counts| counts[0].push((5, 1.0)))),
         Broke("answer 1.0.0: carried: a sentence's counts are not of the shard's parameters"),
     ),
     (
         "a state of NaN",
-        Carries(|lease, task| passed(lease, task, |answer| answer.carried.counts[0][0].1 = f64::NAN)),
+        Carries(|lease, task| passed(lease, task, |counts| counts[0][0].1 = f64::NAN)),
         Broke("answer 1.0.0: carried: a sentence's counts are not counts"),
     ),
     (
         "counts without a state",
         Carries(|lease, _| value(lease, &four_counts())),
         Broke("answer 1.0.0: answer: an expectation, expected a collapsed pass"),
+    ),
+    ("a worker that keeps and keeps", Acts(|place| Box::pin(hoarder(place))), Broke("answer 0.")),
+    (
+        "a state kept without a name",
+        Carries(|lease, _| vec![keeping(lease, b"short")]),
+        Broke("answer.kept: length 5, expected 32"),
     ),
     ("half a payload, then silence", Tells(|lease, _| vec![head(lease, 60), piece(30)]), Silent),
     ("half a payload, then gone", Acts(|place| Box::pin(gone(place))), Went),
@@ -247,7 +253,7 @@ fn check(does: Does, gets: Gets) {
     let good = good_worker(format!("http://{address}"), hold.clone());
 
     let task = |name| match does {
-        Carries(_) => echo_pass(name, 5, 1.0),
+        Carries(_) => echo_pass(name, 1, 1.0),
         Greets(_) | Tells(_) | Acts(_) => echo_task(name, Duration::ZERO, 5),
     };
     let tasks = |count| (0..count).map(task).collect::<Vec<_>>();
@@ -360,13 +366,25 @@ fn no_params() -> Answer {
 
 fn head(lease: v1::LeaseId, size: u64) -> from_worker::Message {
     let extent = v1::Extent { size, ..payload::extent(b"") };
-    from_worker::Message::Answer(v1::AnswerHead { id: Some(lease), busy_micros: 1, extent: Some(extent) })
+    from_worker::Message::Answer(v1::AnswerHead {
+        id: Some(lease),
+        busy_micros: 1,
+        extent: Some(extent),
+        kept: None,
+    })
+}
+
+/// An answer of nothing, and something that is said to be kept.
+fn keeping(lease: v1::LeaseId, name: &'static [u8]) -> from_worker::Message {
+    let kept = Some(v1::Held { hash: name.into(), size: 0 });
+    let extent = Some(payload::extent(b""));
+    from_worker::Message::Answer(v1::AnswerHead { id: Some(lease), busy_micros: 1, extent, kept })
 }
 
 /// An answer of these bytes.
 fn bytes(lease: v1::LeaseId, payload: Vec<u8>) -> Vec<from_worker::Message> {
     let extent = Some(payload::extent(&payload));
-    let head = v1::AnswerHead { id: Some(lease), busy_micros: u64::MAX, extent };
+    let head = v1::AnswerHead { id: Some(lease), busy_micros: u64::MAX, extent, kept: None };
     let pieces = payload::pieces(payload.into()).map(from_worker::Message::Piece);
     std::iter::once(from_worker::Message::Answer(head)).chain(pieces).collect()
 }
@@ -387,10 +405,17 @@ fn counts(lease: v1::LeaseId, task: &Task, first: f64) -> Vec<from_worker::Messa
 }
 
 /// As [`right`], of a task whose shard carries something, with a change.
-fn passed(lease: v1::LeaseId, task: &Task, change: fn(&mut Collapsed)) -> Vec<from_worker::Message> {
-    let Answer::Collapsed(mut collapsed) = echo_at_once(task).unwrap() else { panic!("nothing is carried") };
-    change(&mut collapsed);
-    value(lease, &Answer::Collapsed(collapsed))
+fn passed(
+    lease: v1::LeaseId,
+    task: &Task,
+    change: fn(&mut Vec<Vec<(u32, f64)>>),
+) -> Vec<from_worker::Message> {
+    let mut answer = echo_at_once(task).unwrap();
+    let Answer::Collapsed(Collapsed { carried: Carried::Counts(counts), .. }) = &mut answer else {
+        panic!("nothing is carried")
+    };
+    change(counts);
+    value(lease, &answer)
 }
 
 fn broken(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {
@@ -514,6 +539,18 @@ async fn meddler(place: Place) -> Heard {
         assert!(peer.say(from_worker::Message::Failure(failure)).await, "it is a member still");
     }
     None
+}
+
+/// Says that it keeps something, again and again, with answers that nobody waits for.
+async fn hoarder(place: Place) -> Heard {
+    let (peer, lease) = Peer::join(&place).await;
+    let late = v1::LeaseId { batch: 0, ..lease };
+    for _ in 0..proto::MAX_SLOTS {
+        if !peer.say(keeping(late, &[7; 32])).await {
+            break;
+        }
+    }
+    peer.end().await
 }
 
 async fn thrice(place: Place) -> Heard {

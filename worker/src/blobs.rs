@@ -1,8 +1,9 @@
 //! Grammars, lexicons, shards, what these carry, and decoding weights that the worker keeps from lease to lease, by content.
 //!
-//! In: blobs and leases as they arrive. Out: tasks, complete and consistent. The coordinator says what to
-//! release; the worker forgets nothing by itself, so that both always agree on what is held. Invariant: what is held
-//! is within the capacity, or the latest lease needs all of it.
+//! In: blobs and leases as they arrive, and what shards carry on from answers. Out: tasks, complete and consistent. The
+//! coordinator says what to release; the worker forgets nothing by itself, and says what it keeps of its own, so that both
+//! always agree on what is held. Invariants: what was sent is within the capacity, or the latest lease needs all of it; what
+//! was computed here is kept only where there is room beside all the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +13,43 @@ use proto::convert::{WireError, fits};
 use proto::v1;
 use shared::grammar::Grammar;
 use shared::shard::Lexicon;
-use shared::task::{ContentHash, Named, Task, Work};
+use shared::task::{Answer, ContentHash, Named, Task, Work};
 
 /// Blobs that one lease can need: grammar, lexicon, shard, and weights to decode with or what the shard carries.
 const PER_LEASE: usize = 4;
+
+/// What a shard carries on from an answer.
+#[derive(Clone)]
+pub(crate) struct CarriedOn {
+    blob: Blob,
+    /// On the wire.
+    size: u64,
+    /// What it takes the place of: the coordinator releases that.
+    before: Option<ContentHash>,
+}
+
+impl CarriedOn {
+    /// From the answer to `task`.
+    pub fn of(task: &Task, answer: Answer) -> Option<CarriedOn> {
+        let blob = Blob::Carried(Named::new(blob::carried_on(answer)?));
+        let before = blob::carried(&task.work).map(|before| before.hash);
+        Some(CarriedOn { size: blob.to_bytes().len() as u64, blob, before })
+    }
+}
+
+struct Held {
+    blob: Blob,
+    /// On the wire.
+    size: u64,
+    /// Whether the coordinator sent it.
+    sent: bool,
+}
 
 /// What is held.
 pub(crate) struct Blobs {
     /// Bytes that the coordinator was told it may leave here, beyond what the latest lease needs.
     capacity: u64,
-    /// With the size on the wire.
-    held: BTreeMap<ContentHash, (Blob, u64)>,
+    held: BTreeMap<ContentHash, Held>,
     /// Blobs that came since the latest lease.
     since_lease: usize,
     /// Pairs of blobs found to go with the grammar and lexicon named first; checked once.
@@ -37,7 +64,7 @@ impl Blobs {
 
     /// Hash and size of each.
     pub fn held(&self) -> impl Iterator<Item = (ContentHash, u64)> {
-        self.held.iter().map(|(&hash, &(_, size))| (hash, size))
+        self.held.iter().map(|(&hash, held)| (hash, held.size))
     }
 
     /// Readies them for a new connection, which can be told of at most `count`; any will do.
@@ -64,13 +91,23 @@ impl Blobs {
         Ok(fits::largest_lease(head.work(), &grammar.value, &self.lexicon(head)?.value))
     }
 
-    /// Adds a blob from its head and payload.
-    pub fn insert(&mut self, head: &v1::BlobHead, payload: Bytes) -> Result<(), WireError> {
-        let hash = blob::hash_from_wire("blob.hash", &head.hash)?;
-        let size = payload.len() as u64;
-        let blob = Blob::from_bytes(head.kind, hash, payload)?;
-        self.held.insert(hash, (blob, size));
-        Ok(())
+    /// Adds a blob that was sent.
+    pub fn insert(&mut self, blob: Blob, size: u64) {
+        self.held.insert(blob.hash(), Held { blob, size, sent: true });
+    }
+
+    /// Keeps what was computed here, if there is room for it once it has taken its place; answers what to tell the coordinator,
+    /// who knows of it already if it is here.
+    pub fn keep(&mut self, carried: CarriedOn) -> Option<v1::Held> {
+        let CarriedOn { blob, size, before } = carried;
+        let hash = blob.hash();
+        let others = self.held.iter().filter(|(hash, _)| before != Some(**hash));
+        let total: u64 = others.map(|(_, held)| held.size).sum();
+        if self.held.contains_key(&hash) || total + size > self.capacity {
+            return None;
+        }
+        self.held.insert(hash, Held { blob, size, sent: false });
+        Some(v1::Held { hash: blob::hash_to_wire(hash), size })
     }
 
     /// Forgets those that the coordinator releases.
@@ -101,8 +138,9 @@ impl Blobs {
     /// Whether the coordinator had everything released that is beyond the capacity and not needed.
     fn check_room(&self, task: &Task) -> Result<(), WireError> {
         let needed: Vec<ContentHash> = Blob::of_task(task).iter().map(Blob::hash).collect();
-        let found = self.held.values().map(|(_, size)| size).sum();
-        if found > self.capacity && self.held.keys().any(|hash| !needed.contains(hash)) {
+        let sent = || self.held.iter().filter(|(_, held)| held.sent);
+        let found = sent().map(|(_, held)| held.size).sum();
+        if found > self.capacity && sent().any(|(hash, _)| !needed.contains(hash)) {
             return Err(WireError::Excess { field: "bytes held", found, expected: self.capacity });
         }
         Ok(())
@@ -124,7 +162,7 @@ impl Blobs {
 
     fn find(&self, field: &'static str, hash: &[u8]) -> Result<&Blob, WireError> {
         let hash = blob::hash_from_wire(field, hash)?;
-        self.held.get(&hash).map(|(blob, _)| blob).ok_or(WireError::Missing { field })
+        self.held.get(&hash).map(|held| &held.blob).ok_or(WireError::Missing { field })
     }
 
     fn check(&mut self, task: &Task) -> Result<(), WireError> {
@@ -151,5 +189,66 @@ impl Blobs {
             self.fits.insert(fit);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::task::{Carried, Collapsed, Expectation};
+
+    use super::*;
+
+    /// Of `n` occurrences that use nothing: `n` bytes and a few.
+    fn carried_on(n: usize, before: Option<&CarriedOn>) -> CarriedOn {
+        let blob = Blob::Carried(Named::new(Carried::Counts(vec![vec![]; n])));
+        let before = before.map(|before| before.blob.hash());
+        CarriedOn { size: blob.to_bytes().len() as u64, blob, before }
+    }
+
+    #[test]
+    fn what_a_shard_carries_on_is_kept_once_and_only_where_there_is_room() {
+        let [first, second, third] = [100, 101, 102].map(|n| carried_on(n, None));
+        let mut blobs = Blobs::new(250);
+        let told = blobs.keep(first.clone()).expect("there is room");
+        assert_eq!((&told.hash[..], told.size), (&first.blob.hash().0[..], first.size));
+        assert_eq!(blobs.keep(first.clone()), None, "the coordinator knows");
+        assert!(blobs.keep(second.clone()).is_some() && blobs.keep(third.clone()).is_none());
+        let next = carried_on(102, Some(&second));
+        assert!(blobs.keep(next).is_some(), "there will be room when what was before is released");
+        assert_eq!(blobs.held().count(), 3);
+    }
+
+    #[test]
+    fn what_is_computed_here_takes_no_room_from_what_is_sent() {
+        let mut blobs = Blobs::new(250);
+        assert!(blobs.keep(carried_on(200, None)).is_some());
+        let sent = carried_on(201, None);
+        blobs.insert(sent.blob, sent.size);
+        let task = task();
+        assert_eq!(blobs.check_room(&task), Ok(()));
+        let more = carried_on(202, None);
+        blobs.insert(more.blob, more.size);
+        let excess = blobs.check_room(&task).unwrap_err().to_string();
+        assert!(excess.starts_with("bytes held: ") && excess.ends_with("expected at most 250"), "{excess}");
+    }
+
+    #[test]
+    fn only_an_answer_that_carries_something_has_it_kept() {
+        let task = task();
+        assert!(CarriedOn::of(&task, Answer::Expectation(Expectation::default())).is_none());
+        let carried = Carried::Counts(vec![]);
+        let collapsed = Collapsed { expectation: Expectation::default(), carried: carried.clone() };
+        let passed = CarriedOn::of(&task, Answer::Collapsed(collapsed)).expect("it carries");
+        assert_eq!((passed.blob.hash(), passed.before), (Named::new(carried).hash, None));
+    }
+
+    fn task() -> Task {
+        let grammar = shared::grammar::syntax::parse("S --> a", "test").expect("the text is a grammar").0;
+        Task {
+            grammar: Named::new(grammar),
+            lexicon: Named::new(Lexicon::default()),
+            shard: Named::new(shared::shard::Shard::Sentences(vec![])),
+            work: Work::Index,
+        }
     }
 }

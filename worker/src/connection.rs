@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use prost::bytes::Bytes;
 use proto::convert::WireError;
-use proto::convert::blob;
+use proto::convert::blob::{self, Blob};
 use proto::lease::{LeaseId, SessionId};
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress};
 use proto::route::{DIAL_WITHIN, Route, Verdict};
@@ -24,7 +24,8 @@ use tonic::{Request, Streaming};
 use tracing::warn;
 
 use crate::blobs::Blobs;
-use crate::membership::{Errand, Event};
+use crate::membership::Event;
+use crate::pool::Computed;
 use crate::{RunError, WorkerConfig};
 
 /// How long a coordinator may take to say whether it takes this worker: many may come at once.
@@ -44,14 +45,7 @@ pub(crate) enum News {
 /// What the driver sends.
 pub(crate) enum Parcel {
     /// An answer, or why there is none.
-    Answer {
-        /// To which lease.
-        errand: Errand,
-        /// Encoded.
-        answer: Result<Bytes, String>,
-        /// Time spent.
-        busy: Duration,
-    },
+    Answer(Computed),
     /// Lend nothing more.
     Drain,
 }
@@ -110,7 +104,7 @@ impl Dialer {
         let end = match self.dial(&blobs, &verdict).await {
             Ok((outgoing, incoming)) => {
                 let lent = Lent::default();
-                let sender = tokio::spawn(send(parcels, outgoing, lent.clone(), news.clone()));
+                let sender = tokio::spawn(send(parcels, outgoing, lent.clone(), blobs.clone(), news.clone()));
                 let Err(end) = receive(incoming, blobs, &lent, self.config.threads, &news).await;
                 sender.abort();
                 end
@@ -181,6 +175,7 @@ async fn send(
     mut parcels: mpsc::Receiver<Parcel>,
     outgoing: mpsc::Sender<FromWorker>,
     lent: Lent,
+    blobs: Arc<Mutex<Blobs>>,
     news: mpsc::Sender<News>,
 ) {
     let mut beats = tokio::time::interval(proto::BEAT);
@@ -196,10 +191,15 @@ async fn send(
         let sent = match parcel {
             None => send_message(&outgoing, from_worker::Message::Beat(v1::Beat {})).await,
             Some(Parcel::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
-            Some(Parcel::Answer { errand, answer, busy }) => {
+            Some(Parcel::Answer(computed)) => {
+                let errand = computed.errand;
                 // Once the coordinator has it, it may lend the next one.
-                lent.lock().unwrap_or_else(PoisonError::into_inner).remove(&errand.lease);
-                let sent = send_answer(&outgoing, errand.lease, answer, busy).await;
+                let is_here = lent.lock().unwrap_or_else(PoisonError::into_inner).remove(&errand.lease);
+                // Said in the order in which it comes to be held, so that both sides agree on what is.
+                let carried = computed.carried.filter(|_| is_here);
+                let keep = |carried| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(carried);
+                let kept = carried.and_then(keep);
+                let sent = send_answer(&outgoing, errand.lease, computed.answer, computed.busy, kept).await;
                 sent && news.send(News::Happened(Event::Sent { errand })).await.is_ok()
             }
         };
@@ -218,6 +218,7 @@ async fn send_answer(
     lease: LeaseId,
     answer: Result<Bytes, String>,
     busy: Duration,
+    kept: Option<v1::Held>,
 ) -> bool {
     let id = Some(blob::lease_id_to_wire(lease));
     let payload = match answer {
@@ -228,7 +229,7 @@ async fn send_answer(
         }
     };
     let (busy_micros, extent) = (busy.as_micros() as u64, Some(payload::extent(&payload)));
-    let head = v1::AnswerHead { id, busy_micros, extent };
+    let head = v1::AnswerHead { id, busy_micros, extent, kept };
     if !send_message(outgoing, from_worker::Message::Answer(head)).await {
         return false;
     }
@@ -308,8 +309,7 @@ async fn receive(
             Progress::Partial(assembly) => arriving = Some((head, assembly)),
             Progress::Whole(payload) => {
                 let blobs = blobs.clone();
-                let take =
-                    move || take(head, payload, &mut blobs.lock().unwrap_or_else(PoisonError::into_inner));
+                let take = move || take(head, payload, &blobs);
                 // Large values take a while to decode; signs of life must not wait for them.
                 let taken = tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?;
                 if let Some(lent) = taken? {
@@ -339,11 +339,18 @@ fn refused(refusal: &v1::Refusal) -> End {
     }
 }
 
-fn take(head: Head, payload: Bytes, blobs: &mut Blobs) -> Result<Option<News>, String> {
+fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<News>, String> {
+    let lock = || blobs.lock().unwrap_or_else(PoisonError::into_inner);
     match head {
-        Head::Blob(head) => wire(blobs.insert(&head, payload)).map(|()| None),
+        Head::Blob(head) => {
+            let (hash, size) = (wire(blob::hash_from_wire("blob.hash", &head.hash))?, payload.len() as u64);
+            // Before the lock is taken: signs of life must not wait for that either.
+            let blob = wire(Blob::from_bytes(head.kind, hash, payload))?;
+            lock().insert(blob, size);
+            Ok(None)
+        }
         Head::Lease(head) => {
-            let task = wire(blobs.task(&head, payload))?;
+            let task = wire(lock().task(&head, payload))?;
             Ok(Some(News::Lent(wire(blob::lease_id_from_wire(head.id))?, Box::new(task))))
         }
     }

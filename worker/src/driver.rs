@@ -153,9 +153,8 @@ impl Desk {
                 tokio::spawn(self.dialer.clone().run(self.blobs.clone(), received, self.to_news.clone()));
             }
             Action::Send(errand) => {
-                if let Some(Computed { answer, busy, .. }) = self.answers.get(&errand) {
-                    let (answer, busy) = (answer.clone(), *busy);
-                    self.post(Parcel::Answer { errand, answer, busy });
+                if let Some(computed) = self.answers.get(&errand) {
+                    self.post(Parcel::Answer(computed.clone()));
                 }
             }
             Action::Discard(errand) => {

@@ -12,6 +12,7 @@ use prost::bytes::Bytes;
 use proto::convert::Wire;
 use shared::task::Task;
 
+use crate::blobs::CarriedOn;
 use crate::driver::clock;
 use crate::membership::Errand;
 use crate::{Compute, RunError};
@@ -25,11 +26,14 @@ pub(crate) struct Job {
 }
 
 /// What came of it.
+#[derive(Clone)]
 pub(crate) struct Computed {
     /// For whom.
     pub errand: Errand,
     /// The encoded answer, or why there is none.
     pub answer: Result<Bytes, String>,
+    /// What the shard carries on, if it does.
+    pub carried: Option<CarriedOn>,
     /// Time spent.
     pub busy: Duration,
 }
@@ -60,14 +64,15 @@ fn work(jobs: &Mutex<Receiver<Job>>, compute: &Compute, computed: &tokio::sync::
         let Ok(Job { errand, task }) = job else { return };
         let begun = clock();
         // The engine's caches hold finished values only, so a panic leaves nothing half-made behind.
-        let answer = match catch_unwind(AssertUnwindSafe(|| compute(&task))) {
-            Ok(Ok(answer)) => Ok(answer.to_bytes()),
-            Ok(Err(error)) => Err(error.to_string()),
+        let (answer, carried) = match catch_unwind(AssertUnwindSafe(|| compute(&task))) {
+            Ok(Ok(answer)) => (Ok(answer.to_bytes()), CarriedOn::of(&task, answer)),
+            Ok(Err(error)) => (Err(error.to_string()), None),
             Err(_) => {
-                Err("the computation panicked, which is a bug; the worker's log has the message".into())
+                let panicked = "the computation panicked, which is a bug; the worker's log has the message";
+                (Err(panicked.into()), None)
             }
         };
-        if computed.blocking_send(Computed { errand, answer, busy: begun.elapsed() }).is_err() {
+        if computed.blocking_send(Computed { errand, answer, carried, busy: begun.elapsed() }).is_err() {
             return;
         }
     }

@@ -9,13 +9,14 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proto::convert::blob;
 use proto::lease::{BatchId, LeaseId, SessionId, TaskIndex};
 use shared::task::{Answer, ContentHash, Task};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
 use super::audit::Twins;
-use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
+use super::scheduler::{Action, Cause, Event, Failure, MemberId, Needs, Patience, Scheduler};
 use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease, Watcher};
 use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
 use crate::status::service::StatusService;
@@ -31,7 +32,7 @@ pub(super) enum Input {
         name: String,
         /// Tasks that it computes at the same time.
         slots: u32,
-        /// Shards that it kept from an earlier connection.
+        /// Blobs that it kept from an earlier connection.
         holds: Vec<ContentHash>,
         /// How it is reached.
         desk: Desk,
@@ -371,15 +372,17 @@ impl Driver {
     ) {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
-        let shards: Vec<_> = tasks.iter().map(|task| task.shard.hash).collect();
+        let carried = |task: &Task| blob::carried(&task.work).map(|carried| carried.hash);
+        let needs = tasks.iter().map(|task| Needs { shard: task.shard.hash, carried: carried(task) });
+        let needs: Vec<_> = needs.collect();
         let pairs = twins.pairs();
         self.current.send_replace(Some(Current { id: batch, tasks }));
         let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
-        report.busy_by_task = vec![Duration::ZERO; shards.len()];
+        report.busy_by_task = vec![Duration::ZERO; needs.len()];
         let (run, round) = stage.place().unzip();
         let span = info_span!("batch", %stage, run, round);
         self.batch = Some(Batch { id: batch, stage, span, twins, progress, begun: clock(), report, traffic });
-        self.decide(Event::BatchSubmitted { batch, shards, twins: pairs }, None);
+        self.decide(Event::BatchSubmitted { batch, needs, twins: pairs }, None);
     }
 
     /// Asks the scheduler and does what it says; `answer` is that of an `Answered`.

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prost::Message;
@@ -325,11 +325,12 @@ impl Door {
         info!(member = member.0, %peer, certificate, "welcomed");
         let session = Bytes::copy_from_slice(&self.session.0);
         let cause = if line.send(from_coordinator::Message::Welcome(v1::Welcome { session })).await {
-            let read = self.read(member, incoming);
+            let holdings = Mutex::new(holdings);
+            let read = self.read(member, incoming, &holdings);
             tokio::pin!(read);
             tokio::select! {
                 cause = &mut read => cause,
-                cause = self.write(orders, holdings, line) => match cause {
+                cause = self.write(orders, &holdings, line) => match cause {
                     // It takes nothing more. Why, its own last words may say: that it leaves.
                     Cause::Disconnected(_) => tokio::time::timeout(LAST_WORDS, read).await.unwrap_or(cause),
                     cause => cause,
@@ -345,7 +346,12 @@ impl Door {
     }
 
     /// Reads what the member sends until it ends; why it did.
-    async fn read(&self, member: MemberId, mut incoming: Streaming<FromWorker>) -> Cause {
+    async fn read(
+        &self,
+        member: MemberId,
+        mut incoming: Streaming<FromWorker>,
+        holdings: &Mutex<Holdings>,
+    ) -> Cause {
         let mut draining = false;
         let mut arriving: Option<Arriving> = None;
         loop {
@@ -372,10 +378,12 @@ impl Door {
                     arriving = unfinished;
                     Ok(Input::Happened(Event::Heard { member }))
                 }
-                (Some(from_worker::Message::Answer(head)), None) => match self.begin(member, head).await {
-                    Ok((answer, progress)) => self.advance(member, answer, progress, &mut arriving).await,
-                    Err(broken) => Err(broken),
-                },
+                (Some(from_worker::Message::Answer(head)), None) => {
+                    match self.begin(member, head, holdings).await {
+                        Ok((answer, progress)) => self.advance(member, answer, progress, &mut arriving).await,
+                        Err(broken) => Err(broken),
+                    }
+                }
                 (Some(from_worker::Message::Piece(piece)), Some(mut answer)) => match answer.push(&piece) {
                     Ok(progress) => self.advance(member, answer, progress, &mut arriving).await,
                     Err(broken) => Err(broken),
@@ -404,9 +412,21 @@ impl Door {
     }
 
     /// Finds out what the answer is to, and room for it; meanwhile the member is heard of.
-    async fn begin(&self, member: MemberId, head: v1::AnswerHead) -> Result<(Arriving, Step), String> {
+    async fn begin(
+        &self,
+        member: MemberId,
+        head: v1::AnswerHead,
+        holdings: &Mutex<Holdings>,
+    ) -> Result<(Arriving, Step), String> {
         let lease = blob::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
         let task = self.task(lease)?;
+        if let Some(kept) = head.kept {
+            let hash = blob::hash_from_wire("answer.kept", &kept.hash).map_err(|error| error.to_string())?;
+            let before = task.as_ref().and_then(|task| blob::carried(&task.work)).map(|before| before.hash);
+            if !lock(holdings).keep(before, hash, kept.size) {
+                return Err(format!("answer {lease}: more is kept than was lent"));
+            }
+        }
         let size = head.extent.as_ref().map_or(0, |extent| extent.size);
         let busy = Duration::from_micros(head.busy_micros);
         let Some(task) = task else {
@@ -493,11 +513,16 @@ impl Door {
     }
 
     /// Sends what the member is told until it is told nothing more, or cannot be.
-    async fn write(&self, mut orders: mpsc::Receiver<Order>, mut holdings: Holdings, line: &Line) -> Cause {
+    async fn write(
+        &self,
+        mut orders: mpsc::Receiver<Order>,
+        holdings: &Mutex<Holdings>,
+        line: &Line,
+    ) -> Cause {
         while let Some(order) = orders.recv().await {
             let sent = match order {
                 Order::Leave => line.send(from_coordinator::Message::Finished(v1::Finished {})).await,
-                Order::Compute(job) => self.send_job(job, &mut holdings, line).await,
+                Order::Compute(job) => self.send_job(job, holdings, line).await,
             };
             if !sent {
                 return Cause::Disconnected("closed by the worker".into());
@@ -507,25 +532,25 @@ impl Door {
     }
 
     /// The blobs that the member lacks, those it may forget, and the lease; whether they could be sent.
-    async fn send_job(&self, job: Job, holdings: &mut Holdings, line: &Line) -> bool {
+    async fn send_job(&self, job: Job, holdings: &Mutex<Holdings>, line: &Line) -> bool {
         let blobs = Blob::of_task(job.task());
         let needed: Vec<ContentHash> = blobs.iter().map(Blob::hash).collect();
         for blob in blobs {
             let hash = blob.hash();
-            if holdings.touch(hash) {
+            if lock(holdings).touch(hash) {
                 continue;
             }
             let encodings = self.encodings.clone();
             let encode = move || (blob.kind() as i32, encodings.of(&blob));
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
-            holdings.insert(hash, bytes.len() as u64);
+            lock(holdings).insert(hash, bytes.len() as u64);
             let extent = Some(payload::extent(&bytes));
             let head = v1::BlobHead { kind, hash: blob::hash_to_wire(hash), extent };
             if !line.send_payload(from_coordinator::Message::Blob(head), bytes).await {
                 return false;
             }
         }
-        let released = holdings.release(&needed);
+        let released = lock(holdings).release(&needed);
         if !released.is_empty() {
             let hashes = released.into_iter().map(blob::hash_to_wire).collect();
             if !line.send(from_coordinator::Message::Release(v1::Release { hashes })).await {
@@ -534,8 +559,14 @@ impl Door {
         }
         let encode = move || blob::lease_to_wire(job.lease, job.task());
         let Ok((head, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
+        lock(holdings).lend();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await
     }
+}
+
+/// Both directions of a connection use them, never at the same time for long.
+fn lock(holdings: &Mutex<Holdings>) -> MutexGuard<'_, Holdings> {
+    holdings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn greet(hello: v1::Hello) -> Result<Guest, Refused> {

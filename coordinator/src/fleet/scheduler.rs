@@ -33,8 +33,8 @@
 //! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot. A result depends on
 //! the task alone, so of several answers the first one counts, whoever sent it and however late.
 //!
-//! Placement: a shard goes to the member that computed it last, whose forests are cached, but never is a slot
-//! left idle for that. The one lease beyond the slots (so that the next task is there when one ends) is given
+//! Placement: a shard goes to the member that computed it last, who has its forests and what it carries, or to the one that
+//! came with what it carries, but never is a slot left idle for that. The one lease beyond the slots (so that the next task is there when one ends) is given
 //! only while more tasks are free than there are slots: at the end of a batch it would make tasks queue behind
 //! a busy member. Ties are broken by id.
 
@@ -51,7 +51,7 @@ use self::members::{Member, Members, Room};
 use self::record::Records;
 use super::status::{MemberState, Shards};
 
-pub use self::event::{Action, Cause, Event, Failure};
+pub use self::event::{Action, Cause, Event, Failure, Needs};
 
 mod batch;
 mod event;
@@ -130,7 +130,7 @@ pub struct Scheduler {
     members: Members,
     records: Records,
     batch: Option<Batch>,
-    /// The member that last computed a shard; only members that are there.
+    /// The member that last computed a shard, or came with it or with what it carries; only members that are there.
     affinity: FxHashMap<ContentHash, MemberId>,
     /// Whether `min_members` were there once.
     assembled: bool,
@@ -184,8 +184,8 @@ impl Scheduler {
                     self.fail(Failure::Task { task: self.original(lease), detail }, &mut actions);
                 }
             }
-            Event::BatchSubmitted { batch, shards, twins } => {
-                self.submit(now, batch, shards, twins, &mut actions)
+            Event::BatchSubmitted { batch, needs, twins } => {
+                self.submit(now, batch, needs, twins, &mut actions)
             }
             Event::Tick => self.tick(now, &mut actions),
         }
@@ -259,8 +259,8 @@ impl Scheduler {
         if holds.is_empty() {
             return;
         }
-        for shard in holds {
-            self.affinity.entry(shard).or_insert(id);
+        for held in holds {
+            self.affinity.entry(held).or_insert(id);
         }
         if let Some(batch) = &mut self.batch {
             batch.prefer_affinity(&self.affinity);
@@ -316,7 +316,7 @@ impl Scheduler {
         batch.accept(id, lease.task, lent_at.map_or(Duration::ZERO, |lent_at| now.saturating_sub(lent_at)));
         let task = &batch.tasks[lease.task.index()];
         if !task.audits && self.members.get(id).is_some() {
-            self.affinity.insert(task.shard, id);
+            self.affinity.insert(task.needs.shard, id);
         }
         actions.push(Action::Accept { member: id, lease });
         if batch.n_done == batch.tasks.len() {
@@ -347,15 +347,15 @@ impl Scheduler {
         &mut self,
         now: Duration,
         id: BatchId,
-        shards: Vec<ContentHash>,
+        needs: Vec<Needs>,
         twins: Vec<(TaskIndex, TaskIndex)>,
         actions: &mut Vec<Action>,
     ) {
-        if shards.is_empty() {
+        if needs.is_empty() {
             actions.push(Action::BatchDone { batch: id });
             return;
         }
-        let mut batch = Batch::new(id, shards, twins);
+        let mut batch = Batch::new(id, needs, twins);
         batch.prefer_affinity(&self.affinity);
         self.batch = Some(batch);
         self.empty_since = self.empty_since.map(|_| now);

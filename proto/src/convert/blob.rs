@@ -6,7 +6,8 @@ use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
 use shared::task::{
-    Annotate, Carried, ChainFrom, Collapse, ContentHash, Decode, Named, Pass, Sample, Sweeps, Task, Work,
+    Annotate, Annotated, Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode,
+    Named, Pass, Sample, Sweeps, Task, Work,
 };
 
 use super::{
@@ -95,6 +96,17 @@ impl Blob {
             return Err(WireError::Hash { field: "blob.hash" });
         }
         Ok(blob)
+    }
+}
+
+/// What the shard carries on from an answer, if it does.
+pub fn carried_on(answer: Answer) -> Option<Carried> {
+    match answer {
+        Answer::Collapsed(Collapsed { carried, .. }) | Answer::Chained(Chained { carried, .. }) => {
+            Some(carried)
+        }
+        Answer::Annotated(Annotated { carried, .. }) => carried,
+        _ => None,
     }
 }
 

@@ -12,13 +12,15 @@ use shared::shard::ParamId;
 use shared::task::{Carried, ChainFrom, Chained, Named, Sweeps};
 
 use super::{
-    NON_NEGATIVE, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, cut, in_range,
-    labelled_strings, non_negative, numbers, positive, same_length, strings_to_wire,
+    LOGARITHM, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, cut, in_range,
+    labelled_strings, logarithm, numbers, positive, same_length, strings_to_wire,
 };
 use crate::v1;
 
 /// Most sweeps of a round.
 const MAX_SWEEPS: u64 = 1_000_000;
+/// Largest parameter of the prior of concentrations: far beyond it, the density is no number.
+const MAX_HYPER: f64 = 1e9;
 
 pub(super) fn sweeps_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
     let Sweeps { from, n, settings: Settings { temperature, relabel, hyper }, pseudo, stream, keep } = sweeps;
@@ -52,10 +54,11 @@ pub(super) fn sweeps_from_wire(
     let v1::Sweeps { from, n, temperature, relabel, hyper, pseudo, stream, keep, segments } = message;
     in_range("sweeps.n", [n], 1..MAX_SWEEPS + 1)?;
     numbers("sweeps.temperature", &[temperature], POSITIVE, positive)?;
-    numbers("sweeps.pseudo", &pseudo, NON_NEGATIVE, non_negative)?;
+    numbers("sweeps.pseudo", &pseudo, POSITIVE, positive)?;
     let hyper = hyper.map(|v1::HyperPrior { shape, scale }| HyperPrior { shape, scale });
     if let Some(HyperPrior { shape, scale }) = hyper {
-        numbers("sweeps.hyper", &[shape, scale], POSITIVE, positive)?;
+        let holds = |parameter: f64| parameter > 0.0 && parameter <= MAX_HYPER;
+        numbers("sweeps.hyper", &[shape, scale], "above 0 and at most 1e9", holds)?;
     }
     let settings = Settings { temperature, relabel, hyper };
     let from = match from.ok_or(WireError::Missing { field: "sweeps.from" })? {
@@ -125,7 +128,7 @@ pub(super) fn chained_to_wire(chained: &Chained) -> v1::Chained {
 
 pub(super) fn chained_from_wire(message: v1::Chained) -> Result<Chained, WireError> {
     let v1::Chained { uses, log_seating, tree_moves, label_moves, strings, ends, trees, carried } = message;
-    numbers("chained.log_seating", &[log_seating], "that is finite", f64::is_finite)?;
+    numbers("chained.log_seating", &[log_seating], LOGARITHM, logarithm)?;
     let carried = carried.ok_or(WireError::Missing { field: "chained.carried" })?;
     Ok(Chained {
         uses,

@@ -346,8 +346,9 @@ impl Trainer {
             self.fit_alpha(&totals.counts);
         }
         self.state.estimate.counts = totals.counts;
-        let converged =
-            anneal.is_over(round) && change.is_some_and(|change| change.abs() < self.settings.tolerance);
+        let converged = self.settings.method != Method::Gibbs
+            && anneal.is_over(round)
+            && change.is_some_and(|change| change.abs() < self.settings.tolerance);
         let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);
         let (dropped, resorted, moves) = (0, false, None);
         Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))

@@ -105,7 +105,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         }
         seed(8, &answer.to_bytes());
         let (id, extent) = (Some(blob::lease_id_to_wire(id)), Some(proto::payload::extent(&payload)));
-        let head = v1::AnswerHead { id, busy_micros: 7, extent };
+        let head = v1::AnswerHead { id, busy_micros: 7, extent, kept: None };
         let answered = FromWorker { message: Some(from_worker::Message::Answer(head)) }.encode_to_vec();
         seed(0, &answered);
         seed(2, &answered);

@@ -19,9 +19,11 @@ use shared::grammar::{Grammar, SymbolId, syntax};
 use shared::num::{Noise, Wide};
 use shared::pcfg::Groups;
 use shared::round::Totals;
+use shared::sampler::{Hyper, HyperPrior, Settings as OfSweep};
 use shared::shard::{Lexicon, Sentence, Shard};
 use shared::task::{
-    Answer, Carried, Collapse, Collapsed, Decode, Decoder, Expectation, Named, Sample, Sampled, Task, Work,
+    Analysis, Answer, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Named, Sample,
+    Sampled, Sweeps, Task, Work,
 };
 
 use crate::parts;
@@ -29,6 +31,7 @@ use crate::parts;
 /// Larger tasks are computed alike, and slower.
 const MAX_SYMBOLS: usize = 40;
 const MAX_RULES: usize = 48;
+const MAX_SWEEPS: u32 = 4;
 
 /// A lease's head, its grammar, lexicon, shard, and the fourth blob that it may name, its payload, and an answer.
 pub fn run(data: &[u8]) {
@@ -52,13 +55,12 @@ pub fn run(data: &[u8]) {
     if !fits(&task) || !is_small(&task) || !is_derived(&task) {
         return;
     }
-    // Errors are answers too: the same task fails everywhere.
-    if let Ok(own) = Engine::default().run(&task) {
-        fits::answer(&task, &own).expect("an answer fits its task");
-        let again = Answer::from_bytes(own.to_bytes()).expect("what was written is read");
-        assert_eq!(again.to_bytes(), own.to_bytes());
-        work_with(&task, own);
-    }
+    // Errors are answers too: the same task fails everywhere, as one with too many weights does, which no coordinator lends.
+    let Ok(own) = Engine::default().run(&task) else { return };
+    fits::answer(&task, &own).expect("an answer fits its task");
+    let again = Answer::from_bytes(own.to_bytes()).expect("what was written is read");
+    assert_eq!(again.to_bytes(), own.to_bytes());
+    work_with(&task, own);
     if let Ok(hostile) = Answer::from_bytes(answer)
         && fits::answer(&task, &hostile).is_ok()
     {
@@ -80,14 +82,17 @@ fn is_small(task: &Task) -> bool {
     let items = match &*task.shard.value {
         Shard::Sentences(sentences) => sentences.iter().map(|sentence| sentence.tokens.len()).sum(),
         Shard::Strings(_) => 0,
+        Shard::Trees { rules, trees } => rules.rules.len() + trees.trees.iter().map(Vec::len).sum::<usize>(),
     };
     let occurrences = match (&*task.shard.value, &task.work) {
-        (Shard::Sentences(sentences), Work::Sample(_) | Work::Collapse(_)) => {
+        (Shard::Sentences(sentences), Work::Sample(_) | Work::Collapse(_) | Work::Sweep(_)) => {
             sentences.iter().map(|sentence| sentence.multiplicity as usize).sum()
         }
         _ => 0,
     };
+    let n_sweeps = if let Work::Sweep(sweeps) = &task.work { sweeps.n } else { 0 };
     items <= MAX_SYMBOLS
+        && n_sweeps <= MAX_SWEEPS
         && occurrences <= MAX_SYMBOLS
         && sides <= MAX_RULES
         && strings.map(Vec::len).sum::<usize>() <= MAX_SYMBOLS
@@ -134,11 +139,7 @@ fn work_with(task: &Task, answer: Answer) {
         }
         Answer::Sampled(Sampled { counts, analyses, missing }) => {
             if missing.is_empty() {
-                let once =
-                    |sentence: &Sentence| vec![sentence.tokens.clone(); sentence.multiplicity as usize];
-                let tokens: Vec<Vec<SymbolId>> = sentences(task).iter().flat_map(once).collect();
-                let ends: Vec<Vec<u32>> = analyses.into_iter().map(|analysis| analysis.ends).collect();
-                judge(&tokens[..ends.len()], &ends);
+                judge_analyses(&occurrences(task), analyses);
             }
             totals(task, Expectation { counts, missing, ..Expectation::default() });
         }
@@ -146,6 +147,14 @@ fn work_with(task: &Task, answer: Answer) {
             let n_touched = expectation.counts.len();
             totals(task, expectation);
             pass_again(task, n_touched, carried);
+        }
+        Answer::Chained(chained) => {
+            let Carried::Chain(state) = &chained.carried else { panic!("a chain is carried") };
+            let derived =
+                occurrences(task).into_iter().zip(&state.trees).filter(|(_, tree)| !tree.is_empty());
+            let tokens: Vec<Vec<SymbolId>> = derived.map(|(tokens, _)| tokens).collect();
+            judge_analyses(&tokens, chained.analyses);
+            sweep_again(task, chained.carried);
         }
         Answer::Decoded(decoded) => {
             let tokens: Vec<Vec<SymbolId>> =
@@ -162,6 +171,18 @@ fn work_with(task: &Task, answer: Answer) {
 
 fn sentences(task: &Task) -> &[Sentence] {
     if let Shard::Sentences(sentences) = &*task.shard.value { sentences } else { &[] }
+}
+
+/// The tokens of every occurrence of a sentence.
+fn occurrences(task: &Task) -> Vec<Vec<SymbolId>> {
+    let once = |sentence: &Sentence| vec![sentence.tokens.clone(); sentence.multiplicity as usize];
+    sentences(task).iter().flat_map(once).collect()
+}
+
+/// Scores the analyses, if there are any, of these sentences.
+fn judge_analyses(tokens: &[Vec<SymbolId>], analyses: Vec<Analysis>) {
+    let ends: Vec<Vec<u32>> = analyses.into_iter().map(|analysis| analysis.ends).collect();
+    judge(&tokens[..ends.len()], &ends);
 }
 
 /// Sums over the one shard.
@@ -194,6 +215,17 @@ fn pass_again(task: &Task, n_touched: usize, carried: Carried) {
     assert!(fits(&task), "what was answered is told again");
     let again = Engine::default().run(&task).expect("what fits is passed over");
     fits::answer(&task, &again).expect("an answer fits its task");
+}
+
+/// What was carried is told with the next lease; a state that is none of the shard is an error, not a panic.
+fn sweep_again(task: &Task, carried: Carried) {
+    let Work::Sweep(sweeps) = &task.work else { panic!("a chain comes of sweeps") };
+    let from = ChainFrom::Carried(Named::new(carried));
+    let task = Task { work: Work::Sweep(Sweeps { from, n: 1, ..sweeps.clone() }), ..task.clone() };
+    assert!(fits(&task), "what was answered is told again");
+    if let Ok(again) = Engine::default().run(&task) {
+        fits::answer(&task, &again).expect("an answer fits its task");
+    }
 }
 
 /// Strings chosen from an answer are indexed next.
@@ -262,6 +294,22 @@ pub fn examples() -> Vec<Example> {
         else {
             panic!("candidates were asked for")
         };
+        // Chains have no strings of adapted nonterminals.
+        let mut sweep = |from, relabel: bool, keep| {
+            let hyper = relabel.then_some(HyperPrior { shape: 1.0, scale: 10.0 });
+            let settings = OfSweep { temperature: 1.5, relabel, hyper };
+            let pseudo = vec![0.5; empty.n_params(&grammar.value)];
+            let sweeps = Sweeps { from, n: 2, settings, pseudo, stream: 7, keep };
+            match example(&empty, &sentences, Work::Sweep(sweeps)) {
+                Answer::Chained(chained) => chained,
+                _ => panic!("sweeps were asked for"),
+            }
+        };
+        let hyper = Hyper { discount: 0.5, concentration: 1.0 };
+        let chained = sweep(ChainFrom::Start { incremental: true, hyper }, true, Some(vec![adapted[0]]));
+        let trees: Vec<String> = chained.analyses.into_iter().map(|analysis| analysis.tree).collect();
+        sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, true, None);
+        sweep(ChainFrom::Carried(Named::new(chained.carried)), false, None);
         let mut tally = Tally::default();
         tally.add(found.found);
         let lexicon = Lexicon { sticks: tally.top(&adapted, 4, -0.2) };

@@ -7,14 +7,14 @@ use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use rustc_hash::FxHashMap;
 use shared::task::ContentHash;
 
-use super::MemberId;
 use super::free::{Free, Preferred};
+use super::{MemberId, Needs};
 
 /// A task of the batch: free, lent, or answered.
 #[derive(Debug)]
 pub(super) struct Task {
-    /// What it computes on.
-    pub shard: ContentHash,
+    /// What some member may have already.
+    pub needs: Needs,
     /// The task with the same answer that must not go to the same member.
     pub twin: Option<TaskIndex>,
     /// Whether it came in for an audit alone, the second of a pair: it goes to whoever has time, and its shard does
@@ -56,10 +56,10 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// A task per shard, all free.
-    pub fn new(id: BatchId, shards: Vec<ContentHash>, twins: Vec<(TaskIndex, TaskIndex)>) -> Batch {
-        let task = |shard| Task {
-            shard,
+    /// Tasks that need these, all free.
+    pub fn new(id: BatchId, needs: Vec<Needs>, twins: Vec<(TaskIndex, TaskIndex)>) -> Batch {
+        let task = |needs| Task {
+            needs,
             twin: None,
             audits: false,
             attempts: 0,
@@ -67,7 +67,7 @@ impl Batch {
             answered_by: None,
             holders: BTreeMap::new(),
         };
-        let mut tasks: Vec<Task> = shards.into_iter().map(task).collect();
+        let mut tasks: Vec<Task> = needs.into_iter().map(task).collect();
         for (audited, audit) in twins {
             tasks[audited.index()].twin = Some(audit);
             tasks[audit.index()].twin = Some(audited);
@@ -78,7 +78,7 @@ impl Batch {
         Batch { id, tasks, n_done: 0, free, lone: BTreeSet::new(), answered_age: Duration::ZERO }
     }
 
-    /// Sorts the free tasks that prefer nobody by the members that computed their shards.
+    /// Sorts the free tasks that prefer nobody by the members that have what they need.
     pub fn prefer_affinity(&mut self, affinity: &FxHashMap<ContentHash, MemberId>) {
         let found = self.free.unowned().filter(|&task| self.preferred(task, affinity).is_some());
         for task in found.collect::<Vec<_>>() {
@@ -97,8 +97,9 @@ impl Batch {
     }
 
     fn preferred(&self, task: TaskIndex, affinity: &FxHashMap<ContentHash, MemberId>) -> Preferred {
-        let state = &self.tasks[task.index()];
-        affinity.get(&state.shard).filter(|_| !state.audits).copied()
+        let Task { needs, audits, .. } = &self.tasks[task.index()];
+        let carried = needs.carried.and_then(|carried| affinity.get(&carried));
+        carried.or_else(|| affinity.get(&needs.shard)).filter(|_| !audits).copied()
     }
 
     /// Whether `lease` was given, and its task has no answer.

@@ -86,6 +86,15 @@ pub enum Failure {
     },
 }
 
+/// What a task needs that some member may have already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Needs {
+    /// What it computes on.
+    pub shard: ContentHash,
+    /// What the shard carries.
+    pub carried: Option<ContentHash>,
+}
+
 /// What happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -97,7 +106,7 @@ pub enum Event {
         name: String,
         /// Tasks that it computes at the same time, ≥ 1.
         slots: u32,
-        /// Shards that it kept from an earlier connection.
+        /// Shards, and what they carry, that it kept from an earlier connection.
         holds: Vec<ContentHash>,
         /// Whether silence means something: threads of this process are never suspect.
         watched: bool,
@@ -139,8 +148,8 @@ pub enum Event {
     BatchSubmitted {
         /// Its id, never used before.
         batch: BatchId,
-        /// The shard of each task.
-        shards: Vec<ContentHash>,
+        /// What each task needs.
+        needs: Vec<Needs>,
         /// Pairs of tasks with the same answer, to be computed by two members, so that one audits the other; a
         /// task is in one pair at most, and the second of a pair came in for the audit alone.
         twins: Vec<(TaskIndex, TaskIndex)>,

@@ -2,7 +2,7 @@
 //!
 //! A line is `time  event  | actions`, in the order in which they come. Time is in seconds; members and shards
 //! are letters, `b=bob` is a member with another name than its letter; a lease is `batch.task.attempt`; `0+2` is an
-//! audited task and its twin. `-` means no action.
+//! audited task and its twin; `0=x` is a task whose shard carries x. `-` means no action.
 
 use std::time::Duration;
 
@@ -54,11 +54,16 @@ fn event(words: &[&str]) -> Event {
         ["failed", who, what] => {
             Event::Failed { member: member(who), lease: lease(what), detail: "no".into() }
         }
-        ["submit", batch, of, twins @ ..] => Event::BatchSubmitted {
-            batch: BatchId(batch.parse().unwrap()),
-            shards: shards(of),
-            twins: twins.iter().map(|pair| twin(pair)).collect(),
-        },
+        ["submit", batch, of, more @ ..] => {
+            let mut needs: Vec<Needs> =
+                shards(of).into_iter().map(|shard| Needs { shard, carried: None }).collect();
+            let (carried, twins): (Vec<&str>, Vec<&str>) = more.iter().partition(|word| word.contains('='));
+            for (task, carried) in carried.iter().filter_map(|word| word.split_once('=')) {
+                needs[task.parse::<usize>().unwrap()].carried = Some(shards(carried)[0]);
+            }
+            let twins = twins.into_iter().map(twin).collect();
+            Event::BatchSubmitted { batch: BatchId(batch.parse().unwrap()), needs, twins }
+        }
         ["tick"] => Event::Tick,
         _ => panic!("{words:?} is no event"),
     }
@@ -126,6 +131,24 @@ fn a_shard_returns_to_its_member_unless_another_one_idles() {
         4 answer b 3.0.0    | accept b 3.0.0
         4 answer a 3.1.0    | accept a 3.1.0; done 3
         5 submit 4 pq       | lend a 4.0.0; lend b 4.1.0
+        ",
+    );
+}
+
+#[test]
+fn a_shard_goes_to_who_came_with_what_it_carries_unless_another_one_idles() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1 pq       | -
+        0 join b 1 pqx      | -
+        0 submit 1 pq 0=x   | lend a 1.1.0; lend b 1.0.0
+        1 answer a 1.1.0    | accept a 1.1.0
+        1 answer b 1.0.0    | accept b 1.0.0; done 1
+        2 submit 2 pq 0=y   | lend a 2.1.0; lend b 2.0.0
+        3 answer a 2.1.0    | accept a 2.1.0
+        3 answer b 2.0.0    | accept b 2.0.0; done 2
+        4 submit 3 rs 0=x 1=x | lend b 3.0.0; lend a 3.1.0
         ",
     );
 }
@@ -431,7 +454,7 @@ fn a_worker_that_is_lost_again_and_again_is_lent_one_task_at_a_time() {
 
 #[test]
 fn an_empty_batch_is_done() {
-    let submitted = Event::BatchSubmitted { batch: BatchId(1), shards: vec![], twins: vec![] };
+    let submitted = Event::BatchSubmitted { batch: BatchId(1), needs: vec![], twins: vec![] };
     let actions = Scheduler::new(Patience::default()).handle(Duration::ZERO, submitted);
     assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
 }

@@ -19,7 +19,7 @@ use rand_pcg::Pcg64Mcg;
 use shared::task::ContentHash;
 
 use crate::fleet::scheduler::{
-    Action, Cause, Event, Failure, MemberId, POISON, Patience, Presence, Scheduler,
+    Action, Cause, Event, Failure, MemberId, Needs, POISON, Patience, Presence, Scheduler,
 };
 use crate::fleet::status::MemberState;
 
@@ -118,7 +118,7 @@ struct Worker {
     stalled: Duration,
     /// As whom the coordinator knows it.
     member: Option<MemberId>,
-    /// The shards of its last answers.
+    /// The shards of its last answers, and what these carry on.
     kept: VecDeque<ContentHash>,
 }
 
@@ -183,7 +183,7 @@ pub(super) struct World {
     batch: BatchId,
     /// Whether it is in work.
     open: bool,
-    shards: Vec<ContentHash>,
+    needs: Vec<Needs>,
     twins: BTreeMap<TaskIndex, TaskIndex>,
     answered_by: BTreeMap<TaskIndex, MemberId>,
     /// Of each task.
@@ -239,7 +239,7 @@ impl World {
             worker_of: BTreeMap::new(),
             batch: BatchId(0),
             open: false,
-            shards: Vec::new(),
+            needs: Vec::new(),
             twins: BTreeMap::new(),
             answered_by: BTreeMap::new(),
             holders: Vec::new(),
@@ -329,25 +329,27 @@ impl World {
         let n_tasks = if self.size.is_small() { self.rng.random_range(1..most) } else { most };
         let audit =
             if self.rng.random_bool(0.3) { [0.1, 0.5, 1.0][self.rng.random_range(0..3)] } else { 0.0 };
-        let mut shards: Vec<ContentHash> = (0..n_tasks).map(shard).collect();
+        let round = self.tally.batches;
+        let task = |shard| Needs { shard, carried: (round > 0).then(|| carried(shard, round)) };
+        let mut needs: Vec<Needs> = (0..n_tasks).map(shard).map(task).collect();
         self.twins.clear();
         for task in 0..n_tasks {
             if self.rng.random_bool(audit) {
-                let (task, twin) = (TaskIndex(task as u32), TaskIndex(shards.len() as u32));
+                let (task, twin) = (TaskIndex(task as u32), TaskIndex(needs.len() as u32));
                 self.twins.extend([(task, twin), (twin, task)]);
-                shards.push(shards[task.index()]);
+                needs.push(needs[task.index()]);
             }
         }
         let one = TaskIndex(self.rng.random_range(0..n_tasks) as u32);
         let (is_impossible, is_deadly) = (self.rng.random_bool(0.01), self.rng.random_bool(0.02));
         self.impossible = Some(one).filter(|_| self.size.is_small() && is_impossible);
         self.deadly = Some(one).filter(|_| self.size.is_small() && is_deadly);
-        self.shards = shards;
+        self.needs = needs;
     }
 
     /// Submits the batch that was prepared and lets the world go on until it ends.
     fn run_batch(&mut self) -> Result<End, String> {
-        let (n_tasks, n_twins) = (self.shards.len(), self.twins.len() / 2);
+        let (n_tasks, n_twins) = (self.needs.len(), self.twins.len() / 2);
         self.batch = BatchId(self.batch.0 + 1);
         self.open = true;
         self.answered_by.clear();
@@ -357,8 +359,8 @@ impl World {
         self.free = (0..n_tasks as u32).map(TaskIndex).collect();
         self.note(Line::Note(self.now, format!("{n_tasks} tasks, of them {n_twins} twins, are submitted")));
         let twins = self.twins.iter().filter(|(task, twin)| task < twin).map(|(&task, &twin)| (task, twin));
-        let (batch, shards, twins) = (self.batch, self.shards.clone(), twins.collect());
-        if let Some(end) = self.happen(Event::BatchSubmitted { batch, shards, twins })? {
+        let (batch, needs, twins) = (self.batch, self.needs.clone(), twins.collect());
+        if let Some(end) = self.happen(Event::BatchSubmitted { batch, needs, twins })? {
             return Ok(end);
         }
         for _ in 0..2_000_000 {
@@ -587,9 +589,10 @@ impl World {
             Event::Answered { member, lease } | Event::Failed { member, lease, .. } => {
                 self.release(*member, *lease);
                 let worker = self.worker_of.get(member).and_then(|id| self.workers.get_mut(id));
-                if let Some(worker) = worker.filter(|_| lease.task.index() < self.shards.len()) {
-                    worker.kept.push_back(self.shards[lease.task.index()]);
-                    worker.kept.truncate(8);
+                if let Some(worker) = worker.filter(|_| lease.task.index() < self.needs.len()) {
+                    let shard = self.needs[lease.task.index()].shard;
+                    worker.kept.extend([shard, carried(shard, self.tally.batches)]);
+                    worker.kept.truncate(16);
                 }
                 self.hear(*member);
                 return Some(*member);
@@ -711,7 +714,7 @@ impl World {
             Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Coming::Arrival),
             Action::Forget { .. } | Action::ReportWaiting { .. } => {}
             Action::BatchDone { batch } => {
-                if *batch != self.batch || self.answered_by.len() != self.shards.len() {
+                if *batch != self.batch || self.answered_by.len() != self.needs.len() {
                     return Err("done before all tasks were".into());
                 }
                 self.open = false;
@@ -874,6 +877,13 @@ impl Drop for World {
             eprintln!("SEED={}: panicked\n{}", self.seed, self.story());
         }
     }
+}
+
+/// What the shard carries into that round.
+fn carried(shard: ContentHash, round: u64) -> ContentHash {
+    let mut hash = shard;
+    hash.0[8..16].copy_from_slice(&round.to_le_bytes());
+    hash
 }
 
 fn shard(number: usize) -> ContentHash {
