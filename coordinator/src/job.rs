@@ -590,6 +590,9 @@ impl Job {
             in_range("inference.start", holds, &"another", "\"noise\" with latent annotations")?;
             let patience = inference.patience;
             in_range("inference.patience", patience == 0, &patience, "0 with latent annotations")?;
+            // Below, weights of a tree leave the range of exponents.
+            let alpha = inference.alpha.unwrap_or(1.0);
+            in_range("inference.alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
         }
         let subtypes = inference.subtypes;
         in_range("inference.subtypes", (1..=16).contains(&subtypes), &subtypes, "from 1 to 16")?;

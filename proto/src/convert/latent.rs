@@ -11,8 +11,8 @@ use shared::task::{Annotate, Annotated, Carried, Named, Pass};
 use shared::treebank::{LabelId, Right, Rule, RuleId, Rules, WordId};
 
 use super::{
-    LOGARITHM, NON_NEGATIVE, POSITIVE, Wire, WireError, cut, logarithm, non_negative, numbers, positive,
-    ragged, ragged_to_wire, same_length,
+    LOGARITHM, NON_NEGATIVE, Wire, WireError, cut, logarithm, non_negative, numbers, positive, ragged,
+    ragged_to_wire, same_length,
 };
 use crate::v1;
 
@@ -82,7 +82,9 @@ pub(super) fn annotate_from_wire(
         v1::annotate::Pass::Begin(weights) => Pass::Begin { weights: weights_from_wire(weights)?.into() },
         v1::annotate::Pass::Others(v1::OtherTrees { totals, alpha }) => {
             numbers("annotate.totals", &totals, NON_NEGATIVE, non_negative)?;
-            numbers("annotate.alpha", &[alpha], POSITIVE, positive)?;
+            numbers("annotate.alpha", &[alpha], "above 0 and at most 1e9", |alpha| {
+                alpha > 0.0 && alpha <= 1e9
+            })?;
             Pass::Others { totals: totals.into(), alpha, carried: carried()? }
         }
     };
@@ -93,12 +95,13 @@ fn weights_to_wire(weights: &Weights) -> v1::SplitWeights {
     v1::SplitWeights { values: weights.values.clone(), exponents: weights.exponents.clone() }
 }
 
-/// Exponents add up over a tree.
-const LARGEST_EXPONENT: i64 = 1 << 40;
+/// Exponents add up over a tree, which has less than 2^30 nodes in any payload.
+const LARGEST_EXPONENT: i64 = 1 << 32;
 
 fn weights_from_wire(message: v1::SplitWeights) -> Result<Weights, WireError> {
     let v1::SplitWeights { values, exponents } = message;
-    numbers("annotate.values", &values, NON_NEGATIVE, non_negative)?;
+    // Probabilities, or mantissas.
+    numbers("annotate.values", &values, "from 0 to 2", |value| (0.0..=2.0).contains(&value))?;
     match exponents.iter().position(|exponent| !(-LARGEST_EXPONENT..=LARGEST_EXPONENT).contains(exponent)) {
         Some(at) => {
             let (found, largest) = (exponents[at], LARGEST_EXPONENT);

@@ -156,6 +156,8 @@ fn work_with(task: &Task, answer: Answer) {
             judge_analyses(&tokens, chained.analyses);
             sweep_again(task, chained.carried);
         }
+        // It fits, so it has a number for each split rule.
+        Answer::Annotated(annotated) => assert!(!annotated.expectation.ln_z.is_nan()),
         Answer::Decoded(decoded) => {
             let tokens: Vec<Vec<SymbolId>> =
                 sentences(task).iter().map(|sentence| sentence.tokens.clone()).collect();
