@@ -444,7 +444,7 @@ pub(crate) mod tests {
     fn sticks(model: &mut Model) -> &mut adaptor::Params {
         match &mut model.params {
             Params::Adaptor(params) => params,
-            Params::Pcfg(_) => panic!("not an adaptor grammar"),
+            Params::Pcfg(_) | Params::Latent(_) => panic!("not an adaptor grammar"),
         }
     }
 

@@ -85,14 +85,14 @@ const CHUNK: usize = 256;
 
 /// Parses. The answer is negative if a sentence has no analysis.
 pub fn run(args: &Args) -> Result<Answer> {
+    if args.format == Format::Brackets && args.decoder == DecoderName::Mbr {
+        bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
+    }
     let saved = SavedModel::load(&args.model)?;
     if let Params::Latent(model) = &saved.model.params {
         return trees::run(args, model);
     }
     let decoder = args.decoder.of_segments()?;
-    if args.format == Format::Brackets && decoder == Decoder::Mbr {
-        bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
-    }
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let options = Options { format: saved.format, unit: saved.unit, max_symbols };
     let (corpus, notices) = input::corpus(&args.corpus, &options)?;
