@@ -93,7 +93,7 @@ fn trees_that_are_no_derivations_are_refused() {
             "tree 0 is no derivation",
         ),
         (|trees| trees.labels.swap(0, 1), "labels are not sorted, or not distinct"),
-        (|trees| trees.parents[0] = 9, "a rule is of labels or words that are not there"),
+        (|trees| *trees.parents.last_mut().unwrap() = 9, "a rule is of labels or words that are not there"),
         (|trees| trees.occurrences[0] = 0, "rules and their occurrences differ"),
     ] {
         let problem = problem.to_owned();

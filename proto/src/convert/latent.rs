@@ -11,8 +11,8 @@ use shared::task::{Annotate, Annotated, Carried, Named, Pass};
 use shared::treebank::{LabelId, Right, Rule, RuleId, Rules, WordId};
 
 use super::{
-    LOGARITHM, NON_NEGATIVE, Wire, WireError, cut, logarithm, non_negative, numbers, positive, ragged,
-    ragged_to_wire, same_length,
+    LOGARITHM, NON_NEGATIVE, Wire, WireError, cut, logarithm, non_negative, numbers, ragged, ragged_to_wire,
+    same_length,
 };
 use crate::v1;
 
