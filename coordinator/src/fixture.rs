@@ -38,6 +38,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         adapted: vec!["Word".into()],
         max_rounds: 40,
         runs: 1,
+        points: vec![String::new()],
     };
     observer.started(&start)?;
     observer.prepared(&[])?;
@@ -85,6 +86,8 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         bounds: vec![Some(-198_024.1)],
         resumed: 0,
         held_out: None,
+        r_hat: None,
+        effective_sample_size: None,
         points: Vec::new(),
         sentences: GOLD.len(),
         brackets: Default::default(),

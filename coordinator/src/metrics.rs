@@ -4,8 +4,9 @@
 //! that the job file gives it: `scores.viterbi.token_f1`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use shared::eval::brackets::BracketScores;
 use shared::eval::segmentation::SegmentationScores;
 use shared::task::Decoder;
@@ -87,12 +88,20 @@ pub struct RoundMetrics {
 pub struct HeldOut {
     /// Natural logarithm of the probability of all sentences that have a derivation.
     pub log_likelihood: f64,
-    /// exp(−log-likelihood / symbols), per symbol of those sentences.
+    /// exp(−log-likelihood / symbols), per symbol of those sentences; beyond all numbers it is `null` in JSON.
+    #[serde(deserialize_with = "infinite_if_null")]
     pub perplexity: f64,
     /// Sentences.
     pub sentences: usize,
     /// Those without a derivation, which are left out.
     pub without: usize,
+}
+
+fn infinite_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    match deserializer.is_human_readable() {
+        true => Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY)),
+        false => f64::deserialize(deserializer),
+    }
 }
 
 impl HeldOut {
@@ -101,6 +110,17 @@ impl HeldOut {
         self.without < other.without
             || self.without == other.without && self.log_likelihood > other.log_likelihood
     }
+}
+
+/// The objective along each of `runs`, the first half of its rounds left out.
+pub fn traces(rounds: &[RoundMetrics], runs: Range<usize>) -> Vec<Vec<f64>> {
+    let of = |run: usize| rounds.iter().filter(move |round| round.run == run);
+    let last = |run: usize| of(run).map(|round| round.round).max().unwrap_or(0);
+    let trace = |run: usize| {
+        let half = last(run) / 2;
+        of(run).filter(|round| round.round > half).filter_map(|round| round.bound).collect()
+    };
+    runs.map(trace).collect()
 }
 
 /// One setting of the inference, and what the best of its runs came to.
@@ -121,9 +141,12 @@ pub struct PointSummary {
     /// Of that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
-    /// Split R-hat of the objective over its chains, of a sampler.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Split R-hat of the objective over its chains, of a sampler,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r_hat: Option<f64>,
+    /// and as how many independent draws they count; both without the first half of the rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_sample_size: Option<f64>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
     /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
@@ -236,6 +259,12 @@ pub struct Summary {
     /// How well held-out sentences are predicted, if there are such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
+    /// Split R-hat of the objective over the chains of the setting that was kept, of a sampler,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r_hat: Option<f64>,
+    /// and as how many independent draws they count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective_sample_size: Option<f64>,
     /// All settings, if there are several; what stands beside is that of the best.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PointSummary>,
@@ -325,6 +354,8 @@ pub struct Start {
     pub max_rounds: usize,
     /// Runs, of all settings together.
     pub runs: usize,
+    /// Names of the settings, each with as many runs as any other; one without a name if nothing varies.
+    pub points: Vec<String>,
 }
 
 /// Is told how a training run goes.
@@ -385,6 +416,28 @@ mod tests {
         let json = serde_json::to_value(RoundMetrics { round: 1, ..RoundMetrics::default() }).unwrap();
         assert!(json["bound"].is_null());
         assert!(json.get("scores").is_none());
+    }
+
+    #[test]
+    fn perplexities_beyond_all_numbers_are_read_back() {
+        for perplexity in [9.25, f64::INFINITY] {
+            let held_out = Some(HeldOut { perplexity, log_likelihood: -3e7, sentences: 9, without: 1 });
+            let round = RoundMetrics { held_out, ..Default::default() };
+            let json = serde_json::to_string(&round).unwrap();
+            assert_eq!(serde_json::from_str::<RoundMetrics>(&json).unwrap(), round, "{json}");
+        }
+    }
+
+    #[test]
+    fn traces_are_of_the_second_half() {
+        let round = |run, round| RoundMetrics {
+            run,
+            round,
+            bound: (round > 1).then_some(-(round as f64)),
+            ..Default::default()
+        };
+        let rounds = [round(1, 1), round(2, 1), round(1, 2), round(3, 1), round(1, 3), round(1, 4)];
+        assert_eq!(traces(&rounds, 1..3), [vec![-3.0, -4.0], vec![]]);
     }
 
     #[test]

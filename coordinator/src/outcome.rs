@@ -26,6 +26,10 @@ pub struct Outcome {
     pub resumed: u32,
     /// How well held-out sentences are predicted, if there are such.
     pub held_out: Option<HeldOut>,
+    /// Split R-hat of the objective over the chains of the setting that was kept, of a sampler,
+    pub r_hat: Option<f64>,
+    /// and as how many independent draws they count.
+    pub effective_sample_size: Option<f64>,
     /// All settings, if there are several.
     pub points: Vec<PointSummary>,
     /// Sentences of the corpus.
@@ -77,6 +81,8 @@ impl Outcome {
             bounds: self.bounds.clone(),
             resumed: self.resumed,
             held_out: self.held_out,
+            r_hat: self.r_hat,
+            effective_sample_size: self.effective_sample_size,
             points: self.points.clone(),
             scores: self.scores.clone(),
             brackets: self.brackets.clone(),

@@ -111,8 +111,6 @@ impl Output {
         outcome: &Outcome,
         crew: &Crew,
     ) -> Result<Summary> {
-        let rounds: Vec<RoundMetrics> =
-            rounds.iter().filter(|round| round.run == outcome.run).cloned().collect();
         if let Some(metrics) = &self.metrics {
             metrics.sync_all().with_context(|| self.refused(METRICS))?;
         }
@@ -130,8 +128,7 @@ impl Output {
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
         self.write(sticks, model::sticks_tsv(&saved).as_bytes())?;
         let summary = outcome.summary(job.inference.seed, crew);
-        let page =
-            report::render(&Report { job, rounds: &rounds, outcome, saved: &saved, summary: &summary });
+        let page = report::render(&Report { job, rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;
         let json = serde_json::to_string_pretty(&summary).context("summary does not serialise")?;
         self.write(SUMMARY, format!("{json}\n").as_bytes())?;

@@ -1,7 +1,8 @@
 //! What a user sees while training runs.
 //!
 //! On a terminal a bar on standard error; elsewhere a plain line per round; with `--json` one object per line on
-//! standard output, for programs; with `--quiet` nothing.
+//! standard output, for programs; with `--quiet` nothing. Of several runs each line says which it is of, and the end shows all
+//! settings in a table.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -9,7 +10,9 @@ use std::net::SocketAddr;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::metrics::{Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Summary, score_text};
+use crate::metrics::{
+    Observer, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start, Summary, score_text,
+};
 use crate::status::CheckpointStatus;
 use crate::streams;
 
@@ -42,8 +45,8 @@ impl Style {
 pub struct Progress {
     style: Style,
     bar: Option<ProgressBar>,
-    max_rounds: usize,
-    /// Rounds seen, and their wall seconds.
+    start: Start,
+    /// Rounds seen, of all runs, and their wall seconds.
     seen: usize,
     seconds: f64,
     /// Why nothing can be shown any more; told at the next round.
@@ -67,7 +70,7 @@ enum Event<'a> {
 impl Progress {
     /// Shows nothing yet.
     pub fn new(style: Style) -> Progress {
-        Progress { style, bar: None, max_rounds: 0, seen: 0, seconds: 0.0, failed: None }
+        Progress { style, bar: None, start: Start::default(), seen: 0, seconds: 0.0, failed: None }
     }
 
     /// Says where workers may join.
@@ -106,16 +109,17 @@ impl Progress {
 
 impl Observer for Progress {
     fn started(&mut self, start: &Start) -> anyhow::Result<()> {
-        self.max_rounds = start.max_rounds;
+        self.start = start.clone();
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Started(start)),
             Style::Bar | Style::Lines => self.say(&format!(
-                "{} sentences, {} symbols, {} rules, adapted: {}",
+                "{} sentences, {} symbols, {} rules, adapted: {}{}",
                 start.sentences,
                 start.symbols,
                 start.rules,
                 if start.adapted.is_empty() { "none".to_owned() } else { start.adapted.join(", ") },
+                if start.runs > 1 { format!("; {} runs", start.runs) } else { String::new() },
             )),
         }
         Ok(())
@@ -143,7 +147,7 @@ impl Observer for Progress {
                 }
                 let (bar, template) = match phase {
                     Phase::Rounds => (
-                        ProgressBar::new(self.max_rounds as u64),
+                        ProgressBar::new(self.start.max_rounds as u64),
                         "round {pos}/{len} {bar:12.cyan/dim} {wide_msg}",
                     ),
                     _ => (ProgressBar::new_spinner(), "{spinner} {prefix} {elapsed}"),
@@ -159,15 +163,22 @@ impl Observer for Progress {
     fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
         self.seen += 1;
         self.seconds += round.seconds;
-        let left = self.seconds / self.seen as f64 * self.max_rounds.saturating_sub(round.round) as f64;
+        // All runs go on together.
+        let rounds_left = self.start.max_rounds.saturating_sub(round.round) * self.start.runs;
+        let left = self.seconds / self.seen as f64 * rounds_left as f64;
+        let of = run_name(&self.start, round.run);
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Round(round)),
-            Style::Lines => streams::tell(&format!("round {}: {}", round.round, line(round, left))),
+            Style::Lines => streams::tell(&match of {
+                Some(of) => format!("round {}, {of}: {}", round.round, line(round, left)),
+                None => format!("round {}: {}", round.round, line(round, left)),
+            }),
             Style::Bar => {
                 if let Some(bar) = &self.bar {
                     bar.set_position(round.round as u64);
-                    bar.set_message(brief(round, left));
+                    let of = of.map_or(String::new(), |of| of + "  ");
+                    bar.set_message(of + &brief(round, left));
                 }
             }
         }
@@ -196,15 +207,18 @@ impl Observer for Progress {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Finished(summary)),
-            Style::Bar | Style::Lines => streams::tell(&format!(
-                "{} after {} rounds; {:.2} s preparing, {:.2} s training, {:.2} s decoding{}",
-                if summary.converged { "converged" } else { "stopped" },
-                summary.rounds,
-                summary.timings.preprocess,
-                summary.timings.rounds,
-                summary.timings.decode,
-                scores(&summary.scores),
-            )),
+            Style::Bar | Style::Lines => {
+                points(summary).iter().for_each(|line| streams::tell(line));
+                streams::tell(&format!(
+                    "{} after {} rounds; {:.2} s preparing, {:.2} s training, {:.2} s decoding{}",
+                    if summary.converged { "converged" } else { "stopped" },
+                    summary.rounds,
+                    summary.timings.preprocess,
+                    summary.timings.rounds,
+                    summary.timings.decode,
+                    scores(&summary.scores),
+                ));
+            }
         }
     }
 }
@@ -218,14 +232,66 @@ impl Drop for Progress {
     }
 }
 
+/// Which of several runs it is: its setting, if there are several, and its number.
+fn run_name(start: &Start, run: usize) -> Option<String> {
+    let restarts = (start.runs / start.points.len().max(1)).max(1);
+    match start.points.get((run - 1) / restarts) {
+        Some(point) if !point.is_empty() => Some(format!("{point}, run {run}")),
+        _ => (start.runs > 1).then(|| format!("run {run}")),
+    }
+}
+
+/// All settings, if there are several, each with what its best run came to.
+fn points(summary: &Summary) -> Vec<String> {
+    let points = &summary.points;
+    let Some(first) = points.first() else { return Vec::new() };
+    let (held_out, r_hat) = (
+        points.iter().any(|point| point.held_out.is_some()),
+        points.iter().any(|point| point.r_hat.is_some()),
+    );
+    let mut head: Vec<String> = ["", "setting", "run", "rounds", "objective"].map(str::to_owned).to_vec();
+    head.extend(held_out.then(|| "perplexity".to_owned()));
+    head.extend(r_hat.then(|| "R-hat".to_owned()));
+    head.extend(first.scores.keys().map(|decoder| format!("F1 {decoder}")));
+    let row = |point: &PointSummary| {
+        let kept = if point.run == summary.run { "*" } else { "" };
+        let bound = score_text(point.bound, 2);
+        let (run, rounds) = (point.run.to_string(), point.rounds.to_string());
+        let mut row = vec![kept.to_owned(), point.name.clone(), run, rounds, bound];
+        row.extend(held_out.then(|| score_text(point.held_out.map(|found| found.perplexity), 3)));
+        row.extend(r_hat.then(|| score_text(point.r_hat, 3)));
+        let f1 = |decoder| score_text(point.scores.get(decoder).and_then(|scores| scores.token_f1), 4);
+        row.extend(first.scores.keys().map(f1));
+        row
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(points.iter().map(row)).collect();
+    table(&rows)
+}
+
+/// The rows as lines, cells below each other; every row has as many.
+pub fn table(rows: &[Vec<String>]) -> Vec<String> {
+    let n_columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
 /// A round in a line.
 fn line(round: &RoundMetrics, seconds_left: f64) -> String {
     let bound = round.bound.map_or("bound –".to_owned(), |bound| format!("bound {bound:.2}"));
     let change = round.change.map_or(String::new(), |change| format!("  change {change:.1e}"));
-    let strings: usize = round.strings.values().sum();
+    let strings = match round.strings.is_empty() {
+        true => String::new(),
+        false => format!("  {} strings", round.strings.values().sum::<usize>()),
+    };
     format!(
-        "{bound}{change}{}  {strings} strings  {:.0} sentences/s  at most {} left",
+        "{bound}{change}{}{}{strings}  {:.0} sentences/s  at most {} left",
         scores(&round.scores),
+        measured(round),
         round.sentences_per_second,
         duration(seconds_left),
     )
@@ -237,11 +303,19 @@ fn brief(round: &RoundMetrics, seconds_left: f64) -> String {
     for (decoder, scores) in &round.scores {
         text += &format!("  {decoder} {}", score_text(scores.token_f1, 3));
     }
+    text += &measured(round);
     text += &format!("  < {}", duration(seconds_left));
     if let Some(change) = round.change {
         text += &format!("  change {change:.1e}");
     }
     text + &format!("  {:.0} sentences/s", round.sentences_per_second)
+}
+
+/// What is not measured in every round.
+fn measured(round: &RoundMetrics) -> String {
+    let perplexity = round.held_out.map(|held_out| format!("  perplexity {:.3}", held_out.perplexity));
+    let r_hat = round.r_hat.map(|r_hat| format!("  R-hat {r_hat:.3}"));
+    perplexity.into_iter().chain(r_hat).collect()
 }
 
 fn scores(scores: &ScoresByDecoder) -> String {
@@ -262,6 +336,7 @@ pub fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::HeldOut;
 
     #[test]
     fn a_round_fits_a_line() {
@@ -276,6 +351,51 @@ mod tests {
         assert_eq!(brief(&round, 130.0), "bound -1234.5  < 2 min  change 3.0e-5  100 sentences/s");
         round.bound = None;
         assert!(line(&round, 1.0).starts_with("bound –"));
+    }
+
+    #[test]
+    fn several_runs_are_told_apart() {
+        let start = |runs, points: &[&str]| Start {
+            runs,
+            points: points.iter().map(|&name| name.to_owned()).collect(),
+            ..Start::default()
+        };
+        let name = |start: Start, run| run_name(&start, run).unwrap_or_default();
+        assert_eq!(name(start(1, &[""]), 1), "");
+        assert_eq!(name(start(4, &[""]), 3), "run 3");
+        assert_eq!(name(start(2, &["alpha=1", "alpha=2"]), 2), "alpha=2, run 2");
+        assert_eq!(name(start(6, &["alpha=1", "alpha=2"]), 3), "alpha=1, run 3");
+        assert_eq!(name(start(6, &["alpha=1", "alpha=2"]), 4), "alpha=2, run 4");
+        let held_out = HeldOut { perplexity: 9.5, ..HeldOut::default() };
+        let round = RoundMetrics { held_out: Some(held_out), r_hat: Some(1.01), ..Default::default() };
+        assert_eq!(
+            line(&round, 1.0),
+            "bound –  perplexity 9.500  R-hat 1.010  0 sentences/s  at most 1.0 s left"
+        );
+    }
+
+    #[test]
+    fn all_settings_are_shown_at_the_end() {
+        let point = |name: &str, run, bound, f1| PointSummary {
+            name: name.to_owned(),
+            run,
+            rounds: 12,
+            bound: Some(bound),
+            r_hat: (run == 5).then_some(1.25),
+            scores: [("mbr".to_owned(), Scores { token_f1: f1, ..Scores::default() })].into(),
+            ..PointSummary::default()
+        };
+        let settings = vec![point("alpha=1", 2, -10.25, None), point("alpha=1e-10", 5, -9.5, Some(0.5))];
+        let summary = Summary { run: 5, points: settings, ..Summary::default() };
+        assert_eq!(
+            points(&summary),
+            [
+                "   setting      run  rounds  objective  R-hat  F1 mbr",
+                "   alpha=1      2    12      -10.25     –      –",
+                "*  alpha=1e-10  5    12      -9.50      1.250  0.5000",
+            ]
+        );
+        assert!(points(&Summary::default()).is_empty());
     }
 
     #[test]

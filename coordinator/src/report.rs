@@ -5,17 +5,20 @@
 
 mod chart;
 mod html;
+mod rounds;
+mod rules;
+mod settings;
 mod tree;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use chart::{Chart, Series};
 use html::escape;
 use shared::corpus::Unit;
 use shared::tree::Tree;
 
-use crate::job::Job;
+use crate::job::{Job, Method};
 use crate::metrics::{RoundMetrics, Scores, Summary, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::Outcome;
@@ -25,7 +28,7 @@ use crate::progress::duration;
 pub struct Report<'a> {
     /// The job as it ran.
     pub job: &'a Job,
-    /// All rounds.
+    /// All rounds, of all runs.
     pub rounds: &'a [RoundMetrics],
     /// The result.
     pub outcome: &'a Outcome,
@@ -33,6 +36,34 @@ pub struct Report<'a> {
     pub saved: &'a SavedModel,
     /// The summary as saved.
     pub summary: &'a Summary,
+}
+
+impl Report<'_> {
+    /// The run that was kept, from 1.
+    fn kept(&self) -> usize {
+        self.outcome.run
+    }
+
+    /// The setting that it is of.
+    fn point(&self) -> usize {
+        (self.kept() - 1) / self.job.inference.restarts
+    }
+
+    /// Its method.
+    fn method(&self) -> Method {
+        self.job.points[self.point()].inference.method
+    }
+
+    /// All runs of a setting.
+    fn runs_of(&self, point: usize) -> Range<usize> {
+        let restarts = self.job.inference.restarts;
+        point * restarts + 1..(point + 1) * restarts + 1
+    }
+
+    /// All runs of the setting that was kept.
+    fn runs(&self) -> Range<usize> {
+        self.runs_of(self.point())
+    }
 }
 
 /// The page.
@@ -43,13 +74,14 @@ pub fn render(report: &Report<'_>) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} · Grammaton</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n\
-         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
+         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
         include_str!("report/style.css"),
         figures(report),
         notices(report),
-        curves(report),
+        settings::section(report),
+        rounds::section(report),
         scores(report),
-        strings(report),
+        learned(report),
         samples(report),
         drawn_tree(report),
         timings(report),
@@ -75,9 +107,22 @@ fn figures(report: &Report<'_>) -> String {
             .map(|(decoder, scores)| (format!("bracket F1, {decoder}"), score_text(scores.labelled.f1, 3))),
     );
     if let Some(bound) = summary.bound {
-        figures.push(("bound".to_owned(), chart::number(bound, &[])));
+        figures.push(("objective".to_owned(), chart::number(bound, &[])));
     }
-    let rounds = if summary.converged { "rounds, converged" } else { "rounds, not converged" };
+    if let Some(held_out) = summary.held_out {
+        figures.push(("held-out perplexity".to_owned(), settings::perplexity(held_out.perplexity)));
+    }
+    if let Some(r_hat) = summary.r_hat {
+        figures.push(("R-hat".to_owned(), format!("{r_hat:.3}")));
+    }
+    if let Some(draws) = summary.effective_sample_size {
+        figures.push(("effective draws".to_owned(), format!("{draws:.0}")));
+    }
+    let rounds = match summary.converged {
+        _ if report.method().is_sampler() => "rounds",
+        true => "rounds, converged",
+        false => "rounds, not converged",
+    };
     figures.push((rounds.to_owned(), summary.rounds.to_string()));
     let timings = summary.timings;
     figures.push(("time".to_owned(), duration(timings.preprocess + timings.rounds + timings.decode)));
@@ -98,52 +143,6 @@ fn notices(report: &Report<'_>) -> String {
         line(&mut html, format_args!("<li>{}</li>", escape(notice)));
     }
     html + "</ul>\n"
-}
-
-fn curves(report: &Report<'_>) -> String {
-    let points = |value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
-        report.rounds.iter().filter_map(|round| Some((round.round as f64, value(round)?))).collect()
-    };
-    let by_name = |names: BTreeSet<&String>, value: &dyn Fn(&RoundMetrics, &str) -> Option<f64>| {
-        let series = names.into_iter().take(4);
-        series
-            .map(|name| Series { name: name.clone(), points: points(&|round| value(round, name)) })
-            .collect()
-    };
-    let bound = Chart {
-        title: "Variational bound",
-        x_label: "round",
-        series: vec![Series { name: "bound".to_owned(), points: points(&|round| round.bound) }],
-    };
-    let scores = Chart {
-        title: "Token F1 against gold",
-        x_label: "round",
-        series: by_name(
-            report.rounds.iter().flat_map(|round| round.scores.keys()).collect(),
-            &|round, name| round.scores.get(name)?.token_f1,
-        ),
-    };
-    let strings = Chart {
-        title: "Strings in use",
-        x_label: "round",
-        series: by_name(
-            report.rounds.iter().flat_map(|round| round.strings.keys()).collect(),
-            &|round, name| round.strings.get(name).map(|&n| n as f64),
-        ),
-    };
-    let speed = Chart {
-        title: "Seconds per round",
-        x_label: "round",
-        series: vec![Series { name: "seconds".to_owned(), points: points(&|round| Some(round.seconds)) }],
-    };
-    let mut html = String::from("<h2>Rounds</h2>\n<div class=\"charts\">\n");
-    for chart in [bound, scores, strings, speed].iter().filter(|chart| !chart.series.is_empty()) {
-        line(
-            &mut html,
-            format_args!("<figure><figcaption>{}</figcaption>{}</figure>", chart.title, chart.svg()),
-        );
-    }
-    html + "</div>\n"
 }
 
 fn scores(report: &Report<'_>) -> String {
@@ -176,11 +175,22 @@ fn scores(report: &Report<'_>) -> String {
 /// Strings shown of each adapted nonterminal.
 const STRINGS: usize = 60;
 
+fn learned(report: &Report<'_>) -> String {
+    let (rules, strings) = (rules::section(report.saved), strings(report));
+    if rules.is_empty() && strings.is_empty() {
+        return String::new();
+    }
+    format!("<h2>What was learned</h2>\n{rules}{strings}")
+}
+
 fn strings(report: &Report<'_>) -> String {
     let model = &report.saved.model;
     let mut html = String::new();
     for (at, stick) in model.lexicon.sticks.iter().enumerate() {
         let top = model::top(report.saved, at, STRINGS);
+        if top.is_empty() {
+            continue;
+        }
         let most = top.first().map_or(1.0, |entry| entry.uses).max(f64::MIN_POSITIVE);
         let about = match model.adaptor().map(|params| &params.sticks[at]) {
             Some(stick) => format!(
@@ -214,8 +224,7 @@ fn strings(report: &Report<'_>) -> String {
         return html;
     }
     format!(
-        "<h2>What was learned</h2>\n<p>The strings used most, with their expected number of uses in the corpus and in \
-         longer strings. All of them are in <code>model/sticks.tsv</code>.</p>\n{html}"
+        "<p>The strings used most, with their expected number of uses. All of them are in <code>model/sticks.tsv</code>.</p>\n{html}"
     )
 }
 
@@ -289,8 +298,9 @@ fn row(html: &mut String, name: &str, found: &[Segment<'_>], gold: Option<&[Segm
 fn drawn_tree(report: &Report<'_>) -> String {
     let Some(decoding) = report.outcome.with_trees() else { return String::new() };
     let grammar = &report.saved.model.grammar;
-    let adapted: BTreeSet<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
-    let keep = |label: &str| adapted.contains(label);
+    let sticks = report.saved.model.lexicon.sticks.iter();
+    let with_strings: BTreeSet<&str> = sticks.map(|stick| grammar.name(stick.symbol)).collect();
+    let keep = |label: &str| with_strings.contains(label);
     let read = |at: usize| tree::drawn(&Tree::parse(decoding.trees.get(at)?).ok()?, &keep, 12);
     let mut trees = sampled(report).into_iter().filter_map(read);
     let Some(drawn) = trees.find(|tree| (3..=12).contains(&tree::n_leaves(tree))) else {
@@ -298,7 +308,7 @@ fn drawn_tree(report: &Report<'_>) -> String {
     };
     let separator = if report.saved.unit == Unit::Char { "" } else { " " };
     format!(
-        "<h2>A parse</h2>\n<p class=\"quiet\">By {}; only adapted nonterminals are drawn. All parses are in \
+        "<h2>A parse</h2>\n<p class=\"quiet\">By {}; only nonterminals with strings of their own are drawn. All parses are in \
          <code>parses.txt</code>.</p>\n<div class=\"scroll\">{}</div>\n",
         decoding.name,
         tree::svg(&drawn, separator)
@@ -343,4 +353,183 @@ const TEXT: &str = "a string takes all text";
 fn line(html: &mut String, text: std::fmt::Arguments<'_>) {
     html.write_fmt(text).expect(TEXT);
     html.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::fixture;
+    use crate::metrics::{HeldOut, Observer, Phase, PointSummary, Start};
+    use crate::outcome::Crew;
+    use crate::status::CheckpointStatus;
+
+    /// Keeps the rounds.
+    struct Rounds(Vec<RoundMetrics>);
+
+    impl Observer for Rounds {
+        fn started(&mut self, _: &Start) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn prepared(&mut self, _: &[RoundMetrics]) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn phase(&mut self, _: Phase) {}
+        fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
+            self.0.push(round.clone());
+            Ok(())
+        }
+        fn checkpoint(&mut self, _: Result<&CheckpointStatus, &anyhow::Error>) {}
+        fn notice(&mut self, _: &str) {}
+        fn finished(&mut self, _: &Summary) {}
+    }
+
+    /// The page of the made-up run, its job with these lines more, and changed.
+    fn page(more: &str, change: impl FnOnce(&mut Vec<RoundMetrics>, &mut Outcome)) -> String {
+        let text =
+            format!("[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"c<.txt\"\n[inference]\n{more}");
+        let job = Job::parse(&text, "job.toml", Path::new("/"), &[]).unwrap();
+        let mut rounds = Rounds(Vec::new());
+        let mut outcome = fixture::train(&mut rounds).unwrap();
+        change(&mut rounds.0, &mut outcome);
+        let summary = outcome.summary(1, &Crew::default());
+        let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
+        let rounds = &rounds.0;
+        let page = render(&Report { job: &job, rounds, outcome: &outcome, saved: &saved, summary: &summary });
+        for unwanted in ["NaN", "<script", "http://", "https://", "c<.txt", "nothing"] {
+            assert!(!page.contains(unwanted), "{unwanted}");
+        }
+        page
+    }
+
+    fn contains(page: &str, all: &[&str]) {
+        all.iter().for_each(|expected| assert!(page.contains(expected), "{expected} is not in\n{page}"));
+    }
+
+    fn lacks(page: &str, all: &[&str]) {
+        all.iter().for_each(|unwanted| assert!(!page.contains(unwanted), "{unwanted} is in\n{page}"));
+    }
+
+    #[test]
+    fn a_run_by_itself_shows_what_it_has() {
+        let page = page("", |_, _| {});
+        contains(
+            &page,
+            &["Variational bound", "Token F1", "Strings in use", "Seconds per round", "c&lt;.txt"],
+        );
+        let of_others = ["Settings", "R-hat", "Temperature", "proposed", "erplexity", "run 1", "effective"];
+        lacks(&page, &of_others);
+    }
+
+    #[test]
+    fn rounds_that_measured_nothing_have_no_section() {
+        lacks(&page("", |rounds, _| rounds.clear()), &["<h2>Rounds", "svg class=\"chart\""]);
+    }
+
+    #[test]
+    fn chains_are_drawn_together() {
+        let page = page("method = \"hastings\"\nrestarts = 2\nanneal_from = 2\n", |rounds, outcome| {
+            for at in 0..rounds.len() {
+                let round = &mut rounds[at];
+                (round.acceptance, round.changed) = (Some(0.9), Some(0.3));
+                round.temperature = (at < 3).then_some(2.0);
+                rounds.push(RoundMetrics { run: 2, r_hat: Some(1.0), ..rounds[at].clone() });
+            }
+            outcome.run = 2;
+            (outcome.r_hat, outcome.effective_sample_size) = (Some(1.0), Some(17.3));
+        });
+        contains(
+            &page,
+            &[
+                "Log posterior of trees and tables, up to a constant<",
+                "The same, second half of the rounds",
+                "2 runs, of which run 2 was kept.",
+                "class=\"line behind\"",
+                ">run 1</text>",
+                ">R-hat 1.01</text>",
+                "Share of the proposed trees",
+                "Temperature",
+                "<dt>R-hat</dt><dd>1.000</dd>",
+                "<dt>effective draws</dt><dd>17</dd>",
+            ],
+        );
+        lacks(&page, &["Settings", "Variational", "converged"]);
+    }
+
+    /// Two settings of two runs each, of which the third run was kept.
+    fn grid(rounds: &mut Vec<RoundMetrics>, outcome: &mut Outcome) {
+        for at in 0..rounds.len() {
+            for run in 2..=4 {
+                rounds.push(RoundMetrics { run, ..rounds[at].clone() });
+            }
+        }
+        let point = |name: &str, run, bound| PointSummary {
+            name: name.to_owned(),
+            run,
+            rounds: 40,
+            bound: Some(bound),
+            scores: outcome.scores.clone(),
+            ..PointSummary::default()
+        };
+        outcome.points = vec![point("concentration=1", 1, -5.0), point("concentration=1000", 3, -4.0)];
+        outcome.run = 3;
+    }
+
+    const GRID: &str = "restarts = 2\n[[sweep]]\nconcentration = [1, 1000]\n";
+
+    #[test]
+    fn settings_are_side_by_side() {
+        let page = page(GRID, grid);
+        contains(
+            &page,
+            &[
+                "<code>concentration=1000</code>: its objective is the highest",
+                "<tr class=\"kept\"><td>concentration=1000</td><td>3</td><td>40</td><td>−4.000</td><td>0.012</td>",
+                "<tr><td>concentration=1</td><td>1</td>",
+                "Tokens and exact sentences by concentration, mbr",
+                ">10⁰<",
+                ">10³<",
+                ">exact</text>",
+                "2 runs of the setting <code>concentration=1000</code>, of which run 3 was kept.",
+                ">run 4</text>",
+            ],
+        );
+        lacks(&page, &["held-out log-likelihood", "<th>R-hat", ">run 1</text>"]);
+    }
+
+    #[test]
+    fn held_out_sentences_choose_where_there_are_such() {
+        let page = page(GRID, |rounds, outcome| {
+            grid(rounds, outcome);
+            let held_out = HeldOut { log_likelihood: -31.0, perplexity: 9.25, ..HeldOut::default() };
+            outcome.points[1].held_out = Some(held_out);
+            outcome.held_out = Some(held_out);
+            rounds
+                .iter_mut()
+                .filter(|round| round.run == 3)
+                .for_each(|round| round.held_out = Some(held_out));
+        });
+        contains(
+            &page,
+            &[
+                "its held-out sentences are the most probable",
+                "<th>held-out log-likelihood</th>",
+                "<td>−31.000</td><td>9.250</td>",
+                "<td>–</td><td>–</td>",
+                "Perplexity of held-out sentences",
+                "<dt>held-out perplexity</dt><dd>9.250</dd>",
+            ],
+        );
+    }
+
+    #[test]
+    fn names_of_settings_are_escaped() {
+        let page = page(GRID, |rounds, outcome| {
+            grid(rounds, outcome);
+            outcome.points[0].name = "start_from=<a&b>".to_owned();
+        });
+        contains(&page, &["start_from=&lt;a&amp;b&gt;"]);
+        lacks(&page, &["<a&b>", "Tokens and exact sentences"]);
+    }
 }

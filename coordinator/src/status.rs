@@ -25,15 +25,15 @@ pub struct JobStatus {
     pub name: String,
     /// What it does now; none before the fleet has started.
     pub phase: Option<Phase>,
-    /// Which of its runs, from 1; 0 before the first.
+    /// The run whose round ended last, from 1; 0 before the first. All runs go on together.
     pub run: usize,
     /// How many runs it has.
     pub runs: usize,
-    /// Last round of the run that is over.
+    /// That round.
     pub round: usize,
     /// The job's limit of rounds per run.
     pub max_rounds: usize,
-    /// The last bound.
+    /// Its bound, or what else the method's objective is.
     pub bound: Option<f64>,
     /// Sentences of the corpus.
     pub sentences: usize,
@@ -56,9 +56,9 @@ pub struct JobStatus {
 /// A checkpoint that was written.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct CheckpointStatus {
-    /// The run that it was written in.
+    /// The run whose round ended last before it; it holds all runs.
     pub run: usize,
-    /// The last round that it holds.
+    /// That round.
     pub round: usize,
     /// Its size in bytes.
     pub bytes: u64,

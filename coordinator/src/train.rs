@@ -27,6 +27,7 @@ pub mod trees;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use shared::eval::chains::effective_sample_size;
 use shared::eval::segmentation::score;
 use shared::model::Params;
 use shared::sampler::tally::Tally;
@@ -38,7 +39,7 @@ use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
     BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE, Scores,
-    ScoresByDecoder, Start, decoder_name,
+    ScoresByDecoder, Start, decoder_name, traces,
 };
 use crate::outcome::{Decoding, Outcome};
 use held_out::HeldOutShards;
@@ -62,6 +63,7 @@ pub fn train(
         adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
         max_rounds: job.inference.max_rounds,
         runs: job.points.len() * job.inference.restarts,
+        points: job.points.iter().map(|point| point.name.clone()).collect(),
     })?;
     observer.phase(Phase::Preprocess);
     let begun = clock();
@@ -124,7 +126,7 @@ pub fn train(
     let begun = clock();
     let mut summaries: Vec<PointSummary> = Vec::new();
     let mut best: Option<Outcome> = None;
-    for point in points {
+    for (point, of_job) in points.into_iter().zip(&job.points) {
         let run = point.run;
         let (decodings, brackets) = match (&input.trees, &point.model.params) {
             (Some(trees), Params::Latent(model)) => trees.find(model)?,
@@ -135,6 +137,12 @@ pub fn train(
             .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
             .collect();
         let of_point = |round: &&crate::metrics::RoundMetrics| point.runs.contains(&round.run);
+        let r_hat = rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back();
+        let effective_sample_size = of_job.inference.method.is_sampler().then(|| {
+            let traces = traces(&rounds, point.runs.clone());
+            effective_sample_size(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        });
+        let effective_sample_size = effective_sample_size.flatten();
         summaries.push(PointSummary {
             name: point.name.clone(),
             run,
@@ -143,7 +151,8 @@ pub fn train(
             bound: point.bound,
             bounds: point.bounds.clone(),
             held_out: point.held_out,
-            r_hat: rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back(),
+            r_hat,
+            effective_sample_size,
             scores: scores.clone(),
             brackets: brackets.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
@@ -163,6 +172,8 @@ pub fn train(
                 bounds: point.bounds,
                 resumed,
                 held_out: point.held_out,
+                r_hat,
+                effective_sample_size,
                 points: Vec::new(),
                 sentences: input.corpus.sentences.len(),
                 scores,

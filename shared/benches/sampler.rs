@@ -1,10 +1,10 @@
 //! Cost of a sweep of the sampler on one core, and what it reaches.
 //!
 //! ```text
-//! cargo bench -p grammaton-shared --bench sampler -- [CORPUS] [SWEEPS] [START] [GRAMMAR …]
+//! cargo bench -p grammaton-shared --bench sampler -- [CORPUS] [SWEEPS] [START] [SEED] [GRAMMAR …]
 //! ```
 //!
-//! Without arguments: the corpus and the grammars of the examples, 20 sweeps, `batch`. A sweep draws all trees, labels and
+//! Without arguments: the corpus and the grammars of the examples, 20 sweeps, `batch`, seed 1. A sweep draws all trees, labels and
 //! hyper-parameters, with the settings that wordseg gives py-cfg (`-E -a 0.0001 -b 10000 -e 1 -f 1 -g 100 -h 0.01 -R -1`, and
 //! `-D` for the batch start). Seconds are of the processor, where the system tells them, else of the wall.
 
@@ -33,13 +33,14 @@ fn main() {
         Some("incremental") => Start::Incremental,
         Some(other) => panic!("the start is batch or incremental, found {other}"),
     };
+    let seed = args.next().map_or(1, |seed| seed.parse().expect("a seed"));
     let mut grammars: Vec<String> = args.collect();
     if grammars.is_empty() {
         grammars =
             ["unigram", "colloc", "syllable"].map(|name| format!("examples/grammars/{name}.gr")).to_vec();
     }
     for grammar in grammars {
-        measure(&from_root(&grammar), &from_root(&corpus), sweeps, start);
+        measure(&from_root(&grammar), &from_root(&corpus), sweeps, start, seed);
     }
 }
 
@@ -48,7 +49,7 @@ fn from_root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start) {
+fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start, seed: u64) {
     let text = std::fs::read_to_string(path).expect("the grammar can be read");
     let (grammar, _) = syntax::parse(&text, "grammar").expect("the grammar is in order");
     let options = Options { format: Format::Segmented, ..Options::default() };
@@ -66,19 +67,31 @@ fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start) {
     println!("  build    {:8.3} s, {:.0} MB", begun.passed(), items.size() as f64 / 1e6);
     let prior = Prior::new(&grammar, items.lexicon());
     let begun = Seconds::now();
-    let chain = Chain::start(&items, &prior, &start::hyper(&grammar, HYPER), from, &mut stream(1, 0, 0));
+    let chain = Chain::start(&items, &prior, &start::hyper(&grammar, HYPER), from, &mut stream(seed, 0, 0));
     let mut chain = chain.expect("a drawn start has no errors");
     println!("  start    {:8.3} s", begun.passed());
-    let begun = Seconds::now();
+    let f1 = |chain: &Chain| {
+        let mut predicted = corpus.segmentation();
+        for (occurrence, &position) in cut.positions.iter().flatten().enumerate() {
+            let is_segment = |label: &str| matches!(label, "Word" | "FuncWord");
+            predicted[position as usize] =
+                chain.tree(occurrence).expect("it has a tree").segment_ends(is_segment);
+        }
+        let gold = corpus.gold.as_ref()?;
+        segmentation::score(&corpus.sentences, gold, &predicted).token.f1
+    };
+    let mut seconds = 0.0;
     for round in 1..=sweeps {
         let before = Seconds::now();
-        let sweep = chain.sweep(&SETTINGS, &mut stream(1, 0, round));
+        let sweep = chain.sweep(&SETTINGS, &mut stream(seed, 0, round));
+        let passed = before.passed();
+        seconds += passed;
         if round % sweeps.div_ceil(10) == 0 || round == sweeps {
             let share = |moves: Moves| moves.accepted as f64 / moves.proposed.max(1) as f64;
             println!(
-                "  sweep {round:4} {:6.3} s  log posterior {:.1}  accepted {:.4} of {} trees, {:.4} of {} labels",
-                before.passed(),
+                "  sweep {round:4} {passed:6.3} s  log posterior {:.1}  token F1 {:.4}  accepted {:.4} of {} trees, {:.4} of {} labels",
                 sweep.log_posterior,
+                f1(&chain).unwrap_or(0.0),
                 share(sweep.trees),
                 sweep.trees.proposed,
                 share(sweep.labels),
@@ -86,22 +99,12 @@ fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start) {
             );
         }
     }
-    println!("  a sweep  {:8.3} s in the mean", begun.passed() / sweeps as f64);
+    println!("  a sweep  {:8.3} s in the mean", seconds / sweeps as f64);
     let begun = Seconds::now();
     let state = chain.state();
     let bytes = bincode::serde::encode_to_vec(&state, bincode::config::standard()).expect("memory takes all");
-    let resumed = Chain::resume(&items, &prior, &state).expect("it is a state of these items");
+    Chain::resume(&items, &prior, &state).expect("it is a state of these items");
     println!("  resume   {:8.3} s, {:.2} MB", begun.passed(), bytes.len() as f64 / 1e6);
-    let mut predicted = corpus.segmentation();
-    for (occurrence, &position) in cut.positions.iter().flatten().enumerate() {
-        let is_segment = |label: &str| matches!(label, "Word" | "FuncWord");
-        predicted[position as usize] =
-            resumed.tree(occurrence).expect("it has a tree").segment_ends(is_segment);
-    }
-    if let Some(gold) = &corpus.gold {
-        let f1 = segmentation::score(&corpus.sentences, gold, &predicted).token.f1.unwrap_or(0.0);
-        println!("  token F1 {f1:8.3} of the last sample");
-    }
 }
 
 /// Time of the processor that this process took; of the wall, where nobody tells it.

@@ -55,6 +55,12 @@ impl Totals {
 /// The share of the bound by which rounding may lower it.
 pub const ROUNDING: f64 = 1e-9;
 
+/// By how much the objective changed, relative to what it was.
+pub fn relative_change(before: Option<f64>, after: Option<f64>) -> Option<f64> {
+    let (before, after) = before.zip(after)?;
+    Some(if after == before { 0.0 } else { (after - before) / before.abs() })
+}
+
 /// What came of a round.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {

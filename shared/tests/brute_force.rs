@@ -41,6 +41,7 @@ fn every_shipped_grammar_has_a_case() {
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap().replace(".gr", ""))
+        .filter(|name| name != "verbs") // nothing is adapted in it: `substrings.rs` has its cases
         .collect();
     files.sort();
     let mut names: Vec<&str> = CASES.iter().map(|(name, _)| *name).collect();

@@ -18,8 +18,11 @@ use shared::compute::ComputeError;
 use shared::grammar::SymbolId;
 use shared::num::Wide;
 use shared::pcfg::Groups;
+use shared::sampler::{Hyper, Settings};
 use shared::shard::{Lexicon, StickStrings};
-use shared::task::{Answer, Collapse, Collapsed, Decode, Decoder, Named, Sample, Task, Work};
+use shared::task::{
+    Answer, ChainFrom, Chained, Collapse, Collapsed, Decode, Decoder, Named, Sample, Sweeps, Task, Work,
+};
 use worker::{RunError, WorkerConfig};
 
 fn fake() -> Compute {
@@ -334,6 +337,29 @@ fn the_real_worker_answers_as_the_engine_does() {
                 carried: Named::new(carried.clone()),
             })
         }));
+    }
+    let grammar = &short_tasks(1)[0].grammar.value;
+    let stick = StickStrings { symbol: SymbolId(1), strings: vec![] };
+    let bare = Named::new(Lexicon { sticks: vec![stick] });
+    let sweep = |from: &dyn Fn(usize) -> ChainFrom| {
+        let sweeps = |at| Sweeps {
+            from: from(at),
+            n: 2,
+            settings: Settings { temperature: 1.5, relabel: true, hyper: None },
+            pseudo: vec![0.5; bare.value.n_params(grammar)],
+            stream: at as u64,
+            keep: Some(vec![SymbolId(1)]),
+        };
+        let tasks = all(&|at| Work::Sweep(sweeps(at))).into_iter();
+        both(tasks.map(|task| Task { lexicon: bare.clone(), ..task }).collect())
+    };
+    let hyper = Hyper { discount: 0.5, concentration: 1.0 };
+    let mut chains = sweep(&|_| ChainFrom::Start { incremental: true, hyper });
+    for _ in 0..3 {
+        chains = sweep(&|at| {
+            let Answer::Chained(Chained { carried, .. }) = &chains[at] else { panic!("nothing is carried") };
+            ChainFrom::Carried(Named::new(carried.clone()))
+        });
     }
     fleet.shutdown();
     assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());

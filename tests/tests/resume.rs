@@ -205,10 +205,10 @@ fn a_disk_full_at_a_checkpoint_is_told_and_changes_nothing() {
     assert_eq!(trained.digest(), one.digest());
     let log = process.log();
     let told = log.lines().filter(|line| line.contains("no checkpoint: small/0000")).count();
-    assert_eq!(told, ROUNDS, "{log}");
+    assert_eq!(told, ROUNDS / 2, "both runs go on together: {log}");
     assert!(log.contains("No space left on device"), "{log}");
     let notices = trained.summary["notices"].as_array().unwrap();
-    assert_eq!(notices.last().unwrap(), "24 checkpoints could not be written");
+    assert_eq!(notices.last().unwrap(), "12 checkpoints could not be written");
 }
 
 #[test]

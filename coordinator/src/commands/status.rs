@@ -12,7 +12,7 @@ use proto::v1::status_client::StatusClient;
 use tonic::Request;
 
 use super::Answer;
-use crate::progress::duration;
+use crate::progress::{duration, table};
 use crate::streams;
 
 /// How long the coordinator may take to answer.
@@ -89,9 +89,9 @@ fn text(snapshot: &v1::Snapshot) -> String {
     let mut lines = vec![of_job(&job)];
     if let Some(checkpoint) = &job.checkpoint {
         lines.push(format!(
-            "checkpoint: after round {} of run {}, {} kB, written in {}",
+            "checkpoint: after round {}{}, {} kB, written in {}",
             checkpoint.round,
-            checkpoint.run,
+            of_runs(job.runs),
             checkpoint.bytes.div_ceil(1000),
             duration(checkpoint.seconds),
         ));
@@ -124,10 +124,10 @@ fn of_job(job: &v1::JobSnapshot) -> String {
         phase => format!("{}: {phase}", job.name),
     };
     if job.run > 0 {
-        let run = if job.runs > 1 { format!(" of run {}/{}", job.run, job.runs) } else { String::new() };
-        line += &format!(", round {}/{}{run}", job.round, job.max_rounds);
+        line += &format!(", round {}/{}{}", job.round, job.max_rounds, of_runs(job.runs));
         if let Some(bound) = job.bound {
-            line += &format!(", bound {bound:.2}");
+            let run = if job.runs > 1 { format!(" in run {}", job.run) } else { String::new() };
+            line += &format!(", bound {bound:.2}{run}");
         }
         line += &format!(", {:.0} sentences/s", job.sentences_per_second);
         if let Some(left) = job.seconds_left {
@@ -137,9 +137,16 @@ fn of_job(job: &v1::JobSnapshot) -> String {
     line
 }
 
+/// All runs of a job go on together.
+fn of_runs(runs: u32) -> String {
+    if runs > 1 { format!(" of {runs} runs") } else { String::new() }
+}
+
 /// A table: a line for each member, below the names of the columns.
 fn of_members(members: &[v1::MemberSnapshot]) -> Vec<String> {
-    let head = ["worker", "state", "slots", "leases", "oldest", "done", "busy", "silent"].map(str::to_owned);
+    let head = ["worker", "state", "slots", "leases", "oldest", "done", "busy", "silent"]
+        .map(str::to_owned)
+        .to_vec();
     let row = |member: &v1::MemberSnapshot| {
         let state = match &member.cause[..] {
             "" if member.on_probation => format!("{}, on probation", member.state),
@@ -150,17 +157,9 @@ fn of_members(members: &[v1::MemberSnapshot]) -> Vec<String> {
         let (busy, silent) = (duration(member.busy_seconds), duration(member.silent_seconds));
         let (slots, leases, done) = (member.slots, member.leases, member.tasks_done);
         let numbers = [slots.to_string(), leases.to_string(), oldest, done.to_string(), busy, silent];
-        let mut row = [member.name.clone(), state].into_iter().chain(numbers);
-        std::array::from_fn(|_| row.next().expect("there are eight columns"))
+        [member.name.clone(), state].into_iter().chain(numbers).collect()
     };
-    let rows: Vec<[String; 8]> = std::iter::once(head).chain(members.iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
-    let line = |row: &[String; 8]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+    table(&std::iter::once(head).chain(members.iter().map(row)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -204,17 +203,26 @@ mod tests {
             losses: [("silent".to_owned(), 1)].into(),
             ..v1::FleetSnapshot::default()
         };
-        let printed = text(&v1::Snapshot { version: "1".into(), job: Some(job), fleet: Some(fleet) });
+        let printed = text(&v1::Snapshot { version: "1".into(), job: Some(job.clone()), fleet: Some(fleet) });
         assert_eq!(
             printed,
             "out: rounds, round 12/40, bound -1234.50, 48000 sentences/s, at most 35 s left\n\
-             checkpoint: after round 11 of run 1, 124 kB, written in 0.0 s\n\
+             checkpoint: after round 11, 124 kB, written in 0.0 s\n\
              round 13: 33 of 40 shards done, 4 lent, 3 free\n\
              oldest lease: shard 17, attempt 2, held by alice for 1.2 s\n\
              workers that went: 1 silent\n\
              worker  state                 slots  leases  oldest  done  busy  silent\n\
              alice   healthy               2      1       1.2 s   40    15 s  0.0 s\n\
              bob     gone: silent for 15s  2      1       –       40    15 s  0.0 s\n"
+        );
+        let job = v1::JobSnapshot { run: 3, runs: 8, ..job };
+        let printed = text(&v1::Snapshot { job: Some(job), ..v1::Snapshot::default() });
+        assert!(
+            printed.starts_with(
+                "out: rounds, round 12/40 of 8 runs, bound -1234.50 in run 3, 48000 sentences/s, at most 35 s left\n\
+                 checkpoint: after round 11 of 8 runs, 124 kB"
+            ),
+            "{printed}"
         );
         assert!(text(&v1::Snapshot::default()).starts_with("starting\nworker"));
     }

@@ -1,5 +1,8 @@
 //! Line charts as inline SVG: axes, ticks, a line per series, its name at the line's end.
 //!
+//! In: points, and for each axis whether it is logarithmic. What cannot be drawn (not finite; not positive on a logarithmic axis)
+//! is left out. Quiet series are thin and grey behind the others: runs beside the one that was kept.
+//!
 //! Colours come from the page's style sheet (`.s0`, `.s1`, …), so that one drawing serves light and dark.
 
 use std::fmt::Write as _;
@@ -7,45 +10,110 @@ use std::fmt::Write as _;
 use super::html::escape;
 
 /// A line of a chart.
+#[derive(Default)]
 pub struct Series {
     /// Shown at the line's end.
     pub name: String,
-    /// (x, y), x ascending; points that are not finite are left out.
+    /// (x, y), x ascending.
     pub points: Vec<(f64, f64)>,
+    /// Whether it stands behind those that are not.
+    pub quiet: bool,
+}
+
+/// How far values stand from each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Scale {
+    /// By their difference.
+    #[default]
+    Linear,
+    /// By their ratio.
+    Log,
 }
 
 /// A chart.
+#[derive(Default)]
 pub struct Chart<'a> {
     /// Said to those who cannot see it.
     pub title: &'a str,
     /// Under the x axis.
     pub x_label: &'a str,
+    /// Of the x axis.
+    pub x_scale: Scale,
+    /// Of the y axis.
+    pub y_scale: Scale,
     /// The lines.
     pub series: Vec<Series>,
+    /// Heights with a line across, each with its name.
+    pub marks: Vec<(f64, &'a str)>,
 }
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;
-const LEFT: f64 = 62.0;
-const RIGHT: f64 = 72.0;
+/// Left of the y axis at least, and for each letter of its labels.
+const LEFT: f64 = 50.0;
+const LETTER: f64 = 6.8;
+const RIGHT: f64 = 88.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
 /// Names at line ends stand at least this far apart.
 const LINE: f64 = 14.0;
+/// More quiet lines than this are not named.
+const QUIET_NAMES: usize = 8;
+/// Colours of the style sheet.
+const COLOURS: usize = 4;
+
+impl Scale {
+    /// Where a value stands on the axis, if it does.
+    fn place(self, value: f64) -> Option<f64> {
+        let place = match self {
+            Scale::Linear => value,
+            Scale::Log => value.log10(),
+        };
+        place.is_finite().then_some(place)
+    }
+
+    /// The value at a place.
+    fn value(self, place: f64) -> f64 {
+        match self {
+            Scale::Linear => place,
+            Scale::Log => 10f64.powf(place),
+        }
+    }
+
+    /// The ticks of an axis over `range`, by place, each with its label.
+    fn ticks(self, range: (f64, f64), wanted: usize, least: f64) -> Vec<(f64, String)> {
+        let least = if self == Scale::Log { 1.0 } else { least };
+        let places = ticks(range, wanted, least);
+        let label = |place: f64| match self {
+            Scale::Log if place.fract() == 0.0 => power_of_ten(place),
+            _ => number(self.value(place), &places),
+        };
+        places.iter().map(|&place| (place, label(place))).collect()
+    }
+}
 
 impl Chart<'_> {
-    /// The drawing, or a sentence if there is nothing to draw.
-    pub fn svg(&self) -> String {
-        let points = || self.series.iter().flat_map(|series| finite(&series.points));
-        let Some((x_range, y_range)) = range(points().map(|p| p.0)).zip(range(points().map(|p| p.1))) else {
-            return format!("<p class=\"quiet\">{}: nothing to draw.</p>", escape(self.title));
-        };
-        let x_ticks = ticks(x_range, 6, 1.0);
-        let y_ticks = ticks(y_range, 5, 0.0);
+    /// Points by place on the axes.
+    fn placed<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = (f64, f64)> + 's {
+        series.points.iter().filter_map(|&(x, y)| self.x_scale.place(x).zip(self.y_scale.place(y)))
+    }
+
+    /// The drawing, if there is something to draw.
+    pub fn svg(&self) -> Option<String> {
+        let points = || self.series.iter().flat_map(|series| self.placed(series));
+        let marks =
+            || self.marks.iter().filter_map(|&(value, name)| Some((self.y_scale.place(value)?, name)));
+        let x_range = range(points().map(|point| point.0))?;
+        let y_range = range(points().map(|point| point.1).chain(marks().map(|mark| mark.0)))?;
+        let is_whole = points().all(|(x, _)| x.fract() == 0.0);
+        let x_ticks = self.x_scale.ticks(x_range, 6, f64::from(u8::from(is_whole)));
+        let y_ticks = self.y_scale.ticks(y_range, 5, 0.0);
+        let longest = y_ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let left = LEFT.max(14.0 + LETTER * longest as f64);
         let (x_low, x_high) = x_range;
         let (y_low, y_high) = spread(y_range, &y_ticks);
         let x_span = if x_high > x_low { x_high - x_low } else { 1.0 };
-        let x = |value: f64| LEFT + (value - x_low) / x_span * (WIDTH - LEFT - RIGHT);
+        let x = |value: f64| left + (value - x_low) / x_span * (WIDTH - left - RIGHT);
         let y = |value: f64| HEIGHT - BOTTOM - (value - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM);
 
         let title = escape(self.title);
@@ -53,21 +121,21 @@ impl Chart<'_> {
             "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">"
         );
         let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for &tick in &y_ticks {
-            let (at, label) = (y(tick), number(tick, &y_ticks));
+        for (place, label) in &y_ticks {
+            let at = y(*place);
             write!(
                 svg,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
                  <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                LEFT - 8.0,
+                left - 8.0,
                 at + 4.0,
             )
             .expect(TEXT);
         }
-        write!(svg, "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")
+        write!(svg, "<line class=\"axis\" x1=\"{left}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")
             .expect(TEXT);
-        for &tick in &x_ticks {
-            let (at, label) = (x(tick), number(tick, &x_ticks));
+        for (place, label) in &x_ticks {
+            let at = x(*place);
             write!(
                 svg,
                 "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{floor}\" y2=\"{:.1}\"/>\
@@ -80,52 +148,67 @@ impl Chart<'_> {
         write!(
             svg,
             "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            (LEFT + right) / 2.0,
+            (left + right) / 2.0,
             HEIGHT - 5.0,
             escape(self.x_label),
         )
         .expect(TEXT);
 
-        let mut ends = Vec::new();
-        for (index, series) in self.series.iter().enumerate() {
-            let mut path = String::new();
-            for (at, value) in finite(&series.points) {
-                let verb = if path.is_empty() { 'M' } else { 'L' };
-                write!(path, "{verb}{:.1} {:.1}", x(at), y(value)).expect(TEXT);
-            }
-            let Some((at, value)) = finite(&series.points).last() else { continue };
-            ends.push((y(value), index));
+        for (place, name) in marks() {
+            let at = y(place);
             write!(
                 svg,
-                "<path class=\"line s{index}\" d=\"{path}\"/>\
-                 <circle class=\"dot s{index}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{}: {}</title></circle>",
-                x(at),
-                y(value),
-                escape(&series.name),
-                number(value, &[]),
+                "<line class=\"mark\" x1=\"{left}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                left + 4.0,
+                at - 4.0,
+                escape(name),
             )
             .expect(TEXT);
         }
-        for (at, index) in apart(ends, floor) {
-            let name = escape(&self.series[index].name);
+
+        let n_quiet = self.series.iter().filter(|series| series.quiet).count();
+        let (behind, front): (Vec<&Series>, Vec<&Series>) =
+            self.series.iter().partition(|series| series.quiet);
+        let colours = (0..front.len()).map(|at| format!("s{}", at % COLOURS));
+        let classes = vec!["behind".to_owned(); n_quiet].into_iter().chain(colours);
+        let mut names = Vec::new();
+        for (series, class) in behind.into_iter().chain(front).zip(classes) {
+            let mut path = String::new();
+            for (at, value) in self.placed(series) {
+                let verb = if path.is_empty() { 'M' } else { 'L' };
+                write!(path, "{verb}{:.1} {:.1}", x(at), y(value)).expect(TEXT);
+            }
+            let Some((at, value)) = self.placed(series).last() else { continue };
+            let (at, height, name) = (x(at), y(value), escape(&series.name));
             write!(
                 svg,
-                "<text class=\"name s{index}\" x=\"{:.1}\" y=\"{:.1}\">{name}</text>",
+                "<path class=\"line {class}\" d=\"{path}\"/>\
+                 <circle class=\"dot {class}\" cx=\"{at:.1}\" cy=\"{height:.1}\" r=\"3\"><title>{name}: {}</title></circle>",
+                number(self.y_scale.value(value), &[]),
+            )
+            .expect(TEXT);
+            if !series.quiet || n_quiet <= QUIET_NAMES {
+                names.push((height, class, name));
+            }
+        }
+        let ends = names.iter().enumerate().map(|(index, (height, ..))| (*height, index)).collect();
+        for (at, index) in apart(ends, floor) {
+            let (_, class, name) = &names[index];
+            write!(
+                svg,
+                "<text class=\"name {class}\" x=\"{:.1}\" y=\"{:.1}\">{name}</text>",
                 right + 8.0,
                 at + 4.0
             )
             .expect(TEXT);
         }
         svg.push_str("</svg>");
-        svg
+        Some(svg)
     }
 }
 
 const TEXT: &str = "a string takes all text";
-
-fn finite(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> + '_ {
-    points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
-}
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, value| match range {
@@ -137,7 +220,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 /// Round numbers over `range`, about `wanted` of them, no nearer than `least` (0 for any).
 fn ticks((low, high): (f64, f64), wanted: usize, least: f64) -> Vec<f64> {
     let span = high - low;
-    if span <= 0.0 {
+    if is_flat((low, high)) {
         return vec![low];
     }
     let rough = span / wanted as f64;
@@ -148,10 +231,15 @@ fn ticks((low, high): (f64, f64), wanted: usize, least: f64) -> Vec<f64> {
     (first..=last).map(|at| at as f64 * step).collect()
 }
 
+/// Whether the values differ by less than their labels can tell.
+fn is_flat((low, high): (f64, f64)) -> bool {
+    high - low <= 1e-6 * low.abs().max(high.abs())
+}
+
 /// A little room above and below; a flat line stands in the middle.
-fn spread((low, high): (f64, f64), ticks: &[f64]) -> (f64, f64) {
-    let room = if high > low { 0.06 * (high - low) } else { (0.05 * low.abs()).max(0.5) };
-    let (first, last) = (ticks.first().copied().unwrap_or(low), ticks.last().copied().unwrap_or(high));
+fn spread((low, high): (f64, f64), ticks: &[(f64, String)]) -> (f64, f64) {
+    let room = if is_flat((low, high)) { (0.05 * low.abs()).max(0.5) } else { 0.06 * (high - low) };
+    let (first, last) = (ticks.first().map_or(low, |tick| tick.0), ticks.last().map_or(high, |tick| tick.0));
     (low.min(first) - room, high.max(last) + room)
 }
 
@@ -182,6 +270,16 @@ pub fn number(value: f64, ticks: &[f64]) -> String {
     format!("{sign}{grouped}{rest}")
 }
 
+/// 10 to a whole power, with raised digits.
+fn power_of_ten(power: f64) -> String {
+    let raised = |c: char| match c.to_digit(10) {
+        Some(digit) => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize],
+        None => '⁻',
+    };
+    let power = format!("{power:.0}");
+    format!("10{}", power.chars().map(raised).collect::<String>())
+}
+
 /// Heights at which the names do not overlap, near their lines' ends, none below `floor`.
 fn apart(mut ends: Vec<(f64, usize)>, floor: f64) -> Vec<(f64, usize)> {
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -206,6 +304,7 @@ mod tests {
         assert_eq!(ticks((1.0, 4.0), 6, 1.0), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(ticks((-23410.0, -20122.0), 5, 0.0), [-23000.0, -22000.0, -21000.0]);
         assert_eq!(ticks((3.0, 3.0), 5, 0.0), [3.0]);
+        assert_eq!(ticks((3.0, 3.000_000_1), 5, 0.0), [3.0]);
     }
 
     #[test]
@@ -222,15 +321,51 @@ mod tests {
         assert_eq!(placed, [(100.0, 0), (114.0, 1), (186.0, 2), (200.0, 3)]);
     }
 
+    fn chart(points: Vec<(f64, f64)>) -> Chart<'static> {
+        let series = vec![Series { name: "a&b".to_owned(), points, quiet: false }];
+        Chart { title: "bound <1>", x_label: "round", series, ..Chart::default() }
+    }
+
     #[test]
-    fn nothing_to_draw_is_said() {
-        let chart = |points| Chart {
-            title: "bound <1>",
-            x_label: "round",
-            series: vec![Series { name: "a&b".to_owned(), points }],
+    fn nothing_is_drawn_of_nothing() {
+        assert_eq!(chart(vec![(1.0, f64::NAN)]).svg(), None);
+        let svg = chart(vec![(1.0, 2.0)]).svg().unwrap();
+        assert!(svg.contains("a&amp;b") && svg.contains("bound &lt;1&gt;"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn logarithmic_axes_have_powers_of_ten() {
+        let scale = |points| Chart { x_scale: Scale::Log, ..chart(points) };
+        let svg = scale(vec![(1e-10, 0.5), (1e-5, 0.6), (1.0, 0.7)]).svg().unwrap();
+        for label in [">10⁻¹⁰<", ">10⁻²<", ">10⁰<"] {
+            assert!(svg.contains(label), "{label} is not in {svg}");
+        }
+        assert_eq!(scale(vec![(0.0, 1.0), (-1.0, 1.0)]).svg(), None, "they stand nowhere");
+        assert!(scale(vec![(20.0, 1.0)]).svg().unwrap().contains(">20.000<"));
+    }
+
+    #[test]
+    fn quiet_lines_are_behind_and_many_of_them_have_no_names() {
+        let series = |n: usize| -> Vec<Series> {
+            let run = |at: usize| Series {
+                name: format!("run {at}"),
+                points: vec![(1.0, at as f64), (2.0, 1.0)],
+                quiet: at > 0,
+            };
+            (0..=n).map(run).collect()
         };
-        assert!(chart(vec![(1.0, f64::NAN)]).svg().contains("bound &lt;1&gt;: nothing to draw"));
-        let svg = chart(vec![(1.0, 2.0)]).svg();
-        assert!(svg.contains("a&amp;b") && !svg.contains("NaN") && !svg.contains("inf"));
+        let svg = |n| Chart { series: series(n), ..Chart::default() }.svg().unwrap();
+        let few = svg(2);
+        assert!(few.find("line behind").unwrap() < few.find("line s0").unwrap());
+        assert!(few.contains(">run 0</text>") && few.contains(">run 2</text>"));
+        let many = svg(QUIET_NAMES + 1);
+        assert!(many.contains(">run 0</text>") && !many.contains(">run 2</text>"));
+    }
+
+    #[test]
+    fn marks_are_on_the_chart_wherever_the_points_are() {
+        let svg = Chart { marks: vec![(9.0, "<9")], ..chart(vec![(1.0, 2.0), (2.0, 3.0)]) }.svg().unwrap();
+        assert!(svg.contains("class=\"mark\"") && svg.contains(">&lt;9</text>") && svg.contains(">8<"));
     }
 }

@@ -64,12 +64,12 @@ impl Page {
         let phases = [Phase::Waiting, Phase::Preprocess, Phase::Rounds, Phase::Decode];
         let phases = phases.map(|phase| (phase.key(), f64::from(u8::from(job.phase == Some(phase)))));
         self.gauges("phase", "1 for what the job does now, 0 for the rest.", "phase", phases);
-        self.gauge("run", "Run of the job under way, from 1.", job.run as f64);
+        self.gauge("run", "Run whose round ended last, from 1.", job.run as f64);
         self.gauge("runs", "Runs of the job.", job.runs as f64);
-        self.gauge("round", "Rounds of the run that are over.", job.round as f64);
-        self.gauge("max_rounds", "Rounds that the run has at most.", job.max_rounds as f64);
+        self.gauge("round", "The round that ended last.", job.round as f64);
+        self.gauge("max_rounds", "Rounds that a run has at most.", job.max_rounds as f64);
         if let Some(bound) = job.bound {
-            self.gauge("bound", "Variational bound of the last round.", bound);
+            self.gauge("bound", "Objective of the last round.", bound);
         }
         self.gauge("sentences", "Sentences of the corpus.", job.sentences as f64);
         let rate = job.sentences_per_second;

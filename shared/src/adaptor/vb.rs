@@ -22,7 +22,7 @@ use super::params::{Params, Stick};
 use super::selection::{Evidence, StringTable};
 use crate::grammar::Grammar;
 use crate::num::{Noise, Wide};
-use crate::round::{BoundFell, ROUNDING, RoundReport, Step, Totals};
+use crate::round::{BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
 use crate::shard::{Lexicon, ParamId};
 
 /// How to train.
@@ -208,7 +208,7 @@ impl Trainer {
                 if self.state.drop_share * in_use as f64 > 1.0 { self.state.drop_share / 4.0 } else { 0.0 };
             return Ok(Step::Again { restored: self.state.params.in_use().count() - in_use });
         }
-        let change = self.state.bound.zip(bound).map(|(before, after)| (after - before) / before.abs());
+        let change = relative_change(self.state.bound, bound);
         let with_losses = self.wants_losses();
         self.state.bound = bound;
         self.state.rounds += 1;

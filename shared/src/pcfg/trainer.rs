@@ -16,7 +16,7 @@ use crate::adaptor::hyper::alpha_scale;
 use crate::anneal::{Anneal, heat};
 use crate::grammar::SymbolId;
 use crate::num::{Noise, Wide, random};
-use crate::round::{BoundFell, ROUNDING, RoundReport, Step, Totals};
+use crate::round::{BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
 use crate::shard::{ParamId, Shard};
 use crate::task::{Analysis, Answer, Carried, Collapse, Expectation, Named, Sample, Sampled, Work};
 
@@ -330,7 +330,7 @@ impl Trainer {
         {
             return Err(BoundFell { round, before, after });
         }
-        let change = self.state.bound.zip(bound).map(|(before, after)| (after - before) / before.abs());
+        let change = relative_change(self.state.bound, bound);
         self.state.rounds = round;
         self.state.bound = bound;
         self.state.carried = carried;

@@ -18,7 +18,7 @@ use crate::anneal::Anneal;
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::{Wide, random};
 use crate::pcfg::{self, Estimate, Groups, collapsed};
-use crate::round::{RoundReport, Step};
+use crate::round::{RoundReport, Step, relative_change};
 use crate::shard::{Lexicon, ParamId, StickStrings};
 use crate::task::{Analysis, Answer, Carried, ChainFrom, Chained, Named, Sweeps, Work};
 
@@ -245,7 +245,7 @@ impl Trainer {
         }
         let estimate = Estimate { alpha: self.alpha.clone(), counts: sums.uses.clone() };
         let bound = Some(estimate.log_joint(&self.groups) + log_seating);
-        let change = self.state.bound.zip(bound).map(|(before, after)| (after - before) / before.abs());
+        let change = relative_change(self.state.bound, bound);
         self.state.rounds += 1;
         self.state.bound = bound;
         if self.keep {

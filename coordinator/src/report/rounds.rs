@@ -1,0 +1,126 @@
+//! Charts of the rounds: of every run of the setting that was kept what tells runs apart, of the run that was kept the rest.
+//!
+//! A chart of which nothing was measured is left out, and the section if all are.
+
+use std::collections::BTreeSet;
+
+use super::chart::{Chart, Scale, Series};
+use super::html::escape;
+use super::{Report, line};
+use crate::job::{Method, ModelKind};
+use crate::metrics::RoundMetrics;
+
+/// Names of decoders and nonterminals that a chart has room for.
+const NAMES: usize = 4;
+
+/// The section.
+pub fn section(report: &Report<'_>) -> String {
+    let charts = charts(report);
+    let drawn = charts.iter().filter_map(|chart| Some((chart.title, chart.svg()?)));
+    let mut figures = String::new();
+    for (title, svg) in drawn {
+        line(&mut figures, format_args!("<figure><figcaption>{}</figcaption>{svg}</figure>", escape(title)));
+    }
+    if figures.is_empty() {
+        return figures;
+    }
+    let (runs, name) = (report.runs(), &report.job.points[report.point()].name);
+    let setting = if name.is_empty() {
+        String::new()
+    } else {
+        format!(" of the setting <code>{}</code>", escape(name))
+    };
+    let about = match runs.len() {
+        1 if setting.is_empty() => String::new(),
+        1 => format!("<p class=\"quiet\">Those{setting}, which was kept.</p>\n"),
+        n => format!("<p class=\"quiet\">{n} runs{setting}, of which run {} was kept.</p>\n", report.kept()),
+    };
+    format!("<h2>Rounds</h2>\n{about}<div class=\"charts\">\n{figures}</div>\n")
+}
+
+fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
+    let (runs, kept) = (report.runs(), report.kept());
+    // A chain's way to where it stays hides how it moves there.
+    let is_chain = report.method().is_sampler();
+    let half = report.rounds.iter().filter(|round| round.run == kept).count() / 2;
+    let several = runs.len() > 1;
+    let points = |run: usize, value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
+        let of_run = report.rounds.iter().filter(|round| round.run == run);
+        of_run.filter_map(|round| Some((round.round as f64, value(round)?))).collect()
+    };
+    let by_run = |name: &str, value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<Series> {
+        let name = |run: usize| if several { format!("run {run}") } else { name.to_owned() };
+        let series = |run| Series { name: name(run), points: points(run, value), quiet: run != kept };
+        runs.clone().map(series).collect()
+    };
+    let of_kept = |name: &str, value: &dyn Fn(&RoundMetrics) -> Option<f64>| Series {
+        name: name.to_owned(),
+        points: points(kept, value),
+        quiet: false,
+    };
+    let by_name = |names: BTreeSet<&String>, value: &dyn Fn(&RoundMetrics, &str) -> Option<f64>| {
+        let names = names.into_iter().take(NAMES);
+        names.map(|name| of_kept(name, &|round| value(round, name))).collect()
+    };
+    let chart =
+        |title: &'a str, series: Vec<Series>| Chart { title, x_label: "round", series, ..Chart::default() };
+    let is_annealed = report.rounds.iter().any(|round| round.run == kept && round.temperature.is_some());
+    let temperature = |round: &RoundMetrics| is_annealed.then(|| round.temperature.unwrap_or(1.0));
+    // With the last chain's metrics; chains may agree better than by chance.
+    let r_hat = report
+        .rounds
+        .iter()
+        .filter(|round| runs.contains(&round.run))
+        .filter_map(|round| Some((round.round as f64, (round.r_hat? - 1.0).max(CLOSEST))));
+    let r_hat = Series { name: "R-hat".to_owned(), points: r_hat.collect(), quiet: false };
+    vec![
+        chart(objective(report), by_run("objective", &|round| round.bound)),
+        chart(
+            "The same, second half of the rounds",
+            by_run("objective", &|round| round.bound.filter(|_| is_chain && round.round > half)),
+        ),
+        chart(
+            "Perplexity of held-out sentences",
+            by_run("perplexity", &|round| Some(round.held_out?.perplexity)),
+        ),
+        chart(
+            "Token F1 against gold",
+            by_name(report.rounds.iter().flat_map(|round| round.scores.keys()).collect(), &|round, name| {
+                round.scores.get(name)?.token_f1
+            }),
+        ),
+        Chart {
+            y_scale: Scale::Log,
+            marks: vec![(0.01, "R-hat 1.01"), (0.1, "R-hat 1.1")],
+            ..chart("R-hat − 1 of the objective over the chains", vec![r_hat])
+        },
+        chart(
+            "Share of the proposed trees",
+            vec![of_kept("accepted", &|round| round.acceptance), of_kept("changed", &|round| round.changed)],
+        ),
+        chart("Temperature", vec![of_kept("temperature", &temperature)]),
+        chart(
+            "Strings in use",
+            by_name(report.rounds.iter().flat_map(|round| round.strings.keys()).collect(), &|round, name| {
+                round.strings.get(name).map(|&n| n as f64)
+            }),
+        ),
+        chart("Seconds per round", vec![of_kept("seconds", &|round| Some(round.seconds))]),
+    ]
+}
+
+/// Nearer to 1 no R-hat is drawn.
+const CLOSEST: f64 = 1e-3;
+
+/// What the objective of the setting that was kept is.
+fn objective(report: &Report<'_>) -> &'static str {
+    let is_adaptor = report.job.model.kind == ModelKind::Adaptor;
+    match report.method() {
+        Method::Vb | Method::VbEm => "Variational bound",
+        Method::Em => "Log-likelihood",
+        Method::MapEm => "Log posterior, up to a constant",
+        Method::Cvb => "Log-likelihood of sentences given all others",
+        Method::Hastings if is_adaptor => "Log posterior of trees and tables, up to a constant",
+        Method::Gibbs | Method::Hastings => "Log posterior of trees, up to a constant",
+    }
+}

@@ -1,0 +1,179 @@
+//! The settings of a grid side by side: a table of all, and if one number varies, scores against it.
+//!
+//! The charts are those of Johnson, Griffiths & Goldwater (2007), Fig. 3. A column that no setting has a value for is left out,
+//! and the section if there is but one setting.
+
+use std::fmt::Write as _;
+
+use super::chart::{Chart, Scale, Series, number};
+use super::html::escape;
+use super::{Report, TEXT, line};
+use crate::metrics::{PointSummary, Scores, score_text};
+
+/// Highest value by lowest from which on an axis is logarithmic.
+const DECADES: f64 = 100.0;
+
+/// The section.
+pub fn section(report: &Report<'_>) -> String {
+    let points = &report.summary.points;
+    if points.is_empty() {
+        return String::new();
+    }
+    let best = &points[report.point()];
+    let reason = match best.held_out {
+        Some(_) => "its held-out sentences are the most probable",
+        None => {
+            "its objective is the highest. Objectives of different methods and priors are not on one scale; held-out \
+             sentences (<code>corpus.held_out_share</code>) are"
+        }
+    };
+    format!(
+        "<h2>Settings</h2>\n<p class=\"quiet\">Kept is <code>{}</code>: {reason}.</p>\n{}{}",
+        escape(&best.name),
+        table(report),
+        charts(points),
+    )
+}
+
+/// A column: its name, and the text of every setting.
+type Column = (&'static str, Vec<String>);
+
+fn table(report: &Report<'_>) -> String {
+    let points = &report.summary.points;
+    let column = |name: &'static str, value: &dyn Fn(usize, &PointSummary) -> Option<String>| -> Column {
+        let cells: Vec<Option<String>> =
+            points.iter().enumerate().map(|(at, point)| value(at, point)).collect();
+        let is_empty = cells.iter().all(Option::is_none);
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".to_owned()));
+        (name, if is_empty { Vec::new() } else { cells.collect() })
+    };
+    let fixed = |value: f64, decimals: usize| format!("{value:.decimals$}");
+    let per_round = |at: usize| {
+        let runs = report.runs_of(at);
+        let seconds = report.rounds.iter().filter(|round| runs.contains(&round.run));
+        let seconds: Vec<f64> = seconds.map(|round| round.busy_seconds).collect();
+        (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+    };
+    let columns = [
+        column("run", &|_, point| Some(point.run.to_string())),
+        column("rounds", &|_, point| Some(point.rounds.to_string())),
+        column("objective", &|_, point| Some(number(point.bound?, &[]))),
+        column("held-out log-likelihood", &|_, point| Some(number(point.held_out?.log_likelihood, &[]))),
+        column("perplexity", &|_, point| Some(perplexity(point.held_out?.perplexity))),
+        column("R-hat", &|_, point| Some(fixed(point.r_hat?, 3))),
+        column("effective draws", &|_, point| Some(fixed(point.effective_sample_size?, 0))),
+        column("CPU seconds per round", &|at, _| Some(number(per_round(at)?, &[]))),
+    ];
+    let columns: Vec<Column> = columns.into_iter().filter(|(_, cells)| !cells.is_empty()).collect();
+    let decoders: Vec<&String> = points.first().map_or(Vec::new(), |point| point.scores.keys().collect());
+
+    let mut html = String::from("<div class=\"scroll\"><table class=\"settings\">\n<thead>");
+    if !decoders.is_empty() {
+        write!(html, "<tr><th></th>{}", "<th></th>".repeat(columns.len())).expect(TEXT);
+        for decoder in &decoders {
+            write!(html, "<th colspan=\"4\">{}</th>", escape(decoder)).expect(TEXT);
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("<tr><th>setting</th>");
+    for (name, _) in &columns {
+        write!(html, "<th>{name}</th>").expect(TEXT);
+    }
+    html.push_str(&"<th>token F1</th><th>precision</th><th>recall</th><th>exact</th>".repeat(decoders.len()));
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for (at, point) in points.iter().enumerate() {
+        let class = if at == report.point() { " class=\"kept\"" } else { "" };
+        write!(html, "<tr{class}><td>{}</td>", escape(&point.name)).expect(TEXT);
+        for (_, cells) in &columns {
+            write!(html, "<td>{}</td>", cells[at]).expect(TEXT);
+        }
+        for decoder in &decoders {
+            let scores = point.scores.get(*decoder).copied().unwrap_or_default();
+            for (_, score) in parts(&scores) {
+                write!(html, "<td>{}</td>", score_text(score, 3)).expect(TEXT);
+            }
+        }
+        html.push_str("</tr>\n");
+    }
+    html + "</tbody></table></div>\n"
+}
+
+/// As far as numbers go.
+pub fn perplexity(value: f64) -> String {
+    if value.is_finite() { number(value, &[]) } else { "∞".to_owned() }
+}
+
+/// What is told of a decoder's scores.
+fn parts(scores: &Scores) -> [(&'static str, Option<f64>); 4] {
+    let exact = (scores.sentences > 0).then(|| scores.exact as f64 / scores.sentences as f64);
+    [
+        ("F1", scores.token_f1),
+        ("precision", scores.token_precision),
+        ("recall", scores.token_recall),
+        ("exact", exact),
+    ]
+}
+
+fn charts(points: &[PointSummary]) -> String {
+    let names: Vec<&str> = points.iter().map(|point| &point.name[..]).collect();
+    let Some((key, values)) = number_that_varies(&names) else { return String::new() };
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let (lowest, highest) = (values[order[0]], values[order[order.len() - 1]]);
+    let x_scale = if lowest > 0.0 && highest / lowest >= DECADES { Scale::Log } else { Scale::Linear };
+    let mut figures = String::new();
+    for decoder in points[0].scores.keys() {
+        let series = (0..4).map(|part| {
+            let score = |at: usize| parts(points[at].scores.get(decoder)?)[part].1;
+            let points = order.iter().filter_map(|&at| Some((values[at], score(at)?))).collect();
+            Series { name: parts(&Scores::default())[part].0.to_owned(), points, quiet: false }
+        });
+        let title = format!("Tokens and exact sentences by {key}, {decoder}");
+        let chart =
+            Chart { title: &title, x_label: key, x_scale, series: series.collect(), ..Chart::default() };
+        if let Some(svg) = chart.svg() {
+            let title = escape(&title);
+            line(&mut figures, format_args!("<figure><figcaption>{title}</figcaption>{svg}</figure>"));
+        }
+    }
+    if figures.is_empty() { figures } else { format!("<div class=\"charts\">\n{figures}</div>\n") }
+}
+
+/// The key that alone differs between settings of these names (`alpha=1e-5 method=em`), if its values are numbers.
+fn number_that_varies<'a>(names: &[&'a str]) -> Option<(&'a str, Vec<f64>)> {
+    let of_all = |part: &&str| names.iter().all(|name| name.split(' ').any(|other| other == *part));
+    let mut key = None;
+    let mut values = Vec::new();
+    for name in names {
+        let mut differing = name.split(' ').filter(|part| !of_all(part));
+        let (found, value) = differing.next()?.split_once('=')?;
+        if differing.next().is_some() || *key.get_or_insert(found) != found {
+            return None;
+        }
+        values.push(value.parse().ok()?);
+    }
+    Some((key?, values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_that_varies_is_found() {
+        let found = number_that_varies;
+        assert_eq!(found(&["alpha=1", "alpha=1e-10"]), Some(("alpha", vec![1.0, 1e-10])));
+        let beside = ["alpha=1 method=em", "alpha=2 method=em"];
+        assert_eq!(found(&beside), Some(("alpha", vec![1.0, 2.0])));
+        for names in [
+            &["method=em", "method=vb"][..],
+            &["alpha=1 method=em", "alpha=2 method=vb"],
+            &["alpha=1", "seed=2"],
+            &["fit=[alpha, discount]", "fit=[alpha]"],
+            &[""],
+            &[],
+        ] {
+            assert_eq!(found(names), None, "{names:?}");
+        }
+    }
+}
