@@ -89,6 +89,8 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         r_hat: None,
         effective_sample_size: None,
         points: Vec::new(),
+        sentences: GOLD.len(),
+        brackets: Default::default(),
         scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
             .into_iter()
             .collect(),

@@ -1,11 +1,12 @@
-//! Corpora and grammars from files, and corpora from standard input.
+//! Corpora, grammars and trees from files, and corpora and trees from standard input.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use shared::corpus::{Corpus, Notice, Options, ReadError};
 use shared::grammar::{Grammar, syntax};
+use shared::treebank::brackets::{Entry, read};
 
 /// Reads the corpus at `path`; `-` is standard input.
 pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>), ReadError> {
@@ -26,4 +27,21 @@ pub fn grammar(path: &Path) -> Result<(Grammar, Vec<String>)> {
     })?;
     let (grammar, notices) = syntax::parse(&text, &name)?;
     Ok((grammar, notices.iter().map(ToString::to_string).collect()))
+}
+
+/// What messages call the file at `path`, and its trees; `-` is standard input.
+pub fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
+    let standard = path.as_os_str() == "-";
+    let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
+    let mut bytes = Vec::new();
+    let read_bytes =
+        if standard { io::stdin().read_to_end(&mut bytes).map(|_| bytes) } else { std::fs::read(path) };
+    let bytes = read_bytes.with_context(|| format!("{name}: cannot read the trees"))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
+        anyhow!("{name}:{line}: byte {} is not UTF-8; convert the file, for instance with iconv", valid.len())
+    })?;
+    let entries = read(&text, &name)?;
+    Ok((name, entries))
 }

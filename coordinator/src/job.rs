@@ -17,6 +17,7 @@ use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::corpus::{Format, Options, Unit};
 use shared::grammar::auto::Auto;
 use shared::task::Decoder;
+use shared::treebank::Classes;
 
 use crate::store;
 use located::{Fault, Node, Problem};
@@ -88,6 +89,15 @@ pub struct CorpusTable {
     /// Share of the corpus that is held out, chosen by the seed; if `held_out` is empty.
     #[serde(default)]
     pub held_out_share: f64,
+    /// Trees with more words are left out, with latent annotations.
+    #[serde(default = "CorpusTable::max_length")]
+    pub max_length: u32,
+    /// Words that occur so often or less are unknown, with latent annotations.
+    #[serde(default = "CorpusTable::unknown_threshold")]
+    pub unknown_threshold: u32,
+    /// The classes of unknown words, with latent annotations.
+    #[serde(default = "CorpusTable::unknown")]
+    pub unknown: Classes,
 }
 
 impl CorpusTable {
@@ -97,6 +107,18 @@ impl CorpusTable {
 
     fn shard_symbols() -> u32 {
         DEFAULT_SHARD_SYMBOLS
+    }
+
+    fn max_length() -> u32 {
+        40
+    }
+
+    fn unknown_threshold() -> u32 {
+        1
+    }
+
+    fn unknown() -> Classes {
+        Classes::Signatures
     }
 
     /// How to read the corpus.
@@ -172,6 +194,8 @@ pub struct InferenceTable {
     pub gamma_scale: f64,
     /// Measurements on held-out sentences without improvement after which a run ends; 0: it goes on.
     pub patience: usize,
+    /// Subtypes of every label, with latent annotations.
+    pub subtypes: usize,
 }
 
 impl Default for InferenceTable {
@@ -208,6 +232,7 @@ impl Default for InferenceTable {
             gamma_shape: 0.01,
             gamma_scale: 100.0,
             patience: 0,
+            subtypes: 2,
         }
     }
 }
@@ -265,6 +290,8 @@ pub enum ModelKind {
     Adaptor,
     /// A probabilistic context-free grammar.
     Pcfg,
+    /// A probabilistic context-free grammar with latent annotations, of a treebank.
+    PcfgLa,
 }
 
 /// Methods of inference.
@@ -299,6 +326,7 @@ impl Method {
         match kind {
             ModelKind::Adaptor => matches!(self, Method::Vb | Method::Hastings),
             ModelKind::Pcfg => true,
+            ModelKind::PcfgLa => matches!(self, Method::Em | Method::Vb | Method::Cvb),
         }
     }
 }
@@ -365,9 +393,12 @@ pub enum GrammarSource {
     Auto(Auto),
     /// A file in py-cfg's syntax.
     File(PathBuf),
+    /// The rules of the corpus, which is a treebank: `auto:treebank`.
+    Treebank,
 }
 
 const AUTO: &str = "auto:";
+const TREEBANK: &str = "treebank";
 /// Of all points together.
 const MAX_RUNS: usize = 1000;
 
@@ -377,6 +408,7 @@ impl fmt::Display for GrammarSource {
             GrammarSource::Auto(Auto::Unigram) => write!(out, "{AUTO}unigram"),
             GrammarSource::Auto(Auto::Colloc) => write!(out, "{AUTO}colloc"),
             GrammarSource::File(path) => write!(out, "{}", path.display()),
+            GrammarSource::Treebank => write!(out, "{AUTO}{TREEBANK}"),
         }
     }
 }
@@ -391,6 +423,7 @@ impl<'de> Deserialize<'de> for GrammarSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<GrammarSource, D::Error> {
         let text = String::deserialize(deserializer)?;
         match text.strip_prefix(AUTO) {
+            Some(TREEBANK) => Ok(GrammarSource::Treebank),
             Some(name) => {
                 let name: de::value::StrDeserializer<'_, D::Error> =
                     de::IntoDeserializer::into_deserializer(name);
@@ -457,6 +490,10 @@ impl Job {
             if !sweep.vary(assignment)? {
                 root.set(assignment)?;
             }
+        }
+        let of_trees = root.find_string("model.kind").is_some_and(|kind| kind == "pcfg-la");
+        if of_trees && root.find("model.grammar").is_none() {
+            root.set(&format!("model.grammar={AUTO}{TREEBANK}"))?;
         }
         let mut job = Job::deserialize(root.clone())?;
         if root.find("output.dir").is_none() {
@@ -538,9 +575,27 @@ impl Job {
         in_range("inference.jitter", (0.0..=10.0).contains(&jitter), &jitter, "from 0 to 10")?;
         let kind = self.model.kind;
         let holds = inference.method.trains(kind);
-        let methods =
-            "\"vb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\"";
+        let methods = match kind {
+            ModelKind::PcfgLa => "\"em\", \"vb\" or \"cvb\" for a PCFG with latent annotations",
+            ModelKind::Adaptor | ModelKind::Pcfg => {
+                "\"vb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\""
+            }
+        };
         in_range("inference.method", holds, &"another", methods)?;
+        if kind == ModelKind::PcfgLa {
+            let source = &self.model.grammar;
+            let holds = *source == GrammarSource::Treebank;
+            in_range("model.grammar", holds, source, "left out: the rules are those of the trees")?;
+            let holds = matches!(inference.start, Start::Uniform | Start::Noise);
+            in_range("inference.start", holds, &"another", "\"noise\" with latent annotations")?;
+            let patience = inference.patience;
+            in_range("inference.patience", patience == 0, &patience, "0 with latent annotations")?;
+            // Below, weights of a tree leave the range of exponents.
+            let alpha = inference.alpha.unwrap_or(1.0);
+            in_range("inference.alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
+        }
+        let subtypes = inference.subtypes;
+        in_range("inference.subtypes", (1..=16).contains(&subtypes), &subtypes, "from 1 to 16")?;
         if let Some(alpha) = inference.alpha {
             let holds = alpha > 0.0 && alpha <= 1e6;
             in_range("inference.alpha", holds, &alpha, "above 0 and at most 1000000")?;
@@ -648,7 +703,7 @@ mod tests {
                  rho, max_rounds, tolerance, seed, selection, drop_share, fit, concentration, discount, \
                  max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
-                 gamma_scale, patience",
+                 gamma_scale, patience, subtypes",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use shared::eval::brackets::BracketScores;
 use shared::eval::segmentation::SegmentationScores;
 use shared::task::Decoder;
 
@@ -14,6 +15,9 @@ use crate::status::CheckpointStatus;
 
 /// Scores by the name of the decoder.
 pub type ScoresByDecoder = BTreeMap<String, Scores>;
+
+/// Scores of trees by the name of the decoder.
+pub type BracketsByDecoder = BTreeMap<String, BracketScores>;
 
 /// The decoder's name in job files, metrics and file names.
 pub fn decoder_name(decoder: Decoder) -> &'static str {
@@ -145,6 +149,9 @@ pub struct PointSummary {
     pub effective_sample_size: Option<f64>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
+    /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub brackets: BracketsByDecoder,
     /// Seconds that computing its rounds took, summed over workers.
     pub busy_seconds: f64,
 }
@@ -263,6 +270,9 @@ pub struct Summary {
     pub points: Vec<PointSummary>,
     /// Scores against gold by decoder; empty without gold.
     pub scores: ScoresByDecoder,
+    /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub brackets: BracketsByDecoder,
     /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
     pub parameters_sha256: String,
     /// Where the time went.

@@ -11,9 +11,11 @@ use sha2::{Digest, Sha256};
 use shared::adaptor::{self, Stick};
 use shared::corpus::{Format, Unit};
 use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
+use shared::latent;
 use shared::model::{Model, Params};
 use shared::pcfg;
 use shared::shard::Lexicon;
+use shared::treebank::{Right, Rule};
 
 use crate::job::CorpusTable;
 use crate::sealed::{self, Defect, Seal};
@@ -91,11 +93,16 @@ impl ModelError {
 impl SavedModel {
     /// The model trained on such a corpus.
     pub fn new(model: Model, corpus: &CorpusTable) -> SavedModel {
-        let unit = match corpus.format {
+        let format = match model.params {
+            // Sentences have words between spaces, however the trees were written.
+            Params::Latent(_) => Format::Tokens,
+            Params::Adaptor(_) | Params::Pcfg(_) => corpus.format,
+        };
+        let unit = match format {
             Format::Segmented => corpus.unit,
             Format::Tokens => Unit::Token,
         };
-        SavedModel { unit, format: corpus.format, model }
+        SavedModel { unit, format, model }
     }
 
     /// The bytes of `model.bin`.
@@ -159,7 +166,8 @@ impl From<FirstFormat> for SavedModel {
 /// Hashed in this order, numbers in little-endian: the symbols' names; of an adaptor grammar τ and α of every rule, and for
 /// every stick its symbol, discount, concentration, and its strings in stick order, each with γ¹ and γ²; of a PCFG α, the
 /// counts and the weights (mantissas, then exponents as i64) of every parameter, the constant one first, and for every stick
-/// its symbol and its strings. Lists begin with their length as u64; floats are their IEEE 754 bits.
+/// its symbol and its strings; with latent annotations the labels, the words, every rule (parent, then its labels, or its word),
+/// the number of subtypes and the weights. Lists begin with their length as u64; floats are their IEEE 754 bits.
 pub fn parameters_sha256(model: &Model) -> String {
     let mut hash = Sha256::new();
     let length = |hash: &mut Sha256, n: usize| hash.update((n as u64).to_le_bytes());
@@ -207,6 +215,25 @@ pub fn parameters_sha256(model: &Model) -> String {
                 length(&mut hash, stick.strings.len());
                 stick.strings.iter().for_each(|found| string(&mut hash, found));
             }
+        }
+        Params::Latent(model) => {
+            for names in [&model.rules.labels, &model.rules.words] {
+                length(&mut hash, names.len());
+                for name in names {
+                    length(&mut hash, name.len());
+                    hash.update(name.as_bytes());
+                }
+            }
+            length(&mut hash, model.rules.rules.len());
+            for Rule { parent, right } in &model.rules.rules {
+                hash.update(parent.0.to_le_bytes());
+                right.labels().for_each(|label| hash.update(label.0.to_le_bytes()));
+                if let Right::Lexical(word) = right {
+                    hash.update(word.0.to_le_bytes());
+                }
+            }
+            length(&mut hash, model.n_subtypes);
+            floats(&mut hash, &mut model.weights.iter().copied());
         }
     }
     hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
@@ -259,6 +286,7 @@ pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
             };
             used.enumerate().map(entry).collect()
         }
+        Params::Latent(_) => Vec::new(),
     }
 }
 
@@ -309,7 +337,7 @@ pub fn sticks_tsv(saved: &SavedModel) -> String {
 }
 
 /// `grammar.txt`: the grammar with its learned hyper-parameters, which reads as a grammar file, and in comments the
-/// mean probability of every rule.
+/// mean probability of every rule; with latent annotations the rules of the treebank, each with its relative frequency.
 pub fn grammar_text(model: &Model) -> String {
     let mut grammar = model.grammar.clone();
     let (alpha, posterior): (Vec<f64>, Vec<f64>) = match &model.params {
@@ -326,6 +354,7 @@ pub fn grammar_text(model: &Model) -> String {
             let rules = 1..1 + grammar.rules.len();
             (estimate.alpha[rules.clone()].to_vec(), estimate.posterior()[rules].to_vec())
         }
+        Params::Latent(model) => return treebank_text(model),
     };
     for (rule, &alpha) in grammar.rules.iter_mut().zip(&alpha) {
         rule.alpha = alpha;
@@ -340,6 +369,26 @@ pub fn grammar_text(model: &Model) -> String {
         let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
         let (mean, parent) = (posterior / totals[rule.parent.index()], grammar.name(rule.parent));
         writeln!(text, "# {mean:.6e} {parent} --> {}", children.join(" ")).expect("a string takes all text");
+    }
+    text
+}
+
+/// The rules of a treebank, which are no grammar file: a word may be called as a label is.
+fn treebank_text(model: &latent::parse::Model) -> String {
+    let rules = &model.rules;
+    let n = model.n_subtypes;
+    let mut text =
+        format!("# Every label has {n} subtypes, so that each line stands for a block of rules.\n");
+    for (Rule { parent, right }, frequency) in rules.rules.iter().zip(rules.relative_frequencies()) {
+        let children: Vec<&str> = match right {
+            Right::Lexical(word) => vec![&rules.words[word.0 as usize]],
+            Right::Binary(..) | Right::Unary(_) => {
+                right.labels().map(|label| rules.labels[label.index()].as_str()).collect()
+            }
+        };
+        let parent = &rules.labels[parent.index()];
+        writeln!(text, "{frequency:.6e} {parent} --> {}", children.join(" "))
+            .expect("a string takes all text");
     }
     text
 }
@@ -395,7 +444,7 @@ pub(crate) mod tests {
     fn sticks(model: &mut Model) -> &mut adaptor::Params {
         match &mut model.params {
             Params::Adaptor(params) => params,
-            Params::Pcfg(_) => panic!("not an adaptor grammar"),
+            Params::Pcfg(_) | Params::Latent(_) => panic!("not an adaptor grammar"),
         }
     }
 

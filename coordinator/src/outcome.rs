@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shared::model::Model;
 
-use crate::metrics::{HeldOut, PointSummary, ScoresByDecoder, Summary, Timings};
+use crate::metrics::{BracketsByDecoder, HeldOut, PointSummary, ScoresByDecoder, Summary, Timings};
 use crate::model;
 
 /// The result of training, before it is written.
@@ -32,8 +32,12 @@ pub struct Outcome {
     pub effective_sample_size: Option<f64>,
     /// All settings, if there are several.
     pub points: Vec<PointSummary>,
+    /// Sentences of the corpus.
+    pub sentences: usize,
     /// Scores against gold; empty without gold.
     pub scores: ScoresByDecoder,
+    /// Scores of the trees found for held-out sentences, with latent annotations.
+    pub brackets: BracketsByDecoder,
     /// Where the time went.
     pub timings: Timings,
     /// One per decoder of the job, in its order.
@@ -60,9 +64,9 @@ pub struct Decoding {
     pub name: &'static str,
     /// End positions of the segments, by sentence.
     pub ends: Vec<Vec<u32>>,
-    /// A line per sentence of the corpus, spaces between segments.
+    /// A line per sentence of the corpus, spaces between segments; empty for models without segments.
     pub segmentations: Vec<String>,
-    /// A bracketed tree per sentence of the corpus; empty for decoders that give none.
+    /// A bracketed tree per sentence of the corpus, with latent annotations of those held out; empty for decoders that give none.
     pub trees: Vec<String>,
 }
 
@@ -81,12 +85,13 @@ impl Outcome {
             effective_sample_size: self.effective_sample_size,
             points: self.points.clone(),
             scores: self.scores.clone(),
+            brackets: self.brackets.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
             workers: crew.workers,
             losses: crew.losses.clone(),
             seed,
-            sentences: self.decodings.first().map_or(0, |decoding| decoding.segmentations.len()),
+            sentences: self.sentences,
             notices: self.notices.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }

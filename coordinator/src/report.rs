@@ -101,6 +101,11 @@ fn figures(report: &Report<'_>) -> String {
         .iter()
         .map(|(decoder, scores)| (format!("token F1, {decoder}"), score_text(scores.token_f1, 3)))
         .collect();
+    let brackets = summary.brackets.iter();
+    figures.extend(
+        brackets
+            .map(|(decoder, scores)| (format!("bracket F1, {decoder}"), score_text(scores.labelled.f1, 3))),
+    );
     if let Some(bound) = summary.bound {
         figures.push(("objective".to_owned(), chart::number(bound, &[])));
     }

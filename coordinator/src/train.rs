@@ -5,6 +5,8 @@
 //!   → [cover] with those that sentences need → string shards → [index] → rounds → [decode]
 //! ```
 //!
+//! With latent annotations the trees are given: tree shards → rounds → held-out trees, found again.
+//!
 //! A PCFG's strings are the substrings of the corpus, so that its way is shorter: sentence shards → [index] → rounds → [decode].
 //!
 //! All runs of a job (points of a grid, restarts, chains) go on together: one batch has the tasks of a round of every run that is
@@ -20,12 +22,14 @@ pub mod plan;
 pub mod prepare;
 pub mod rounds;
 pub mod start;
+pub mod trees;
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use shared::eval::chains::effective_sample_size;
 use shared::eval::segmentation::score;
+use shared::model::Params;
 use shared::sampler::tally::Tally;
 use shared::task::Decoder;
 use shared::tree::Tree;
@@ -34,14 +38,14 @@ use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
-    MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE, Scores, ScoresByDecoder, Start,
-    decoder_name, traces,
+    BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE, Scores,
+    ScoresByDecoder, Start, decoder_name, traces,
 };
 use crate::outcome::{Decoding, Outcome};
 use held_out::HeldOutShards;
 use input::Input;
 use plan::Plan;
-use prepare::{Choice, Sentences};
+use prepare::{Choice, Chosen, Sentences};
 use rounds::{Finished, FinishedPoint, Keeper, Training};
 
 /// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
@@ -55,7 +59,7 @@ pub fn train(
     observer.started(&Start {
         sentences: input.corpus.sentences.len(),
         symbols: input.corpus.n_symbols(),
-        rules: input.grammar.rules.len(),
+        rules: input.n_rules(),
         adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
         max_rounds: job.inference.max_rounds,
         runs: job.points.len() * job.inference.restarts,
@@ -71,18 +75,20 @@ pub fn train(
         Some(Checkpoint { chosen, progress, .. }) => {
             let (chosen, mut progress) = (chosen.into_owned(), progress.into_owned());
             progress.resumed += 1;
-            let plan = match (&input.strings, input.chains) {
-                (Some(_), _) => prepare::given(fleet, input, sentences, &chosen.lexicon)?.1,
-                (None, true) => sentences.for_chains(&chosen),
-                (None, false) => prepare::plan(fleet, sentences, &chosen)?,
+            let plan = match (&input.trees, &input.strings) {
+                (Some(trees), _) => sentences.for_trees(trees.treebank.clone()),
+                (None, Some(_)) => prepare::given(fleet, input, sentences, &chosen.lexicon)?.1,
+                (None, None) if input.chains => sentences.for_chains(&chosen),
+                (None, None) => prepare::plan(fleet, sentences, &chosen)?,
             };
             (chosen, plan, progress)
         }
         None => {
-            let (chosen, plan) = match &input.strings {
-                Some(strings) => prepare::given(fleet, input, sentences, strings)?,
-                None if input.chains => prepare::without_strings(fleet, input, sentences)?,
-                None => prepare::prepare(fleet, input, sentences, &choice(&job.inference))?,
+            let (chosen, plan) = match (&input.trees, &input.strings) {
+                (Some(trees), _) => (Chosen::default(), sentences.for_trees(trees.treebank.clone())),
+                (None, Some(strings)) => prepare::given(fleet, input, sentences, strings)?,
+                (None, None) if input.chains => prepare::without_strings(fleet, input, sentences)?,
+                (None, None) => prepare::prepare(fleet, input, sentences, &choice(&job.inference))?,
             };
             (chosen, plan, Progress::default())
         }
@@ -123,7 +129,10 @@ pub fn train(
     let mut best: Option<Outcome> = None;
     for (point, of_job) in points.into_iter().zip(&job.points) {
         let run = point.run;
-        let decodings = decodings(job, input, &plan, fleet, &point)?;
+        let (decodings, brackets) = match (&input.trees, &point.model.params) {
+            (Some(trees), Params::Latent(model)) => trees.find(model)?,
+            _ => (decodings(job, input, &plan, fleet, &point)?, BracketsByDecoder::new()),
+        };
         let scores: ScoresByDecoder = decodings
             .iter()
             .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
@@ -146,6 +155,7 @@ pub fn train(
             r_hat,
             effective_sample_size,
             scores: scores.clone(),
+            brackets: brackets.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
         let is_better = |other: &Outcome| match (&point.held_out, &other.held_out) {
@@ -166,7 +176,9 @@ pub fn train(
                 r_hat,
                 effective_sample_size,
                 points: Vec::new(),
+                sentences: input.corpus.sentences.len(),
                 scores,
+                brackets,
                 timings,
                 gold: None,
                 notices: Vec::new(),

@@ -313,3 +313,29 @@ fn damaged_model_is_refused() {
     newer[8] = 9;
     refused(&newer, &["m.bin: model format 9 is newer", "upgrade"]);
 }
+
+#[test]
+fn treebanks_that_cannot_be_learned_from_are_refused() {
+    let folder = Folder::new();
+    folder.write("job.toml", "[model]\nkind = \"pcfg-la\"\n[corpus]\npath = \"trees.mrg\"\n");
+    folder.training_refuses(&[], &["trees.mrg", "cannot read the trees"]);
+    folder.write("trees.mrg", "(S (N a) (V b))\n(S (N a)\n");
+    folder.training_refuses(&[], &["trees.mrg:2"]);
+    folder.write("trees.mrg", "");
+    folder.training_refuses(&[], &["trees.mrg: no trees are left of 0", "brackets of the Penn Treebank"]);
+    folder.write("trees.mrg", "(S (N a) (V b))\n(S (N c) (V b))\n");
+    folder.training_refuses(&["corpus.max_length=1"], &["trees.mrg: no trees are left of 2"]);
+    folder.training_refuses(&["corpus.held_out_share=0.1"], &["corpus.held_out_share: 0.1 of 2 trees"]);
+    folder.training_refuses(&["corpus.held_out=no.mrg"], &["no.mrg: cannot read the trees"]);
+    let subtypes = ["inference.subtypes must be from 1 to 16, found 17"];
+    folder.training_refuses(&["inference.subtypes=17"], &subtypes);
+    folder.training_refuses(&["inference.method=gibbs"], &["\"em\", \"vb\" or \"cvb\""]);
+    folder.training_refuses(&["inference.start=trees"], &["inference.start must be \"noise\""]);
+    folder.training_refuses(&["inference.patience=2"], &["inference.patience must be 0"]);
+    folder.training_refuses(&["model.grammar=g.gr"], &["model.grammar must be left out", "found g.gr"]);
+    folder
+        .training_refuses(&["model.kind=pcfg", "model.grammar=auto:treebank"], &["model.kind = \"pcfg-la\""]);
+    folder.train();
+    fs::remove_file(folder.path("out/summary.json")).unwrap();
+    folder.refuses(&["parse", "out", "corpus.txt", "--decoder", "mbr"], &["--decoder max-rule"]);
+}

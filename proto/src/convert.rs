@@ -23,6 +23,7 @@ use crate::v1;
 pub mod blob;
 mod chain;
 pub mod fits;
+mod latent;
 
 /// Why a message is not a value.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -121,6 +122,12 @@ pub enum WireError {
     /// What a shard carries does not hold together, or is not of this shard.
     #[error("carried: {problem}")]
     Carried {
+        /// What does not hold.
+        problem: String,
+    },
+    /// Rules of a treebank do not hold together, or trees are not made of them.
+    #[error("trees: {problem}")]
+    Trees {
         /// What does not hold.
         problem: String,
     },
@@ -243,6 +250,7 @@ impl Wire for Shard {
             Shard::Strings(params) => {
                 v1::shard::Items::Strings(v1::ParamRange { start: params.start, end: params.end })
             }
+            Shard::Trees { rules, trees } => v1::shard::Items::Trees(latent::shard_to_wire(rules, trees)),
         };
         v1::Shard { items: Some(items) }
     }
@@ -261,6 +269,7 @@ impl Wire for Shard {
                 in_range("shard.strings", [start], 0..u64::from(end) + 1)?;
                 Ok(Shard::Strings(start..end))
             }
+            v1::shard::Items::Trees(trees) => latent::shard_from_wire(trees),
         }
     }
 }
@@ -370,6 +379,7 @@ impl Wire for Carried {
         let carried = match self {
             Carried::Counts(counts) => v1::carried::Carried::Counts(counts_to_wire(counts)),
             Carried::Chain(state) => v1::carried::Carried::Chain(chain::state_to_wire(state)),
+            Carried::Latent(own) => v1::carried::Carried::Trees(latent::own_to_wire(own)),
         };
         v1::Carried { carried: Some(carried) }
     }
@@ -378,6 +388,7 @@ impl Wire for Carried {
         match message.carried.ok_or(WireError::Missing { field: "carried" })? {
             v1::carried::Carried::Counts(counts) => counts_from_wire(counts),
             v1::carried::Carried::Chain(state) => Ok(Carried::Chain(chain::state_from_wire(state)?)),
+            v1::carried::Carried::Trees(own) => Ok(Carried::Latent(latent::own_from_wire(own)?)),
         }
     }
 }
@@ -457,6 +468,9 @@ impl Wire for Answer {
                 v1::answer::Answer::Collapsed(v1::Collapsed { expectation, carried })
             }
             Answer::Chained(chained) => v1::answer::Answer::Chained(chain::chained_to_wire(chained)),
+            Answer::Annotated(annotated) => {
+                v1::answer::Answer::Annotated(latent::annotated_to_wire(annotated))
+            }
             Answer::Decoded(sentences) => v1::answer::Answer::Decoded(v1::DecodedSentences {
                 sentences: sentences.iter().map(decoded_to_wire).collect(),
             }),
@@ -495,6 +509,9 @@ impl Wire for Answer {
                 Ok(Answer::Collapsed(Collapsed { expectation, carried }))
             }
             v1::answer::Answer::Chained(message) => Ok(Answer::Chained(chain::chained_from_wire(message)?)),
+            v1::answer::Answer::Annotated(message) => {
+                Ok(Answer::Annotated(latent::annotated_from_wire(message)?))
+            }
             v1::answer::Answer::Decoded(v1::DecodedSentences { sentences }) => {
                 Ok(Answer::Decoded(sentences.into_iter().map(decoded_from_wire).collect::<Result<_, _>>()?))
             }

@@ -3,6 +3,7 @@
 //! An [`Engine`] keeps what is costly to build from one task to the next: the binarised grammar with the index of its
 //! strings, and the forests of shards. Nothing it keeps changes an answer.
 
+mod annotated;
 mod built;
 mod candidates;
 mod chained;
@@ -60,8 +61,19 @@ pub enum ComputeError {
         problem: String,
     },
     /// Work for sentences on a shard of strings.
-    #[error("a shard of stick strings can only be indexed and counted; this task needs a shard of sentences")]
+    #[error(
+        "a shard of stick strings can only be indexed and counted, one of trees annotated; this task needs a shard of sentences"
+    )]
     NotSentences,
+    /// Work for trees on another shard.
+    #[error("this task needs a shard of trees")]
+    NotTrees,
+    /// Labels without subtypes, or with more than there can be.
+    #[error("labels have {found} subtypes, expected 1 to {}", crate::latent::layout::MAX_SUBTYPES)]
+    Subtypes {
+        /// In the task.
+        found: usize,
+    },
     /// Strings of a shard that the lexicon does not have, or not on a stick of an adapted nonterminal.
     #[error("shard of strings {start}..{end} does not fit a lexicon with parameters below {n_params}")]
     NoSuchStrings {
@@ -125,6 +137,9 @@ impl Engine {
 
     /// The answer to `task`.
     pub fn run(&self, task: &Task) -> Result<Answer, ComputeError> {
+        if let Work::Annotate(annotate) = &task.work {
+            return annotated::pass(&task.shard.value, annotate).map(Answer::Annotated);
+        }
         let prepared = self.prepared(task);
         let sentences = match task.shard.value.as_ref() {
             Shard::Sentences(sentences) => Some(sentences),
@@ -138,6 +153,7 @@ impl Engine {
                 }
                 None
             }
+            Shard::Trees { .. } => return Err(ComputeError::NotSentences),
         };
         match &task.work {
             Work::Candidates { max_length } => {
@@ -172,6 +188,7 @@ impl Engine {
                 let items = self.items(task, &prepared, sentences);
                 chained::sweep(&prepared, &items, sweeps).map(Answer::Chained)
             }
+            Work::Annotate(_) => unreachable!("trees need no grammar, and were read above"),
             Work::Decode(with) => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
                 let expected = prepared.lexicon.n_params(&prepared.grammar) + prepared.lexicon.sticks.len();

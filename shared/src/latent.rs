@@ -3,8 +3,8 @@
 //! A rule A → B C becomes a block of H·H·H weights, `A[a] → B[b] C[c]` ([`layout`]). The trees are given, so the passes go over the
 //! nodes of a tree and there is no chart ([`passes`]). Training has the same verbs for each [`Method`], in this order: weights
 //! ([`Params::weights`]), expect ([`expect`], [`collapsed::pass`]), update ([`Params::update`]), bound ([`Params::bound`]).
-//! All of them begin with [`start`], an even split with a little noise, without which subtypes would stay alike. A trained
-//! grammar parses sentences ([`parse`]).
+//! All of them begin with [`start`], an even split with a little noise, without which subtypes would stay alike. The coordinator's
+//! part in a round is [`trainer`]. A trained grammar parses sentences ([`parse`]).
 //!
 //! An answer depends on what was sent (weights or totals), the [`Shard`], and, in collapsed variational Bayes, what the shard
 //! carries. Counts are merged in shard order ([`Expectation::add`]).
@@ -14,7 +14,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::treebank::{Derivation, Rules};
+use crate::grammar::{Grammar, Rule, SymbolId};
+use crate::treebank::{Derivation, ROOT, Rules};
 
 pub mod layout;
 
@@ -25,6 +26,8 @@ pub mod passes;
 pub mod params;
 
 pub mod collapsed;
+
+pub mod trainer;
 
 pub mod parse;
 
@@ -48,6 +51,14 @@ impl Shard {
             Some(tree) => Err(format!("tree {tree} is no derivation")),
         }
     }
+}
+
+/// The grammar of tasks and models that have a treebank's rules instead: the root over what stands for a tree. Nothing is derived
+/// with it.
+pub fn no_grammar() -> Grammar {
+    let rule = Rule { parent: Grammar::START, children: vec![SymbolId(1)], alpha: 1.0 };
+    Grammar::new(vec![ROOT.to_owned(), "tree".to_owned()], 1, vec![rule], vec![None])
+        .expect("one rule over one terminal is a grammar")
 }
 
 /// What a shard answers, and what all shards together do.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
 use crate::shard::Lexicon;
-use crate::{adaptor, pcfg};
+use crate::{adaptor, latent, pcfg};
 
 /// A trained model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub enum Params {
     Adaptor(adaptor::Params),
     /// A PCFG's.
     Pcfg(pcfg::Params),
+    /// A PCFG's with latent annotations, whose rules are those of a treebank: the grammar is [`latent::no_grammar`].
+    Latent(Box<latent::parse::Model>),
 }
 
 impl Model {
@@ -35,13 +37,15 @@ impl Model {
         match &self.params {
             Params::Adaptor(params) => params.decoding_weights(&self.grammar, &self.lexicon),
             Params::Pcfg(params) => params.decoding_weights(),
+            // It parses by itself.
+            Params::Latent(_) => Vec::new(),
         }
     }
 
     /// The same for the probability of sentences that were not trained on.
     pub fn predictive_weights(&self) -> Vec<Wide> {
         match &self.params {
-            Params::Adaptor(_) => self.decoding_weights(),
+            Params::Adaptor(_) | Params::Latent(_) => self.decoding_weights(),
             Params::Pcfg(params) => {
                 params.predictive_weights(&pcfg::Groups::new(&self.grammar, &self.lexicon))
             }
@@ -52,7 +56,7 @@ impl Model {
     pub fn adaptor(&self) -> Option<&adaptor::Params> {
         match &self.params {
             Params::Adaptor(params) => Some(params),
-            Params::Pcfg(_) => None,
+            Params::Pcfg(_) | Params::Latent(_) => None,
         }
     }
 
@@ -64,6 +68,7 @@ impl Model {
         match params {
             Params::Adaptor(params) => params.check(grammar, lexicon)?,
             Params::Pcfg(params) => params.check(grammar, lexicon)?,
+            Params::Latent(model) => model.check()?,
         }
         if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
             return Err("segments are not nonterminals".to_owned());

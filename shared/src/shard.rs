@@ -7,6 +7,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
+use crate::latent;
+use crate::treebank::Rules;
 
 /// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -117,6 +119,14 @@ pub enum Shard {
     Sentences(Vec<Sentence>),
     /// Stick strings by parameter, each parsed from its own nonterminal through that nonterminal's base rules.
     Strings(Range<u32>),
+    /// Trees of a treebank, for work that annotates them. The rules that they are made of go with them, so that neither grammar nor
+    /// lexicon is asked.
+    Trees {
+        /// The rules of the whole treebank.
+        rules: Rules,
+        /// The trees.
+        trees: latent::Shard,
+    },
 }
 
 impl Shard {
@@ -125,6 +135,7 @@ impl Shard {
         match self {
             Shard::Sentences(sentences) => sentences.len(),
             Shard::Strings(params) => params.len(),
+            Shard::Trees { trees, .. } => trees.trees.len(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
+use crate::latent;
 use crate::num::Wide;
 use crate::sampler;
 use crate::shard::{Lexicon, ParamId, Shard};
@@ -36,6 +37,9 @@ impl<T: Serialize> Named<T> {
 }
 
 /// A unit of work.
+///
+/// That on trees asks neither grammar nor lexicon, which are then [`latent::no_grammar`] and empty: one shape for all tasks costs
+/// less than two.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The grammar.
@@ -75,6 +79,8 @@ pub enum Work {
     Sweep(Sweeps),
     /// Best analyses of sentences → [`Answer::Decoded`].
     Decode(Named<Decode>),
+    /// Expected uses of split rules in trees → [`Answer::Annotated`].
+    Annotate(Annotate),
 }
 
 /// Draws trees from their distribution under the weights (Johnson, Griffiths & Goldwater 2007, §4).
@@ -126,6 +132,39 @@ pub struct Sweeps {
     pub keep: Option<Vec<SymbolId>>,
 }
 
+/// A pass over trees whose labels have subtypes that nobody annotated ([`crate::latent`]).
+#[derive(Clone, Debug)]
+pub struct Annotate {
+    /// Subtypes of every label but the root, at most [`latent::layout::MAX_SUBTYPES`].
+    pub n_subtypes: usize,
+    /// Which.
+    pub pass: Pass,
+}
+
+/// What trees are read with.
+#[derive(Clone, Debug)]
+pub enum Pass {
+    /// Weights.
+    Expect {
+        /// Of all split rules.
+        weights: Arc<latent::Weights>,
+    },
+    /// Weights, and own counts are carried on: the first pass of collapsed variational Bayes.
+    Begin {
+        /// Of all split rules.
+        weights: Arc<latent::Weights>,
+    },
+    /// The posterior mean of all other trees.
+    Others {
+        /// Expected uses in all shards. `[n_params]`
+        totals: Arc<Vec<f64>>,
+        /// The prior's count of every entry.
+        alpha: f64,
+        /// What the shard's last answer carried.
+        carried: Named<Carried>,
+    },
+}
+
 /// What sweeps go on from.
 #[derive(Clone, Debug)]
 pub enum ChainFrom {
@@ -155,6 +194,8 @@ pub enum Carried {
     Counts(Vec<Vec<(u32, f64)>>),
     /// Of a Markov chain: trees and tables.
     Chain(sampler::State),
+    /// Of collapsed variational Bayes over split rules.
+    Latent(latent::collapsed::Own),
 }
 
 impl Carried {
@@ -221,6 +262,8 @@ pub enum Answer {
     Chained(Chained),
     /// To [`Work::Decode`]: one per sentence of the shard.
     Decoded(Vec<Decoded>),
+    /// To [`Work::Annotate`].
+    Annotated(Annotated),
 }
 
 /// Strings of a shard of sentences that could be on a stick.
@@ -297,6 +340,15 @@ pub struct Collapsed {
     pub expectation: Expectation,
     /// For the next round.
     pub carried: Carried,
+}
+
+/// Expected uses of split rules in a shard of trees.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Annotated {
+    /// Of the shard.
+    pub expectation: latent::Expectation,
+    /// [`Carried::Latent`], for the next round; not of [`Pass::Expect`].
+    pub carried: Option<Carried>,
 }
 
 /// Where a Markov chain is after its sweeps.

@@ -1,13 +1,11 @@
 //! `grammaton eval`: how well an analysis agrees with gold.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use shared::corpus::{Options, Unit};
 use shared::eval::brackets::{self, BracketScores, ByLength, Source};
 use shared::eval::segmentation::score_corpora;
-use shared::treebank::brackets::{Entry, read};
 
 use super::Answer;
 use crate::input;
@@ -108,31 +106,14 @@ fn table(scores: &Scores) -> String {
 
 fn brackets(args: &BracketsArgs) -> Result<Answer> {
     not_both_standard_input(&args.gold, &args.predicted)?;
-    let (gold_name, gold) = trees(&args.gold)?;
-    let (predicted_name, predicted) = trees(&args.predicted)?;
+    let (gold_name, gold) = input::trees(&args.gold)?;
+    let (predicted_name, predicted) = input::trees(&args.predicted)?;
     let gold = Source { name: &gold_name, entries: &gold };
     let predicted = Source { name: &predicted_name, entries: &predicted };
     let scores = brackets::score(gold, predicted, args.max_length)?;
     let text = if args.json { serde_json::to_string(&scores)? + "\n" } else { bracket_table(&scores) };
     streams::print(&text)?;
     Ok(Answer::Yes)
-}
-
-/// What messages call the file at `path`, and its trees; `-` is standard input.
-fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
-    let standard = path.as_os_str() == "-";
-    let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
-    let mut bytes = Vec::new();
-    let read_bytes =
-        if standard { std::io::stdin().read_to_end(&mut bytes).map(|_| bytes) } else { std::fs::read(path) };
-    let bytes = read_bytes.with_context(|| format!("{name}: cannot read the trees"))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{name}:{line}: byte {} is not UTF-8; convert the file, for instance with iconv", valid.len())
-    })?;
-    let entries = read(&text, &name)?;
-    Ok((name, entries))
 }
 
 fn bracket_table(scores: &ByLength) -> String {

@@ -6,6 +6,8 @@ use anyhow::Result;
 use serde::Serialize;
 use shared::corpus::Unit;
 use shared::grammar::{Grammar, SymbolId};
+use shared::model::Params;
+use shared::treebank::ROOT;
 
 use super::Answer;
 use crate::model::{self, Entry, SavedModel};
@@ -34,6 +36,9 @@ struct Inspection<'a> {
     unit: Unit,
     parameters_sha256: String,
     sticks: Vec<Stick<'a>>,
+    /// Of every label, with latent annotations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subtypes: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -64,6 +69,20 @@ pub fn run(args: &Args) -> Result<Answer> {
 
 fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
     let model = &saved.model;
+    if let Params::Latent(latent) = &model.params {
+        let rules = &latent.rules;
+        return Inspection {
+            nonterminals: rules.labels.len(),
+            terminals: rules.words.len(),
+            rules: rules.rules.len(),
+            start: ROOT,
+            segments: Vec::new(),
+            unit: saved.unit,
+            parameters_sha256: model::parameters_sha256(model),
+            sticks: Vec::new(),
+            subtypes: Some(latent.n_subtypes),
+        };
+    }
     let nonterminals = model.grammar.n_nonterminals as usize;
     let sticks = model.lexicon.sticks.iter().enumerate().map(|(at, strings)| {
         let stick = model.adaptor().map(|params| &params.sticks[at]);
@@ -84,13 +103,17 @@ fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
         unit: saved.unit,
         parameters_sha256: model::parameters_sha256(model),
         sticks: sticks.collect(),
+        subtypes: None,
     }
 }
 
 fn print(inspection: &Inspection<'_>, out: &mut Stdout) -> Result<()> {
     let Inspection { rules, nonterminals, terminals, start, .. } = inspection;
     out.line(&format!("{rules} rules, {nonterminals} nonterminals, {terminals} terminals, start {start}"))?;
-    out.line(&format!("segments: {}", inspection.segments.join(", ")))?;
+    match inspection.subtypes {
+        Some(subtypes) => out.line(&format!("subtypes: {subtypes}"))?,
+        None => out.line(&format!("segments: {}", inspection.segments.join(", ")))?,
+    }
     out.line(&format!("parameters_sha256: {}", inspection.parameters_sha256))?;
     for stick in &inspection.sticks {
         out.line("")?;

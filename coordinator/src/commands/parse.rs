@@ -1,5 +1,7 @@
 //! `grammaton parse`: text in, its segmentation or its trees out.
 
+mod trees;
+
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
@@ -7,7 +9,7 @@ use rayon::prelude::*;
 use shared::compute::Engine;
 use shared::corpus::{Corpus, Notice, Options, UnknownSymbol};
 use shared::grammar::SymbolId;
-use shared::model::Model;
+use shared::model::{Model, Params};
 use shared::shard::{Sentence, Shard};
 use shared::task::{Answer as TaskAnswer, Decode, Decoded, Decoder, Named, Task, Work};
 
@@ -26,15 +28,15 @@ pub struct Args {
     /// How the best analysis is chosen
     #[arg(long, value_enum, default_value = "viterbi")]
     pub decoder: DecoderName,
-    /// What is printed
+    /// What is printed; of a model of trees, always trees
     #[arg(long, value_enum, default_value = "segmentation")]
     pub format: Format,
     /// Use learned strings alone, as training does; else new ones may be made, as unseen text needs
     #[arg(long)]
     pub closed: bool,
-    /// The longest sentence that is accepted, in symbols
-    #[arg(long, value_name = "N", default_value_t = Options::default().max_symbols)]
-    pub max_symbols: u32,
+    /// The longest sentence that is accepted, in symbols: 10000 by default, of a model of trees 200 words
+    #[arg(long, value_name = "N")]
+    pub max_symbols: Option<u32>,
     /// Threads; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -49,14 +51,20 @@ pub enum DecoderName {
     Mbr,
     /// The tree with the most correct constituents expected
     MbrTree,
+    /// The tree with the most probable rules, of a model of trees
+    MaxRule,
 }
 
-impl From<DecoderName> for Decoder {
-    fn from(name: DecoderName) -> Decoder {
-        match name {
-            DecoderName::Viterbi => Decoder::Viterbi,
-            DecoderName::Mbr => Decoder::Mbr,
-            DecoderName::MbrTree => Decoder::MbrTree,
+impl DecoderName {
+    /// Of a model of segments.
+    fn of_segments(self) -> Result<Decoder> {
+        match self {
+            DecoderName::Viterbi => Ok(Decoder::Viterbi),
+            DecoderName::Mbr => Ok(Decoder::Mbr),
+            DecoderName::MbrTree => Ok(Decoder::MbrTree),
+            DecoderName::MaxRule => {
+                bail!("decoder max-rule is for a model of trees; use --decoder viterbi, mbr or mbr-tree")
+            }
         }
     }
 }
@@ -81,7 +89,12 @@ pub fn run(args: &Args) -> Result<Answer> {
         bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
     }
     let saved = SavedModel::load(&args.model)?;
-    let options = Options { format: saved.format, unit: saved.unit, max_symbols: args.max_symbols };
+    if let Params::Latent(model) = &saved.model.params {
+        return trees::run(args, model);
+    }
+    let decoder = args.decoder.of_segments()?;
+    let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
+    let options = Options { format: saved.format, unit: saved.unit, max_symbols };
     let (corpus, notices) = input::corpus(&args.corpus, &options)?;
     // Text to be parsed has no gold, as a rule.
     let notices = notices.iter().filter(|notice| !matches!(notice, Notice::NoGold { .. }));
@@ -93,8 +106,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let decoding =
-        Decoding::new(saved.model, args.decoder.into(), args.format == Format::Brackets, args.closed);
+    let decoding = Decoding::new(saved.model, decoder, args.format == Format::Brackets, args.closed);
     let mut out = Stdout::lock();
     let mut without = Vec::new();
     for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {

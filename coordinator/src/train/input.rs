@@ -6,12 +6,14 @@ use anyhow::{Context, Result, bail};
 use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use shared::corpus::{Corpus, Notice};
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
+use shared::latent;
 use shared::model::Model;
 use shared::num::Noise;
 use shared::shard::Lexicon;
 use shared::task::{Analysis, Decoded};
 use shared::tree::Tree;
 
+use super::trees::Trees;
 use crate::input;
 use crate::job::{GrammarSource, Job, Method, ModelKind, Point, Start};
 use crate::model::SavedModel;
@@ -31,6 +33,8 @@ pub struct Input {
     pub held_out: Vec<SentenceShard>,
     /// The substrings of all sentences, for a PCFG; an adaptor grammar's strings are yet to be chosen.
     pub strings: Option<Lexicon>,
+    /// The treebank, where labels have subtypes that nobody annotated.
+    pub trees: Option<Trees>,
     /// Whether all runs are chains over an adaptor grammar, whose strings are those of their tables.
     pub chains: bool,
     /// Trees, or what gives trees, to start from, if some run does.
@@ -53,6 +57,9 @@ const DEFAULT_SEGMENT: &str = "Word";
 impl Input {
     /// Reads the files of `job`.
     pub fn load(job: &Job) -> Result<Input> {
+        if job.model.kind == ModelKind::PcfgLa {
+            return Input::of_trees(job);
+        }
         let options = job.corpus.options();
         let (mut corpus, notices) = Corpus::open(&job.corpus.path, &options)?;
         let mut notices: Vec<String> = notices.iter().map(ToString::to_string).collect();
@@ -81,6 +88,7 @@ impl Input {
                     auto::auto(*kind, &corpus.symbols).context("cannot make a grammar for the corpus")?;
                 (made.grammar, Some(made.word))
             }
+            GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
             GrammarSource::File(path) => {
                 let (grammar, more) = input::grammar(path)?;
                 notices.extend(more);
@@ -101,7 +109,7 @@ impl Input {
                     );
                 }
             }
-            ModelKind::Pcfg => {
+            ModelKind::PcfgLa | ModelKind::Pcfg => {
                 let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
                 if !adapted.is_empty() {
                     notices.push(format!(
@@ -142,7 +150,7 @@ impl Input {
         let held_out = shards::cut(&held_out_sentences, DEFAULT_SHARD_SYMBOLS);
         let strings = match job.model.kind {
             ModelKind::Adaptor => None,
-            ModelKind::Pcfg => {
+            ModelKind::PcfgLa | ModelKind::Pcfg => {
                 let all: Vec<Vec<SymbolId>> = sentences.into_iter().chain(held_out_sentences).collect();
                 Some(Lexicon::substrings(&grammar, &all, job.inference.max_string as usize))
             }
@@ -163,7 +171,36 @@ impl Input {
             }
             (None, None) => None,
         };
-        Ok(Input { corpus, grammar, segments, shards, held_out, strings, chains, start, notices })
+        let trees = None;
+        Ok(Input { corpus, grammar, segments, shards, held_out, strings, trees, chains, start, notices })
+    }
+
+    fn of_trees(job: &Job) -> Result<Input> {
+        let (trees, corpus, notices) = Trees::load(job)?;
+        let shard_words = match job.corpus.shard_symbols {
+            0 => u32::MAX,
+            words => words,
+        };
+        Ok(Input {
+            shards: trees.shards(&corpus, shard_words),
+            corpus,
+            grammar: latent::no_grammar(),
+            segments: Vec::new(),
+            held_out: Vec::new(),
+            strings: None,
+            trees: Some(trees),
+            chains: false,
+            start: None,
+            notices,
+        })
+    }
+
+    /// Rules of the grammar, or of the treebank.
+    pub fn n_rules(&self) -> usize {
+        match &self.trees {
+            Some(trees) => trees.treebank.rules.rules.len(),
+            None => self.grammar.rules.len(),
+        }
     }
 
     /// Answers for distinct sentences by shard → one for each sentence of the corpus, in its order.

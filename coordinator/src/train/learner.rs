@@ -13,13 +13,15 @@ use shared::adaptor::hyper::Fit;
 use shared::adaptor::vb;
 use shared::anneal::Anneal;
 use shared::grammar::{Grammar, SymbolId};
+use shared::latent;
 use shared::model::Params;
 use shared::num::{Noise, Wide};
 use shared::pcfg::{self, Groups};
 use shared::round::{BoundFell, Step, Totals};
 use shared::sampler::{self, HyperPrior};
-use shared::shard::{Lexicon, ParamId};
+use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Analysis, Answer, Work};
+use shared::treebank::Treebank;
 
 use super::plan::Plan;
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, ModelKind, Selection, Start};
@@ -33,6 +35,8 @@ pub enum State {
     Pcfg(pcfg::trainer::State),
     /// Of a Markov chain over trees.
     Chain(sampler::trainer::State),
+    /// Of a PCFG with latent annotations.
+    Latent(latent::trainer::State),
 }
 
 impl State {
@@ -42,6 +46,7 @@ impl State {
             State::Sticks(state) => state.rounds,
             State::Pcfg(state) => state.rounds,
             State::Chain(state) => state.rounds,
+            State::Latent(state) => state.rounds,
         }
     }
 
@@ -51,6 +56,7 @@ impl State {
             State::Sticks(state) => state.bound,
             State::Pcfg(state) => state.bound,
             State::Chain(state) => state.bound,
+            State::Latent(state) => state.bound,
         }
     }
 
@@ -61,6 +67,8 @@ impl State {
             State::Sticks(state) => state.check(grammar, lexicon),
             State::Pcfg(state) => state.estimate.check(&Groups::new(grammar, lexicon)),
             State::Chain(state) => state.check(grammar, lexicon),
+            // All that it says is about its shards.
+            State::Latent(_) => Ok(()),
         }
     }
 }
@@ -73,6 +81,8 @@ pub enum Learner<'a> {
     Pcfg(Box<pcfg::trainer::Trainer>),
     /// A Markov chain over the trees of either.
     Chain(Box<sampler::trainer::Trainer>),
+    /// A PCFG with latent annotations, of a treebank.
+    Latent(Box<latent::trainer::Trainer>, &'a Treebank),
 }
 
 /// Variational Bayes over sticks, and the round under way.
@@ -124,6 +134,21 @@ impl<'a> Learner<'a> {
             let trainer = sampler::trainer::Trainer::new(grammar, &lexicon, alpha, chain(&beginning), state);
             return Ok(Learner::Chain(Box::new(trainer)));
         }
+        if let Some(treebank) = &plan.treebank {
+            let settings = annotations(&beginning);
+            let state = match state {
+                Some(State::Latent(state)) => state,
+                Some(_) => return Err("it is of another kind of model".to_owned()),
+                None => latent::trainer::State::default(),
+            };
+            let shards = plan.shards.iter().filter_map(|shard| match &*shard.shard.value {
+                Shard::Trees { trees, .. } => Some(trees),
+                Shard::Sentences(_) | Shard::Strings(_) => None,
+            });
+            state.check(&settings, &treebank.rules, &shards.collect::<Vec<_>>())?;
+            let trainer = latent::trainer::Trainer::new(treebank.rules.clone(), settings, state);
+            return Ok(Learner::Latent(Box::new(trainer), treebank));
+        }
         match kind {
             ModelKind::Adaptor => {
                 let (settings, noise) = (sticks(inference, restart), Noise::new(inference.seed, run as u64));
@@ -137,7 +162,7 @@ impl<'a> Learner<'a> {
                 let (weights, totals) = (Vec::new(), Totals::new(0));
                 Ok(Learner::Sticks(Box::new(Sticks { plan, trainer, weights, totals })))
             }
-            ModelKind::Pcfg => {
+            ModelKind::Pcfg | ModelKind::PcfgLa => {
                 let groups = Groups::new(&grammar, &lexicon);
                 let indexes: Vec<Vec<ParamId>> =
                     plan.shards.iter().map(|shard| shard.params.clone()).collect();
@@ -162,6 +187,7 @@ impl<'a> Learner<'a> {
             Learner::Sticks(sticks) => State::Sticks(sticks.trainer.state().clone()),
             Learner::Pcfg(trainer) => State::Pcfg(trainer.state().clone()),
             Learner::Chain(trainer) => State::Chain(trainer.state().clone()),
+            Learner::Latent(trainer, _) => State::Latent(trainer.state().clone()),
         }
     }
 
@@ -171,6 +197,7 @@ impl<'a> Learner<'a> {
             Learner::Sticks(sticks) => sticks.trainer.state().rounds,
             Learner::Pcfg(trainer) => trainer.state().rounds,
             Learner::Chain(trainer) => trainer.state().rounds,
+            Learner::Latent(trainer, _) => trainer.state().rounds,
         }
     }
 
@@ -185,6 +212,7 @@ impl<'a> Learner<'a> {
             }
             Learner::Pcfg(trainer) => trainer.begin(trees, keep),
             Learner::Chain(trainer) => trainer.begin(trees, keep),
+            Learner::Latent(trainer, _) => trainer.begin(),
         }
     }
 
@@ -198,6 +226,7 @@ impl<'a> Learner<'a> {
             }
             Learner::Pcfg(trainer) => trainer.work(shard),
             Learner::Chain(trainer) => trainer.work(shard),
+            Learner::Latent(trainer, _) => trainer.work(shard),
         }
     }
 
@@ -211,6 +240,7 @@ impl<'a> Learner<'a> {
             }
             (Learner::Pcfg(trainer), answer) => trainer.add(shard, &planned.shard.value, answer),
             (Learner::Chain(trainer), answer) => trainer.add(answer),
+            (Learner::Latent(trainer, _), answer) => trainer.add(answer),
             _ => false,
         }
     }
@@ -224,13 +254,14 @@ impl<'a> Learner<'a> {
             }
             Learner::Pcfg(trainer) => trainer.finish(),
             Learner::Chain(trainer) => Ok(trainer.finish()),
+            Learner::Latent(trainer, _) => trainer.finish(),
         }
     }
 
     /// The trees of the last round, by shard and occurrence, if they were kept.
     pub fn samples(&self) -> &[Vec<Analysis>] {
         match self {
-            Learner::Sticks(_) => &[],
+            Learner::Sticks(_) | Learner::Latent(..) => &[],
             Learner::Pcfg(trainer) => trainer.samples(),
             Learner::Chain(trainer) => trainer.samples(),
         }
@@ -242,7 +273,19 @@ impl<'a> Learner<'a> {
         match (self, kind) {
             (Learner::Sticks(sticks), _) => (lexicon(), Params::Adaptor(sticks.trainer.params().clone())),
             (Learner::Pcfg(trainer), _) => (lexicon(), Params::Pcfg(trainer.params())),
-            (Learner::Chain(trainer), ModelKind::Pcfg) => (lexicon(), Params::Pcfg(trainer.pcfg())),
+            (Learner::Latent(trainer, treebank), _) => {
+                let model = latent::parse::Model {
+                    rules: treebank.rules.clone(),
+                    vocabulary: treebank.vocabulary.clone(),
+                    chains: treebank.chains.clone(),
+                    n_subtypes: trainer.n_subtypes(),
+                    weights: trainer.estimate(),
+                };
+                (lexicon(), Params::Latent(Box::new(model)))
+            }
+            (Learner::Chain(trainer), ModelKind::Pcfg | ModelKind::PcfgLa) => {
+                (lexicon(), Params::Pcfg(trainer.pcfg()))
+            }
             (Learner::Chain(trainer), ModelKind::Adaptor) => {
                 let (lexicon, params) = trainer.sticks();
                 (lexicon, Params::Adaptor(params))
@@ -260,7 +303,7 @@ impl<'a> Learner<'a> {
             Learner::Chain(trainer) => {
                 trainer.hyper().iter().map(|hyper| (hyper.discount, hyper.concentration)).collect()
             }
-            Learner::Pcfg(_) => Vec::new(),
+            Learner::Pcfg(_) | Learner::Latent(..) => Vec::new(),
         }
     }
 
@@ -271,7 +314,7 @@ impl<'a> Learner<'a> {
                 sticks.trainer.params().sticks.iter().map(|stick| stick.order.len()).collect()
             }
             Learner::Chain(trainer) => trainer.n_strings(),
-            Learner::Pcfg(_) => Vec::new(),
+            Learner::Pcfg(_) | Learner::Latent(..) => Vec::new(),
         }
     }
 }
@@ -326,6 +369,27 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         run: run as u64,
     }
 }
+
+/// How latent annotations are trained.
+fn annotations(beginning: &Beginning<'_>) -> latent::trainer::Settings {
+    let Beginning { inference, run, .. } = *beginning;
+    latent::trainer::Settings {
+        method: match inference.method {
+            Method::Em | Method::MapEm => latent::Method::Em,
+            Method::Cvb => latent::Method::Cvb,
+            Method::Vb | Method::VbEm | Method::Gibbs | Method::Hastings => latent::Method::Vb,
+        },
+        n_subtypes: inference.subtypes,
+        alpha: inference.alpha.unwrap_or(ANNOTATION_ALPHA),
+        noise: inference.noise,
+        tolerance: inference.tolerance,
+        seed: inference.seed,
+        run: run as u64,
+    }
+}
+
+/// Pseudo-count of every split rule, unless the job says another.
+const ANNOTATION_ALPHA: f64 = 0.01;
 
 /// The temperatures of a run.
 fn anneal(inference: &InferenceTable) -> Anneal {

@@ -1,10 +1,13 @@
 //! What does not change from round to round, and the maps over it.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use shared::grammar::Grammar;
 use shared::model::Model;
 use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Answer, Decode, Decoded, Decoder, Named, Task, Work};
+use shared::treebank::Treebank;
 
 use crate::fleet::{Map, Stage};
 
@@ -14,6 +17,8 @@ pub struct Plan {
     pub grammar: Named<Grammar>,
     /// The strings.
     pub lexicon: Named<Lexicon>,
+    /// The treebank, where trees are annotated; neither grammar nor strings then.
+    pub treebank: Option<Arc<Treebank>>,
     /// Sentences first, then strings.
     pub shards: Vec<PlannedShard>,
 }

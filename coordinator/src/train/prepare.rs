@@ -1,5 +1,7 @@
 //! Chooses the strings of the sticks and cuts the shards (§3.3 of Cohen, Blei & Smith 2010).
 
+use std::sync::Arc;
+
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use shared::adaptor::candidates::Tally;
@@ -7,6 +9,7 @@ use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::grammar::{Grammar, SymbolId};
 use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
 use shared::task::{Answer, Index, Named, Task, Work};
+use shared::treebank::Treebank;
 
 use super::input::Input;
 use super::plan::{Plan, PlannedShard};
@@ -23,7 +26,7 @@ pub struct Choice {
 }
 
 /// The strings of the sticks, and what was done on the way to them.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Chosen {
     /// The strings.
     pub lexicon: Lexicon,
@@ -90,7 +93,7 @@ pub fn given(
     let shards = sentences.shards.into_iter().zip(indexes);
     let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
     let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
-    Ok((chosen, Plan { grammar: sentences.grammar, lexicon, shards }))
+    Ok((chosen, Plan { grammar: sentences.grammar, lexicon, treebank: None, shards }))
 }
 
 /// Plans for chains over an adaptor grammar, whose strings come from their tables; refuses sentences that the grammar cannot
@@ -143,7 +146,15 @@ impl Sentences {
         let n_params = chosen.lexicon.n_params(&self.grammar.value) as u32;
         let params: Vec<ParamId> = (0..n_params).map(ParamId).collect();
         let shards = self.shards.into_iter().map(|shard| PlannedShard { shard, params: params.clone() });
-        Plan { grammar: self.grammar, lexicon: Named::new(chosen.lexicon.clone()), shards: shards.collect() }
+        let lexicon = Named::new(chosen.lexicon.clone());
+        Plan { grammar: self.grammar, lexicon, treebank: None, shards: shards.collect() }
+    }
+
+    /// Of trees, which need no parameters named: each shard has those of the whole treebank.
+    pub fn for_trees(self, treebank: Arc<Treebank>) -> Plan {
+        let shards = self.shards.into_iter().map(|shard| PlannedShard { shard, params: Vec::new() });
+        let lexicon = Named::new(Lexicon::default());
+        Plan { grammar: self.grammar, lexicon, treebank: Some(treebank), shards: shards.collect() }
     }
 
     /// Of the sentences and `strings`, whose parameters are known already.
@@ -158,7 +169,7 @@ impl Sentences {
         indexes.append(&mut of_strings);
         let shards = self.shards.into_iter().chain(strings).zip(indexes);
         let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
-        Ok(Plan { grammar: self.grammar, lexicon, shards })
+        Ok(Plan { grammar: self.grammar, lexicon, treebank: None, shards })
     }
 }
 
@@ -246,7 +257,7 @@ fn unparsable_strings(shards: &[Named<Shard>], indexes: &[Index]) -> Vec<u32> {
             let first = params.start;
             index.unparsable.iter().map(|item| first + item).collect()
         }
-        Shard::Sentences(_) => Vec::new(),
+        Shard::Sentences(_) | Shard::Trees { .. } => Vec::new(),
     };
     shards.iter().zip(indexes).flat_map(of_shard).collect()
 }

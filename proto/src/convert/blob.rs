@@ -6,11 +6,13 @@ use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
 use shared::task::{
-    Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode, Named, Sample, Sweeps,
-    Task, Work,
+    Annotate, Annotated, Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode,
+    Named, Pass, Sample, Sweeps, Task, Work,
 };
 
-use super::{NON_NEGATIVE, POSITIVE, Wire, WireError, chain, decoded, non_negative, numbers, positive};
+use super::{
+    NON_NEGATIVE, POSITIVE, Wire, WireError, chain, decoded, latent, non_negative, numbers, positive,
+};
 use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 use crate::{payload, v1};
 
@@ -103,6 +105,7 @@ pub fn carried_on(answer: Answer) -> Option<Carried> {
         Answer::Collapsed(Collapsed { carried, .. }) | Answer::Chained(Chained { carried, .. }) => {
             Some(carried)
         }
+        Answer::Annotated(Annotated { carried, .. }) => carried,
         _ => None,
     }
 }
@@ -111,7 +114,8 @@ pub fn carried_on(answer: Answer) -> Option<Carried> {
 pub fn carried(work: &Work) -> Option<&Named<Carried>> {
     match work {
         Work::Collapse(Collapse::Others { carried, .. })
-        | Work::Sweep(Sweeps { from: ChainFrom::Carried(carried), .. }) => Some(carried),
+        | Work::Sweep(Sweeps { from: ChainFrom::Carried(carried), .. })
+        | Work::Annotate(Annotate { pass: Pass::Others { carried, .. }, .. }) => Some(carried),
         _ => None,
     }
 }
@@ -154,6 +158,10 @@ pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
             payload = chain::sweeps_to_wire(sweeps).encode_to_vec().into();
             v1::lease_head::Work::Sweep
         }
+        Work::Annotate(annotate) => {
+            payload = latent::annotate_to_wire(annotate).encode_to_vec().into();
+            v1::lease_head::Work::Annotate
+        }
     } as i32;
     head.carried = carried(&task.work).map(|carried| hash_to_wire(carried.hash)).unwrap_or_default();
     head.extent = Some(payload::extent(&payload));
@@ -188,9 +196,14 @@ pub fn work_from_wire(
                 find_carried(head, find)
             })?))
         }
+        Ok(v1::lease_head::Work::Annotate) => {
+            Ok(Work::Annotate(latent::annotate_from_wire(decoded("annotate", payload)?, || {
+                find_carried(head, find)
+            })?))
+        }
         Ok(v1::lease_head::Work::Unspecified) | Err(_) => {
             let found = i64::from(head.work);
-            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 9 })
+            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 10 })
         }
     }
 }

@@ -15,7 +15,7 @@ use shared::task::{
     Task, Work,
 };
 
-use super::{WireError, in_range, same_length};
+use super::{WireError, in_range, latent, same_length};
 use crate::payload::MAX_PAYLOAD;
 use crate::v1;
 
@@ -39,6 +39,8 @@ pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), 
         Shard::Sentences(sentences) => {
             terminals("shard.tokens", grammar, sentences.iter().flat_map(|sentence| &sentence.tokens))
         }
+        // They are checked when they are read.
+        Shard::Trees { .. } => Ok(()),
         Shard::Strings(params) if params.is_empty() => Ok(()),
         Shard::Strings(params) => {
             let strings = 1 + grammar.rules.len() as u64..lexicon.n_params(grammar) as u64;
@@ -72,6 +74,7 @@ pub fn work(task: &Task) -> Result<(), WireError> {
                 ChainFrom::Carried(carried) => chain(task, &carried.value).map(drop),
             }
         }
+        Work::Annotate(annotate) => latent::fits(&task.shard.value, annotate),
         Work::Collapse(Collapse::Start { .. })
         | Work::Candidates { .. }
         | Work::Cover
@@ -168,6 +171,9 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
             carried(&task.shard.value, n_touched, &collapsed.carried)
         }
         (Work::Sweep(sweeps), Answer::Chained(found)) => chained(task, sweeps, found),
+        (Work::Annotate(annotate), Answer::Annotated(found)) => {
+            latent::answers(&task.shard.value, annotate, found)
+        }
         (Work::Decode(with), Answer::Decoded(decoded)) => {
             same_length("decoded.sentences", decoded.len(), n_items)?;
             let decoders = &with.value.decoders;
@@ -237,6 +243,8 @@ const ENVELOPE: u64 = 128;
 const VARINT: u64 = 5;
 /// Bytes of a number.
 const DOUBLE: u64 = 8;
+/// Bytes of a number of half the precision.
+const FLOAT: u64 = 4;
 /// Bytes of an exponent, at most.
 const EXPONENT: u64 = 10;
 
@@ -250,8 +258,8 @@ pub fn largest_lease(work: v1::lease_head::Work, grammar: &Grammar, lexicon: &Le
             let segments = u64::from(grammar.n_nonterminals) * VARINT;
             ENVELOPE + lexicon.n_params(grammar) as u64 * (DOUBLE + EXPONENT) + segments
         }
-        // With trees of all sentences.
-        v1::lease_head::Work::Sweep => MAX_PAYLOAD,
+        // With trees of all sentences, or numbers for every split rule.
+        v1::lease_head::Work::Sweep | v1::lease_head::Work::Annotate => MAX_PAYLOAD,
         v1::lease_head::Work::Unspecified
         | v1::lease_head::Work::Candidates
         | v1::lease_head::Work::Cover
@@ -290,6 +298,10 @@ pub fn largest_answer(task: &Task) -> u64 {
             of_occurrences(&task.shard.value, carried).saturating_add(n_touched * DOUBLE)
         }
         Work::Sweep(sweeps) => largest_chained(task, sweeps),
+        Work::Annotate(annotate) => {
+            let [n_counts, n_own] = latent::n_numbers(&task.shard.value, annotate);
+            n_counts * DOUBLE + n_own * FLOAT + n_items * VARINT
+        }
         Work::Decode(decode) => {
             sum(item_lengths(task).map(|length| decoded_sentence(grammar, &decode.value, length)))
         }
@@ -330,6 +342,7 @@ fn item_lengths(task: &Task) -> impl Iterator<Item = u64> {
     let (sentences, strings) = match &*task.shard.value {
         Shard::Sentences(sentences) => (&sentences[..], 0..0),
         Shard::Strings(params) => (&[][..], params.clone()),
+        Shard::Trees { .. } => (&[][..], 0..0),
     };
     let string = |param| task.lexicon.value.string(&task.grammar.value, ParamId(param));
     let strings = strings.filter_map(string).map(|(_, string)| string.len() as u64);
@@ -396,6 +409,7 @@ fn answer_kind(answer: &Answer) -> &'static str {
         Answer::Collapsed(_) => "a collapsed pass",
         Answer::Chained(_) => "a Markov chain",
         Answer::Decoded(_) => "decoded sentences",
+        Answer::Annotated(_) => "uses of split rules",
     }
 }
 
@@ -409,6 +423,7 @@ fn work_kind(work: &Work) -> &'static str {
         Work::Collapse(_) => "a collapsed pass",
         Work::Sweep(_) => "a Markov chain",
         Work::Decode(_) => "decoded sentences",
+        Work::Annotate(_) => "uses of split rules",
     }
 }
 

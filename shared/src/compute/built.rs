@@ -87,6 +87,7 @@ impl BuiltShard {
                     (forest, 1.0, Some(ParamId(param)))
                 })
                 .collect(),
+            Shard::Trees { .. } => unreachable!("the engine reads trees without forests"),
         };
         let own = items.iter().filter_map(|(_, _, own)| *own);
         let forests = items.iter().filter_map(|(forest, _, _)| forest.as_ref());

@@ -29,7 +29,9 @@ pub fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps) -> Result<Chaine
         }
         ChainFrom::Carried(carried) => match &*carried.value {
             Carried::Chain(state) => Chain::resume(items, &prior, state).map_err(wrong)?,
-            Carried::Counts(_) => return Err(wrong("it is of collapsed variational Bayes".to_owned())),
+            Carried::Counts(_) | Carried::Latent(_) => {
+                return Err(wrong("it is of collapsed variational Bayes".to_owned()));
+            }
         },
     };
     let (mut trees, mut labels) = (Moves::default(), Moves::default());

@@ -25,7 +25,7 @@ pub enum Method {
 }
 
 /// Weights of split rules.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Weights {
     /// `[n_params]`; those of one rule carry a factor of their own.
     pub values: Vec<f64>,

@@ -82,6 +82,7 @@ fn is_small(task: &Task) -> bool {
     let items = match &*task.shard.value {
         Shard::Sentences(sentences) => sentences.iter().map(|sentence| sentence.tokens.len()).sum(),
         Shard::Strings(_) => 0,
+        Shard::Trees { rules, trees } => rules.rules.len() + trees.trees.iter().map(Vec::len).sum::<usize>(),
     };
     let occurrences = match (&*task.shard.value, &task.work) {
         (Shard::Sentences(sentences), Work::Sample(_) | Work::Collapse(_) | Work::Sweep(_)) => {
@@ -155,6 +156,8 @@ fn work_with(task: &Task, answer: Answer) {
             judge_analyses(&tokens, chained.analyses);
             sweep_again(task, chained.carried);
         }
+        // It fits, so it has a number for each split rule.
+        Answer::Annotated(annotated) => assert!(!annotated.expectation.ln_z.is_nan()),
         Answer::Decoded(decoded) => {
             let tokens: Vec<Vec<SymbolId>> =
                 sentences(task).iter().map(|sentence| sentence.tokens.clone()).collect();

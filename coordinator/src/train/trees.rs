@@ -1,0 +1,177 @@
+//! What a run with latent annotations trains on: a treebank, and the trees that it is tested on.
+//!
+//! In: trees in brackets of the Penn Treebank. Out: the treebank in shards, its words as a corpus, and, after training, how well a
+//! model finds the held-out trees.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use rayon::prelude::*;
+use shared::corpus::shards::SentenceShard;
+use shared::corpus::{Corpus, Format, Unit};
+use shared::eval::brackets::{ByLength, Source, score};
+use shared::latent;
+use shared::latent::parse::{Decoder, Model, Parser, THRESHOLD};
+use shared::num::Noise;
+use shared::shard::Shard;
+use shared::tree::Tree;
+use shared::treebank::Treebank;
+use shared::treebank::brackets::{Entry, line};
+use shared::treebank::clean::clean;
+
+use crate::input;
+use crate::job::{CorpusTable, Job};
+use crate::metrics::BracketsByDecoder;
+use crate::outcome::Decoding;
+
+/// Trees to train on, and trees to find.
+pub struct Trees {
+    /// Those to train on.
+    pub treebank: Arc<Treebank>,
+    /// The others; there may be none.
+    pub held_out: Vec<Tree>,
+    /// The longest sentence of either, in words.
+    max_length: u32,
+}
+
+/// The decoders of a model with latent annotations, and their names.
+pub const DECODERS: [(Decoder, &str); 2] = [(Decoder::MaxRule, "max-rule"), (Decoder::Viterbi, "viterbi")];
+
+impl Trees {
+    /// Reads the treebank of `job`, its words as a corpus, and what the user should know.
+    pub fn load(job: &Job) -> Result<(Trees, Corpus, Vec<String>)> {
+        let CorpusTable { path, held_out, held_out_share, max_length, unknown, unknown_threshold, .. } =
+            &job.corpus;
+        let mut notices = Vec::new();
+        let mut trees = read(path, *max_length, &mut notices)?;
+        let mut to_find = Vec::new();
+        if !held_out.as_os_str().is_empty() {
+            to_find = read(held_out, *max_length, &mut notices)?;
+        } else if *held_out_share > 0.0 {
+            let (noise, n) = (Noise::new(job.inference.seed, 0), trees.len());
+            let draw = |at: &usize| noise.symmetric(*at as u64);
+            let mut order: Vec<usize> = (0..n).collect();
+            order.sort_by(|a, b| draw(a).total_cmp(&draw(b)));
+            let held_out: BTreeSet<usize> =
+                order.into_iter().take((n as f64 * held_out_share).round() as usize).collect();
+            let (rest, kept): (Vec<_>, Vec<_>) =
+                trees.into_iter().enumerate().partition(|(at, _)| held_out.contains(at));
+            if kept.is_empty() || rest.is_empty() {
+                bail!(
+                    "corpus.held_out_share: {held_out_share} of {n} trees leaves none to train on, or none to hold out; \
+                     choose another share"
+                );
+            }
+            trees = kept.into_iter().map(|(_, tree)| tree).collect();
+            to_find = rest.into_iter().map(|(_, tree)| tree).collect();
+        }
+        let plain: Vec<Tree> = trees.iter().map(|(_, tree)| tree.clone()).collect();
+        let treebank = Arc::new(Treebank::new(&plain, *unknown_threshold, *unknown));
+        let corpus = words(&trees, path);
+        let held_out = to_find.into_iter().map(|(_, tree)| tree).collect();
+        Ok((Trees { treebank, held_out, max_length: *max_length }, corpus, notices))
+    }
+
+    /// The trees in shards: one ends with the tree that brings it to `shard_words` words or more.
+    pub fn shards(&self, corpus: &Corpus, shard_words: u32) -> Vec<SentenceShard> {
+        let mut shards = Vec::new();
+        let (mut trees, mut positions, mut n_words) = (Vec::new(), Vec::new(), 0);
+        let close = |trees: &mut Vec<_>, positions: &mut Vec<_>| SentenceShard {
+            shard: Shard::Trees {
+                rules: self.treebank.rules.clone(),
+                trees: latent::Shard { trees: std::mem::take(trees) },
+            },
+            positions: std::mem::take(positions),
+        };
+        for ((position, tree), words) in (0..).zip(&self.treebank.derivations).zip(&corpus.sentences) {
+            trees.push(tree.clone());
+            positions.push(vec![position]);
+            n_words += words.len();
+            if n_words >= shard_words as usize {
+                shards.push(close(&mut trees, &mut positions));
+                n_words = 0;
+            }
+        }
+        if !trees.is_empty() {
+            shards.push(close(&mut trees, &mut positions));
+        }
+        shards
+    }
+
+    /// Finds the held-out trees again, by every decoder, on all cores of this machine.
+    pub fn find(&self, model: &Model) -> Result<(Vec<Decoding>, BracketsByDecoder)> {
+        let (mut decodings, mut scores) = (Vec::new(), BTreeMap::new());
+        if self.held_out.is_empty() {
+            return Ok((decodings, scores));
+        }
+        let parser = Parser::new(model, THRESHOLD);
+        let entries = |trees: Vec<Tree>| -> Vec<Entry> {
+            trees.into_iter().zip(1..).map(|(tree, line)| Entry { line, tree: Some(tree) }).collect()
+        };
+        let gold = entries(self.held_out.clone());
+        for (decoder, name) in DECODERS {
+            let parse = |tree: &Tree| parser.parse(&tree.terminals().collect::<Vec<_>>(), decoder).tree;
+            let found: Vec<Tree> = self.held_out.par_iter().map(parse).collect();
+            let trees = found.iter().map(line).collect();
+            let found = entries(found);
+            let scored: ByLength = score(
+                Source { name: "the held-out trees", entries: &gold },
+                Source { name: "their parses", entries: &found },
+                self.max_length as usize,
+            )?;
+            decodings.push(Decoding { name, ends: Vec::new(), segmentations: Vec::new(), trees });
+            scores.insert(name.to_owned(), scored.all);
+        }
+        Ok((decodings, scores))
+    }
+}
+
+/// The trees of a file with up to `max_length` words, cleaned, each with its line.
+fn read(path: &Path, max_length: u32, notices: &mut Vec<String>) -> Result<Vec<(u32, Tree)>> {
+    let (name, entries) = input::trees(path)?;
+    let n_entries = entries.len();
+    let cleaned = entries.into_iter().filter_map(|entry| Some((entry.line, clean(&entry.tree?)?)));
+    let (short, long): (Vec<_>, Vec<_>) =
+        cleaned.partition(|(_, tree)| tree.terminals().count() <= max_length as usize);
+    let n_empty = n_entries - short.len() - long.len();
+    if n_empty > 0 {
+        notices.push(format!("{name}: left out {n_empty} trees without words"));
+    }
+    if let Some((line, _)) = long.first() {
+        let n_long = long.len();
+        notices.push(format!(
+            "{name}:{line}: left out {n_long} trees of more than {max_length} words, this being the first; \
+             corpus.max_length says how many"
+        ));
+    }
+    if short.is_empty() {
+        bail!(
+            "{name}: no trees are left of {n_entries}; give trees in brackets of the Penn Treebank, as in `(S (NP (N x)) (V y))`"
+        );
+    }
+    Ok(short)
+}
+
+/// The words of trees.
+fn words(trees: &[(u32, Tree)], path: &Path) -> Corpus {
+    let mut symbols: Vec<String> = Vec::new();
+    let mut ids: BTreeMap<String, u32> = BTreeMap::new();
+    let mut id = |word: &str| {
+        *ids.entry(word.to_owned()).or_insert_with(|| {
+            symbols.push(word.to_owned());
+            symbols.len() as u32 - 1
+        })
+    };
+    let sentences = trees.iter().map(|(_, tree)| tree.terminals().map(&mut id).collect()).collect();
+    Corpus {
+        symbols,
+        sentences,
+        gold: None,
+        lines: trees.iter().map(|&(line, _)| line).collect(),
+        source_name: path.display().to_string(),
+        format: Format::Tokens,
+        unit: Unit::Token,
+    }
+}
