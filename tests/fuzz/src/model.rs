@@ -5,6 +5,7 @@ use std::path::Path;
 use coordinator::model::{SEAL, SavedModel, grammar_text, parameters_sha256, sticks_tsv, top};
 use shared::compute::Engine;
 use shared::grammar::{SymbolId, syntax};
+use shared::model::Params;
 use shared::shard::{Sentence, Shard};
 use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
 
@@ -18,12 +19,16 @@ pub fn run(data: &[u8]) {
     let Some((kind, rest)) = data.split_first() else { return };
     let file = if kind % 2 == 0 { rest.to_vec() } else { SEAL.close(rest) };
     let Ok(saved) = SavedModel::from_bytes(&file, Path::new("model.bin")) else { return };
-    assert_eq!(saved.to_bytes(), file);
+    // What an earlier format wrote is saved in the latest.
+    if file[8] == SEAL.version as u8 {
+        assert_eq!(saved.to_bytes(), file);
+    }
     parameters_sha256(&saved.model);
     sticks_tsv(&saved);
-    (0..saved.model.params.sticks.len()).for_each(|at| drop(top(&saved, at, 5)));
+    (0..saved.model.lexicon.sticks.len()).for_each(|at| drop(top(&saved, at, 5)));
     syntax::parse(&grammar_text(&saved.model), "grammar.txt").expect("the learned grammar is a grammar");
-    if saved.model.grammar.rules.len() <= MAX_RULES {
+    let reads_grammar = !matches!(saved.model.params, Params::Latent(_));
+    if reads_grammar && saved.model.grammar.rules.len() <= MAX_RULES {
         decode(saved, file.last().copied().unwrap_or(0));
     }
 }
@@ -31,6 +36,7 @@ pub fn run(data: &[u8]) {
 /// Decodes a sentence of the model's own terminals.
 fn decode(saved: SavedModel, which: u8) {
     let model = saved.model;
+    let (weights, segments) = (model.decoding_weights(), model.segments);
     let grammar = Named::new(model.grammar);
     let terminals: Vec<SymbolId> =
         (grammar.value.n_nonterminals..grammar.value.symbols.len() as u32).map(SymbolId).collect();
@@ -41,8 +47,8 @@ fn decode(saved: SavedModel, which: u8) {
     let lexicon = Named::new(model.lexicon);
     for open in [false, true] {
         let with = Decode {
-            weights: model.params.decoding_weights(&grammar.value, &lexicon.value),
-            segments: model.segments.clone(),
+            weights: weights.clone(),
+            segments: segments.clone(),
             decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
             trees: true,
             open,
@@ -58,6 +64,6 @@ fn decode(saved: SavedModel, which: u8) {
 pub fn seeds() -> Vec<Vec<u8>> {
     let job = Trained::new();
     let file = SavedModel::new(job.train().model, &job.job().corpus).to_bytes();
-    let body = SEAL.open(&file).expect("it is whole");
+    let (_, body) = SEAL.open(&file).expect("it is whole");
     vec![[&[0][..], &file].concat(), [&[1][..], body].concat()]
 }
