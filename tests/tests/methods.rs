@@ -52,6 +52,7 @@ fn same_everywhere(folder: &Folder, name: &str, settings: &[&str]) -> Trained {
     let written = || fs::read_to_string(folder.path(&out).join("metrics.jsonl")).unwrap_or_default();
     eventually(&|| process.log(), || written().lines().count() >= 6);
     process.kill();
+    process.wait();
     train(&out, &["--resume"]).check_equals(&one);
     one
 }
