@@ -7,7 +7,7 @@
 //!
 //! With latent annotations the trees are given: tree shards → rounds → held-out trees, found again.
 //!
-//! A PCFG's strings are the substrings of the corpus, so that its way is shorter: sentence shards → [index] → rounds → [decode].
+//! A PCFG's strings are the substrings of the corpus, so its way is shorter: sentence shards → index → rounds → decode.
 //!
 //! All runs of a job (points of a grid, restarts, chains) go on together: one batch has the tasks of a round of every run that is
 //! not over. Between two batches the job may be written down ([`crate::checkpoint`]), and another process goes on from there.
