@@ -1,5 +1,7 @@
 //! A trained PCFG.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Groups, collapsed};
@@ -21,6 +23,18 @@ pub struct Params {
 }
 
 impl Params {
+    /// What an estimate is read with. A string that is not in the lexicon weighs as much as one that was never used: nothing, of
+    /// a point.
+    pub fn new(groups: &Groups, estimate: Estimate, weights: Vec<Wide>, is_point: bool) -> Params {
+        let posterior = estimate.posterior();
+        let unused = |group: Range<usize>| match is_point {
+            true => Wide::ZERO,
+            false => Wide::from_f64(estimate.alpha[group.start] / posterior[group].iter().sum::<f64>()),
+        };
+        let escapes = groups.sticks().map(unused).collect();
+        Params { estimate, weights, is_point, escapes }
+    }
+
     /// `weights`, then `escapes`.
     pub fn decoding_weights(&self) -> Vec<Wide> {
         self.weights.iter().chain(&self.escapes).copied().collect()

@@ -7,8 +7,6 @@
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
-use std::ops::Range;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Groups, Params, collapsed, em, gibbs, map_em, vb};
@@ -234,19 +232,8 @@ impl Trainer {
 
     /// The same for decoding.
     pub fn params(&self) -> Params {
-        let estimate = self.estimate();
-        let posterior = estimate.posterior();
-        // A string that is not in the lexicon weighs as much as one that was never used.
-        let unused = |group: Range<usize>| {
-            let sum: f64 = posterior[group.clone()].iter().sum();
-            match self.settings.method {
-                Method::Em | Method::MapEm => Wide::ZERO,
-                _ => Wide::from_f64(estimate.alpha[group.start] / sum),
-            }
-        };
-        let escapes = self.groups.sticks().map(unused).collect();
         let is_point = matches!(self.settings.method, Method::Em | Method::MapEm);
-        Params { escapes, weights: self.reading_weights(), is_point, estimate }
+        Params::new(&self.groups, self.estimate(), self.reading_weights(), is_point)
     }
 
     /// Begins a round. With `trees`, sampled ones are returned, of which these nonterminals are the segments; with `keep`, they

@@ -16,7 +16,7 @@ use super::{Hyper, HyperPrior, Moves, Settings as OfSweep};
 use crate::adaptor::{self, Stick};
 use crate::anneal::Anneal;
 use crate::grammar::{Grammar, SymbolId};
-use crate::num::{Wide, random};
+use crate::num::random;
 use crate::pcfg::{self, Estimate, Groups, collapsed};
 use crate::round::{RoundReport, Step, relative_change};
 use crate::shard::{Lexicon, ParamId, StickStrings};
@@ -281,12 +281,7 @@ impl Trainer {
     pub fn pcfg(&self) -> pcfg::Params {
         let estimate = Estimate { alpha: self.alpha.clone(), counts: self.means().uses };
         let weights = collapsed::weights(&self.groups, &estimate);
-        let posterior = estimate.posterior();
-        let unused = |group: std::ops::Range<usize>| {
-            Wide::from_f64(estimate.alpha[group.start] / posterior[group].iter().sum::<f64>())
-        };
-        let escapes = self.groups.sticks().map(unused).collect();
-        pcfg::Params { estimate, weights, is_point: false, escapes }
+        pcfg::Params::new(&self.groups, estimate, weights, false)
     }
 
     /// What was learned of an adaptor grammar, as variational parameters: the strings that samples have on sticks, the most used
