@@ -6,6 +6,8 @@
 
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 fail() { say "FAILED: $*"; exit 1; }
+# No command ends a test without a word.
+trap 'say "FAILED: line $LINENO: $BASH_COMMAND"' ERR
 # As many test runners take it: neither passed nor failed.
 skip() { echo "skipped: $*"; exit 77; }
 
