@@ -28,10 +28,7 @@ use built::BuiltShard;
 pub struct Engine {
     memory: usize,
     prepared: Mutex<Option<(ContentHash, ContentHash, Arc<Prepared>)>>,
-    shards: Mutex<Cache<BuiltShard>>,
-    /// Of shards under dense grammars, for work that needs their forests.
-    forests: Mutex<Cache<BuiltShard>>,
-    chains: Mutex<Cache<Items>>,
+    cache: Mutex<Cache>,
 }
 
 /// How a task is answered; [`engine`] unless a test says otherwise.
@@ -107,16 +104,33 @@ impl Prepared {
     }
 }
 
-/// Shards with their forests, in one form or another, under one grammar and lexicon.
-struct Cache<T> {
+/// Shards in the forms that work needs.
+#[derive(Default)]
+struct Cache {
+    built: Kept<BuiltShard>,
+    /// Of shards under dense grammars, for work that needs their forests.
+    forests: Kept<BuiltShard>,
+    /// For chains.
+    items: Kept<Items>,
+}
+
+/// Shards in one form, under one grammar and lexicon.
+struct Kept<T> {
     under: Option<(ContentHash, ContentHash)>,
     shards: FxHashMap<ContentHash, Arc<T>>,
     bytes: usize,
 }
 
-impl<T> Default for Cache<T> {
-    fn default() -> Cache<T> {
-        Cache { under: None, shards: FxHashMap::default(), bytes: 0 }
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept { under: None, shards: FxHashMap::default(), bytes: 0 }
+    }
+}
+
+impl Cache {
+    /// Of all forms together.
+    fn bytes(&self) -> usize {
+        self.built.bytes + self.forests.bytes + self.items.bytes
     }
 }
 
@@ -130,9 +144,7 @@ impl Default for Engine {
 impl Engine {
     /// Keeps at most `bytes` of forests; shards beyond that are built anew for every task.
     pub fn with_memory(bytes: usize) -> Engine {
-        let [shards, forests] = [Mutex::new(Cache::default()), Mutex::new(Cache::default())];
-        let (prepared, chains) = (Mutex::new(None), Mutex::new(Cache::default()));
-        Engine { memory: bytes, prepared, shards, forests, chains }
+        Engine { memory: bytes, prepared: Mutex::new(None), cache: Mutex::new(Cache::default()) }
     }
 
     /// The answer to `task`.
@@ -215,7 +227,7 @@ impl Engine {
 
     fn built(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
         let build = || BuiltShard::new(prepared, task.shard.value.clone());
-        self.kept(&self.shards, task, build, BuiltShard::size)
+        self.kept(|cache| &mut cache.built, task, build, BuiltShard::size)
     }
 
     fn forests(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
@@ -224,38 +236,40 @@ impl Engine {
             return built;
         }
         let build = || built.with_forests(prepared, task.shard.value.clone());
-        self.kept(&self.forests, task, build, BuiltShard::size)
+        self.kept(|cache| &mut cache.forests, task, build, BuiltShard::size)
     }
 
     fn items(&self, task: &Task, prepared: &Arc<Prepared>, sentences: &[Sentence]) -> Arc<Items> {
-        self.kept(&self.chains, task, || Items::new(prepared.clone(), sentences), Items::size)
+        self.kept(|cache| &mut cache.items, task, || Items::new(prepared.clone(), sentences), Items::size)
     }
 
-    /// What `build` gives for the task's shard, from `cache` if it is there.
+    /// What `build` gives for the task's shard; from the cache if it is there, in which `form` finds it.
     fn kept<T>(
         &self,
-        cache: &Mutex<Cache<T>>,
+        form: fn(&mut Cache) -> &mut Kept<T>,
         task: &Task,
         build: impl FnOnce() -> T,
         size: impl Fn(&T) -> usize,
     ) -> Arc<T> {
-        let under = (task.grammar.hash, task.lexicon.hash);
+        let (under, shard) = (Some((task.grammar.hash, task.lexicon.hash)), task.shard.hash);
         {
-            let mut cache = lock(cache);
-            if cache.under != Some(under) {
-                *cache = Cache { under: Some(under), ..Cache::default() };
+            let mut cache = lock(&self.cache);
+            let kept = form(&mut cache);
+            if kept.under != under {
+                *kept = Kept { under, ..Kept::default() };
             }
-            if let Some(built) = cache.shards.get(&task.shard.hash) {
+            if let Some(built) = kept.shards.get(&shard) {
                 return built.clone();
             }
         }
         let built = Arc::new(build());
-        let mut cache = lock(cache);
         let bytes = size(&built);
-        let fits = cache.bytes + bytes <= self.memory;
-        if cache.under == Some(under) && fits && !cache.shards.contains_key(&task.shard.hash) {
-            cache.bytes += bytes;
-            cache.shards.insert(task.shard.hash, built.clone());
+        let mut cache = lock(&self.cache);
+        let fits = cache.bytes() + bytes <= self.memory;
+        let kept = form(&mut cache);
+        if kept.under == under && fits && !kept.shards.contains_key(&shard) {
+            kept.bytes += bytes;
+            kept.shards.insert(shard, built.clone());
         }
         built
     }

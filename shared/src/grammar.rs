@@ -6,7 +6,8 @@
 
 pub mod auto;
 pub mod check;
-mod cycle;
+pub(crate) mod cycle;
+pub mod outside;
 pub mod syntax;
 
 use rustc_hash::FxHashSet;

@@ -5,7 +5,9 @@
 //!
 //! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
 //! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`pcfg`] (Johnson, Griffiths &
-//! Goldwater 2007; Wang & Blunsom 2013), [`sampler`] (trees given the rest, for both), [`task`] (what a worker is asked and answers), [`compute`] (how it answers), [`eval`].
+//! Goldwater 2007; Wang & Blunsom 2013), [`dmv`] (Klein & Manning 2004), [`sampler`] (trees given the rest, for all),
+//! [`logistic_normal`] (a prior under which outcomes go together), [`task`] (what a worker is asked and answers), [`compute`] (how it
+//! answers), [`eval`].
 
 pub mod num;
 
@@ -19,6 +21,8 @@ pub mod tree;
 
 pub mod treebank;
 
+pub mod dependency;
+
 pub mod latent;
 
 pub mod forest;
@@ -31,7 +35,11 @@ pub mod adaptor;
 
 pub mod pcfg;
 
+pub mod dmv;
+
 pub mod sampler;
+
+pub mod logistic_normal;
 
 pub mod model;
 

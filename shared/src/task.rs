@@ -3,6 +3,7 @@
 //! A [`Task`] names everything that its answer depends on; the same task has the same answer, bit for bit,
 //! on any worker ([`crate::compute`]).
 
+use std::io::BufWriter;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -26,12 +27,17 @@ pub struct Named<T> {
     pub value: Arc<T>,
 }
 
+/// Bytes: enough for all lanes of the hash.
+const HASHED_AT_ONCE: usize = 64 << 10;
+
 impl<T: Serialize> Named<T> {
     /// Names `value` by its content.
     pub fn new(value: T) -> Named<T> {
-        let mut hasher = blake3::Hasher::new();
+        // By itself the hasher would take number by number.
+        let mut hasher = BufWriter::with_capacity(HASHED_AT_ONCE, blake3::Hasher::new());
         bincode::serde::encode_into_std_write(&value, &mut hasher, bincode::config::legacy())
             .expect("a hasher takes all bytes, and the types named here serialise");
+        let hasher = hasher.into_inner().expect("a hasher takes all bytes");
         Named { hash: ContentHash(*hasher.finalize().as_bytes()), value: Arc::new(value) }
     }
 }

@@ -5,7 +5,7 @@
 //! A tree is flat, its nodes in preorder, because list grammars make trees as deep as their sentences are long:
 //! nothing here recurses.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::corpus::{Unit, write_line};
 
@@ -190,11 +190,13 @@ impl Tree {
         }
         Tree::new(nodes)
     }
-}
 
-impl fmt::Display for Tree {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write as _;
+    /// Writes brackets, the letters of labels as `write_letter` does.
+    pub fn write_brackets<W: fmt::Write>(
+        &self,
+        f: &mut W,
+        write_letter: impl Fn(&mut W, char) -> fmt::Result,
+    ) -> fmt::Result {
         // Children still to come, of each node that is open.
         let mut open: Vec<u32> = Vec::new();
         for (place, node) in self.nodes.iter().enumerate() {
@@ -204,12 +206,7 @@ impl fmt::Display for Tree {
             if node.n_children > 0 {
                 f.write_char('(')?;
             }
-            for letter in node.label.chars() {
-                if matches!(letter, '(' | ')' | '%' | '\'' | '\\') || letter.is_whitespace() {
-                    f.write_char('\\')?;
-                }
-                f.write_char(letter)?;
-            }
+            node.label.chars().try_for_each(|letter| write_letter(f, letter))?;
             if node.n_children > 0 {
                 open.push(node.n_children);
                 continue;
@@ -224,6 +221,17 @@ impl fmt::Display for Tree {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_brackets(f, |f, letter| {
+            if matches!(letter, '(' | ')' | '%' | '\'' | '\\') || letter.is_whitespace() {
+                f.write_char('\\')?;
+            }
+            f.write_char(letter)
+        })
     }
 }
 

@@ -8,7 +8,7 @@
 //! - freed of rare words, which become classes ([`words`]).
 //!
 //! The first three are those of Petrov et al. (2006), after Matsuzaki et al. (2005) and Klein & Manning (2003).
-//! Does not markovise vertically: labels do not see their parents.
+//! A plain PCFG is read off by [`pcfg`]. Does not markovise vertically: labels do not see their parents.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub mod binary;
 pub mod words;
 
 pub mod rules;
+
+pub mod pcfg;
 
 pub use rules::{Derivation, LabelId, Right, Rule, RuleId, Rules, WordId};
 pub use unary::Chains;

@@ -1,13 +1,15 @@
 //! A grammar with at most two symbols on a right-hand side, made for building forests.
 //!
-//! A → X Y Z becomes A → X ⟨Y Z⟩ with the rule's parameter and ⟨Y Z⟩ → Y Z with weight one; equal suffixes are
-//! shared. For every adapted A there is also A°, which has A's rules: it is A seen from below, through its
-//! base distribution. How A itself expands is up to the [`Adapted`] mode of the builder.
+//! A → X Y Z becomes A → X ⟨Y Z⟩ with the rule's parameter and ⟨Y Z⟩ → Y Z with weight one, or A → ⟨X Y⟩ Z if fewer
+//! terminals can begin and end ⟨X Y⟩, since it is then found in fewer places; equal parts are shared. For every adapted A
+//! there is also A°, which has A's rules: it is A seen from below, through its base distribution. How A itself expands is
+//! up to the [`Adapted`] mode of the builder.
 //!
 //! A grammar has adapted nonterminals or such that rewrite to substrings, not both.
 
 use rustc_hash::FxHashMap;
 
+use crate::grammar::cycle::on_cycle;
 use crate::grammar::{Grammar, SymbolId};
 use crate::shard::ParamId;
 
@@ -27,7 +29,7 @@ pub enum Adapted {
 pub enum Kind {
     /// Matches one token.
     Terminal,
-    /// Expands by its productions: a plain nonterminal, a suffix, or A° of an adapted A.
+    /// Expands by its productions: a plain nonterminal, a part of a right-hand side, or A° of an adapted A.
     Plain,
     /// An adapted nonterminal and the number of its stick.
     Adapted(u32),
@@ -46,13 +48,13 @@ pub struct Production {
     pub right: Option<u32>,
 }
 
-/// See the module's documentation. Symbols of the grammar keep their numbers; suffixes and A° follow.
+/// See the module's documentation. Symbols of the grammar keep their numbers; A° and parts follow.
 pub struct BinaryGrammar {
     /// `[n_symbols]`.
     pub kinds: Vec<Kind>,
     /// `[n_symbols]`: productions of plain symbols, in rule order; none for others.
     pub productions: Vec<Vec<Production>>,
-    /// `[n_symbols]`: the grammar's symbol that a constituent is printed as; `None` for suffixes.
+    /// `[n_symbols]`: the grammar's symbol that a constituent is printed as; `None` for parts.
     pub printed: Vec<Option<SymbolId>>,
     /// `[n_adapted]`: the symbol A°.
     pub base: Vec<u32>,
@@ -62,6 +64,8 @@ pub struct BinaryGrammar {
     pub min_length: Vec<u32>,
     /// `[n_symbols]`: length of the longest yield, `u32::MAX` if there is none.
     pub max_length: Vec<u32>,
+    /// `[n_symbols]`: the terminal that all yields end with; `None` if there are several.
+    pub ends_in: Vec<Option<SymbolId>>,
     /// `[n_symbols]`: terminals that a yield can begin with, as a set.
     first: Vec<TerminalSet>,
     /// `[n_symbols]`: terminals that a yield can end with, as a set.
@@ -72,6 +76,7 @@ impl BinaryGrammar {
     /// Binarises `grammar`.
     pub fn new(grammar: &Grammar) -> BinaryGrammar {
         let n = grammar.symbols.len();
+        let (mut first, mut last) = ends_of_yields(grammar);
         let adapted: Vec<SymbolId> = grammar.adapted().collect();
         let of_substrings: Vec<usize> = grammar.substring_rules().collect();
         let mut kinds: Vec<Kind> = (0..n as u32)
@@ -86,11 +91,13 @@ impl BinaryGrammar {
             kinds.push(Kind::Plain);
             printed.push(Some(symbol));
             productions.push(Vec::new());
+            first.push(first[symbol.index()].clone());
+            last.push(last[symbol.index()].clone());
         }
         for (number, &rule) in of_substrings.iter().enumerate() {
             kinds[grammar.rules[rule].parent.index()] = Kind::Substrings(number as u32);
         }
-        let mut suffixes: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+        let mut parts: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
         for (number, rule) in grammar.rules.iter().enumerate() {
             if of_substrings.binary_search(&number).is_ok() {
                 continue;
@@ -103,30 +110,45 @@ impl BinaryGrammar {
             let children: Vec<u32> = rule.children.iter().map(|child| child.0).collect();
             let mut rest = children.as_slice();
             loop {
-                let (left, tail) = (rest[0], &rest[1..]);
-                if tail.len() <= 1 {
-                    productions[parent].push(Production { param, left, right: tail.first().copied() });
+                let (left, right) = (rest[0], rest[rest.len() - 1]);
+                if rest.len() <= 2 {
+                    let right = (rest.len() == 2).then_some(right);
+                    productions[parent].push(Production { param, left, right });
                     break;
                 }
-                let known = suffixes.get(tail).copied();
-                let suffix = known.unwrap_or(kinds.len() as u32);
-                productions[parent].push(Production { param, left, right: Some(suffix) });
+                let (prefix, suffix) = (&rest[..rest.len() - 1], &rest[1..]);
+                let ends = |part: &[u32]| [part[0], part[part.len() - 1]].map(|symbol| symbol as usize);
+                let n_ends = |part| {
+                    let [left, right] = ends(part);
+                    first[left].len() * last[right].len()
+                };
+                let is_prefix = n_ends(prefix) < n_ends(suffix);
+                let part = if is_prefix { prefix } else { suffix };
+                let known = parts.get(part).copied();
+                let symbol = known.unwrap_or(kinds.len() as u32);
+                let (left, right) = if is_prefix { (symbol, right) } else { (left, symbol) };
+                productions[parent].push(Production { param, left, right: Some(right) });
                 if known.is_some() {
                     break;
                 }
-                suffixes.insert(tail.to_vec(), suffix);
+                let [leftmost, rightmost] = ends(part);
+                first.push(first[leftmost].clone());
+                last.push(last[rightmost].clone());
+                parts.insert(part.to_vec(), symbol);
                 kinds.push(Kind::Plain);
                 printed.push(None);
                 productions.push(Vec::new());
-                (parent, param, rest) = (suffix as usize, ParamId::ONE, tail);
+                (parent, param, rest) = (symbol as usize, ParamId::ONE, part);
             }
         }
+        let ends_in = last.iter().map(TerminalSet::only).collect();
         let mut binary = BinaryGrammar {
             rank: vec![0; kinds.len()],
             min_length: vec![u32::MAX; kinds.len()],
             max_length: vec![0; kinds.len()],
-            first: vec![TerminalSet::new(n); kinds.len()],
-            last: vec![TerminalSet::new(n); kinds.len()],
+            ends_in,
+            first,
+            last,
             kinds,
             productions,
             printed,
@@ -134,7 +156,6 @@ impl BinaryGrammar {
         };
         binary.find_ranks();
         binary.find_lengths();
-        binary.find_edges_of_yields();
         binary
     }
 
@@ -190,10 +211,16 @@ impl BinaryGrammar {
                 Kind::Plain | Kind::Adapted(_) => {}
             }
         }
-        // Without recursion, the longest yield is known after as many passes as there are symbols; a symbol whose
-        // bound still grows then is recursive, or has a recursive descendant.
-        let passes = self.n_symbols() + 1;
-        for pass in 0..2 * passes {
+        // Once round a cycle makes a yield longer, since there are no unary ones.
+        let children = |symbol| {
+            self.through_rules(symbol).iter().flat_map(|p| std::iter::once(p.left).chain(p.right)).collect()
+        };
+        let recursive = on_cycle(&(0..self.n_symbols()).map(children).collect::<Vec<Vec<u32>>>());
+        let unbounded = recursive.iter().zip(&mut self.max_length).filter(|(recursive, _)| **recursive);
+        unbounded.for_each(|(_, max)| *max = u32::MAX);
+        let mut changed = true;
+        while changed {
+            changed = false;
             for symbol in 0..self.n_symbols() {
                 let (mut min, mut max) = (self.min_length[symbol], self.max_length[symbol]);
                 for p in self.through_rules(symbol) {
@@ -202,40 +229,45 @@ impl BinaryGrammar {
                     min = min.min(self.min_length[p.left as usize].saturating_add(right_min));
                     max = max.max(self.max_length[p.left as usize].saturating_add(right_max));
                 }
-                if pass >= passes && max > self.max_length[symbol] {
-                    max = u32::MAX;
-                }
+                changed |= (min, max) != (self.min_length[symbol], self.max_length[symbol]);
                 (self.min_length[symbol], self.max_length[symbol]) = (min, max);
             }
         }
     }
+}
 
-    fn find_edges_of_yields(&mut self) {
-        let all = TerminalSet(vec![u64::MAX; self.first[0].0.len()]);
-        for symbol in 0..self.n_symbols() {
-            match self.kinds[symbol] {
-                Kind::Terminal => {
-                    self.first[symbol].insert(SymbolId(symbol as u32));
-                    self.last[symbol].insert(SymbolId(symbol as u32));
-                }
-                Kind::Substrings(_) => (self.first[symbol], self.last[symbol]) = (all.clone(), all.clone()),
-                Kind::Plain | Kind::Adapted(_) => {}
-            }
-        }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for symbol in 0..self.n_symbols() {
-                let (mut first, mut last) = (self.first[symbol].clone(), self.last[symbol].clone());
-                for p in self.through_rules(symbol) {
-                    first.union(&self.first[p.left as usize]);
-                    last.union(&self.last[p.right.unwrap_or(p.left) as usize]);
-                }
-                changed |= first != self.first[symbol] || last != self.last[symbol];
-                (self.first[symbol], self.last[symbol]) = (first, last);
-            }
+/// By symbol of the grammar, the terminals that its yields can begin and end with.
+fn ends_of_yields(grammar: &Grammar) -> (Vec<TerminalSet>, Vec<TerminalSet>) {
+    let n = grammar.symbols.len();
+    let mut first = vec![TerminalSet::new(n); n];
+    for terminal in (grammar.n_nonterminals..n as u32).map(SymbolId) {
+        first[terminal.index()].insert(terminal);
+    }
+    for rule in grammar.substring_rules() {
+        first[grammar.rules[rule].parent.index()] = TerminalSet::full(n);
+    }
+    let mut last = first.clone();
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for rule in &grammar.rules {
+            let [parent, left, right] =
+                [rule.parent, rule.children[0], rule.children[rule.children.len() - 1]].map(SymbolId::index);
+            changed |= union(&mut first, parent, left) | union(&mut last, parent, right);
         }
     }
+    (first, last)
+}
+
+/// Adds what is in the set of `other`; whether that was new.
+fn union(sets: &mut [TerminalSet], symbol: usize, other: usize) -> bool {
+    let mut changed = false;
+    for word in 0..sets[symbol].0.len() {
+        let added = sets[other].0[word] & !sets[symbol].0[word];
+        sets[symbol].0[word] |= added;
+        changed |= added != 0;
+    }
+    changed
 }
 
 #[derive(Clone, PartialEq)]
@@ -255,7 +287,58 @@ impl TerminalSet {
         self.0[symbol.index() / 64] >> (symbol.index() % 64) & 1 == 1
     }
 
-    fn union(&mut self, other: &TerminalSet) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+    fn full(n_symbols: usize) -> TerminalSet {
+        TerminalSet(vec![u64::MAX; n_symbols.div_ceil(64)])
+    }
+
+    fn len(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Its element, if it has one only.
+    fn only(&self) -> Option<SymbolId> {
+        let at = self.0.iter().position(|&word| word != 0)?;
+        (self.len() == 1).then(|| SymbolId(64 * at as u32 + self.0[at].trailing_zeros()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::syntax;
+
+    #[test]
+    fn long_rules_are_cut_where_parts_are_found_in_fewer_places() {
+        // X is anything; `a` and `b` are themselves.
+        let text =
+            "1 1 S --> X a b\n1 1 S --> b a X\n1 1 S --> b X a X\n1 1 X --> a\n1 1 X --> b\n1 1 X --> S\n";
+        let grammar = syntax::parse(text, "g").unwrap().0;
+        let binary = BinaryGrammar::new(&grammar);
+        let n = grammar.symbols.len() as u32;
+        let symbol = |name: &str| grammar.symbol(name).unwrap().0;
+        let found = |parent: u32| -> Vec<(u32, u32)> {
+            let productions = &binary.productions[parent as usize];
+            productions.iter().map(|p| (p.left, p.right.expect("these are binary"))).collect()
+        };
+        let (x, a, b) = (symbol("X"), symbol("a"), symbol("b"));
+        assert_eq!(found(0), [(x, n), (n + 1, x), (n + 2, x)]);
+        assert_eq!(found(n), [(a, b)]);
+        assert_eq!(found(n + 1), [(b, a)]);
+        assert_eq!(found(n + 2), [(b, n + 3)], "⟨b X⟩ and ⟨X a⟩ are alike");
+        assert_eq!(found(n + 3), [(x, a)]);
+        let ends = |symbol: u32| binary.ends_in[symbol as usize].map(|terminal| terminal.0);
+        assert_eq!(
+            [n, n + 1, n + 2, n + 3, x, a].map(ends),
+            [Some(b), Some(a), Some(a), Some(a), None, Some(a)]
+        );
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_shortest_and_longest_yield() {
+        let text = "1 1 S --> T T\n1 1 S --> L\n1 1 T --> a\n1 1 T --> a a\n1 1 L --> T T T L\n1 1 L --> b\n";
+        let binary = BinaryGrammar::new(&syntax::parse(text, "g").unwrap().0);
+        let lengths: Vec<(u32, u32)> =
+            (0..5).map(|symbol| (binary.min_length[symbol], binary.max_length[symbol])).collect();
+        assert_eq!(lengths, [(1, u32::MAX), (1, 2), (1, u32::MAX), (1, 1), (1, 1)]);
     }
 }

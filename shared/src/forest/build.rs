@@ -25,6 +25,8 @@ pub struct Builder<'a> {
     found: Vec<Found>,
     /// `[n_tokens + 1]`: the strings found at token `i` are `found[first_found[i]..first_found[i + 1]]`.
     first_found: Vec<u32>,
+    /// Tokens and where they end, sorted.
+    ends: Vec<(SymbolId, u32)>,
     goals: Vec<Goal>,
     open: Vec<u32>,
     known: FxHashMap<(u32, u32, u32), u32>,
@@ -69,6 +71,7 @@ impl<'a> Builder<'a> {
             max_yield: u32::MAX,
             found: Vec::new(),
             first_found: Vec::new(),
+            ends: Vec::new(),
             goals: Vec::new(),
             open: Vec::new(),
             known: FxHashMap::default(),
@@ -94,6 +97,9 @@ impl<'a> Builder<'a> {
     /// `None` if there are none.
     pub fn build(&mut self, root: u32, tokens: &[SymbolId]) -> Option<Forest> {
         self.find_strings(tokens);
+        self.ends.clear();
+        self.ends.extend(tokens.iter().copied().zip(1..));
+        self.ends.sort_unstable();
         self.goals.clear();
         self.known.clear();
         self.candidates.clear();
@@ -220,9 +226,21 @@ impl<'a> Builder<'a> {
                     }
                 }
                 None => {
+                    let shortest = start + binary.min_length[left as usize] as usize;
                     let longest = binary.max_length[left as usize].min((end - start - 1) as u32) as usize;
-                    for length in binary.min_length[left as usize] as usize..=longest {
-                        self.split(param, left, right, start, start + length, end, tokens);
+                    let Some(terminal) = binary.ends_in[left as usize] else {
+                        for split in shortest..=start + longest {
+                            self.split(param, left, right, start, split, end, tokens);
+                        }
+                        continue;
+                    };
+                    let first = self.ends.partition_point(|&place| place < (terminal, shortest as u32));
+                    for at in first..self.ends.len() {
+                        let (token, split) = (self.ends[at].0, self.ends[at].1 as usize);
+                        if token != terminal || split > start + longest {
+                            break;
+                        }
+                        self.split(param, left, right, start, split, end, tokens);
                     }
                 }
             }

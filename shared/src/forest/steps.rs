@@ -1,6 +1,6 @@
 //! From a derivation to a tree.
 //!
-//! A derivation of the binary grammar is walked as [`Step`]s, left to right: suffixes and A° leave no trace, and what is below
+//! A derivation of the binary grammar is walked as [`Step`]s, left to right: parts of rules and A° leave no trace, and what is below
 //! a string may be given by its own analysis.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum Step {
     Close,
 }
 
-/// What a node is printed as; `None` for suffixes and for A°, which is part of its A.
+/// What a node is printed as; `None` for parts of rules and for A°, which is part of its A.
 pub fn printed(binary: &BinaryGrammar, forest: &Forest, node: usize) -> Option<SymbolId> {
     let symbol = forest.labels[node].symbol;
     binary.printed[symbol as usize].filter(|printed| printed.0 == symbol)

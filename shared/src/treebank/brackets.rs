@@ -176,36 +176,16 @@ fn tokens(text: &str) -> impl Iterator<Item = (Place, &str)> {
 /// A tree on one line; brackets in its words are written `-LRB-` and `-RRB-`, white space `_`.
 pub fn line(tree: &Tree) -> String {
     let mut text = String::new();
-    // Children still to come, of each node that is open.
-    let mut open: Vec<u32> = Vec::new();
-    for (place, node) in tree.nodes().iter().enumerate() {
-        if place > 0 {
-            text.push(' ');
+    let letter = |text: &mut String, letter: char| {
+        match letter {
+            '(' => text.push_str("-LRB-"),
+            ')' => text.push_str("-RRB-"),
+            _ if letter.is_whitespace() => text.push('_'),
+            _ => text.push(letter),
         }
-        if node.n_children > 0 {
-            text.push('(');
-        }
-        for letter in node.label.chars() {
-            match letter {
-                '(' => text.push_str("-LRB-"),
-                ')' => text.push_str("-RRB-"),
-                _ if letter.is_whitespace() => text.push('_'),
-                _ => text.push(letter),
-            }
-        }
-        if node.n_children > 0 {
-            open.push(node.n_children);
-            continue;
-        }
-        while let Some(left) = open.last_mut() {
-            *left -= 1;
-            if *left > 0 {
-                break;
-            }
-            open.pop();
-            text.push(')');
-        }
-    }
+        Ok(())
+    };
+    tree.write_brackets(&mut text, letter).expect("a string takes all that is written");
     text
 }
 

@@ -1,0 +1,141 @@
+//! Cost of a round of EM of the dependency model with valence on one core.
+//!
+//! ```text
+//! cargo bench -p grammaton-shared --bench dmv -- TAGS [SENTENCES [RUNS]]
+//! ```
+//!
+//! TAGS has a sentence of tags a line. With SENTENCES, the corpus is read again from its beginning until there are as many, for
+//! instance the 7,422 of WSJ10. A round is what the trainer asks, inside–outside and counts, and its update; of runs of ten rounds
+//! the cheapest is told, and the median, since others may use the machine as well. First as it is done, equal sentences once, and then each by itself, as
+//! if they were all different.
+
+use std::path::Path;
+
+use shared::anneal::Anneal;
+use shared::compute::Engine;
+use shared::compute::Prepared;
+use shared::corpus::{Corpus, Format, Options, shards};
+use shared::dmv::{Layout, grammar, harmonic};
+use shared::forest::binary::Adapted;
+use shared::forest::build::Builder;
+use shared::forest::chains::Chains;
+use shared::grammar::SymbolId;
+use shared::pcfg::Groups;
+use shared::pcfg::trainer::{Method, Settings, Start, Trainer};
+use shared::shard::{Lexicon, Sentence, Shard};
+use shared::task::{Answer, Named, Task, Work};
+
+fn main() {
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let path = args.next().expect("a file with a sentence of tags a line");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let (corpus, _) = Corpus::open(&path, &Options { format: Format::Tokens, ..Options::default() })
+        .expect("the corpus is in order");
+    let n = args.next().map_or(corpus.sentences.len(), |n| n.parse().expect("a number of sentences"));
+    let runs = args.next().map_or(10, |runs| runs.parse().expect("a number of runs"));
+    let tags: Vec<Vec<u32>> = corpus.sentences.iter().cycle().take(n).cloned().collect();
+
+    measure(&corpus.symbols, &tags, true, runs);
+    measure(&corpus.symbols, &tags, false, runs);
+}
+
+fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
+    let layout = Layout::new(symbols.len());
+    let begun = seconds();
+    let grammar = Named::new(grammar(symbols).expect("these are tags"));
+    let lexicon = Named::new(Lexicon::default());
+    let sentences: Vec<_> = tags.iter().map(|tags| layout.tokens(tags)).collect();
+    let shards: Vec<Named<Shard>> = match merge {
+        true => {
+            let cut = shards::cut(&sentences, shards::DEFAULT_SHARD_SYMBOLS).into_iter();
+            cut.map(|cut| Named::new(cut.shard)).collect()
+        }
+        false => {
+            let alone = |tokens: &Vec<SymbolId>| Sentence { tokens: tokens.clone(), multiplicity: 1 };
+            let shard = |run: &[Vec<SymbolId>]| Named::new(Shard::Sentences(run.iter().map(alone).collect()));
+            sentences.chunks(750).map(shard).collect()
+        }
+    };
+    let engine = Engine::default();
+    let ask = |shard: &Named<Shard>, work| {
+        let (grammar, lexicon) = (grammar.clone(), lexicon.clone());
+        engine.run(&Task { grammar, lexicon, shard: shard.clone(), work }).expect("the work fits the shard")
+    };
+    let index = |shard| match ask(shard, Work::Index) {
+        Answer::Index(index) => index.params,
+        _ => unreachable!("an index was asked for"),
+    };
+    let indexes = shards.iter().map(index).collect();
+    let build = seconds() - begun;
+    let (n_items, n_edges, n_chains, bytes) =
+        size(&Prepared::new(grammar.value.clone(), lexicon.value.clone()), &shards);
+    println!(
+        "{} sentences, {n_items} items, {} tags, {} shards: built in {build:.3} CPU s; {n_edges} edges, {n_chains} chains, {:.1} MB",
+        tags.len(),
+        layout.n_tags(),
+        shards.len(),
+        bytes as f64 / 1e6
+    );
+
+    let groups = Groups::new(&grammar.value, &lexicon.value);
+    let settings = Settings {
+        method: Method::Em,
+        start: Start::Counts(harmonic::counts(layout, tags, &Default::default())),
+        anneal: Anneal::default(),
+        tolerance: 0.0,
+        seed: 1,
+        run: 0,
+    };
+    let alpha = groups.alpha(&grammar.value);
+    let mut trainer = Trainer::new(groups, alpha, indexes, settings);
+    let mut round = || {
+        trainer.begin(None, false);
+        for (at, shard) in shards.iter().enumerate() {
+            let answer = ask(shard, trainer.work(at));
+            assert!(trainer.add(at, &shard.value, answer));
+        }
+        trainer.finish().expect("the likelihood does not fall");
+    };
+    let mut costs: Vec<f64> = (0..runs)
+        .map(|_| {
+            let begun = seconds();
+            (0..10).for_each(|_| round());
+            (seconds() - begun) / 10.0
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    let (best, median) = (costs[0], costs[runs / 2]);
+    println!(
+        "a round: {:.2} CPU ms (median {:.2}), {:.0} sentences/s, {:.1}e6 edges/s; mean log-likelihood {:.6} in round {}",
+        1e3 * best,
+        1e3 * median,
+        tags.len() as f64 / best,
+        n_edges as f64 / best / 1e6,
+        trainer.state().bound.expect("EM has one") / tags.len() as f64,
+        10 * runs
+    );
+}
+
+/// Sentences, edges, chains and bytes of the forests, as an engine keeps them.
+fn size(prepared: &Prepared, shards: &[Named<Shard>]) -> (usize, usize, usize, usize) {
+    let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+    let (mut n, mut n_edges, mut n_chains, mut bytes) = (0, 0, 0, 0);
+    for shard in shards {
+        let Shard::Sentences(sentences) = shard.value.as_ref() else { unreachable!("sentences were cut") };
+        let mut chains = Chains::default();
+        for sentence in sentences {
+            let forest = builder.build(0, &sentence.tokens).expect("the grammar derives every sentence");
+            let forest = chains.fold(&forest, u32::MAX);
+            (n, n_edges, bytes) = (n + 1, n_edges + forest.edges.len(), bytes + forest.size());
+        }
+        (n_chains, bytes) = (n_chains + chains.len(), bytes + chains.size());
+    }
+    (n, n_edges, n_chains, bytes)
+}
+
+/// Seconds that this thread has computed, which only Linux tells.
+fn seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has this file");
+    let nanos = text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());
+    nanos.expect("it begins with nanoseconds") / 1e9
+}
