@@ -79,15 +79,11 @@ pub struct Progress {
 /// One run of a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
-    /// Whether it has no more rounds.
-    pub is_over: bool,
     /// Whether the bound's change fell below the tolerance.
     pub converged: bool,
     /// Parameters and what else the next round depends on; none before the first.
     pub state: Option<State>,
-    /// The last measurement on held-out sentences.
-    pub held_out: Option<HeldOut>,
-    /// The best one, and the state that gave it.
+    /// The best measurement on held-out sentences, and the state that gave it.
     pub best: Option<(HeldOut, State)>,
     /// Measurements since the best one.
     pub waited: usize,

@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use proto::log::{self, Form};
 
-use crate::commands::{Answer, eval, inspect, parse, sample, status, train};
+use crate::commands::{Answer, eval, inspect, parse, sample, status, train, treebank};
 use crate::streams::{Closed, tell};
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -42,6 +42,8 @@ enum Command {
     Eval(eval::Args),
     /// Draw sentences, with their analysis, from a grammar
     Sample(sample::Args),
+    /// Read a grammar off a treebank, to train from its trees
+    Treebank(treebank::Args),
     /// Show what a model has learned
     Inspect(inspect::Args),
     /// Show what a running coordinator and its workers are doing
@@ -79,6 +81,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Parse(args) => parse::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Sample(args) => sample::run(&args),
+        Command::Treebank(args) => treebank::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Status(args) => status::run(&args),
     };
@@ -146,7 +149,7 @@ mod tests {
         let told = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err().to_string());
         assert_eq!(
             told(&["grammaton", "trian"]),
-            "unrecognized subcommand 'trian'; tip: a similar subcommand exists: 'train'; try --help"
+            "unrecognized subcommand 'trian'; tip: some similar subcommands exist: 'treebank', 'train'; try --help"
         );
         assert_eq!(
             told(&["grammaton", "inspect"]),

@@ -7,6 +7,7 @@ pub mod parse;
 pub mod sample;
 pub mod status;
 pub mod train;
+pub mod treebank;
 
 /// How a command ended that could do its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -139,10 +139,10 @@ pub struct InferenceTable {
     pub truncation: usize,
     /// Weight of the length penalty when candidate strings are ranked (Cohen, Blei & Smith 2010, Eq. 3).
     pub rho: f64,
-    /// Rounds after which training stops even if it has not converged.
+    /// Rounds after which training stops even if it has not converged; 0: what a PCFG starts from is taken as it is.
     pub max_rounds: usize,
-    /// Relative change of the bound below which training has converged.
-    pub tolerance: f64,
+    /// Relative change of the bound below which training has converged; none: 1e-5, and 0 with latent annotations.
+    pub tolerance: Option<f64>,
     /// Seed of all random choices.
     pub seed: u64,
     /// How the strings of the sticks and their order are chosen while training.
@@ -206,7 +206,7 @@ impl Default for InferenceTable {
             truncation: 15_000,
             rho: -0.2,
             max_rounds: 40,
-            tolerance: 1e-5,
+            tolerance: None,
             seed: 1,
             selection: Selection::default(),
             drop_share: 0.2,
@@ -487,7 +487,7 @@ impl Job {
         }
         let mut sweep = Sweep::take(&mut root)?;
         for assignment in overrides {
-            if !sweep.vary(assignment)? {
+            if !sweep.assign(assignment)? {
                 root.set(assignment)?;
             }
         }
@@ -558,10 +558,18 @@ impl Job {
         in_range("inference.truncation", holds, &truncation, "from 1 to 100000000")?;
         let rho = inference.rho;
         in_range("inference.rho", (-10.0..=10.0).contains(&rho), &rho, "from -10 to 10")?;
-        in_range("inference.max_rounds", inference.max_rounds >= 1, &inference.max_rounds, "1 or more")?;
-        let tolerance = inference.tolerance;
-        let holds = (0.0..1.0).contains(&tolerance);
-        in_range("inference.tolerance", holds, &tolerance, "0 or more and below 1")?;
+        let from_start = self.model.kind == ModelKind::Pcfg && !inference.method.is_sampler();
+        let holds = inference.max_rounds >= 1 || from_start;
+        in_range(
+            "inference.max_rounds",
+            holds,
+            &inference.max_rounds,
+            "1 or more, with this model and method",
+        )?;
+        if let Some(tolerance) = inference.tolerance {
+            let holds = (0.0..1.0).contains(&tolerance);
+            in_range("inference.tolerance", holds, &tolerance, "0 or more and below 1")?;
+        }
         let share = inference.drop_share;
         in_range("inference.drop_share", share > 0.0 && share <= 1.0, &share, "above 0 and at most 1")?;
         let a = inference.concentration;
@@ -797,6 +805,12 @@ mod tests {
         // A list on the command line is one more dimension, or the only one.
         let job = parse(&text, &[kind, "inference.seed=1,2"]).unwrap();
         assert_eq!((job.points.len(), names(&job).last().unwrap().as_str()), (10, "method=em seed=2"));
+        // One value is that of all points; a table that says nothing else goes.
+        let job = parse(&text, &[kind, "inference.method=vb"]).unwrap();
+        assert_eq!(names(&job), ["alpha=1e-5", "alpha=0.1"]);
+        assert!(job.points.iter().all(|point| point.inference.method == Method::Vb));
+        let job = parse(JOB, &[kind, "inference.alpha=1,2", "inference.alpha=3"]).unwrap();
+        assert_eq!((names(&job), job.inference.alpha), (vec![String::new()], Some(3.0)));
         let job = parse(JOB, &[kind, "inference.alpha=1,1e-10"]).unwrap();
         assert_eq!(names(&job), ["alpha=1", "alpha=1e-10"]);
         assert_eq!(names(&parse(JOB, &[]).unwrap()), [""]);

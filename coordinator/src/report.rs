@@ -3,6 +3,7 @@
 //! Self-contained: no network, no scripts. Light and dark follow the reader's system; it reads on a phone. All text
 //! that comes from the user's files is escaped.
 
+pub mod arcs;
 mod chart;
 mod html;
 mod rounds;

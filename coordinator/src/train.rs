@@ -45,7 +45,7 @@ use crate::outcome::{Decoding, Outcome};
 use held_out::HeldOutShards;
 use input::Input;
 use plan::Plan;
-use prepare::{Choice, Chosen, Sentences};
+use prepare::{Choice, Sentences};
 use rounds::{Finished, FinishedPoint, Keeper, Training};
 
 /// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
@@ -71,28 +71,12 @@ pub fn train(
     let sentences = Sentences::new(input);
     let origin = Origin::new(job, &sentences);
     let saved = checkpoints.resume(&origin, &input.grammar, &mut |notice| notices.push(notice))?;
-    let (chosen, plan, mut progress) = match saved {
-        Some(Checkpoint { chosen, progress, .. }) => {
-            let (chosen, mut progress) = (chosen.into_owned(), progress.into_owned());
-            progress.resumed += 1;
-            let plan = match (&input.trees, &input.strings) {
-                (Some(trees), _) => sentences.for_trees(trees.treebank.clone()),
-                (None, Some(_)) => prepare::given(fleet, input, sentences, &chosen.lexicon)?.1,
-                (None, None) if input.chains => sentences.for_chains(&chosen),
-                (None, None) => prepare::plan(fleet, sentences, &chosen)?,
-            };
-            (chosen, plan, progress)
-        }
-        None => {
-            let (chosen, plan) = match (&input.trees, &input.strings) {
-                (Some(trees), _) => (Chosen::default(), sentences.for_trees(trees.treebank.clone())),
-                (None, Some(strings)) => prepare::given(fleet, input, sentences, strings)?,
-                (None, None) if input.chains => prepare::without_strings(fleet, input, sentences)?,
-                (None, None) => prepare::prepare(fleet, input, sentences, &choice(&job.inference))?,
-            };
-            (chosen, plan, Progress::default())
-        }
+    let (before, mut progress) = match saved {
+        Some(Checkpoint { chosen, progress, .. }) => (Some(chosen.into_owned()), progress.into_owned()),
+        None => (None, Progress::default()),
     };
+    progress.resumed += u32::from(before.is_some());
+    let (chosen, plan) = prepare::plan(fleet, input, sentences, &choice(&job.inference), before)?;
     checkpoints.begin()?;
     observer.prepared(&progress.rounds)?;
     if chosen.added > 0 {

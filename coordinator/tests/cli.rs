@@ -66,7 +66,7 @@ fn help_names_every_command() {
 
 #[test]
 fn misuse_is_one_line() {
-    refused(&["trian"], &["a similar subcommand exists: 'train'"]);
+    refused(&["trian"], &["some similar subcommands exist: 'treebank', 'train'"]);
     refused(&["train"], &["<JOB>"]);
     refused(&["train", "job.toml", "--workers", "0"], &["--workers"]);
     refused(&["train", "job.toml", "--insecure"], &["--listen"]);

@@ -147,4 +147,8 @@ fn runs_stop_when_held_out_sentences_are_predicted_worse() {
     // Both keep the best round, not the last.
     assert_eq!(stopped.digest(), patient.digest());
     assert_eq!(stopped.summary["rounds"].as_u64(), Some(stopped.rounds.len() as u64 - 3));
+    // A run that has stopped has no more rounds when its job goes on.
+    let args = args(["inference.patience=3", "inference.restarts=1"]);
+    let again = folder.train("stopped", &[&args[..], &["--resume"]].concat());
+    assert_eq!(again.rounds.len(), stopped.rounds.len());
 }

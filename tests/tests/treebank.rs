@@ -88,3 +88,32 @@ fn sentences_become_trees() {
     let refused = folder.run(&["parse", "one", "text.txt"]);
     assert!(refused.code == 2 && refused.log.contains("200"), "{}", refused.log);
 }
+
+#[test]
+fn a_grammar_is_read_off_and_trained_on_from_its_trees() {
+    let job = fs::read_to_string(examples().join("treebank/pcfg.toml")).unwrap();
+    let trees = fs::read_to_string(examples().join("treebank/trees.mrg")).unwrap();
+    let folder = Folder::new(&[("job.toml", &job), ("trees.mrg", &trees)]);
+    let read_off = folder.run(&["treebank", "trees.mrg", "--out", "out-pcfg-data"]);
+    assert!(read_off.log.contains("41 rules of 60 trees; left out 0"), "{}", read_off.log);
+    let f1 = |out: &str| {
+        let (gold, parses) = ("out-pcfg-data/trees.txt", format!("{out}/parses.txt"));
+        let scores = folder.grammaton(&["eval", "brackets", gold, &parses, "--json"]);
+        let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();
+        assert_eq!(scores["all"]["tagging"], 1.0, "{scores}");
+        scores["all"]["labelled"]["f1"].as_f64().unwrap()
+    };
+    // Without rounds, what is known is how often the trees have each rule.
+    for method in ["em", "map-em", "vb", "vb-em", "cvb"] {
+        let method = format!("inference.method={method}");
+        let start = folder.train("start", &["--set", "inference.max_rounds=0", "--set", &method]);
+        assert!(start.rounds.is_empty() && start.summary["bound"].is_null(), "{}", start.summary);
+        assert!(f1("start") > 0.9, "{method}");
+    }
+    let trained = folder.train("trained", &[]);
+    assert!(trained.bounds(1).windows(2).all(|pair| pair[1] >= pair[0] - 1e-9), "{:?}", trained.bounds(1));
+    assert!(f1("trained") > 0.9);
+    let refused = folder.run(&["treebank", "trees.mrg", "--out", "none", "--max-length", "1"]);
+    assert!(refused.code == 2 && refused.log.contains("--max-length"), "{}", refused.log);
+    assert!(!folder.path("none").exists());
+}

@@ -12,6 +12,8 @@ use crate::input;
 use crate::metrics::{Scores, score_text};
 use crate::streams;
 
+pub mod dependencies;
+
 /// Kinds of analysis that can be compared.
 #[derive(clap::Subcommand, Debug)]
 pub enum Args {
@@ -19,6 +21,8 @@ pub enum Args {
     Segmentation(SegmentationArgs),
     /// Compare two sets of trees, in brackets of the Penn Treebank, as EVALB does
     Brackets(BracketsArgs),
+    /// Compare dependency trees, or two outputs of them with each other
+    Dependencies(dependencies::Args),
 }
 
 /// Arguments of `eval segmentation`.
@@ -74,6 +78,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     match args {
         Args::Segmentation(args) => segmentation(args),
         Args::Brackets(args) => brackets(args),
+        Args::Dependencies(args) => dependencies::run(args),
     }
 }
 

@@ -9,7 +9,8 @@
 //! method = "em"
 //! ```
 //!
-//! On the command line, `--set inference.alpha=1e-5,1e-3` multiplies every table of the job file, or is the only one.
+//! On the command line, `--set inference.alpha=1e-5,1e-3` multiplies every table of the job file, or is the only one;
+//! `--set inference.alpha=1e-5` ends what the tables say of `alpha`.
 
 use std::collections::BTreeMap;
 
@@ -48,13 +49,21 @@ impl Sweep {
         Ok(Sweep(tables.into_iter().map(keys).collect::<Result<_, _>>()?))
     }
 
-    /// Takes in `inference.KEY=A,B`; whether it is of that form.
-    pub fn vary(&mut self, assignment: &str) -> Result<bool, Fault> {
+    /// Takes in an assignment of the command line: `inference.KEY=A,B` varies, and is done with; of one value no table may say
+    /// otherwise. Whether it varies.
+    pub fn assign(&mut self, assignment: &str) -> Result<bool, Fault> {
         let Some((path, raw)) = assignment.split_once('=') else { return Ok(false) };
         let key = path.trim().strip_prefix(OF).and_then(|rest| rest.strip_prefix('.'));
-        let (Some(key), true) = (key, raw.contains(',') && !raw.trim().starts_with(['[', '"', '\''])) else {
+        let Some(key) = key else { return Ok(false) };
+        let varies = raw.contains(',') && !raw.trim().starts_with(['[', '"', '\'']);
+        self.0.retain_mut(|table| {
+            let before = table.len();
+            table.retain(|(known, _)| known != key);
+            varies || table.len() == before || !table.is_empty()
+        });
+        if !varies {
             return Ok(false);
-        };
+        }
         let mut values = Vec::new();
         for part in raw.split(',') {
             let mut scratch = Node::empty();
@@ -64,10 +73,7 @@ impl Sweep {
         if self.0.is_empty() {
             self.0.push(Vec::new());
         }
-        for table in &mut self.0 {
-            table.retain(|(known, _)| known != key);
-            table.push((key.to_owned(), values.clone()));
-        }
+        self.0.iter_mut().for_each(|table| table.push((key.to_owned(), values.clone())));
         Ok(true)
     }
 

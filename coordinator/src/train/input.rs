@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use shared::corpus::{Corpus, Notice};
+use shared::grammar::outside::outside;
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
 use shared::latent;
 use shared::model::Model;
@@ -128,6 +129,7 @@ impl Input {
             ([], [_, ..], ModelKind::Pcfg) => of_strings,
             (names, ..) => segments(names, &grammar, word)?,
         };
+        notices.extend(left_out(&grammar, &segments));
         // A chain over an adaptor grammar has all tables in one place.
         let is_chain = |point: &Point| point.inference.method == Method::Hastings;
         let chains = job.model.kind == ModelKind::Adaptor && job.points.iter().any(is_chain);
@@ -237,6 +239,22 @@ impl Input {
         }
         format!("{}:{}: {text}", corpus.source_name, corpus.lines[position])
     }
+}
+
+/// Says so if sentences may have symbols outside all segments.
+fn left_out(grammar: &Grammar, segments: &[SymbolId]) -> Option<String> {
+    let names = |symbols: &[SymbolId]| -> Vec<String> {
+        symbols.iter().map(|&symbol| grammar.name(symbol).to_owned()).collect()
+    };
+    let left_out = outside(grammar, segments);
+    let (segments, all) = (names(segments), [names(segments), names(&left_out)].concat());
+    (!segments.is_empty() && !left_out.is_empty()).then(|| {
+        format!(
+            "symbols outside {} are segments of their own; if those under {} belong together, --set 'output.segments={all:?}'",
+            segments.join(", "),
+            names(&left_out).join(", ")
+        )
+    })
 }
 
 /// Whether they differ in pseudo-counts alone.

@@ -337,7 +337,7 @@ pub fn sticks(inference: &InferenceTable, restart: usize) -> vb::Settings {
         discount: inference.discount,
         concentration: inference.concentration,
         growth: (inference.grow_from > 0).then_some(growth),
-        tolerance: inference.tolerance,
+        tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         jitter: if restart == 1 { 0.0 } else { inference.jitter },
     }
 }
@@ -352,7 +352,8 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         Method::Vb => Estimator::Vb { fit_alpha: false },
         Method::VbEm => Estimator::Vb { fit_alpha: true },
         Method::Cvb => Estimator::CollapsedVb,
-        Method::Gibbs | Method::Hastings => Estimator::Gibbs,
+        Method::Gibbs => Estimator::Gibbs,
+        Method::Hastings => unreachable!("a chain is another learner"),
     };
     let start = match (inference.start, beginning.trees) {
         (Start::Trees, Some(trees)) => First::Counts(trees.counts.clone()),
@@ -364,7 +365,7 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         method,
         start,
         anneal: anneal(inference),
-        tolerance: inference.tolerance,
+        tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         seed: inference.seed,
         run: run as u64,
     }
@@ -375,19 +376,26 @@ fn annotations(beginning: &Beginning<'_>) -> latent::trainer::Settings {
     let Beginning { inference, run, .. } = *beginning;
     latent::trainer::Settings {
         method: match inference.method {
-            Method::Em | Method::MapEm => latent::Method::Em,
+            Method::Em => latent::Method::Em,
+            Method::Vb => latent::Method::Vb,
             Method::Cvb => latent::Method::Cvb,
-            Method::Vb | Method::VbEm | Method::Gibbs | Method::Hastings => latent::Method::Vb,
+            Method::MapEm | Method::VbEm | Method::Gibbs | Method::Hastings => {
+                unreachable!("the job was checked: no such method with latent annotations")
+            }
         },
         n_subtypes: inference.subtypes,
         alpha: inference.alpha.unwrap_or(ANNOTATION_ALPHA),
         noise: inference.noise,
-        tolerance: inference.tolerance,
+        tolerance: inference.tolerance.unwrap_or(ANNOTATION_TOLERANCE),
         seed: inference.seed,
         run: run as u64,
     }
 }
 
+/// Relative change below which a run has converged, unless the job says another.
+const TOLERANCE: f64 = 1e-5;
+/// None: subtypes that are nearly alike hardly move in the first rounds.
+const ANNOTATION_TOLERANCE: f64 = 0.0;
 /// Pseudo-count of every split rule, unless the job says another.
 const ANNOTATION_ALPHA: f64 = 0.01;
 

@@ -36,6 +36,29 @@ pub struct Chosen {
     pub added: usize,
 }
 
+/// The plan of a job, and its strings: those chosen before, if a checkpoint has them, or else chosen now.
+pub fn plan(
+    fleet: &dyn Map,
+    input: &Input,
+    sentences: Sentences,
+    choice: &Choice,
+    before: Option<Chosen>,
+) -> Result<(Chosen, Plan)> {
+    if let Some(trees) = &input.trees {
+        return Ok((Chosen::default(), sentences.for_trees(trees.treebank.clone())));
+    }
+    if let Some(strings) = &input.strings {
+        return given(fleet, input, sentences, strings);
+    }
+    let chosen = match before {
+        Some(chosen) => chosen,
+        None if input.chains => without_strings(fleet, input, &sentences)?,
+        None => return prepare(fleet, input, sentences, choice),
+    };
+    let plan = if input.chains { sentences.for_chains(&chosen) } else { again(fleet, sentences, &chosen)? };
+    Ok((chosen, plan))
+}
+
 /// Chooses the strings, and plans with them.
 pub fn prepare(
     fleet: &dyn Map,
@@ -78,12 +101,7 @@ pub fn prepare(
 }
 
 /// Plans for a PCFG, whose strings are given; refuses sentences that the grammar cannot derive.
-pub fn given(
-    fleet: &dyn Map,
-    input: &Input,
-    sentences: Sentences,
-    strings: &Lexicon,
-) -> Result<(Chosen, Plan)> {
+fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon) -> Result<(Chosen, Plan)> {
     let lexicon = Named::new(strings.clone());
     let indexes = index(fleet, sentences.tasks(&lexicon, &sentences.shards, &Work::Index))?;
     let of_shard =
@@ -96,20 +114,18 @@ pub fn given(
     Ok((chosen, Plan { grammar: sentences.grammar, lexicon, treebank: None, shards }))
 }
 
-/// Plans for chains over an adaptor grammar, whose strings come from their tables; refuses sentences that the grammar cannot
-/// derive.
-pub fn without_strings(fleet: &dyn Map, input: &Input, sentences: Sentences) -> Result<(Chosen, Plan)> {
+/// What chains over an adaptor grammar begin with, whose strings come from their tables: none. Refuses sentences that the grammar
+/// cannot derive.
+fn without_strings(fleet: &dyn Map, input: &Input, sentences: &Sentences) -> Result<Chosen> {
     let choice = Choice { truncation: 0, rho: 0.0, max_length: 1 };
     let count = Work::Candidates { max_length: choice.max_length };
     let tasks = |empty: &Named<Lexicon>| sentences.tasks(empty, &sentences.shards, &count);
     let lexicon = candidates(fleet, input, &choice, tasks)?;
-    let chosen = Chosen { lexicon, underivable: 0, added: 0 };
-    let plan = sentences.for_chains(&chosen);
-    Ok((chosen, plan))
+    Ok(Chosen { lexicon, underivable: 0, added: 0 })
 }
 
 /// Plans with strings that were chosen before.
-pub fn plan(fleet: &dyn Map, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
+fn again(fleet: &dyn Map, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
     let lexicon = Named::new(chosen.lexicon.clone());
     let strings = string_shards(&sentences.grammar.value, &lexicon.value);
     let indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;

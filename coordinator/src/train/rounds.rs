@@ -23,7 +23,7 @@ use super::{clock, score_of, start};
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
 use crate::job::{InferenceTable, Job};
-use crate::metrics::{HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder, decoder_name};
+use crate::metrics::{HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder, decoder_name, traces};
 
 /// The runs of a job, and what they need.
 pub struct Training<'a> {
@@ -43,11 +43,8 @@ struct Active<'a> {
     point: usize,
     inference: &'a InferenceTable,
     learner: Learner<'a>,
-    is_over: bool,
     converged: bool,
-    /// The last measurement on held-out sentences.
-    held_out: Option<HeldOut>,
-    /// The best one, and the state that gave it.
+    /// The best measurement on held-out sentences, and the state that gave it.
     best: Option<(HeldOut, State)>,
     /// Measurements since then.
     waited: usize,
@@ -111,25 +108,12 @@ impl<'a> Training<'a> {
                 let run = runs.len() + 1;
                 let (kind, inference, trees) = (job.model.kind, &of_point.inference, given.as_ref());
                 let beginning = Beginning { kind, inference, restart, run, trees };
-                let Run { is_over, converged, state, held_out, best, waited } =
-                    saved.next().unwrap_or_default();
+                let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
                 let learner = Learner::new(plan, beginning, state).map_err(|problem| {
                     anyhow!("the checkpoint cannot be gone on from: run {run}: {problem}")
                 })?;
-                // A job of one run may be given more rounds than it had when it ended.
-                let is_over = converged || is_over && learner.rounds() >= inference.max_rounds;
                 let restored = 0;
-                runs.push(Active {
-                    point,
-                    inference,
-                    learner,
-                    is_over,
-                    converged,
-                    held_out,
-                    best,
-                    waited,
-                    restored,
-                });
+                runs.push(Active { point, inference, learner, converged, best, waited, restored });
             }
         }
         progress.tallies.resize(job.points.len(), Vec::new());
@@ -138,12 +122,15 @@ impl<'a> Training<'a> {
 
     /// Runs all of them to their end.
     pub fn run(mut self, observer: &mut dyn Observer) -> Result<Finished> {
-        while self.runs.iter().any(|run| !run.is_over) {
+        while self.runs.iter().any(|run| !run.is_over()) {
             let begun = clock();
-            for mut metrics in self.batch()? {
-                metrics.r_hat = self.r_hat(&metrics);
-                observer.round(&metrics)?;
+            for metrics in self.batch()? {
+                let (run, round) = (metrics.run, metrics.round);
                 self.progress.rounds.push(metrics);
+                let r_hat = self.r_hat(run, round);
+                let metrics = self.progress.rounds.last_mut().expect("it was just put there");
+                metrics.r_hat = r_hat;
+                observer.round(metrics)?;
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();
             if self.keeper.is_due() {
@@ -159,7 +146,7 @@ impl<'a> Training<'a> {
     /// A round of every run that is not over; the metrics of those that count.
     fn batch(&mut self) -> Result<Vec<RoundMetrics>> {
         let begun = clock();
-        let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over).collect();
+        let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over()).collect();
         let n_shards = self.plan.shards.len();
         let mut tasks = Vec::with_capacity(active.len() * n_shards);
         for &run in &active {
@@ -206,7 +193,8 @@ impl<'a> Training<'a> {
         busy: Duration,
     ) -> Result<RoundMetrics> {
         let round = self.runs[run].learner.rounds();
-        let last = report.converged || round == self.runs[run].inference.max_rounds;
+        self.runs[run].converged = report.converged;
+        let last = self.runs[run].is_over();
         let due = round.is_multiple_of(self.job.output.score_every);
         let mut scored = ScoresByDecoder::new();
         let mut held_out = None;
@@ -233,15 +221,11 @@ impl<'a> Training<'a> {
             held_out = self.held_out.measure(self.fleet, self.plan, &model)?;
         }
         let active = &mut self.runs[run];
-        active.converged = report.converged;
-        active.is_over = last;
         if let Some(found) = held_out {
-            active.held_out = Some(found);
             if active.best.as_ref().is_none_or(|(best, _)| found.is_better_than(best)) {
                 (active.best, active.waited) = (Some((found, active.learner.state())), 0);
             } else {
                 active.waited += 1;
-                active.is_over |= active.inference.patience > 0 && active.waited >= active.inference.patience;
             }
         }
         let adapted: Vec<String> =
@@ -273,20 +257,15 @@ impl<'a> Training<'a> {
 
     /// Split R-hat of the objective over the chains of a point, the first half of the rounds left out; told with the last chain's
     /// metrics of every round that is scored.
-    fn r_hat(&self, metrics: &RoundMetrics) -> Option<f64> {
-        let active = &self.runs[metrics.run - 1];
-        let last = self.runs.get(metrics.run).is_none_or(|next| next.point != active.point);
-        let due = metrics.round.is_multiple_of(self.job.output.score_every) || active.is_over;
+    fn r_hat(&self, run: usize, round: usize) -> Option<f64> {
+        let active = &self.runs[run - 1];
+        let last = self.runs.get(run).is_none_or(|next| next.point != active.point);
+        let due = round.is_multiple_of(self.job.output.score_every) || active.is_over();
         if !active.inference.method.is_sampler() || !last || !due {
             return None;
         }
         let first = self.runs.iter().position(|run| run.point == active.point)?;
-        let trace = |run: usize| -> Vec<f64> {
-            let earlier = self.progress.rounds.iter().chain([metrics]);
-            let of_run = earlier.filter(|round| round.run == run + 1 && round.round > metrics.round / 2);
-            of_run.filter_map(|round| round.bound).collect()
-        };
-        let traces: Vec<Vec<f64>> = (first..metrics.run).map(trace).collect();
+        let traces = traces(&self.progress.rounds, first + 1..run + 1);
         split_r_hat(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
@@ -335,12 +314,16 @@ fn keeps(inference: &InferenceTable, round: usize) -> bool {
 }
 
 impl Active<'_> {
+    /// Whether it has no more rounds. It may be given more than it had when it ended.
+    fn is_over(&self) -> bool {
+        let InferenceTable { max_rounds, patience, .. } = *self.inference;
+        self.converged || self.learner.rounds() >= max_rounds || patience > 0 && self.waited >= patience
+    }
+
     fn saved(&self) -> Run {
         Run {
-            is_over: self.is_over,
             converged: self.converged,
             state: Some(self.learner.state()),
-            held_out: self.held_out,
             best: self.best.clone(),
             waited: self.waited,
         }

@@ -1,0 +1,129 @@
+//! `grammaton eval dependencies`: attachment accuracies of one output, or two outputs against each other.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use shared::dependency::{Punctuation, Sentence, Tags};
+use shared::eval::dependencies::{Attachment, ByLength, Comparison, Source, compare, score};
+
+use crate::commands::Answer;
+use crate::input;
+use crate::metrics::score_text;
+use crate::streams;
+
+/// Arguments of `eval dependencies`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Files are CoNLL-U, or have a word, its tag and its head a line, with tabs between them and a blank line \
+    after each sentence; plain or gzip. The punctuation that does not count has UPOS PUNCT, or in the second format a tag of the \
+    Penn Treebank for it; it may be missing from what is scored."
+)]
+pub struct Args {
+    /// The gold trees; with --against, the first output
+    pub gold: PathBuf,
+    /// The trees to score; with --against, the second output; `-` for standard input
+    pub predicted: PathBuf,
+    /// Compare two outputs, both scored against these gold trees
+    #[arg(long, value_name = "GOLD")]
+    pub against: Option<PathBuf>,
+    /// Let punctuation count like words
+    #[arg(long)]
+    pub keep_punctuation: bool,
+    /// Sets of sentences that the bootstrap of a comparison draws
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "against",
+        value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub resamples: u32,
+    /// Seed of these draws
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "against")]
+    pub seed: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Sentences and the name of their file.
+struct File {
+    name: String,
+    sentences: Vec<Sentence>,
+}
+
+impl File {
+    /// Reads it; which tags are read does not matter, since only words and heads are compared.
+    fn read(path: &Path) -> Result<File> {
+        let (name, sentences) = input::dependencies(path, Tags::Upos)?;
+        Ok(File { name, sentences })
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { name: &self.name, sentences: &self.sentences }
+    }
+}
+
+/// Scores, or compares.
+pub fn run(args: &Args) -> Result<Answer> {
+    let paths = [Some(&args.gold), Some(&args.predicted), args.against.as_ref()];
+    let n_standard = paths.into_iter().flatten().filter(|path| path.as_os_str() == "-").count();
+    ensure!(n_standard < 2, "only one of the files can be standard input");
+    let punctuation = if args.keep_punctuation { Punctuation::Kept } else { Punctuation::Removed };
+    let (one, other) = (File::read(&args.gold)?, File::read(&args.predicted)?);
+    let text = match &args.against {
+        None => {
+            let scores = score(one.source(), other.source(), punctuation)?;
+            if args.json { serde_json::to_string(&scores)? + "\n" } else { table(&scores) }
+        }
+        Some(gold) => {
+            let gold = File::read(gold)?;
+            let outputs = [one.source(), other.source()];
+            let found = compare(gold.source(), outputs, punctuation, args.resamples, args.seed)?;
+            if args.json { serde_json::to_string(&found)? + "\n" } else { comparison_table(&found) }
+        }
+    };
+    streams::print(&text)?;
+    Ok(Answer::Yes)
+}
+
+fn table(scores: &ByLength<Attachment>) -> String {
+    let mut text = format!(
+        "{:<12}{:>10}{:>12}{:>10}{:>14}{:>13}{:>10}{:>11}\n",
+        "", "directed", "undirected", "exact", "attach-right", "attach-left", "words", "sentences"
+    );
+    for (class, scores) in scores.classes() {
+        let Attachment { directed, undirected, exact, attach_right, attach_left, words, sentences } = scores;
+        let [directed, undirected, exact, attach_right, attach_left] =
+            [directed, undirected, exact, attach_right, attach_left].map(|score| score_text(*score, 4));
+        text.push_str(&format!(
+            "{class:<12}{directed:>10}{undirected:>12}{exact:>10}{attach_right:>14}{attach_left:>13}{words:>10}{sentences:>11}\n"
+        ));
+    }
+    text
+}
+
+fn comparison_table(found: &ByLength<Comparison>) -> String {
+    let mut text = format!(
+        "{:<12}{:>8}{:>8}{:>9}{:>20}{:>14}{:>8}{:>8}{:>11}\n",
+        "", "A", "B", "A − B", "95 % interval", "A not better", "only A", "only B", "sign test"
+    );
+    for (class, found) in found.classes() {
+        let Comparison { only_first, only_second, .. } = found;
+        let [first, second] = [found.first, found.second].map(|score| score_text(score, 4));
+        let (difference, interval, not_better) = match &found.bootstrap {
+            Some(bootstrap) => (
+                format!("{:+.4}", bootstrap.difference),
+                format!("{:+.4} to {:+.4}", bootstrap.low, bootstrap.high),
+                format!("{:.4}", bootstrap.not_better),
+            ),
+            None => ("–".to_owned(), "–".to_owned(), "–".to_owned()),
+        };
+        text.push_str(&format!(
+            "{class:<12}{first:>8}{second:>8}{difference:>9}{interval:>20}{not_better:>14}{only_first:>8}{only_second:>8}{:>11}\n",
+            probability(found.sign_test)
+        ));
+    }
+    text + "Accuracies are directed. The interval and \"A not better\" are of a paired bootstrap over sentences; \
+            the sign test is two-sided, over the words that only one has right.\n"
+}
+
+/// A probability, small ones by their magnitude.
+fn probability(p: f64) -> String {
+    if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.4}") }
+}

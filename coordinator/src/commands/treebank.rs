@@ -1,0 +1,66 @@
+//! `grammaton treebank`: a grammar read off trees, the sentences, and the trees as the grammar derives them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use shared::grammar::syntax;
+use shared::tree::Tree;
+use shared::treebank::clean::clean;
+use shared::treebank::pcfg::{Terminals, grammar, trees};
+
+use super::Answer;
+use crate::input;
+use crate::streams;
+
+/// Arguments of `treebank`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Trees in brackets of the Penn Treebank; `-` for standard input
+    pub trees: PathBuf,
+    /// The folder of grammar.gr, corpus.txt and trees.txt
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Leave out trees of more words
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub max_length: usize,
+    /// Sentences of tags instead of words
+    #[arg(long)]
+    pub tags: bool,
+}
+
+/// Reads the grammar off.
+pub fn run(args: &Args) -> Result<Answer> {
+    let (name, entries) = input::trees(&args.trees)?;
+    let n_entries = entries.len();
+    let is_short = |tree: &Tree| tree.terminals().count() <= args.max_length;
+    let cleaned = entries.iter().filter_map(|entry| entry.tree.as_ref().and_then(clean));
+    let cleaned: Vec<_> = cleaned.filter(is_short).collect();
+    if cleaned.is_empty() {
+        bail!(
+            "{name}: no tree of {n_entries} has words, and {} at most; choose another --max-length",
+            args.max_length
+        );
+    }
+    let trees = trees(&cleaned, if args.tags { Terminals::Tags } else { Terminals::Words });
+    let grammar = grammar(&trees).with_context(|| format!("{name}: no grammar can be read off"))?;
+    let corpus = trees.iter().map(|tree| tree.terminals().collect::<Vec<_>>().join(" "));
+    let text = |lines: Vec<String>| lines.join("\n") + "\n";
+    fs::create_dir_all(&args.out).with_context(|| format!("{}: cannot be made", args.out.display()))?;
+    for (file, text) in [
+        ("grammar.gr", syntax::print(&grammar)),
+        ("corpus.txt", text(corpus.collect())),
+        ("trees.txt", text(trees.iter().map(ToString::to_string).collect())),
+    ] {
+        let path = args.out.join(file);
+        fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    streams::tell(&format!(
+        "{}: {} rules of {} trees; left out {}",
+        args.out.display(),
+        grammar.rules.len(),
+        trees.len(),
+        n_entries - trees.len()
+    ));
+    Ok(Answer::Yes)
+}
