@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use super::chart::{Chart, Scale, Series, number};
-use super::html::escape;
-use super::{Report, TEXT, line};
+use super::html::{WRITTEN, escape};
+use super::{Report, line};
 use crate::metrics::{PointSummary, Scores, score_text};
 
 /// Highest value by lowest from which on an axis is logarithmic.
@@ -69,28 +69,28 @@ fn table(report: &Report<'_>) -> String {
 
     let mut html = String::from("<div class=\"scroll\"><table class=\"settings\">\n<thead>");
     if !decoders.is_empty() {
-        write!(html, "<tr><th></th>{}", "<th></th>".repeat(columns.len())).expect(TEXT);
+        write!(html, "<tr><th></th>{}", "<th></th>".repeat(columns.len())).expect(WRITTEN);
         for decoder in &decoders {
-            write!(html, "<th colspan=\"4\">{}</th>", escape(decoder)).expect(TEXT);
+            write!(html, "<th colspan=\"4\">{}</th>", escape(decoder)).expect(WRITTEN);
         }
         html.push_str("</tr>\n");
     }
     html.push_str("<tr><th>setting</th>");
     for (name, _) in &columns {
-        write!(html, "<th>{name}</th>").expect(TEXT);
+        write!(html, "<th>{name}</th>").expect(WRITTEN);
     }
     html.push_str(&"<th>token F1</th><th>precision</th><th>recall</th><th>exact</th>".repeat(decoders.len()));
     html.push_str("</tr></thead>\n<tbody>\n");
     for (at, point) in points.iter().enumerate() {
         let class = if at == report.point() { " class=\"kept\"" } else { "" };
-        write!(html, "<tr{class}><td>{}</td>", escape(&point.name)).expect(TEXT);
+        write!(html, "<tr{class}><td>{}</td>", escape(&point.name)).expect(WRITTEN);
         for (_, cells) in &columns {
-            write!(html, "<td>{}</td>", cells[at]).expect(TEXT);
+            write!(html, "<td>{}</td>", cells[at]).expect(WRITTEN);
         }
         for decoder in &decoders {
             let scores = point.scores.get(*decoder).copied().unwrap_or_default();
             for (_, score) in parts(&scores) {
-                write!(html, "<td>{}</td>", score_text(score, 3)).expect(TEXT);
+                write!(html, "<td>{}</td>", score_text(score, 3)).expect(WRITTEN);
             }
         }
         html.push_str("</tr>\n");

@@ -11,7 +11,8 @@ use anyhow::{Result, bail};
 use rayon::prelude::*;
 use shared::corpus::shards::SentenceShard;
 use shared::corpus::{Corpus, Format, Unit};
-use shared::eval::brackets::{ByLength, Source, score};
+use shared::eval::Source;
+use shared::eval::brackets::{ByLength, score};
 use shared::latent;
 use shared::latent::parse::{Decoder, Model, Parser, THRESHOLD};
 use shared::num::Noise;
@@ -117,8 +118,8 @@ impl Trees {
             let trees = found.iter().map(line).collect();
             let found = entries(found);
             let scored: ByLength = score(
-                Source { name: "the held-out trees", entries: &gold },
-                Source { name: "their parses", entries: &found },
+                Source { name: "the held-out trees", items: &gold },
+                Source { name: "their parses", items: &found },
                 self.max_length as usize,
             )?;
             decodings.push(Decoding { name, ends: Vec::new(), segmentations: Vec::new(), trees });
