@@ -21,7 +21,7 @@
 //! Eisner & Satta (1999), from the head to its child: a sentence of n words is parsed in O(n³).
 //!
 //! In this order: [`layout`] (which parameter is which event), [`heads`] (derivations as dependency trees, and back),
-//! [`harmonic`] (where training starts), [`decode`] (the best trees). There are exactly one root and no crossing arcs.
+//! [`harmonic`] (where training starts), [`decode`] (the best trees), [`constraint`] (trees that are not allowed). There are exactly one root and no crossing arcs.
 
 pub mod grammar;
 
@@ -32,6 +32,8 @@ pub mod heads;
 pub mod harmonic;
 
 pub mod decode;
+
+pub mod constraint;
 
 pub use grammar::grammar;
 pub use layout::{Event, Layout, Side, Valence};
