@@ -3,8 +3,9 @@
 //! Self-contained: no network, no scripts. Light and dark follow the reader's system; it reads on a phone. All text
 //! that comes from the user's files is escaped.
 
-pub mod arcs;
+mod arcs;
 mod chart;
+mod dependencies;
 mod html;
 mod rounds;
 mod rules;
@@ -75,13 +76,14 @@ pub fn render(report: &Report<'_>) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} · Grammaton</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n\
-         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
+         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
         include_str!("report/style.css"),
         figures(report),
         notices(report),
         settings::section(report),
         rounds::section(report),
         scores(report),
+        dependencies::section(report),
         learned(report),
         samples(report),
         drawn_tree(report),
@@ -106,6 +108,12 @@ fn figures(report: &Report<'_>) -> String {
     figures.extend(
         brackets
             .map(|(decoder, scores)| (format!("bracket F1, {decoder}"), score_text(scores.labelled.f1, 3))),
+    );
+    figures.extend(
+        summary
+            .attachment
+            .iter()
+            .map(|(decoder, scores)| (format!("attachment, {decoder}"), score_text(scores.all.directed, 3))),
     );
     if let Some(bound) = summary.bound {
         figures.push(("objective".to_owned(), chart::number(bound, &[])));

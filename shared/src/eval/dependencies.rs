@@ -13,14 +13,14 @@
 //!
 //! Klein & Manning (2004) for the two accuracies.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Source;
 use super::significance::{Bootstrap, Paired, paired_bootstrap, sign_test};
 use crate::dependency::{Punctuation, Sentence, select};
 
 /// Accuracies on a set of sentences.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Attachment {
     /// Share of the words that have the head of the gold.
     pub directed: Option<f64>,
@@ -56,7 +56,7 @@ pub struct Comparison {
 }
 
 /// The same of short sentences and of all.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ByLength<T> {
     /// Of up to 10 words.
     pub up_to_10: T,
