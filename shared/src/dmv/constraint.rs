@@ -6,7 +6,7 @@
 //! Four things can be said, and a tree must obey all that are: which tags the root may have (`roots`); how long an arc may be
 //! (`longest_arc`); which arcs there are none of, by the tags of head and child and by the side of the head that the child is on
 //! (`forbid`); and which tags make phrases (`phrases`): in each unbroken sequence of words with such tags, as long as it can be, all
-//! but the last word have the last one as head. Lists name tags and classes of tags, which are `any` and those of `classes.txt`.
+//! but the last word have the last one as head. Lists name tags and classes of tags ([`super::classes`]).
 //! The six of Cohen & Smith (2009), §3, are:
 //!
 //! ```toml
@@ -27,9 +27,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::classes::{self, ANY, UnknownTags};
 use super::layout::{Layout, Side};
 use crate::forest::Forest;
-use crate::logistic_normal::Families;
 
 /// A named set of allowed trees, declared. One that is built in is written as its name alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -66,25 +66,6 @@ pub struct Arcs {
     pub side: Option<Side>,
 }
 
-/// A list in which nothing is known.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "component `{component}`: nothing in `{list} = {named:?}` is a tag of the corpus, or a class with one; {way_out}"
-)]
-pub struct UnknownTags {
-    /// Name of the component.
-    pub component: String,
-    /// Which of its lists.
-    pub list: &'static str,
-    /// What is in it.
-    pub named: Vec<String>,
-    /// What may have been meant, or what there is.
-    pub way_out: String,
-}
-
-/// The class of all tags.
-const ANY: &str = "any";
-
 fn any() -> Vec<String> {
     vec![ANY.to_owned()]
 }
@@ -115,8 +96,7 @@ impl Component {
     /// What it says of a tag set.
     ///
     /// # Errors
-    /// [`UnknownTags`] for a list in which nothing is one of `tags`, or a class with one of them. If anything is, the rest may be
-    /// tags that this corpus does not have.
+    /// [`UnknownTags`] for a list that names none of `tags`.
     ///
     /// ```
     /// use shared::dmv::constraint::Component;
@@ -125,19 +105,12 @@ impl Component {
     /// let constraint = short.resolve(&["NOUN".to_owned(), "VERB".to_owned()])?;
     /// let sentence = constraint.on(&[0, 1, 0, 0, 0, 0]);
     /// assert!(sentence.allows(0, 6) && sentence.allows(2, 6) && !sentence.allows(1, 6));
-    /// # Ok::<(), shared::dmv::constraint::UnknownTags>(())
+    /// # Ok::<(), shared::dmv::classes::UnknownTags>(())
     /// ```
     pub fn resolve(&self, tags: &[String]) -> Result<Constraint, UnknownTags> {
         let n = tags.len();
-        let classes = classes();
         let resolve = |list, named: &[String]| {
-            let found: Vec<bool> = tags.iter().map(|tag| is_named(&classes, tags, named, tag)).collect();
-            found.contains(&true).then_some(found).ok_or_else(|| UnknownTags {
-                component: self.name.clone(),
-                list,
-                named: named.to_vec(),
-                way_out: way_out(named, tags, &classes),
-            })
+            classes::among(tags, named, &format!("`{list}` of component `{}`", self.name))
         };
         let mut forbidden = vec![[false; 2]; n * n];
         for arcs in &self.forbid {
@@ -155,31 +128,6 @@ impl Component {
         };
         let longest_arc = self.longest_arc.map_or(usize::MAX, |longest| longest as usize);
         Ok(Constraint { roots: resolve("roots", &self.roots)?, longest_arc, forbidden, phrases })
-    }
-}
-
-fn classes() -> Families {
-    Families::parse(include_str!("constraint/classes.txt"), "classes.txt").expect("a test reads it")
-}
-
-/// Whether a list names a tag, which is one of `tags`. What is a tag itself means no class.
-fn is_named(classes: &Families, tags: &[String], named: &[String], tag: &String) -> bool {
-    let class = classes.family(tag).map(|class| &classes.names[class]);
-    named.iter().any(|name| name == tag || !tags.contains(name) && (name == ANY || Some(name) == class))
-}
-
-fn way_out(named: &[String], tags: &[String], classes: &Families) -> String {
-    let known = || tags.iter().chain(&classes.names);
-    let distance = |a: &str, b: &str| strsim::damerau_levenshtein(&a.to_lowercase(), &b.to_lowercase());
-    let pairs = named.iter().flat_map(|name| known().map(move |known| (distance(name, known), known)));
-    match pairs.min_by_key(|&(distance, _)| distance) {
-        Some((distance, known)) if distance <= known.chars().count().div_ceil(3) => {
-            format!("did you mean `{known}`?")
-        }
-        _ => {
-            let known: Vec<&str> = known().map(String::as_str).collect();
-            format!("there are: {}, {ANY}", known.join(", "))
-        }
     }
 }
 
@@ -362,32 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_name_tags_and_classes() {
-        let roots = |roots: &[&str], sentence: &str| {
-            let roots = roots.iter().map(|name| (*name).to_owned()).collect();
-            let component = Component { name: "x".to_owned(), roots, ..built_in("short-dep") };
-            let found = allowed(&component, sentence);
-            found.split(' ').filter(|arc| arc.starts_with('0')).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(roots(&["noun", "VBZ"], "NN VB VBZ NNS"), "01 03 04");
-        assert_eq!(roots(&["verb"], "NN VB MD ,"), "02 03");
-        assert_eq!(roots(&["any"], "a b"), "01 02");
-        assert_eq!(roots(&["any"], "a any"), "02", "a tag comes before a class");
-        assert_eq!(roots(&["NNPS", "verb", "NN"], "NN IN"), "01", "not every tag has to occur");
-    }
-
-    #[test]
     fn lists_of_nothing_known_are_refused() {
         let names = tags("NOUN VERB ADP");
-        let error = |json: &str| read(json).unwrap().resolve(&names).unwrap_err().to_string();
+        let error = |json: &str| read(json).unwrap().resolve(&names).unwrap_err().what;
+        assert_eq!(error(r#"{"name": "x", "roots": ["VREB"]}"#), "`roots` of component `x`");
         assert_eq!(
-            error(r#"{"name": "x", "roots": ["VREB"]}"#),
-            "component `x`: nothing in `roots = [\"VREB\"]` is a tag of the corpus, or a class with one; did you mean `VERB`?"
+            error(r#"{"name": "x", "forbid": [{"head": ["noun"], "child": ["ZZ"]}]}"#),
+            "`child` of component `x`"
         );
-        let far = error(r#"{"name": "x", "forbid": [{"head": ["noun"], "child": ["wh-word", "ZZ"]}]}"#);
-        assert!(far.contains("nothing in `child = [\"wh-word\", \"ZZ\"]`"), "{far}");
-        assert!(far.ends_with("; there are: NOUN, VERB, ADP, noun, proper, verb, any"), "{far}");
-        assert!(error(r#"{"name": "x", "roots": []}"#).contains("nothing in `roots = []`"));
-        assert!(error(r#"{"name": "x", "phrases": ["proper"]}"#).contains("`phrases"));
+        assert_eq!(error(r#"{"name": "x", "phrases": ["proper"]}"#), "`phrases` of component `x`");
     }
 }
