@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use shared::adaptor::decode::decode;
 use shared::adaptor::hyper::Fit;
+use shared::adaptor::start::{Start, base_weights};
 use shared::adaptor::vb::{Settings, Trainer};
 use shared::compute::{Engine, Prepared};
 use shared::dependency::{Punctuation, Tags, read, select};
 use shared::dmv::classes;
 use shared::dmv::heads::check;
-use shared::dmv::nouns::{grammar, heads};
+use shared::dmv::nouns::{self, grammar, heads};
 use shared::forest::Forest;
 use shared::forest::best;
 use shared::forest::binary::Adapted;
@@ -141,7 +142,7 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
             concentration: 1.0,
             growth: None,
             tolerance: 0.0,
-            jitter: 0.0,
+            start: Start::Uniform,
         };
         let run = Run::new(&grammar, &lexicon, &items);
         let (shared_grammar, shared_lexicon) = (Arc::new(grammar.clone()), Arc::new(lexicon.clone()));
@@ -180,6 +181,30 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
             assert!(n_strings > sentences.len(), "phrases are printed");
         }
     }
+}
+
+#[test]
+fn with_base_weights_the_first_round_is_that_of_the_model() {
+    let (sentences, tags, nouns) = corpus(30);
+    let grammar = grammar(&tags, &nouns, 1.0).unwrap();
+    let plain = Model::new(&tags);
+    let numbers =
+        |sentence: &Vec<String>| -> Vec<u32> { sentence.iter().map(|tag| plain.tag(tag).unwrap()).collect() };
+    let numbers: Vec<Vec<u32>> = sentences.iter().map(numbers).collect();
+    let items: Vec<Vec<SymbolId>> = numbers.iter().map(|tags| nouns::tokens(&grammar, tags)).collect();
+    assert_eq!(nouns::tags(&grammar), Some(tags.clone()));
+    assert_eq!(nouns::tags(&plain.prepared.grammar), Some(tags.clone()));
+    let mut logs = random_logs(plain.layout, 3);
+    let expected = plain.run(&numbers, 100).expect(&Engine::default(), &wide(&logs), false).log_z;
+    logs.extend(vec![0.0; grammar.adapted().count()]);
+    // Every noun constituent is on a stick.
+    let lexicon = choose(&grammar, &items, 100_000, 0.0);
+    let weights = base_weights(&grammar, &lexicon, &wide(&logs));
+    let shards = Run::cut(&grammar, &lexicon, &items, 100, 1);
+    let totals = shards.expect(&Engine::default(), &weights, false);
+    // Strings are items too, each with what it weighs.
+    let of_strings: f64 = weights[1 + grammar.rules.len()..].iter().map(|weight| weight.ln()).sum();
+    assert_close(totals.log_z, expected + of_strings, 1e-10, "log Z");
 }
 
 /// A string of a stick is a noun constituent: halves in pairs, its own tag among them.
