@@ -65,6 +65,16 @@ pub struct ModelTable {
     pub kind: ModelKind,
     /// The grammar.
     pub grammar: GrammarSource,
+    /// The tags, or classes of tags, whose constituents are adapted, of a dependency model.
+    #[serde(default)]
+    pub adapted: Vec<String>,
+}
+
+impl ModelTable {
+    /// Whether it has adapted nonterminals.
+    pub fn is_adapted(&self) -> bool {
+        self.kind == ModelKind::Adaptor || !self.adapted.is_empty()
+    }
 }
 
 /// `[corpus]`
@@ -569,8 +579,11 @@ impl Job {
             }
         }
         if is_of(&mut root, "dmv") {
-            let defaults =
-                [("output.decoders", "[\"viterbi\", \"mbr-arcs\"]"), ("inference.start", "harmonic")];
+            let decoders = match root.find("model.adapted") {
+                Some(_) => "[\"viterbi\", \"mbr-tree\"]",
+                None => "[\"viterbi\", \"mbr-arcs\"]",
+            };
+            let defaults = [("output.decoders", decoders), ("inference.start", "harmonic")];
             for (key, value) in defaults {
                 if root.find(key).is_none() {
                     root.set(&format!("{key}={value}"))?;
@@ -640,8 +653,9 @@ impl Job {
         in_range("inference.truncation", holds, &truncation, "from 1 to 100000000")?;
         let rho = inference.rho;
         in_range("inference.rho", (-10.0..=10.0).contains(&rho), &rho, "from -10 to 10")?;
-        let from_start =
-            matches!(self.model.kind, ModelKind::Pcfg | ModelKind::Dmv) && !inference.method.is_sampler();
+        let from_start = !self.model.is_adapted()
+            && matches!(self.model.kind, ModelKind::Pcfg | ModelKind::Dmv)
+            && !inference.method.is_sampler();
         let holds = inference.max_rounds >= 1 || from_start;
         in_range(
             "inference.max_rounds",
@@ -685,6 +699,11 @@ impl Job {
             let alpha = inference.alpha.unwrap_or(1.0);
             in_range("inference.alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
         }
+        let adapted = &self.model.adapted;
+        let holds = kind == ModelKind::Dmv || adapted.is_empty();
+        in_range("model.adapted", holds, &"tags", "left out, unless model.kind is \"dmv\"")?;
+        let holds = adapted.is_empty() || inference.method == Method::Vb;
+        in_range("inference.method", holds, &"another", "\"vb\" with adapted constituents (model.adapted)")?;
         let source = &self.model.grammar;
         let holds = (kind == ModelKind::Dmv) == (*source == GrammarSource::Dmv);
         in_range(
@@ -756,7 +775,11 @@ impl Job {
         in_range("output.checkpoint_seconds", holds, &seconds, "from 0 to 1000000")?;
         let decoders = &self.output.decoders;
         let finds_arcs = |decoder: &Decoder| matches!(decoder, Decoder::Viterbi | Decoder::MbrArcs);
+        let gives_trees = |decoder: &Decoder| matches!(decoder, Decoder::Viterbi | Decoder::MbrTree);
         let (holds, expected) = match kind {
+            ModelKind::Dmv if !adapted.is_empty() => {
+                (decoders.iter().all(gives_trees), "\"viterbi\" or \"mbr-tree\" with adapted constituents")
+            }
             ModelKind::Dmv => {
                 (decoders.iter().all(finds_arcs), "\"viterbi\" or \"mbr-arcs\" for a dependency model")
             }
