@@ -30,24 +30,33 @@ use crate::tree::Tree;
 /// Analyses every sentence.
 pub fn decode(prepared: &Prepared, with: &Decode, sentences: &[&[SymbolId]]) -> Vec<Decoded> {
     let real = real(&with.weights);
-    let (binary, strings) = (&prepared.binary, &prepared.strings);
-    let first_escape = ParamId(prepared.lexicon.n_params(&prepared.grammar) as u32);
-    let builder = match with.open {
-        true => Builder::open(binary, strings, first_escape).with_max_yield(longest_string(prepared)),
-        false => Builder::new(binary, strings, Adapted::Strings),
-    };
     let mut session = Session {
         prepared,
         with,
         weights: Weights { wide: &with.weights, real: &real },
-        builder,
-        first_escape,
+        builder: builder(prepared, with.open),
+        first_escape: first_escape(prepared),
         scratch: Scratch::default(),
         layout: Layout::of(&prepared.grammar).map(|(layout, _)| layout),
         inner: FxHashMap::default(),
         inner_spans: FxHashMap::default(),
     };
     sentences.iter().map(|sentence| session.sentence(sentence)).collect()
+}
+
+/// Builds the forests that are decoded.
+pub(crate) fn builder(prepared: &Prepared, open: bool) -> Builder<'_> {
+    let (binary, strings) = (&prepared.binary, &prepared.strings);
+    match open {
+        true => {
+            Builder::open(binary, strings, first_escape(prepared)).with_max_yield(longest_string(prepared))
+        }
+        false => Builder::new(binary, strings, Adapted::Strings),
+    }
+}
+
+fn first_escape(prepared: &Prepared) -> ParamId {
+    ParamId(prepared.lexicon.n_params(&prepared.grammar) as u32)
 }
 
 /// New strings are no longer than this, or than the longest learned one.

@@ -17,9 +17,12 @@
 //! O(n³) as before, with the number of nouns among the tags as a factor where all strings may be phrases, and less
 //! where only those of the sticks may.
 //!
-//! Decoders print strings down to their tokens, so [`heads`] reads arcs inside of strings off them like all others.
+//! Decoders print strings down to their tokens, so [`heads`] reads arcs inside of strings off them like all others. [`arcs`] has the
+//! posteriors of arcs, for MBR.
 //!
 //! Cohen, Blei & Smith (2010), §4.2, who adapt “nonterminals that define noun constituents”. [`crate::adaptor::start`] is where training starts.
+
+pub mod arcs;
 
 use super::grammar::{BadTags, HALVES, grammar as plain};
 use super::heads::{self as derivations, NotDependencies};
