@@ -65,6 +65,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             strings: [("Word".to_owned(), 15_000 - 320 * round.min(25))].into_iter().collect(),
             hyper: [("Word".to_owned(), Hyper { discount: 0.41, concentration: 12.0 })].into_iter().collect(),
             scores,
+            attachment: Default::default(),
             dropped: 320,
             restored: 3,
             resorted: true,
@@ -91,6 +92,8 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         points: Vec::new(),
         sentences: GOLD.len(),
         brackets: Default::default(),
+        heads: Default::default(),
+        attachment: Default::default(),
         scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
             .into_iter()
             .collect(),

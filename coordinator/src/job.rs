@@ -15,6 +15,8 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::corpus::{Format, Options, Unit};
+use shared::dependency::{Punctuation, Tags};
+use shared::dmv::harmonic::{Harmonic, Stops};
 use shared::grammar::auto::Auto;
 use shared::task::Decoder;
 use shared::treebank::Classes;
@@ -89,9 +91,15 @@ pub struct CorpusTable {
     /// Share of the corpus that is held out, chosen by the seed; if `held_out` is empty.
     #[serde(default)]
     pub held_out_share: f64,
-    /// Trees with more words are left out, with latent annotations.
+    /// Trees with more words are left out, with latent annotations; sentences with more are not trained on, of a dependency model.
     #[serde(default = "CorpusTable::max_length")]
     pub max_length: u32,
+    /// Which tags of a CoNLL-U file are meant, for a dependency model.
+    #[serde(default)]
+    pub tags: Tags,
+    /// Whether punctuation stays, for a dependency model; else what depends on it goes to the nearest word above.
+    #[serde(default)]
+    pub keep_punctuation: bool,
     /// Words that occur so often or less are unknown, with latent annotations.
     #[serde(default = "CorpusTable::unknown_threshold")]
     pub unknown_threshold: u32,
@@ -119,6 +127,14 @@ impl CorpusTable {
 
     fn unknown() -> Classes {
         Classes::Signatures
+    }
+
+    /// What happens to the punctuation of a dependency model's sentences.
+    pub fn punctuation(&self) -> Punctuation {
+        match self.keep_punctuation {
+            true => Punctuation::Kept,
+            false => Punctuation::Removed,
+        }
     }
 
     /// How to read the corpus.
@@ -196,6 +212,33 @@ pub struct InferenceTable {
     pub patience: usize,
     /// Subtypes of every label, with latent annotations.
     pub subtypes: usize,
+    /// How the harmonic start of a dependency model weighs a head at distance d: 1 / (d + offset).
+    pub harmonic_offset: f64,
+    /// Whether the weights of a word's heads are scaled to sum to one there, less the root's share.
+    pub harmonic_per_child: bool,
+    /// How the decisions to stop begin there.
+    pub harmonic_stops: HarmonicStops,
+    /// The probabilities of stopping before a first child and before another one, with `harmonic_stops = "fixed"`.
+    pub harmonic_stop: [f64; 2],
+    /// Added to every count there.
+    pub harmonic_smoothing: f64,
+}
+
+impl InferenceTable {
+    /// The harmonic start.
+    pub fn harmonic(&self) -> Harmonic {
+        let [no_child, has_child] = self.harmonic_stop;
+        Harmonic {
+            offset: self.harmonic_offset,
+            per_child: self.harmonic_per_child,
+            stops: match self.harmonic_stops {
+                HarmonicStops::Expected => Stops::Expected,
+                HarmonicStops::Fixed => Stops::Fixed { no_child, has_child },
+                HarmonicStops::Even => Stops::Even,
+            },
+            smoothing: self.harmonic_smoothing,
+        }
+    }
 }
 
 impl Default for InferenceTable {
@@ -233,6 +276,11 @@ impl Default for InferenceTable {
             gamma_scale: 100.0,
             patience: 0,
             subtypes: 2,
+            harmonic_offset: 0.0,
+            harmonic_per_child: true,
+            harmonic_stops: HarmonicStops::default(),
+            harmonic_stop: [0.25, 0.75],
+            harmonic_smoothing: 0.1,
         }
     }
 }
@@ -292,6 +340,8 @@ pub enum ModelKind {
     Pcfg,
     /// A probabilistic context-free grammar with latent annotations, of a treebank.
     PcfgLa,
+    /// The dependency model with valence, over the tags of a treebank.
+    Dmv,
 }
 
 /// Methods of inference.
@@ -325,7 +375,7 @@ impl Method {
     fn trains(self, kind: ModelKind) -> bool {
         match kind {
             ModelKind::Adaptor => matches!(self, Method::Vb | Method::Hastings),
-            ModelKind::Pcfg => true,
+            ModelKind::Pcfg | ModelKind::Dmv => true,
             ModelKind::PcfgLa => matches!(self, Method::Em | Method::Vb | Method::Cvb),
         }
     }
@@ -346,8 +396,23 @@ pub enum Start {
     Trees,
     /// Of Hastings: trees drawn one after the other, each given those before it.
     Incremental,
-    /// Of Hastings: the most probable trees under a trained model.
+    /// What a trained model of the same grammar has counted; of Hastings, its most probable trees.
     Model,
+    /// Of a dependency model: near words are heads of each other (Klein & Manning 2004); of Hastings, the most probable trees then.
+    Harmonic,
+}
+
+/// How the decisions to stop begin, with a harmonic start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HarmonicStops {
+    /// From the expected numbers of children.
+    #[default]
+    Expected,
+    /// As `harmonic_stop` says.
+    Fixed,
+    /// 1/2 each.
+    Even,
 }
 
 /// Priors over an adapted nonterminal's strings.
@@ -395,10 +460,13 @@ pub enum GrammarSource {
     File(PathBuf),
     /// The rules of the corpus, which is a treebank: `auto:treebank`.
     Treebank,
+    /// The dependency model of the corpus's tags: `auto:dmv`.
+    Dmv,
 }
 
 const AUTO: &str = "auto:";
 const TREEBANK: &str = "treebank";
+const DMV: &str = "dmv";
 /// Of all points together.
 const MAX_RUNS: usize = 1000;
 
@@ -409,6 +477,7 @@ impl fmt::Display for GrammarSource {
             GrammarSource::Auto(Auto::Colloc) => write!(out, "{AUTO}colloc"),
             GrammarSource::File(path) => write!(out, "{}", path.display()),
             GrammarSource::Treebank => write!(out, "{AUTO}{TREEBANK}"),
+            GrammarSource::Dmv => write!(out, "{AUTO}{DMV}"),
         }
     }
 }
@@ -424,6 +493,7 @@ impl<'de> Deserialize<'de> for GrammarSource {
         let text = String::deserialize(deserializer)?;
         match text.strip_prefix(AUTO) {
             Some(TREEBANK) => Ok(GrammarSource::Treebank),
+            Some(DMV) => Ok(GrammarSource::Dmv),
             Some(name) => {
                 let name: de::value::StrDeserializer<'_, D::Error> =
                     de::IntoDeserializer::into_deserializer(name);
@@ -491,9 +561,21 @@ impl Job {
                 root.set(assignment)?;
             }
         }
-        let of_trees = root.find_string("model.kind").is_some_and(|kind| kind == "pcfg-la");
-        if of_trees && root.find("model.grammar").is_none() {
-            root.set(&format!("model.grammar={AUTO}{TREEBANK}"))?;
+        let is_of =
+            |root: &mut Node, kind: &str| root.find_string("model.kind").is_some_and(|found| found == kind);
+        for (kind, made) in [("pcfg-la", TREEBANK), ("dmv", DMV)] {
+            if is_of(&mut root, kind) && root.find("model.grammar").is_none() {
+                root.set(&format!("model.grammar={AUTO}{made}"))?;
+            }
+        }
+        if is_of(&mut root, "dmv") {
+            let defaults =
+                [("output.decoders", "[\"viterbi\", \"mbr-arcs\"]"), ("inference.start", "harmonic")];
+            for (key, value) in defaults {
+                if root.find(key).is_none() {
+                    root.set(&format!("{key}={value}"))?;
+                }
+            }
         }
         let mut job = Job::deserialize(root.clone())?;
         if root.find("output.dir").is_none() {
@@ -558,7 +640,8 @@ impl Job {
         in_range("inference.truncation", holds, &truncation, "from 1 to 100000000")?;
         let rho = inference.rho;
         in_range("inference.rho", (-10.0..=10.0).contains(&rho), &rho, "from -10 to 10")?;
-        let from_start = self.model.kind == ModelKind::Pcfg && !inference.method.is_sampler();
+        let from_start =
+            matches!(self.model.kind, ModelKind::Pcfg | ModelKind::Dmv) && !inference.method.is_sampler();
         let holds = inference.max_rounds >= 1 || from_start;
         in_range(
             "inference.max_rounds",
@@ -585,7 +668,7 @@ impl Job {
         let holds = inference.method.trains(kind);
         let methods = match kind {
             ModelKind::PcfgLa => "\"em\", \"vb\" or \"cvb\" for a PCFG with latent annotations",
-            ModelKind::Adaptor | ModelKind::Pcfg => {
+            ModelKind::Adaptor | ModelKind::Pcfg | ModelKind::Dmv => {
                 "\"vb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\""
             }
         };
@@ -601,6 +684,25 @@ impl Job {
             // Below, weights of a tree leave the range of exponents.
             let alpha = inference.alpha.unwrap_or(1.0);
             in_range("inference.alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
+        }
+        let source = &self.model.grammar;
+        let holds = (kind == ModelKind::Dmv) == (*source == GrammarSource::Dmv);
+        in_range(
+            "model.grammar",
+            holds,
+            source,
+            "left out for model.kind = \"dmv\", and another for other kinds",
+        )?;
+        let holds = kind == ModelKind::Dmv || inference.start != Start::Harmonic;
+        in_range("inference.start", holds, &"\"harmonic\"", "another one, unless model.kind is \"dmv\"")?;
+        let offset = inference.harmonic_offset;
+        in_range("inference.harmonic_offset", (0.0..=1e6).contains(&offset), &offset, "from 0 to 1000000")?;
+        let smoothing = inference.harmonic_smoothing;
+        let holds = smoothing > 0.0 && smoothing <= 1e6;
+        in_range("inference.harmonic_smoothing", holds, &smoothing, "above 0 and at most 1000000")?;
+        for stop in inference.harmonic_stop {
+            let holds = stop > 0.0 && stop < 1.0;
+            in_range("inference.harmonic_stop", holds, &stop, "two probabilities above 0 and below 1")?;
         }
         let subtypes = inference.subtypes;
         in_range("inference.subtypes", (1..=16).contains(&subtypes), &subtypes, "from 1 to 16")?;
@@ -619,8 +721,12 @@ impl Job {
         let burn_in = inference.burn_in;
         in_range("inference.burn_in", (0.0..1.0).contains(&burn_in), &burn_in, "0 or more and below 1")?;
         in_range("inference.keep_every", inference.keep_every >= 1, &inference.keep_every, "1 or more")?;
-        let chains_only = matches!(inference.start, Start::Incremental | Start::Model);
-        let holds = !chains_only || inference.method == Method::Hastings;
+        let of_pcfg = matches!(kind, ModelKind::Pcfg | ModelKind::Dmv);
+        let holds = match inference.start {
+            Start::Incremental => inference.method == Method::Hastings,
+            Start::Model => inference.method == Method::Hastings || of_pcfg,
+            _ => true,
+        };
         in_range("inference.start", holds, &"one of method = \"hastings\"", "a start of this method")?;
         let sweeps = inference.sweeps;
         in_range("inference.sweeps", (1..=1_000_000).contains(&sweeps), &sweeps, "from 1 to 1000000")?;
@@ -649,6 +755,14 @@ impl Job {
         let holds = (0.0..=1e6).contains(&seconds);
         in_range("output.checkpoint_seconds", holds, &seconds, "from 0 to 1000000")?;
         let decoders = &self.output.decoders;
+        let finds_arcs = |decoder: &Decoder| matches!(decoder, Decoder::Viterbi | Decoder::MbrArcs);
+        let (holds, expected) = match kind {
+            ModelKind::Dmv => {
+                (decoders.iter().all(finds_arcs), "\"viterbi\" or \"mbr-arcs\" for a dependency model")
+            }
+            _ => (!decoders.contains(&Decoder::MbrArcs), "others: \"mbr-arcs\" is for model.kind = \"dmv\""),
+        };
+        in_range("output.decoders", holds, &"another", expected)?;
         let distinct = (0..decoders.len()).all(|at| !decoders[..at].contains(&decoders[at]));
         in_range("output.decoders", distinct, &"one named twice", "a list of different decoders")
     }
@@ -711,7 +825,8 @@ mod tests {
                  rho, max_rounds, tolerance, seed, selection, drop_share, fit, concentration, discount, \
                  max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
-                 gamma_scale, patience, subtypes",
+                 gamma_scale, patience, subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, \
+                 harmonic_stop, harmonic_smoothing",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use shared::eval::brackets::BracketScores;
+use shared::eval::dependencies::{Attachment, ByLength};
 use shared::eval::segmentation::SegmentationScores;
 use shared::task::Decoder;
 
@@ -19,12 +20,16 @@ pub type ScoresByDecoder = BTreeMap<String, Scores>;
 /// Scores of trees by the name of the decoder.
 pub type BracketsByDecoder = BTreeMap<String, BracketScores>;
 
+/// Accuracies of dependency trees by the name of the decoder.
+pub type AttachmentByDecoder = BTreeMap<String, ByLength<Attachment>>;
+
 /// The decoder's name in job files, metrics and file names.
 pub fn decoder_name(decoder: Decoder) -> &'static str {
     match decoder {
         Decoder::Viterbi => "viterbi",
         Decoder::Mbr => "mbr",
         Decoder::MbrTree => "mbr-tree",
+        Decoder::MbrArcs => "mbr-arcs",
     }
 }
 
@@ -59,6 +64,9 @@ pub struct RoundMetrics {
     /// Scores against gold, where there is gold and the round was decoded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: ScoresByDecoder,
+    /// Scores of the heads found by decoder, of a dependency model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attachment: AttachmentByDecoder,
     /// Strings that went out of use in this round.
     pub dropped: usize,
     /// Strings that came back because a sentence needed them.
@@ -152,6 +160,9 @@ pub struct PointSummary {
     /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub brackets: BracketsByDecoder,
+    /// Scores of the heads found by decoder, of a dependency model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attachment: AttachmentByDecoder,
     /// Seconds that computing its rounds took, summed over workers.
     pub busy_seconds: f64,
 }
@@ -273,6 +284,9 @@ pub struct Summary {
     /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub brackets: BracketsByDecoder,
+    /// Scores of the heads found by decoder, of a dependency model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attachment: AttachmentByDecoder,
     /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
     pub parameters_sha256: String,
     /// Where the time went.
@@ -442,7 +456,7 @@ mod tests {
 
     #[test]
     fn decoder_names_are_those_of_the_job_file() {
-        for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree] {
+        for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree, Decoder::MbrArcs] {
             assert_eq!(serde_json::to_value(decoder).unwrap(), decoder_name(decoder));
         }
     }

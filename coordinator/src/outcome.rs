@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use shared::dependency::Sentence;
 use shared::model::Model;
 
-use crate::metrics::{BracketsByDecoder, HeldOut, PointSummary, ScoresByDecoder, Summary, Timings};
+use crate::metrics::{
+    AttachmentByDecoder, BracketsByDecoder, HeldOut, PointSummary, ScoresByDecoder, Summary, Timings,
+};
 use crate::model;
 
 /// The result of training, before it is written.
@@ -38,6 +41,10 @@ pub struct Outcome {
     pub scores: ScoresByDecoder,
     /// Scores of the trees found for held-out sentences, with latent annotations.
     pub brackets: BracketsByDecoder,
+    /// Heads found for sentences, of a dependency model,
+    pub heads: Heads,
+    /// and their scores against gold ones, if there are such.
+    pub attachment: AttachmentByDecoder,
     /// Where the time went.
     pub timings: Timings,
     /// One per decoder of the job, in its order.
@@ -55,6 +62,30 @@ pub struct Crew {
     pub workers: usize,
     /// Workers lost, by kind of cause.
     pub losses: BTreeMap<String, u64>,
+}
+
+/// Heads of the sentences held out, or else of those trained on.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Heads {
+    /// The sentences with the heads that each decoder found.
+    pub by_decoder: Vec<(&'static str, Vec<Sentence>)>,
+    /// The same with gold heads, if they have such.
+    pub gold: Option<Vec<Sentence>>,
+    /// Sentences that the model cannot derive, of which each word was hung on the next one.
+    pub n_flat: usize,
+}
+
+impl Heads {
+    /// Says so if the model of that setting cannot derive some sentences.
+    pub fn flat_notice(&self, setting: &str) -> Option<String> {
+        let setting = if setting.is_empty() { String::new() } else { format!("{setting}: ") };
+        (self.n_flat > 0).then(|| {
+            format!(
+                "{setting}{} sentences have no derivation, as with arcs never seen in training; each of their words hangs on the next",
+                self.n_flat
+            )
+        })
+    }
 }
 
 /// The corpus as one decoder reads it.
@@ -86,6 +117,7 @@ impl Outcome {
             points: self.points.clone(),
             scores: self.scores.clone(),
             brackets: self.brackets.clone(),
+            attachment: self.attachment.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
             workers: crew.workers,

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use shared::dependency::conllu;
 use shared::task::Decoder;
 
 use crate::job::Job;
@@ -27,6 +28,10 @@ const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.
 
 fn segmentation(decoder: &str) -> String {
     format!("segmentation.{decoder}.txt")
+}
+
+fn arcs(decoder: &str) -> String {
+    format!("parses.{decoder}.conllu")
 }
 
 /// An output folder that can be written to.
@@ -73,7 +78,9 @@ impl Output {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
         let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]).map(segmentation);
         let decoders: Vec<String> = decoders.collect();
-        let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(decoders.iter().map(String::as_str));
+        let arcs = [Decoder::Viterbi, Decoder::MbrArcs].map(|decoder| arcs(decoder_name(decoder)));
+        let by_decoder = decoders.iter().chain(&arcs).map(String::as_str);
+        let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(by_decoder);
         for name in old.chain(MODEL) {
             match fs::remove_file(self.dir.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -118,6 +125,9 @@ impl Output {
             if !outcome.model.segments.is_empty() {
                 self.write(&segmentation(decoding.name), lines(&decoding.segmentations).as_bytes())?;
             }
+        }
+        for (decoder, sentences) in &outcome.heads.by_decoder {
+            self.write(&arcs(decoder), conllu(sentences, job.corpus.tags).as_bytes())?;
         }
         if let Some(decoding) = outcome.with_trees() {
             self.write(PARSES, lines(&decoding.trees).as_bytes())?;

@@ -10,8 +10,11 @@ use std::net::SocketAddr;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use shared::eval::dependencies::{Attachment, ByLength};
+
 use crate::metrics::{
-    Observer, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start, Summary, score_text,
+    AttachmentByDecoder, Observer, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start,
+    Summary, score_text,
 };
 use crate::status::CheckpointStatus;
 use crate::streams;
@@ -216,7 +219,7 @@ impl Observer for Progress {
                     summary.timings.preprocess,
                     summary.timings.rounds,
                     summary.timings.decode,
-                    scores(&summary.scores),
+                    scores(&summary.scores) + &attachment(&summary.attachment),
                 ));
             }
         }
@@ -253,6 +256,7 @@ fn points(summary: &Summary) -> Vec<String> {
     head.extend(held_out.then(|| "perplexity".to_owned()));
     head.extend(r_hat.then(|| "R-hat".to_owned()));
     head.extend(first.scores.keys().map(|decoder| format!("F1 {decoder}")));
+    head.extend(first.attachment.keys().map(|decoder| format!("attachment {decoder}")));
     let row = |point: &PointSummary| {
         let kept = if point.run == summary.run { "*" } else { "" };
         let bound = score_text(point.bound, 2);
@@ -262,6 +266,8 @@ fn points(summary: &Summary) -> Vec<String> {
         row.extend(r_hat.then(|| score_text(point.r_hat, 3)));
         let f1 = |decoder| score_text(point.scores.get(decoder).and_then(|scores| scores.token_f1), 4);
         row.extend(first.scores.keys().map(f1));
+        let arcs = |decoder| point.attachment.get(decoder).map_or("–".to_owned(), by_length);
+        row.extend(first.attachment.keys().map(arcs));
         row
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(points.iter().map(row)).collect();
@@ -290,7 +296,7 @@ fn line(round: &RoundMetrics, seconds_left: f64) -> String {
     };
     format!(
         "{bound}{change}{}{}{strings}  {:.0} sentences/s  at most {} left",
-        scores(&round.scores),
+        scores(&round.scores) + &attachment(&round.attachment),
         measured(round),
         round.sentences_per_second,
         duration(seconds_left),
@@ -321,6 +327,16 @@ fn measured(round: &RoundMetrics) -> String {
 fn scores(scores: &ScoresByDecoder) -> String {
     let text = |scores: &Scores| score_text(scores.token_f1, 4);
     scores.iter().map(|(decoder, scores)| format!("  {decoder} F1 {}", text(scores))).collect()
+}
+
+fn attachment(scores: &AttachmentByDecoder) -> String {
+    let text = |(decoder, scores)| format!("  {decoder} attachment {}", by_length(scores));
+    scores.iter().map(text).collect()
+}
+
+/// Directed accuracies of sentences of up to 10 and 20 words, and of all.
+fn by_length(scores: &ByLength<Attachment>) -> String {
+    scores.classes().map(|(_, scores)| score_text(scores.directed, 4)).join(" / ")
 }
 
 /// Seconds in the unit that reads best.

@@ -3,8 +3,9 @@
 //! Self-contained: no network, no scripts. Light and dark follow the reader's system; it reads on a phone. All text
 //! that comes from the user's files is escaped.
 
-pub mod arcs;
+mod arcs;
 mod chart;
+mod dependencies;
 mod html;
 mod rounds;
 mod rules;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use html::escape;
+use html::{WRITTEN, escape};
 use shared::corpus::Unit;
 use shared::tree::Tree;
 
@@ -75,13 +76,14 @@ pub fn render(report: &Report<'_>) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} · Grammaton</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n\
-         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
+         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
         include_str!("report/style.css"),
         figures(report),
         notices(report),
         settings::section(report),
         rounds::section(report),
         scores(report),
+        dependencies::section(report),
         learned(report),
         samples(report),
         drawn_tree(report),
@@ -106,6 +108,12 @@ fn figures(report: &Report<'_>) -> String {
     figures.extend(
         brackets
             .map(|(decoder, scores)| (format!("bracket F1, {decoder}"), score_text(scores.labelled.f1, 3))),
+    );
+    figures.extend(
+        summary
+            .attachment
+            .iter()
+            .map(|(decoder, scores)| (format!("attachment, {decoder}"), score_text(scores.all.directed, 3))),
     );
     if let Some(bound) = summary.bound {
         figures.push(("objective".to_owned(), chart::number(bound, &[])));
@@ -153,22 +161,22 @@ fn scores(report: &Report<'_>) -> String {
     let all = &report.summary.scores;
     let mut html = String::from("<h2>Scores</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th></th>");
     for decoder in all.keys() {
-        write!(html, "<th colspan=\"3\">{}</th>", escape(decoder)).expect(TEXT);
+        write!(html, "<th colspan=\"3\">{}</th>", escape(decoder)).expect(WRITTEN);
     }
     html.push_str("</tr>\n<tr><th></th>");
     html.push_str(&"<th>precision</th><th>recall</th><th>F1</th>".repeat(all.len()));
     html.push_str("</tr></thead>\n<tbody>\n");
     for (at, (kind, _)) in Scores::default().kinds().iter().enumerate() {
-        write!(html, "<tr><td>{kind}</td>").expect(TEXT);
+        write!(html, "<tr><td>{kind}</td>").expect(WRITTEN);
         for scores in all.values() {
             let [precision, recall, f1] = scores.kinds()[at].1.map(|score| score_text(score, 4));
-            write!(html, "<td>{precision}</td><td>{recall}</td><td class=\"main\">{f1}</td>").expect(TEXT);
+            write!(html, "<td>{precision}</td><td>{recall}</td><td class=\"main\">{f1}</td>").expect(WRITTEN);
         }
         html.push_str("</tr>\n");
     }
     html.push_str("<tr><td>exact sentences</td>");
     for scores in all.values() {
-        write!(html, "<td colspan=\"3\">{} of {}</td>", scores.exact, scores.sentences).expect(TEXT);
+        write!(html, "<td colspan=\"3\">{} of {}</td>", scores.exact, scores.sentences).expect(WRITTEN);
     }
     html + "</tr>\n</tbody></table></div>\n"
 }
@@ -287,11 +295,11 @@ fn segments(line: &str, unit: Unit) -> Vec<Segment<'_>> {
 }
 
 fn row(html: &mut String, name: &str, found: &[Segment<'_>], gold: Option<&[Segment<'_>]>) {
-    write!(html, "<dt>{name}</dt><dd>").expect(TEXT);
+    write!(html, "<dt>{name}</dt><dd>").expect(WRITTEN);
     for (text, span) in found {
         let off = gold.is_some_and(|gold| !gold.iter().any(|(_, of_gold)| of_gold == span));
         let class = if off { " class=\"off\"" } else { "" };
-        write!(html, "<i{class}>{}</i> ", escape(text)).expect(TEXT);
+        write!(html, "<i{class}>{}</i> ", escape(text)).expect(WRITTEN);
     }
     html.push_str("</dd>");
 }
@@ -327,8 +335,8 @@ fn timings(report: &Report<'_>) -> String {
     let (mut bar, mut key) = (String::new(), String::new());
     for (at, (name, seconds)) in parts.into_iter().enumerate() {
         write!(bar, "<span class=\"s{at}\" style=\"width:{:.2}%\"></span>", 100.0 * seconds / total)
-            .expect(TEXT);
-        write!(key, "<li class=\"s{at}\">{name} {seconds:.2} s</li>").expect(TEXT);
+            .expect(WRITTEN);
+        write!(key, "<li class=\"s{at}\">{name} {seconds:.2} s</li>").expect(WRITTEN);
     }
     let workers =
         if summary.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", summary.workers) };
@@ -349,10 +357,8 @@ fn job(report: &Report<'_>) -> String {
     )
 }
 
-const TEXT: &str = "a string takes all text";
-
 fn line(html: &mut String, text: std::fmt::Arguments<'_>) {
-    html.write_fmt(text).expect(TEXT);
+    html.write_fmt(text).expect(WRITTEN);
     html.push('\n');
 }
 

@@ -15,6 +15,7 @@
 //! Straight-line code over [`Map`]: where the tasks run, and what becomes of lost workers, is the fleet's business.
 //! Everything is decided from job, data and seed, so the result is the same on any fleet.
 
+pub mod dependencies;
 pub mod held_out;
 pub mod input;
 pub mod learner;
@@ -38,10 +39,10 @@ use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
-    BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE, Scores,
-    ScoresByDecoder, Start, decoder_name, traces,
+    AttachmentByDecoder, BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE,
+    Scores, ScoresByDecoder, Start, decoder_name, traces,
 };
-use crate::outcome::{Decoding, Outcome};
+use crate::outcome::{Decoding, Heads, Outcome};
 use held_out::HeldOutShards;
 use input::Input;
 use plan::Plan;
@@ -99,7 +100,7 @@ pub fn train(
     if keeper.is_due() {
         keeper.keep(&progress, observer); // choosing strings took long
     }
-    let held_out = HeldOutShards::new(&input.held_out);
+    let held_out = HeldOutShards::new(&input.held_out, input.tokens_per_symbol());
     let Finished { points, progress, failed } =
         Training::new(job, input, &plan, fleet, &held_out, keeper, progress)?.run(observer)?;
     if failed > 0 {
@@ -113,10 +114,17 @@ pub fn train(
     let mut best: Option<Outcome> = None;
     for (point, of_job) in points.into_iter().zip(&job.points) {
         let run = point.run;
-        let (decodings, brackets) = match (&input.trees, &point.model.params) {
-            (Some(trees), Params::Latent(model)) => trees.find(model)?,
-            _ => (decodings(job, input, &plan, fleet, &point)?, BracketsByDecoder::new()),
-        };
+        let (mut decodings, mut brackets) = (Vec::new(), BracketsByDecoder::new());
+        let (mut heads, mut attachment) = (Heads::default(), AttachmentByDecoder::new());
+        match (&input.trees, &input.dependencies, &point.model.params) {
+            (Some(trees), _, Params::Latent(model)) => (decodings, brackets) = trees.find(model)?,
+            (_, Some(dependencies), _) => {
+                let decoders = &job.output.decoders;
+                (heads, attachment) = dependencies.find(fleet, &plan, &point.model, decoders)?;
+                notices.extend(heads.flat_notice(&point.name));
+            }
+            _ => decodings = self::decodings(job, input, &plan, fleet, &point)?,
+        }
         let scores: ScoresByDecoder = decodings
             .iter()
             .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
@@ -140,6 +148,7 @@ pub fn train(
             effective_sample_size,
             scores: scores.clone(),
             brackets: brackets.clone(),
+            attachment: attachment.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
         let is_better = |other: &Outcome| match (&point.held_out, &other.held_out) {
@@ -163,6 +172,8 @@ pub fn train(
                 sentences: input.corpus.sentences.len(),
                 scores,
                 brackets,
+                heads,
+                attachment,
                 timings,
                 gold: None,
                 notices: Vec::new(),
@@ -209,7 +220,7 @@ fn decodings(
     let of_decoder = |(at, &decoder): (usize, &Decoder)| {
         let ends = decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
         let mut trees = Vec::new();
-        if decoder != Decoder::Mbr {
+        if decoder.gives_trees() {
             trees = decoded.iter().map(|decoded| decoded.trees[n_trees].clone()).collect();
             n_trees += 1;
         }

@@ -324,6 +324,7 @@ impl Wire for Decode {
             Decoder::Viterbi => v1::decode::Decoder::Viterbi as i32,
             Decoder::Mbr => v1::decode::Decoder::Mbr as i32,
             Decoder::MbrTree => v1::decode::Decoder::MbrTree as i32,
+            Decoder::MbrArcs => v1::decode::Decoder::MbrArcs as i32,
         };
         v1::Decode {
             weights: Some(self.weights.to_wire()),
@@ -340,9 +341,10 @@ impl Wire for Decode {
             Ok(v1::decode::Decoder::Viterbi) => Ok(Decoder::Viterbi),
             Ok(v1::decode::Decoder::Mbr) => Ok(Decoder::Mbr),
             Ok(v1::decode::Decoder::MbrTree) => Ok(Decoder::MbrTree),
+            Ok(v1::decode::Decoder::MbrArcs) => Ok(Decoder::MbrArcs),
             Ok(v1::decode::Decoder::Unspecified) | Err(_) => {
                 let found = i64::from(found);
-                Err(WireError::Range { field: "decode.decoders", at, found, start: 1, end: 4 })
+                Err(WireError::Range { field: "decode.decoders", at, found, start: 1, end: 5 })
             }
         };
         Ok(Decode {

@@ -8,7 +8,8 @@
 
 use std::time::Instant;
 
-use shared::eval::brackets::{Source, score};
+use shared::eval::Source;
+use shared::eval::brackets::score;
 use shared::latent::parse::{Decoder, Model, Parser, THRESHOLD};
 use shared::latent::{Layout, Method, Params, Shard, collapsed, expect, start};
 use shared::tree::Tree;
@@ -85,8 +86,8 @@ fn run(treebank: &Treebank, test: &[Tree], n_subtypes: usize, method: Method, ro
         let (predicted, gold) = (entries(parses.collect()), entries(test.to_vec()));
         let per_second = test.len() as f64 / begun.elapsed().as_secs_f64();
         let scores = score(
-            Source { name: "gold", entries: &gold },
-            Source { name: "parses", entries: &predicted },
+            Source { name: "gold", items: &gold },
+            Source { name: "parses", items: &predicted },
             MAX_LENGTH,
         );
         let scores = scores.expect("the same sentences").all;

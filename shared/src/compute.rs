@@ -16,13 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::adaptor::decode;
+use crate::dmv::Layout;
 use crate::forest::binary::BinaryGrammar;
 use crate::forest::strings::StringIndex;
 use crate::grammar::Grammar;
 use crate::pcfg::Groups;
 use crate::sampler::Items;
 use crate::shard::{Lexicon, Sentence, Shard};
-use crate::task::{Answer, ContentHash, Task, Work};
+use crate::task::{Answer, ContentHash, Decoder, Task, Work};
 use built::BuiltShard;
 
 /// Answers tasks. One per process, shared by its threads.
@@ -66,6 +67,9 @@ pub enum ComputeError {
     /// Work for trees on another shard.
     #[error("this task needs a shard of trees")]
     NotTrees,
+    /// A decoder of dependency trees under another grammar.
+    #[error("decoder mbr-arcs is for dependency grammars; this task has another grammar")]
+    NotDependencies,
     /// Labels without subtypes, or with more than there can be.
     #[error("labels have {found} subtypes, expected 1 to {}", crate::latent::layout::MAX_SUBTYPES)]
     Subtypes {
@@ -218,6 +222,10 @@ impl Engine {
                 let expected = prepared.lexicon.n_params(&prepared.grammar) + prepared.lexicon.sticks.len();
                 if with.value.weights.len() != expected {
                     return Err(ComputeError::Weights { found: with.value.weights.len(), expected });
+                }
+                let of_arcs = with.value.decoders.contains(&Decoder::MbrArcs);
+                if of_arcs && Layout::of(&prepared.grammar).is_none() {
+                    return Err(ComputeError::NotDependencies);
                 }
                 let sentences: Vec<_> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();
                 Ok(Answer::Decoded(decode::decode(&prepared, &with.value, &sentences)))

@@ -139,13 +139,8 @@ impl Corpus {
 
     /// All but a `share` of the sentences, and the rest, each in corpus order; which sentences those are is decided by `noise`.
     pub fn split(&self, share: f64, noise: Noise) -> (Corpus, Corpus) {
-        let n = self.sentences.len();
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(|&a, &b| noise.symmetric(a as u64).total_cmp(&noise.symmetric(b as u64)));
-        let (held_out, kept) = order.split_at_mut((n as f64 * share).round() as usize);
-        held_out.sort_unstable();
-        kept.sort_unstable();
-        (self.subset(kept), self.subset(held_out))
+        let (kept, held_out) = hold_out(self.sentences.len(), share, noise);
+        (self.subset(&kept), self.subset(&held_out))
     }
 
     /// The sentences as terminals of `grammar`, in corpus order.
@@ -232,4 +227,14 @@ pub fn write_line(symbols: &[String], sentence: &[u32], ends: &[u32], unit: Unit
         start = end as usize;
     }
     text
+}
+
+/// The positions of all but a `share` of `n` items, and those of the rest, ascending; which these are is decided by `noise`.
+pub fn hold_out(n: usize, share: f64, noise: Noise) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&a, &b| noise.symmetric(a as u64).total_cmp(&noise.symmetric(b as u64)));
+    let mut kept = order.split_off((n as f64 * share).round() as usize);
+    order.sort_unstable();
+    kept.sort_unstable();
+    (kept, order)
 }

@@ -12,10 +12,14 @@ mod write;
 pub use read::{Problem, ReadError, read};
 pub use write::conllu;
 
+use serde::{Deserialize, Serialize};
+
 /// Which tags of a CoNLL-U file are meant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tags {
     /// The universal ones, column 4.
+    #[default]
     Upos,
     /// Those of the language, column 5.
     Xpos,

@@ -5,3 +5,21 @@ pub mod chains;
 pub mod dependencies;
 pub mod segmentation;
 pub mod significance;
+
+/// What is scored, or scored against.
+#[derive(Debug)]
+pub struct Source<'a, T> {
+    /// Its name, for messages.
+    pub name: &'a str,
+    /// One a sentence.
+    pub items: &'a [T],
+}
+
+// Derived ones would ask it of T.
+impl<T> Clone for Source<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Source<'_, T> {}

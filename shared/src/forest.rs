@@ -75,14 +75,19 @@ impl Forest {
     /// The same forest without the edges whose parameter is not `alive`, and without all that only they used;
     /// `None` if no derivation is left. The remaining derivations keep their order.
     pub fn pruned(&self, alive: impl Fn(u32) -> bool) -> Option<Forest> {
+        self.filtered(|_, edge| alive(edge.param))
+    }
+
+    /// As [`Forest::pruned`], by what is `kept` of nodes' edges.
+    pub fn filtered(&self, kept: impl Fn(usize, &Edge) -> bool) -> Option<Forest> {
         let n = self.n_nodes();
         let mut productive = vec![false; n];
         productive[0] = true;
-        let live = |edge: &Edge, productive: &[bool]| {
-            alive(edge.param) && edge.tails.iter().all(|&tail| productive[tail as usize])
+        let live = |node: usize, edge: &Edge, productive: &[bool]| {
+            kept(node, edge) && edge.tails.iter().all(|&tail| productive[tail as usize])
         };
         for node in 1..n {
-            productive[node] = self.edges_of(node).iter().any(|edge| live(edge, &productive));
+            productive[node] = self.edges_of(node).iter().any(|edge| live(node, edge, &productive));
         }
         if !productive[self.root()] {
             return None;
@@ -91,7 +96,7 @@ impl Forest {
         reached[self.root()] = true;
         for node in (1..n).rev().filter(|&node| productive[node]) {
             if reached[node] {
-                for edge in self.edges_of(node).iter().filter(|edge| live(edge, &productive)) {
+                for edge in self.edges_of(node).iter().filter(|edge| live(node, edge, &productive)) {
                     edge.tails.iter().for_each(|&tail| reached[tail as usize] = true);
                 }
             }
@@ -100,7 +105,7 @@ impl Forest {
         let mut renamed = vec![0u32; n];
         for node in (1..n).filter(|&node| reached[node] && productive[node]) {
             renamed[node] = forest.n_nodes() as u32;
-            for edge in self.edges_of(node).iter().filter(|edge| live(edge, &productive)) {
+            for edge in self.edges_of(node).iter().filter(|edge| live(node, edge, &productive)) {
                 let tails = edge.tails.map(|tail| renamed[tail as usize]);
                 forest.edges.push(Edge { param: edge.param, tails });
             }

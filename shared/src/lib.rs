@@ -6,7 +6,7 @@
 //! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
 //! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`pcfg`] (Johnson, Griffiths &
 //! Goldwater 2007; Wang & Blunsom 2013), [`dmv`] (Klein & Manning 2004), [`sampler`] (trees given the rest, for all),
-//! [`logistic_normal`] (a prior under which outcomes go together), [`task`] (what a worker is asked and answers), [`compute`] (how it
+//! [`logistic_normal`] (a prior under which outcomes go together), [`mixture`] (components by weights), [`task`] (what a worker is asked and answers), [`compute`] (how it
 //! answers), [`eval`].
 
 pub mod num;
@@ -40,6 +40,8 @@ pub mod dmv;
 pub mod sampler;
 
 pub mod logistic_normal;
+
+pub mod mixture;
 
 pub mod model;
 

@@ -2,6 +2,7 @@
 
 pub mod noise;
 pub mod random;
+pub mod rows;
 pub mod special;
 pub mod wide;
 

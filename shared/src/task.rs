@@ -250,7 +250,7 @@ pub struct Decode {
 }
 
 /// How the best analysis is chosen (Cohen, Blei & Smith 2010, §3.4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decoder {
     /// The most probable tree.
@@ -259,6 +259,16 @@ pub enum Decoder {
     Mbr,
     /// The tree with the highest expected number of correct constituents (Goodman 1996), string by string.
     MbrTree,
+    /// The dependency tree with the highest expected number of words with the right head, of a dependency grammar
+    /// ([`crate::dmv`]) alone.
+    MbrArcs,
+}
+
+impl Decoder {
+    /// Whether it gives a tree; else a segmentation alone.
+    pub fn gives_trees(self) -> bool {
+        self != Decoder::Mbr
+    }
 }
 
 /// What a worker answers.
@@ -409,6 +419,6 @@ pub struct Decoded {
     pub log_z: f64,
     /// One per decoder asked for: end positions of the segments, ascending, the last one the sentence's length.
     pub segmentations: Vec<Vec<u32>>,
-    /// One per decoder that gives trees (not [`Decoder::Mbr`]), bracketed; empty if not asked for.
+    /// One per decoder that gives trees, bracketed; empty if not asked for.
     pub trees: Vec<String>,
 }

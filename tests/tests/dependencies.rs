@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use grammaton_tests::folder::Folder;
 use serde_json::Value;
 use shared::dependency::{Punctuation, Sentence, Tags, conllu, read, select};
-use shared::eval::dependencies::{Source, score};
+use shared::eval::Source;
+use shared::eval::dependencies::score;
 
 /// Two sentences and one of punctuation only; `loudly` depends on a full stop.
 const GOLD: &str = "# text = The dog barks. Loudly!\n\
@@ -205,7 +206,7 @@ fn published_outputs_have_their_published_scores() {
         let gold = treebank(&corpora.join(treebank_file), max_length);
         let [viterbi, mbr] = [1, 2].map(|column| {
             let predicted = em(name, &gold, column);
-            let source = |name, sentences| Source { name, sentences };
+            let source = |name, sentences| Source { name, items: sentences };
             score(source("gold", &gold), source(name, &predicted), Punctuation::Removed).unwrap()
         });
         let classes = viterbi.classes().into_iter().zip(mbr.classes());

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use shared::corpus::{Options, Unit};
-use shared::eval::brackets::{self, BracketScores, ByLength, Source};
+use shared::eval::Source;
+use shared::eval::brackets::{self, BracketScores, ByLength};
 use shared::eval::segmentation::score_corpora;
 
 use super::Answer;
@@ -113,8 +114,8 @@ fn brackets(args: &BracketsArgs) -> Result<Answer> {
     not_both_standard_input(&args.gold, &args.predicted)?;
     let (gold_name, gold) = input::trees(&args.gold)?;
     let (predicted_name, predicted) = input::trees(&args.predicted)?;
-    let gold = Source { name: &gold_name, entries: &gold };
-    let predicted = Source { name: &predicted_name, entries: &predicted };
+    let gold = Source { name: &gold_name, items: &gold };
+    let predicted = Source { name: &predicted_name, items: &predicted };
     let scores = brackets::score(gold, predicted, args.max_length)?;
     let text = if args.json { serde_json::to_string(&scores)? + "\n" } else { bracket_table(&scores) };
     streams::print(&text)?;

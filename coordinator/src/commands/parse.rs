@@ -1,5 +1,6 @@
-//! `grammaton parse`: text in, its segmentation or its trees out.
+//! `grammaton parse`: text in, its segmentation, its trees or its heads out.
 
+mod dependencies;
 mod trees;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use shared::compute::Engine;
 use shared::corpus::{Corpus, Notice, Options, UnknownSymbol};
+use shared::dmv::Layout;
 use shared::grammar::SymbolId;
 use shared::model::{Model, Params};
 use shared::shard::{Sentence, Shard};
@@ -23,20 +25,26 @@ use crate::{input, streams};
 pub struct Args {
     /// The model: a folder that `train` wrote, or its model.bin
     pub model: PathBuf,
-    /// The text, one sentence a line, written as the training corpus was; `-` for standard input
+    /// The text, one sentence a line, written as the training corpus was; for a dependency model CoNLL-U; `-` for standard input
     pub corpus: PathBuf,
     /// How the best analysis is chosen
     #[arg(long, value_enum, default_value = "viterbi")]
     pub decoder: DecoderName,
-    /// What is printed; of a model of trees, always trees
+    /// What is printed; of a model of trees, always trees, of a dependency model CoNLL-U
     #[arg(long, value_enum, default_value = "segmentation")]
     pub format: Format,
     /// Use learned strings alone, as training does; else new ones may be made, as unseen text needs
     #[arg(long)]
     pub closed: bool,
-    /// The longest sentence that is accepted, in symbols: 10000 by default, of a model of trees 200 words
+    /// The longest sentence that is accepted, in symbols: 10000 by default, of a model of trees or a dependency model 200 words
     #[arg(long, value_name = "N")]
     pub max_symbols: Option<u32>,
+    /// The column of the tags, for a dependency model
+    #[arg(long, value_enum, default_value = "upos")]
+    pub tags: TagColumn,
+    /// Keep punctuation, for a dependency model that was trained with it
+    #[arg(long)]
+    pub keep_punctuation: bool,
     /// Threads; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -53,6 +61,17 @@ pub enum DecoderName {
     MbrTree,
     /// The tree with the most probable rules, of a model of trees
     MaxRule,
+    /// The tree with the most right heads expected, of a dependency model
+    MbrArcs,
+}
+
+/// Columns of CoNLL-U.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum TagColumn {
+    /// The universal tags
+    Upos,
+    /// Those of the language
+    Xpos,
 }
 
 impl DecoderName {
@@ -62,8 +81,10 @@ impl DecoderName {
             DecoderName::Viterbi => Ok(Decoder::Viterbi),
             DecoderName::Mbr => Ok(Decoder::Mbr),
             DecoderName::MbrTree => Ok(Decoder::MbrTree),
-            DecoderName::MaxRule => {
-                bail!("decoder max-rule is for a model of trees; use --decoder viterbi, mbr or mbr-tree")
+            DecoderName::MaxRule | DecoderName::MbrArcs => {
+                bail!(
+                    "max-rule is for a model of trees, mbr-arcs for a dependency model; use --decoder viterbi, mbr or mbr-tree"
+                )
             }
         }
     }
@@ -91,6 +112,9 @@ pub fn run(args: &Args) -> Result<Answer> {
     let saved = SavedModel::load(&args.model)?;
     if let Params::Latent(model) = &saved.model.params {
         return trees::run(args, model);
+    }
+    if let Some((layout, tags)) = Layout::of(&saved.model.grammar) {
+        return dependencies::run(args, saved.model, layout, &tags);
     }
     let decoder = args.decoder.of_segments()?;
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);

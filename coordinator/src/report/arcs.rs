@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use super::html::{WRITTEN, escape};
 
 /// Room between the arcs of two levels.
 const LEVEL: f64 = 15.0;
@@ -22,7 +22,6 @@ const GAP: f64 = 18.0;
 const TEXT: f64 = 46.0;
 /// Most room between two arcs that leave a word on the same side.
 const PORT: f64 = 5.0;
-const WRITTEN: &str = "a string takes all text";
 
 /// An arc from a word's head to it, words counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
+use super::html::{WRITTEN, escape};
 
 /// A line of a chart.
 #[derive(Default)]
@@ -130,10 +130,10 @@ impl Chart<'_> {
                 left - 8.0,
                 at + 4.0,
             )
-            .expect(TEXT);
+            .expect(WRITTEN);
         }
         write!(svg, "<line class=\"axis\" x1=\"{left}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")
-            .expect(TEXT);
+            .expect(WRITTEN);
         for (place, label) in &x_ticks {
             let at = x(*place);
             write!(
@@ -143,7 +143,7 @@ impl Chart<'_> {
                 floor + 4.0,
                 floor + 17.0,
             )
-            .expect(TEXT);
+            .expect(WRITTEN);
         }
         write!(
             svg,
@@ -152,7 +152,7 @@ impl Chart<'_> {
             HEIGHT - 5.0,
             escape(self.x_label),
         )
-        .expect(TEXT);
+        .expect(WRITTEN);
 
         for (place, name) in marks() {
             let at = y(place);
@@ -164,7 +164,7 @@ impl Chart<'_> {
                 at - 4.0,
                 escape(name),
             )
-            .expect(TEXT);
+            .expect(WRITTEN);
         }
 
         let n_quiet = self.series.iter().filter(|series| series.quiet).count();
@@ -177,7 +177,7 @@ impl Chart<'_> {
             let mut path = String::new();
             for (at, value) in self.placed(series) {
                 let verb = if path.is_empty() { 'M' } else { 'L' };
-                write!(path, "{verb}{:.1} {:.1}", x(at), y(value)).expect(TEXT);
+                write!(path, "{verb}{:.1} {:.1}", x(at), y(value)).expect(WRITTEN);
             }
             let Some((at, value)) = self.placed(series).last() else { continue };
             let (at, height, name) = (x(at), y(value), escape(&series.name));
@@ -187,7 +187,7 @@ impl Chart<'_> {
                  <circle class=\"dot {class}\" cx=\"{at:.1}\" cy=\"{height:.1}\" r=\"3\"><title>{name}: {}</title></circle>",
                 number(self.y_scale.value(value), &[]),
             )
-            .expect(TEXT);
+            .expect(WRITTEN);
             if !series.quiet || n_quiet <= QUIET_NAMES {
                 names.push((height, class, name));
             }
@@ -201,14 +201,12 @@ impl Chart<'_> {
                 right + 8.0,
                 at + 4.0
             )
-            .expect(TEXT);
+            .expect(WRITTEN);
         }
         svg.push_str("</svg>");
         Some(svg)
     }
 }
-
-const TEXT: &str = "a string takes all text";
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, value| match range {

@@ -1,5 +1,8 @@
 //! Text as HTML.
 
+/// Of writing to a string.
+pub(super) const WRITTEN: &str = "a string takes all text";
+
 /// `text` such that a browser shows it as it is, inside elements and inside quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -89,6 +89,13 @@ fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
                 round.scores.get(name)?.token_f1
             }),
         ),
+        chart(
+            "Directed attachment against gold",
+            by_name(
+                report.rounds.iter().flat_map(|round| round.attachment.keys()).collect(),
+                &|round, name| round.attachment.get(name)?.all.directed,
+            ),
+        ),
         Chart {
             y_scale: Scale::Log,
             marks: vec![(0.01, "R-hat 1.01"), (0.1, "R-hat 1.1")],

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 
 use super::chart::{Chart, Scale, Series, number};
-use super::html::escape;
-use super::{Report, TEXT, line};
+use super::html::{WRITTEN, escape};
+use super::{Report, line};
 use crate::metrics::{PointSummary, Scores, score_text};
 
 /// Highest value by lowest from which on an axis is logarithmic.
@@ -36,16 +36,16 @@ pub fn section(report: &Report<'_>) -> String {
 }
 
 /// A column: its name, and the text of every setting.
-type Column = (&'static str, Vec<String>);
+type Column = (String, Vec<String>);
 
 fn table(report: &Report<'_>) -> String {
     let points = &report.summary.points;
-    let column = |name: &'static str, value: &dyn Fn(usize, &PointSummary) -> Option<String>| -> Column {
+    let column = |name: &str, value: &dyn Fn(usize, &PointSummary) -> Option<String>| -> Column {
         let cells: Vec<Option<String>> =
             points.iter().enumerate().map(|(at, point)| value(at, point)).collect();
         let is_empty = cells.iter().all(Option::is_none);
         let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".to_owned()));
-        (name, if is_empty { Vec::new() } else { cells.collect() })
+        (name.to_owned(), if is_empty { Vec::new() } else { cells.collect() })
     };
     let fixed = |value: f64, decimals: usize| format!("{value:.decimals$}");
     let per_round = |at: usize| {
@@ -64,33 +64,43 @@ fn table(report: &Report<'_>) -> String {
         column("effective draws", &|_, point| Some(fixed(point.effective_sample_size?, 0))),
         column("CPU seconds per round", &|at, _| Some(number(per_round(at)?, &[]))),
     ];
-    let columns: Vec<Column> = columns.into_iter().filter(|(_, cells)| !cells.is_empty()).collect();
+    let arcs = points.first().map_or(Vec::new(), |point| point.attachment.keys().collect());
+    let attachment = arcs.into_iter().flat_map(|decoder| {
+        let of_class = |at: usize| {
+            let directed = |point: &PointSummary| point.attachment.get(decoder)?.classes()[at].1.directed;
+            let class = ["≤ 10", "≤ 20", "all"][at];
+            column(&format!("{decoder} {class}"), &|_, point| Some(fixed(directed(point)?, 3)))
+        };
+        [0, 1, 2].map(of_class)
+    });
+    let columns: Vec<Column> =
+        columns.into_iter().chain(attachment).filter(|(_, cells)| !cells.is_empty()).collect();
     let decoders: Vec<&String> = points.first().map_or(Vec::new(), |point| point.scores.keys().collect());
 
     let mut html = String::from("<div class=\"scroll\"><table class=\"settings\">\n<thead>");
     if !decoders.is_empty() {
-        write!(html, "<tr><th></th>{}", "<th></th>".repeat(columns.len())).expect(TEXT);
+        write!(html, "<tr><th></th>{}", "<th></th>".repeat(columns.len())).expect(WRITTEN);
         for decoder in &decoders {
-            write!(html, "<th colspan=\"4\">{}</th>", escape(decoder)).expect(TEXT);
+            write!(html, "<th colspan=\"4\">{}</th>", escape(decoder)).expect(WRITTEN);
         }
         html.push_str("</tr>\n");
     }
     html.push_str("<tr><th>setting</th>");
     for (name, _) in &columns {
-        write!(html, "<th>{name}</th>").expect(TEXT);
+        write!(html, "<th>{}</th>", escape(name)).expect(WRITTEN);
     }
     html.push_str(&"<th>token F1</th><th>precision</th><th>recall</th><th>exact</th>".repeat(decoders.len()));
     html.push_str("</tr></thead>\n<tbody>\n");
     for (at, point) in points.iter().enumerate() {
         let class = if at == report.point() { " class=\"kept\"" } else { "" };
-        write!(html, "<tr{class}><td>{}</td>", escape(&point.name)).expect(TEXT);
+        write!(html, "<tr{class}><td>{}</td>", escape(&point.name)).expect(WRITTEN);
         for (_, cells) in &columns {
-            write!(html, "<td>{}</td>", cells[at]).expect(TEXT);
+            write!(html, "<td>{}</td>", cells[at]).expect(WRITTEN);
         }
         for decoder in &decoders {
             let scores = point.scores.get(*decoder).copied().unwrap_or_default();
             for (_, score) in parts(&scores) {
-                write!(html, "<td>{}</td>", score_text(score, 3)).expect(TEXT);
+                write!(html, "<td>{}</td>", score_text(score, 3)).expect(WRITTEN);
             }
         }
         html.push_str("</tr>\n");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use shared::tree::Tree;
 
-use super::html::escape;
+use super::html::{WRITTEN, escape};
 
 /// A node that is drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -120,14 +120,14 @@ impl Drawing<'_> {
                 self.svg,
                 "<path class=\"edge\" d=\"M{middle:.1} {from:.1}C{middle:.1} {bend:.1} {below:.1} {bend:.1} {below:.1} {to:.1}\"/>"
             )
-            .expect("a string takes all text");
+            .expect(WRITTEN);
         }
         let label = escape(&label);
         write!(
             self.svg,
             "<text class=\"{class}\" x=\"{middle:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{label}</text>"
         )
-        .expect("a string takes all text");
+        .expect(WRITTEN);
         (width, middle)
     }
 }

@@ -1,24 +1,47 @@
 //! Sentences that are not trained on, and how well they are predicted.
 
-use anyhow::Result;
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+use shared::corpus::hold_out;
 use shared::corpus::shards::SentenceShard;
 use shared::model::Model;
+use shared::num::Noise;
 use shared::shard::Shard;
-use shared::task::{Answer, Decode, Named, Task, Work};
+use shared::task::{Decode, Named};
 
 use super::plan::Plan;
 use crate::fleet::{Map, Stage};
 use crate::metrics::HeldOut;
 
+/// All but a `share` of `items`, and the rest; which these are is decided by the seed. `what` they are is said if nothing is left
+/// of either, unless nothing is to be held out.
+pub fn split<T>(items: Vec<T>, share: f64, seed: u64, what: &str) -> Result<(Vec<T>, Vec<T>)> {
+    let n = items.len();
+    let (kept, held_out) = hold_out(n, share, Noise::new(seed, 0));
+    if share > 0.0 && (kept.is_empty() || held_out.is_empty()) {
+        bail!(
+            "corpus.held_out_share: {share} of {n} {what} leaves none to train on, or none to hold out; choose another share"
+        );
+    }
+    let held_out: BTreeSet<usize> = held_out.into_iter().collect();
+    let (rest, kept): (Vec<_>, Vec<_>) =
+        items.into_iter().enumerate().partition(|(at, _)| held_out.contains(at));
+    let plain = |items: Vec<(usize, T)>| items.into_iter().map(|(_, item)| item).collect();
+    Ok((plain(kept), plain(rest)))
+}
+
 /// Held-out sentences, in shards.
 pub struct HeldOutShards {
     shards: Vec<Named<Shard>>,
+    tokens_per_symbol: usize,
 }
 
 impl HeldOutShards {
-    /// Those of a job; there may be none.
-    pub fn new(shards: &[SentenceShard]) -> HeldOutShards {
-        HeldOutShards { shards: shards.iter().map(|shard| Named::new(shard.shard.clone())).collect() }
+    /// Those of a job, in which a symbol of the corpus is so many tokens; there may be none.
+    pub fn new(shards: &[SentenceShard], tokens_per_symbol: usize) -> HeldOutShards {
+        let shards = shards.iter().map(|shard| Named::new(shard.shard.clone())).collect();
+        HeldOutShards { shards, tokens_per_symbol }
     }
 
     /// Whether there are none.
@@ -38,31 +61,23 @@ impl HeldOutShards {
             trees: false,
             open: true,
         });
-        let lexicon = plan.lexicon_of(model);
-        let task = |shard: &Named<Shard>| Task {
-            grammar: plan.grammar.clone(),
-            lexicon: lexicon.clone(),
-            shard: shard.clone(),
-            work: Work::Decode(with.clone()),
-        };
-        let (mut found, mut n_symbols) = (HeldOut::default(), 0);
-        fleet.map(Stage::HeldOut, self.shards.iter().map(task).collect(), &mut |at, answer| {
-            let (Shard::Sentences(sentences), Answer::Decoded(decoded)) = (&*self.shards[at].value, answer)
-            else {
-                return;
-            };
+        let (mut found, mut n_tokens) = (HeldOut::default(), 0);
+        let decoded = plan.decode_shards(fleet, Stage::HeldOut, self.shards.iter(), model, with)?;
+        for (shard, decoded) in self.shards.iter().zip(decoded) {
+            let Shard::Sentences(sentences) = &*shard.value else { continue };
             for (sentence, decoded) in sentences.iter().zip(decoded) {
                 let times = sentence.multiplicity as usize;
                 found.sentences += times;
                 if decoded.log_z > f64::NEG_INFINITY {
                     found.log_likelihood += times as f64 * decoded.log_z;
-                    n_symbols += times * sentence.tokens.len();
+                    n_tokens += times * sentence.tokens.len();
                 } else {
                     found.without += times;
                 }
             }
-        })?;
-        found.perplexity = (-found.log_likelihood / n_symbols.max(1) as f64).exp();
+        }
+        let n_symbols = (n_tokens / self.tokens_per_symbol).max(1);
+        found.perplexity = (-found.log_likelihood / n_symbols as f64).exp();
         Ok(Some(found))
     }
 }

@@ -14,9 +14,10 @@ use shared::shard::Lexicon;
 use shared::task::{Analysis, Decoded};
 use shared::tree::Tree;
 
+use super::dependencies::{Dependencies, Loaded, TOKENS_PER_WORD};
 use super::trees::Trees;
 use crate::input;
-use crate::job::{GrammarSource, Job, Method, ModelKind, Point, Start};
+use crate::job::{GrammarSource, InferenceTable, Job, Method, ModelKind, Point, Start};
 use crate::model::SavedModel;
 use crate::nearest::nearest;
 
@@ -36,6 +37,8 @@ pub struct Input {
     pub strings: Option<Lexicon>,
     /// The treebank, where labels have subtypes that nobody annotated.
     pub trees: Option<Trees>,
+    /// Sentences with heads to find, of a dependency model.
+    pub dependencies: Option<Dependencies>,
     /// Whether all runs are chains over an adaptor grammar, whose strings are those of their tables.
     pub chains: bool,
     /// Trees, or what gives trees, to start from, if some run does.
@@ -58,8 +61,10 @@ const DEFAULT_SEGMENT: &str = "Word";
 impl Input {
     /// Reads the files of `job`.
     pub fn load(job: &Job) -> Result<Input> {
-        if job.model.kind == ModelKind::PcfgLa {
-            return Input::of_trees(job);
+        match job.model.kind {
+            ModelKind::PcfgLa => return Input::of_trees(job),
+            ModelKind::Dmv => return Input::of_dependencies(job),
+            ModelKind::Adaptor | ModelKind::Pcfg => {}
         }
         let options = job.corpus.options();
         let (mut corpus, notices) = Corpus::open(&job.corpus.path, &options)?;
@@ -90,6 +95,7 @@ impl Input {
                 (made.grammar, Some(made.word))
             }
             GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
+            GrammarSource::Dmv => bail!("{}: needs model.kind = \"dmv\"", job.model.grammar),
             GrammarSource::File(path) => {
                 let (grammar, more) = input::grammar(path)?;
                 notices.extend(more);
@@ -110,7 +116,7 @@ impl Input {
                     );
                 }
             }
-            ModelKind::PcfgLa | ModelKind::Pcfg => {
+            ModelKind::PcfgLa | ModelKind::Dmv | ModelKind::Pcfg => {
                 let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
                 if !adapted.is_empty() {
                     notices.push(format!(
@@ -152,29 +158,41 @@ impl Input {
         let held_out = shards::cut(&held_out_sentences, DEFAULT_SHARD_SYMBOLS);
         let strings = match job.model.kind {
             ModelKind::Adaptor => None,
-            ModelKind::PcfgLa | ModelKind::Pcfg => {
+            ModelKind::PcfgLa | ModelKind::Dmv | ModelKind::Pcfg => {
                 let all: Vec<Vec<SymbolId>> = sentences.into_iter().chain(held_out_sentences).collect();
                 Some(Lexicon::substrings(&grammar, &all, job.inference.max_string as usize))
             }
         };
-        let from =
-            |wanted| job.points.iter().map(|point| &point.inference).find(|point| point.start == wanted);
-        let start = match (from(Start::Trees), from(Start::Model)) {
-            (Some(_), Some(_)) => {
-                bail!("inference.start: a job starts from trees or from a model, not from both")
-            }
-            (Some(point), None) => Some(Given::Trees(trees(&point.start_from)?)),
-            (None, Some(point)) => {
-                let SavedModel { model, .. } = SavedModel::load(&point.start_from)?;
-                if model.grammar.symbols != grammar.symbols || !same_rules(&model.grammar, &grammar) {
-                    bail!("{}: the model to start from is of another grammar", point.start_from.display());
-                }
-                Some(Given::Model(Box::new(model)))
-            }
-            (None, None) => None,
-        };
-        let trees = None;
-        Ok(Input { corpus, grammar, segments, shards, held_out, strings, trees, chains, start, notices })
+        Ok(Input {
+            start: given(job, &grammar, None)?,
+            corpus,
+            grammar,
+            segments,
+            shards,
+            held_out,
+            strings,
+            trees: None,
+            dependencies: None,
+            chains,
+            notices,
+        })
+    }
+
+    fn of_dependencies(job: &Job) -> Result<Input> {
+        let Loaded { dependencies, corpus, grammar, shards, held_out, notices } = Dependencies::load(job)?;
+        Ok(Input {
+            start: given(job, &grammar, Some(&dependencies))?,
+            corpus,
+            grammar,
+            segments: Vec::new(),
+            shards,
+            held_out,
+            strings: Some(Lexicon::default()),
+            trees: None,
+            dependencies: Some(dependencies),
+            chains: false,
+            notices,
+        })
     }
 
     fn of_trees(job: &Job) -> Result<Input> {
@@ -191,10 +209,16 @@ impl Input {
             held_out: Vec::new(),
             strings: None,
             trees: Some(trees),
+            dependencies: None,
             chains: false,
             start: None,
             notices,
         })
+    }
+
+    /// Tokens of the grammar that a symbol of the corpus is.
+    pub fn tokens_per_symbol(&self) -> usize {
+        if self.dependencies.is_some() { TOKENS_PER_WORD } else { 1 }
     }
 
     /// Rules of the grammar, or of the treebank.
@@ -239,6 +263,33 @@ impl Input {
         }
         format!("{}:{}: {text}", corpus.source_name, corpus.lines[position])
     }
+}
+
+/// What runs of the job start from, if it is trees or a model: given ones, or for chains that of the harmonic start.
+fn given(job: &Job, grammar: &Grammar, dependencies: Option<&Dependencies>) -> Result<Option<Given>> {
+    let wants = |point: &&InferenceTable| match point.start {
+        Start::Trees | Start::Model => true,
+        Start::Harmonic => point.method == Method::Hastings,
+        _ => false,
+    };
+    let mut wanting = job.points.iter().map(|point| &point.inference).filter(wants);
+    let Some(point) = wanting.next() else { return Ok(None) };
+    if wanting.any(|other| other.start != point.start) {
+        bail!("inference.start: the runs of a job start from the same trees or model, not from others each");
+    }
+    Ok(Some(match (point.start, dependencies) {
+        (Start::Trees, _) => Given::Trees(trees(&point.start_from)?),
+        (Start::Harmonic, Some(dependencies)) => {
+            Given::Model(Box::new(dependencies.harmonic_model(grammar, point)))
+        }
+        _ => {
+            let SavedModel { model, .. } = SavedModel::load(&point.start_from)?;
+            if model.grammar.symbols != grammar.symbols || !same_rules(&model.grammar, grammar) {
+                bail!("{}: the model to start from is of another grammar", point.start_from.display());
+            }
+            Given::Model(Box::new(model))
+        }
+    }))
 }
 
 /// Says so if sentences may have symbols outside all segments.

@@ -107,9 +107,10 @@ pub struct Beginning<'a> {
     pub trees: Option<&'a GivenTrees>,
 }
 
-/// Trees to start from.
+/// Trees to start from, or counts alone.
+#[derive(Default)]
 pub struct GivenTrees {
-    /// Uses of every parameter in them, for a PCFG.
+    /// Uses of every parameter, for a PCFG.
     pub counts: Vec<f64>,
     /// Bracketed, by shard and occurrence.
     pub by_shard: Vec<Arc<Vec<String>>>,
@@ -162,7 +163,7 @@ impl<'a> Learner<'a> {
                 let (weights, totals) = (Vec::new(), Totals::new(0));
                 Ok(Learner::Sticks(Box::new(Sticks { plan, trainer, weights, totals })))
             }
-            ModelKind::Pcfg | ModelKind::PcfgLa => {
+            ModelKind::Pcfg | ModelKind::PcfgLa | ModelKind::Dmv => {
                 let groups = Groups::new(&grammar, &lexicon);
                 let indexes: Vec<Vec<ParamId>> =
                     plan.shards.iter().map(|shard| shard.params.clone()).collect();
@@ -283,7 +284,7 @@ impl<'a> Learner<'a> {
                 };
                 (lexicon(), Params::Latent(Box::new(model)))
             }
-            (Learner::Chain(trainer), ModelKind::Pcfg | ModelKind::PcfgLa) => {
+            (Learner::Chain(trainer), ModelKind::Pcfg | ModelKind::PcfgLa | ModelKind::Dmv) => {
                 (lexicon(), Params::Pcfg(trainer.pcfg()))
             }
             (Learner::Chain(trainer), ModelKind::Adaptor) => {
@@ -356,7 +357,7 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         Method::Hastings => unreachable!("a chain is another learner"),
     };
     let start = match (inference.start, beginning.trees) {
-        (Start::Trees, Some(trees)) => First::Counts(trees.counts.clone()),
+        (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => First::Counts(trees.counts.clone()),
         (Start::Uniform, _) if restart == 1 => First::Uniform,
         (Start::Noise, _) => First::Noise(inference.noise),
         _ => First::Jitter(inference.jitter),
@@ -413,7 +414,7 @@ fn chain(beginning: &Beginning<'_>) -> sampler::trainer::Settings {
     let fits = inference.fit.contains(&Hyperparameter::Concentration);
     sampler::trainer::Settings {
         start: match (inference.start, beginning.trees) {
-            (Start::Trees | Start::Model, Some(trees)) => {
+            (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => {
                 sampler::trainer::Start::Trees(trees.by_shard.clone())
             }
             (Start::Incremental, _) => sampler::trainer::Start::Incremental,

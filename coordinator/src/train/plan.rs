@@ -61,14 +61,29 @@ impl Plan {
             trees,
             open: false,
         });
-        let sentences =
-            self.shards.iter().filter(|shard| matches!(shard.shard.value.as_ref(), Shard::Sentences(_)));
+        let shards = self.shards.iter().map(|shard| &shard.shard);
+        let sentences = shards.filter(|shard| matches!(shard.value.as_ref(), Shard::Sentences(_)));
+        self.decode_shards(fleet, Stage::Decode, sentences, model, with)
+    }
+
+    /// What `with` finds for the sentences of these shards, which `model` is to read.
+    pub fn decode_shards<'a>(
+        &self,
+        fleet: &dyn Map,
+        stage: Stage,
+        shards: impl Iterator<Item = &'a Named<Shard>>,
+        model: &Model,
+        with: Named<Decode>,
+    ) -> Result<Vec<Vec<Decoded>>> {
         let lexicon = self.lexicon_of(model);
-        let tasks = sentences
-            .map(|shard| Task { lexicon: lexicon.clone(), ..self.task(shard, Work::Decode(with.clone())) });
-        let tasks = tasks.collect();
+        let task = |shard: &Named<Shard>| Task {
+            grammar: self.grammar.clone(),
+            lexicon: lexicon.clone(),
+            shard: shard.clone(),
+            work: Work::Decode(with.clone()),
+        };
         let mut decoded = Vec::new();
-        fleet.map(Stage::Decode, tasks, &mut |_, answer| {
+        fleet.map(stage, shards.map(task).collect(), &mut |_, answer| {
             if let Answer::Decoded(sentences) = answer {
                 decoded.push(sentences);
             }

@@ -10,20 +10,23 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use shared::eval::chains::split_r_hat;
 use shared::model::Model;
+use shared::num::Noise;
 use shared::round::{RoundReport, Step};
 use shared::sampler::tally::Tally;
 use shared::task::Decoder;
 
 use super::held_out::HeldOutShards;
 use super::input::Input;
-use super::learner::{Beginning, Learner, State};
+use super::learner::{Beginning, GivenTrees, Learner, State};
 use super::plan::Plan;
 use super::prepare::Chosen;
 use super::{clock, score_of, start};
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
-use crate::job::{InferenceTable, Job};
-use crate::metrics::{HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder, decoder_name, traces};
+use crate::job::{self, InferenceTable, Job, Method};
+use crate::metrics::{
+    AttachmentByDecoder, HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder, decoder_name, traces,
+};
 
 /// The runs of a job, and what they need.
 pub struct Training<'a> {
@@ -100,13 +103,17 @@ impl<'a> Training<'a> {
         keeper: Keeper<'a>,
         mut progress: Progress,
     ) -> Result<Training<'a>> {
-        let given = input.start.as_ref().map(|given| start::given(input, plan, fleet, given)).transpose()?;
+        let chains = job.points.iter().any(|point| point.inference.method == Method::Hastings);
+        let given = input.start.as_ref().map(|given| start::given(input, plan, fleet, given, chains));
+        let given = given.transpose()?;
         let mut saved = std::mem::take(&mut progress.runs).into_iter();
         let mut runs = Vec::new();
         for (point, of_point) in job.points.iter().enumerate() {
             for restart in 1..=job.inference.restarts {
                 let run = runs.len() + 1;
-                let (kind, inference, trees) = (job.model.kind, &of_point.inference, given.as_ref());
+                let (kind, inference) = (job.model.kind, &of_point.inference);
+                let harmonic = harmonic(input, inference, restart, run);
+                let trees = harmonic.as_ref().or(given.as_ref());
                 let beginning = Beginning { kind, inference, restart, run, trees };
                 let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
                 let learner = Learner::new(plan, beginning, state).map_err(|problem| {
@@ -209,6 +216,12 @@ impl<'a> Training<'a> {
             tallies.resize(samples.len(), Tally::default());
             tallies.iter_mut().zip(&samples).for_each(|(tally, sample)| tally.add(sample));
         }
+        let mut attachment = AttachmentByDecoder::new();
+        let dependencies = self.input.dependencies.as_ref().filter(|_| due && !last);
+        if let Some(dependencies) = dependencies.filter(|dependencies| dependencies.gold().is_some()) {
+            let model = self.model(&self.runs[run].learner);
+            attachment = dependencies.find(self.fleet, self.plan, &model, &[Decoder::Viterbi])?.1;
+        }
         if (due || last) && (!self.held_out.is_empty() || samples.is_empty() && is_scored && !last) {
             let model = self.model(&self.runs[run].learner);
             if samples.is_empty() && is_scored && !last {
@@ -244,6 +257,7 @@ impl<'a> Training<'a> {
             strings: strings.collect(),
             hyper: hyper.collect(),
             scores: scored,
+            attachment,
             dropped: report.dropped,
             restored: std::mem::take(&mut active.restored),
             resorted: report.resorted,
@@ -303,6 +317,15 @@ impl<'a> Training<'a> {
         let tallies = self.progress.tallies[point].clone();
         Ok(FinishedPoint { name, run, runs, model, rounds, converged, bound, bounds, held_out, tallies })
     }
+}
+
+/// The counts of the harmonic start, for methods without chains; with jitter in all runs of a point but the first.
+fn harmonic(input: &Input, inference: &InferenceTable, restart: usize, run: usize) -> Option<GivenTrees> {
+    let dependencies = input.dependencies.as_ref().filter(|_| inference.start == job::Start::Harmonic)?;
+    let noise = Noise::new(inference.seed, run as u64);
+    let jitter = (restart > 1).then_some((noise, inference.jitter));
+    let counts = || dependencies.harmonic(inference, jitter);
+    (inference.method != Method::Hastings).then(|| GivenTrees { counts: counts(), by_shard: Vec::new() })
 }
 
 /// Whether the samples of a round are kept: those after the burn-in, so many rounds apart, the last one among them.

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, ensure};
+use shared::model::Params;
 use shared::pcfg::trees;
 use shared::shard::Shard;
 use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
-use shared::tree::Tree;
 
 use super::input::{Given, Input};
 use super::learner::GivenTrees;
 use super::plan::Plan;
 use crate::fleet::{Map, Stage};
 
-/// The trees that are given, or those that a given model finds most probable.
-pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given) -> Result<GivenTrees> {
+/// The trees that are given; or what a given model has counted, with `chains` the trees that it finds most probable.
+pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains: bool) -> Result<GivenTrees> {
     match given {
         Given::Trees(trees) => {
             let counts = match input.strings {
@@ -35,6 +35,20 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given) -> Resu
             Ok(GivenTrees { counts, by_shard })
         }
         Given::Model(model) => {
+            let counts = match &model.params {
+                Params::Pcfg(params) if model.lexicon == *plan.lexicon.value => {
+                    params.estimate.counts.clone()
+                }
+                _ => Vec::new(),
+            };
+            if !chains {
+                ensure!(
+                    !counts.is_empty(),
+                    "inference.start_from: the model has no counts for the rules and strings of this corpus; start from one \
+                     that was trained on it, as a PCFG"
+                );
+                return Ok(GivenTrees { counts, by_shard: Vec::new() });
+            }
             let with = Named::new(Decode {
                 weights: model.decoding_weights(),
                 segments: Vec::new(),
@@ -69,16 +83,6 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given) -> Resu
                 without == 0,
                 "inference.start_from: the model has no tree for {without} sentences; start from a model of this corpus"
             );
-            let counts = match input.strings {
-                Some(_) => {
-                    let read = |text: &String| Tree::parse(text).map_err(|error| anyhow!("{error}"));
-                    let trees: Vec<Tree> =
-                        by_shard.iter().flat_map(|trees| trees.iter()).map(read).collect::<Result<_>>()?;
-                    trees::counts(&plan.grammar.value, &plan.lexicon.value, &trees)
-                        .map_err(|(_, foreign)| anyhow!("inference.start_from: {foreign}"))?
-                }
-                None => Vec::new(),
-            };
             Ok(GivenTrees { counts, by_shard })
         }
     }

@@ -3,7 +3,7 @@
 //! In: trees in brackets of the Penn Treebank. Out: the treebank in shards, its words as a corpus, and, after training, how well a
 //! model finds the held-out trees.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,16 +11,17 @@ use anyhow::{Result, bail};
 use rayon::prelude::*;
 use shared::corpus::shards::SentenceShard;
 use shared::corpus::{Corpus, Format, Unit};
-use shared::eval::brackets::{ByLength, Source, score};
+use shared::eval::Source;
+use shared::eval::brackets::{ByLength, score};
 use shared::latent;
 use shared::latent::parse::{Decoder, Model, Parser, THRESHOLD};
-use shared::num::Noise;
 use shared::shard::Shard;
 use shared::tree::Tree;
 use shared::treebank::Treebank;
 use shared::treebank::brackets::{Entry, line};
 use shared::treebank::clean::clean;
 
+use super::held_out::split;
 use crate::input;
 use crate::job::{CorpusTable, Job};
 use crate::metrics::BracketsByDecoder;
@@ -50,22 +51,7 @@ impl Trees {
         if !held_out.as_os_str().is_empty() {
             to_find = read(held_out, *max_length, &mut notices)?;
         } else if *held_out_share > 0.0 {
-            let (noise, n) = (Noise::new(job.inference.seed, 0), trees.len());
-            let draw = |at: &usize| noise.symmetric(*at as u64);
-            let mut order: Vec<usize> = (0..n).collect();
-            order.sort_by(|a, b| draw(a).total_cmp(&draw(b)));
-            let held_out: BTreeSet<usize> =
-                order.into_iter().take((n as f64 * held_out_share).round() as usize).collect();
-            let (rest, kept): (Vec<_>, Vec<_>) =
-                trees.into_iter().enumerate().partition(|(at, _)| held_out.contains(at));
-            if kept.is_empty() || rest.is_empty() {
-                bail!(
-                    "corpus.held_out_share: {held_out_share} of {n} trees leaves none to train on, or none to hold out; \
-                     choose another share"
-                );
-            }
-            trees = kept.into_iter().map(|(_, tree)| tree).collect();
-            to_find = rest.into_iter().map(|(_, tree)| tree).collect();
+            (trees, to_find) = split(trees, *held_out_share, job.inference.seed, "trees")?;
         }
         let plain: Vec<Tree> = trees.iter().map(|(_, tree)| tree.clone()).collect();
         let treebank = Arc::new(Treebank::new(&plain, *unknown_threshold, *unknown));
@@ -117,8 +103,8 @@ impl Trees {
             let trees = found.iter().map(line).collect();
             let found = entries(found);
             let scored: ByLength = score(
-                Source { name: "the held-out trees", entries: &gold },
-                Source { name: "their parses", entries: &found },
+                Source { name: "the held-out trees", items: &gold },
+                Source { name: "their parses", items: &found },
                 self.max_length as usize,
             )?;
             decodings.push(Decoding { name, ends: Vec::new(), segmentations: Vec::new(), trees });

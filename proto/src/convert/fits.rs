@@ -182,7 +182,7 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
         (Work::Decode(with), Answer::Decoded(decoded)) => {
             same_length("decoded.sentences", decoded.len(), n_items)?;
             let decoders = &with.value.decoders;
-            let with_tree = |&&decoder: &&Decoder| with.value.trees && decoder != Decoder::Mbr;
+            let with_tree = |&&decoder: &&Decoder| with.value.trees && decoder.gives_trees();
             let n_trees = decoders.iter().filter(with_tree).count();
             for (sentence, decoded) in sentences(&task.shard.value).iter().zip(decoded) {
                 same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;

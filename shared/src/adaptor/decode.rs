@@ -1,19 +1,21 @@
 //! Best analyses of sentences, with recursion into the strings used (§3.4 of the paper).
 //!
 //! A sentence's forest ends at stick strings. Each string used is analysed in turn by its own grammaton, with the same
-//! decoder, so that a tree reaches down to the tokens. Three decoders:
+//! decoder, so that a tree reaches down to the tokens. The decoders:
 //!
 //! - *Viterbi*: the most probable derivation, at every level.
 //! - *MBR*: the segmentation with the highest sum of posteriors of its segments, where a segment inside a string counts
 //!   with the posterior of the string times its own inside the string, and a segment inside another one does not count,
 //!   as in [`Tree::segment_ends`]. Equal sums: fewer segments.
 //! - *MBR tree* (Goodman 1996): the tree with the highest sum of posteriors of its constituents, at every level.
+//! - *MBR arcs*, of dependency grammars: see [`crate::dmv::decode`].
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::compute::Prepared;
+use crate::dmv::{self, Layout};
 use crate::forest::best::{self, Derivation};
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
@@ -41,6 +43,7 @@ pub fn decode(prepared: &Prepared, with: &Decode, sentences: &[&[SymbolId]]) -> 
         builder,
         first_escape,
         scratch: Scratch::default(),
+        layout: Layout::of(&prepared.grammar).map(|(layout, _)| layout),
         inner: FxHashMap::default(),
         inner_spans: FxHashMap::default(),
     };
@@ -65,8 +68,10 @@ struct Session<'a> {
     builder: Builder<'a>,
     first_escape: ParamId,
     scratch: Scratch,
+    /// Of a dependency grammar.
+    layout: Option<Layout>,
     /// What is below a string's nonterminal, by decoder.
-    inner: FxHashMap<(bool, ParamId), Arc<Vec<Step>>>,
+    inner: FxHashMap<(Decoder, ParamId), Arc<Vec<Step>>>,
     /// The segments inside a string.
     inner_spans: FxHashMap<ParamId, Arc<Vec<Span>>>,
 }
@@ -82,8 +87,8 @@ impl Session<'_> {
         for &decoder in &self.with.decoders {
             let ends = match decoder {
                 Decoder::Mbr => self.best_segmentation(&forest, tokens),
-                Decoder::Viterbi | Decoder::MbrTree => {
-                    let steps = self.steps(&forest, tokens, decoder == Decoder::MbrTree, true);
+                Decoder::Viterbi | Decoder::MbrTree | Decoder::MbrArcs => {
+                    let steps = self.steps(&forest, tokens, decoder, true);
                     let tree = self.tree(&steps);
                     if self.with.trees {
                         decoded.trees.push(tree.to_string());
@@ -101,7 +106,7 @@ impl Session<'_> {
         let start = crate::grammar::Grammar::START;
         let leaves = tokens.iter().map(|&token| Step::Leaf(token));
         let flat: Vec<Step> = std::iter::once(Step::Open(start)).chain(leaves).chain([Step::Close]).collect();
-        let with_tree = self.with.decoders.iter().filter(|&&decoder| decoder != Decoder::Mbr);
+        let with_tree = self.with.decoders.iter().filter(|&&decoder| decoder.gives_trees());
         Decoded {
             log_z: f64::NEG_INFINITY,
             segmentations: vec![vec![tokens.len() as u32]; self.with.decoders.len()],
@@ -110,19 +115,30 @@ impl Session<'_> {
     }
 
     /// The best tree of a forest, strings expanded; `None` cannot happen, since the forest has weight.
-    fn steps(&mut self, forest: &Forest, tokens: &[SymbolId], mbr: bool, with_root: bool) -> Vec<Step> {
-        let derivation = if mbr {
-            let mut posterior = vec![0.0; forest.n_nodes()];
-            edge_posteriors(forest, &self.weights, &mut self.scratch, |node, _, p| posterior[node] += p);
-            let score =
-                |node: usize| if self.printed(forest, node).is_some() { posterior[node] } else { 0.0 };
-            let alive = |param: u32| !self.weights.wide[param as usize].is_zero();
-            best::max_sum(forest, score, alive).map(|(_, derivation)| derivation)
-        } else {
-            best::viterbi(forest, self.weights.wide).map(|(_, derivation)| derivation)
+    fn steps(
+        &mut self,
+        forest: &Forest,
+        tokens: &[SymbolId],
+        decoder: Decoder,
+        with_root: bool,
+    ) -> Vec<Step> {
+        let derivation = match (decoder, self.layout) {
+            (Decoder::MbrTree, _) => {
+                let mut posterior = vec![0.0; forest.n_nodes()];
+                edge_posteriors(forest, &self.weights, &mut self.scratch, |node, _, p| posterior[node] += p);
+                let score =
+                    |node: usize| if self.printed(forest, node).is_some() { posterior[node] } else { 0.0 };
+                let alive = |param: u32| !self.weights.wide[param as usize].is_zero();
+                best::max_sum(forest, score, alive).map(|(_, derivation)| derivation)
+            }
+            (Decoder::MbrArcs, Some(layout)) => {
+                let arcs = dmv::decode::arcs(layout, forest, &self.weights, &mut self.scratch);
+                arcs.map(|(_, arcs)| dmv::decode::mbr_derivation(layout, forest, &arcs))
+            }
+            _ => best::viterbi(forest, self.weights.wide).map(|(_, derivation)| derivation),
         };
         match derivation {
-            Some(derivation) => self.walk(forest, &derivation, tokens, mbr, with_root),
+            Some(derivation) => self.walk(forest, &derivation, tokens, decoder, with_root),
             None => tokens.iter().map(|&token| Step::Leaf(token)).collect(),
         }
     }
@@ -132,27 +148,27 @@ impl Session<'_> {
         forest: &Forest,
         derivation: &Derivation,
         tokens: &[SymbolId],
-        mbr: bool,
+        decoder: Decoder,
         with_root: bool,
     ) -> Vec<Step> {
         let prepared = self.prepared;
         let below = |edge: &Edge, string: &[SymbolId]| {
-            self.is_string(edge).then(|| self.inside_string(ParamId(edge.param), string, mbr))
+            self.is_string(edge).then(|| self.inside_string(ParamId(edge.param), string, decoder))
         };
         steps::steps(&prepared.binary, forest, derivation, tokens, with_root, below)
     }
 
     /// The steps below the nonterminal of a string.
-    fn inside_string(&mut self, param: ParamId, string: &[SymbolId], mbr: bool) -> Arc<Vec<Step>> {
-        if let Some(known) = self.inner.get(&(mbr, param)) {
+    fn inside_string(&mut self, param: ParamId, string: &[SymbolId], decoder: Decoder) -> Arc<Vec<Step>> {
+        if let Some(known) = self.inner.get(&(decoder, param)) {
             return known.clone();
         }
         let steps = match self.grammaton(param, string) {
-            Some(forest) => self.steps(&forest, string, mbr, false),
+            Some(forest) => self.steps(&forest, string, decoder, false),
             None => string.iter().map(|&token| Step::Leaf(token)).collect(),
         };
         let steps = Arc::new(steps);
-        self.inner.insert((mbr, param), steps.clone());
+        self.inner.insert((decoder, param), steps.clone());
         steps
     }
 

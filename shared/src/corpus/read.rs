@@ -15,6 +15,9 @@ use rustc_hash::FxHashMap;
 
 use super::{Corpus, Format, Options, Unit};
 
+/// What gzip files begin with.
+pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 /// The token that stands between words in [`Unit::Token`].
 pub const BOUNDARY: &str = "|";
 
@@ -172,7 +175,6 @@ impl Corpus {
         source_name: &str,
         options: &Options,
     ) -> Result<(Corpus, Vec<Notice>), ReadError> {
-        const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
         let mut head = Vec::new();
         let mut reader = BufReader::with_capacity(1 << 16, reader);
         let read = reader.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head);

@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use flate2::read::MultiGzDecoder;
 
 use super::{Sentence, Tags};
+use crate::corpus::read::GZIP_MAGIC;
 
 /// Tags of the Penn Treebank that stand for punctuation, and for the currencies that are left out with it.
 const PENN_PUNCTUATION: [&str; 9] = [",", ".", ":", "``", "''", "-LRB-", "-RRB-", "$", "#"];
@@ -132,7 +133,6 @@ pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Vec<Sentence>
 
 /// The text of a file, or the line to which it goes and what comes after it.
 fn decode(bytes: &[u8]) -> Result<String, (u32, Problem)> {
-    const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
     let line_after = |bytes: &[u8]| 1 + bytes.iter().filter(|&&byte| byte == b'\n').count() as u32;
     let mut text = Vec::new();
     if bytes.starts_with(&GZIP_MAGIC) {

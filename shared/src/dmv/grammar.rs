@@ -29,6 +29,9 @@ pub enum BadTags {
         /// How many there are.
         found: usize,
     },
+    /// Noun constituents to adapt, but no nouns ([`super::nouns`]).
+    #[error("no tag is a noun, so there are no noun constituents to adapt; name nouns of the corpus")]
+    NoNouns,
     /// A name that is repeated or has white space in it, for instance.
     #[error(transparent)]
     Defect(#[from] Defect),

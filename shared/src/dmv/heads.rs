@@ -219,6 +219,11 @@ pub fn tree(tags: &[String], heads: &[u32]) -> Result<Tree, NotProjective> {
     Ok(Tree::new(nodes).expect("every node announces what is put on the stack for it"))
 }
 
+/// The heads of a sentence of which nothing is known: each word hangs on the next one, and the last is the root. `[n]`
+pub fn flat(n: usize) -> Vec<u32> {
+    (2..=n as u32).chain([0]).take(n).collect()
+}
+
 /// Whether heads are a projective tree with one root; an error says what is wrong.
 ///
 /// # Errors

@@ -3,13 +3,16 @@
 //! Tags are numbered from 0 in the order in which [`super::grammar()`] was given them, so that the sentences of a
 //! [`crate::corpus::Corpus`] whose symbols these are can be read as they are.
 
+use serde::{Deserialize, Serialize};
+
 use super::grammar::{HALVES, grammar};
 use crate::forest::{Edge, Forest};
 use crate::grammar::{Grammar, SymbolId};
 use crate::shard::ParamId;
 
 /// A side of a head.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// Before it.
     Left,

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Source;
 use super::segmentation::Prf;
 use crate::tree::Tree;
 use crate::treebank::brackets::Entry;
@@ -50,15 +51,6 @@ pub struct ByLength {
     pub max_length: usize,
     /// The short ones.
     pub short: BracketScores,
-}
-
-/// Trees from a file.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
-    /// Its name, for messages.
-    pub name: &'a str,
-    /// Its trees.
-    pub entries: &'a [Entry],
 }
 
 /// Why trees cannot be compared.
@@ -106,14 +98,18 @@ pub enum BracketError {
 ///
 /// # Errors
 /// [`BracketError`] if the trees are not over the same sentences.
-pub fn score(gold: Source, predicted: Source, max_length: usize) -> Result<ByLength, BracketError> {
-    let (n_gold, n_predicted) = (gold.entries.len(), predicted.entries.len());
+pub fn score(
+    gold: Source<Entry>,
+    predicted: Source<Entry>,
+    max_length: usize,
+) -> Result<ByLength, BracketError> {
+    let (n_gold, n_predicted) = (gold.items.len(), predicted.items.len());
     if n_gold != n_predicted {
         let (predicted_name, gold_name) = (predicted.name.to_owned(), gold.name.to_owned());
         return Err(BracketError::Number { predicted_name, n_predicted, gold_name, n_gold });
     }
     let (mut all, mut short) = (Counts::default(), Counts::default());
-    for (gold_entry, predicted_entry) in gold.entries.iter().zip(predicted.entries) {
+    for (gold_entry, predicted_entry) in gold.items.iter().zip(predicted.items) {
         let cleaned = |entry: &Entry| entry.tree.as_ref().and_then(clean).map(|tree| Spans::of(&tree));
         let Some(gold_spans) = cleaned(gold_entry) else { continue };
         let predicted_spans = cleaned(predicted_entry);
@@ -277,7 +273,7 @@ mod tests {
 
     fn compared(gold: &str, predicted: &str, max_length: usize) -> Result<ByLength, BracketError> {
         let (gold, predicted) = (read(gold, "gold").unwrap(), read(predicted, "predicted").unwrap());
-        let source = |name, entries| Source { name, entries };
+        let source = |name, entries| Source { name, items: entries };
         score(source("gold", &gold), source("predicted", &predicted), max_length)
     }
 

@@ -13,13 +13,14 @@
 //!
 //! Klein & Manning (2004) for the two accuracies.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::Source;
 use super::significance::{Bootstrap, Paired, paired_bootstrap, sign_test};
 use crate::dependency::{Punctuation, Sentence, select};
 
 /// Accuracies on a set of sentences.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Attachment {
     /// Share of the words that have the head of the gold.
     pub directed: Option<f64>,
@@ -55,7 +56,7 @@ pub struct Comparison {
 }
 
 /// The same of short sentences and of all.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ByLength<T> {
     /// Of up to 10 words.
     pub up_to_10: T,
@@ -63,15 +64,6 @@ pub struct ByLength<T> {
     pub up_to_20: T,
     /// All.
     pub all: T,
-}
-
-/// Sentences from a file.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
-    /// Its name, for messages.
-    pub name: &'a str,
-    /// Its sentences.
-    pub sentences: &'a [Sentence],
 }
 
 /// Why sentences cannot be compared.
@@ -133,8 +125,8 @@ struct Pair {
 /// # Errors
 /// [`DependencyError`] if they are not over the same words, or some have no heads.
 pub fn score(
-    gold: Source,
-    predicted: Source,
+    gold: Source<Sentence>,
+    predicted: Source<Sentence>,
     punctuation: Punctuation,
 ) -> Result<ByLength<Attachment>, DependencyError> {
     let pairs = align(gold, predicted, punctuation)?;
@@ -146,8 +138,8 @@ pub fn score(
 /// # Errors
 /// As [`score`], for either of them.
 pub fn compare(
-    gold: Source,
-    outputs: [Source; 2],
+    gold: Source<Sentence>,
+    outputs: [Source<Sentence>; 2],
     punctuation: Punctuation,
     resamples: u32,
     seed: u64,
@@ -177,17 +169,21 @@ fn short(pairs: &[Pair], max_length: usize) -> impl Iterator<Item = &Pair> {
 }
 
 /// Finds the heads of the same words, punctuation removed or not, and refuses other words.
-fn align(gold: Source, predicted: Source, punctuation: Punctuation) -> Result<Vec<Pair>, DependencyError> {
+fn align(
+    gold: Source<Sentence>,
+    predicted: Source<Sentence>,
+    punctuation: Punctuation,
+) -> Result<Vec<Pair>, DependencyError> {
     fn words(sentences: &[Sentence]) -> impl Iterator<Item = &Vec<String>> {
         sentences.iter().map(|sentence| &sentence.words)
     }
-    let mut marked = predicted.sentences.to_vec();
-    if words(gold.sentences).eq(words(&marked)) {
-        for (sentence, gold) in marked.iter_mut().zip(gold.sentences) {
+    let mut marked = predicted.items.to_vec();
+    if words(gold.items).eq(words(&marked)) {
+        for (sentence, gold) in marked.iter_mut().zip(gold.items) {
             sentence.punctuation.clone_from(&gold.punctuation);
         }
     }
-    let gold_left = select(gold.sentences, punctuation, usize::MAX).sentences;
+    let gold_left = select(gold.items, punctuation, usize::MAX).sentences;
     let predicted_left = select(&marked, punctuation, usize::MAX).sentences;
     let mut pairs = Vec::new();
     for (in_gold, found) in gold_left.iter().zip(&predicted_left) {
@@ -297,7 +293,7 @@ mod tests {
 
     fn scored(gold: &str, predicted: &str) -> Result<ByLength<Attachment>, DependencyError> {
         let (gold, predicted) = (sentences(gold, "gold"), sentences(predicted, "predicted"));
-        let source = |name, sentences| Source { name, sentences };
+        let source = |name, sentences| Source { name, items: sentences };
         score(source("gold", &gold), source("predicted", &predicted), Punctuation::Removed)
     }
 
@@ -309,7 +305,7 @@ mod tests {
 
     fn between(gold: &[&[u32]], predicted: &[&[u32]]) -> Attachment {
         let (gold, predicted) = (of_heads(gold), of_heads(predicted));
-        let source = |sentences| Source { name: "heads", sentences };
+        let source = |sentences| Source { name: "heads", items: sentences };
         score(source(&gold), source(&predicted), Punctuation::Kept).unwrap().all
     }
 
@@ -373,7 +369,7 @@ mod tests {
     fn outputs_are_compared_by_the_words_that_one_has_right() {
         let gold = of_heads(&[&[2, 0, 2], &[0, 1]]);
         let (first, second) = (of_heads(&[&[2, 0, 2], &[2, 0]]), of_heads(&[&[0, 1, 2], &[0, 1]]));
-        let source = |name, sentences| Source { name, sentences };
+        let source = |name, sentences| Source { name, items: sentences };
         let outputs = [source("first", &first), source("second", &second)];
         let found = compare(source("gold", &gold), outputs, Punctuation::Kept, 500, 1).unwrap();
         assert_eq!(found.up_to_10, found.all);

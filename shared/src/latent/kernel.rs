@@ -3,28 +3,12 @@
 //! They run over pairs (left, right) as one dimension, so that there is one contiguous inner loop, which compilers turn into vector
 //! instructions. Sums have a fixed order, so results are the same on every machine.
 
+use crate::num::rows::{add, dot};
+
 /// left[b] · right[c]. `[n_left · n_right]`
 pub(super) fn pair(left: &[f64], right: &[f64], pairs: &mut Vec<f64>) {
     pairs.clear();
     pairs.extend(left.iter().flat_map(|left| right.iter().map(move |right| left * right)));
-}
-
-/// Σ a[i] · b[i], as four sums side by side.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0; 4];
-    let (a, b) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a.zip(b) {
-        for lane in 0..4 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
-}
-
-/// Adds `factor` times `row` to `sums`.
-pub(super) fn add(factor: f64, row: &[f64], sums: &mut [f64]) {
-    sums.iter_mut().zip(row).for_each(|(sum, entry)| *sum += factor * entry);
 }
 
 /// What of outside weights by pair goes to the left child: Σ_c above[b][c] · right[c], added.

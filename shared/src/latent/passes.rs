@@ -13,7 +13,8 @@ use crate::num::Wide;
 use crate::treebank::RuleId;
 
 use super::Layout;
-use super::kernel::{add, dot, pair, to_left, to_right};
+use super::kernel::{pair, to_left, to_right};
+use crate::num::rows::{add, dot};
 
 /// What is this small beside the largest inside of its node counts as zero; the outside then cannot overflow.
 const NEGLIGIBLE: f64 = 1e-290;

@@ -19,6 +19,7 @@
 //!
 //! No allocation once the vectors have grown. The order of sums is fixed.
 
+use crate::num::rows::{add, dot};
 use crate::num::special::{exp, exp_each, ln};
 
 use super::Prior;
@@ -254,22 +255,6 @@ fn product(covariance: &[f64], vector: &[f64], out: &mut [f64]) {
         }
     }
     rest.for_each(|(row, &factor)| add(factor, row, out));
-}
-
-/// Adds `factor` times `row` to `sums`.
-fn add(factor: f64, row: &[f64], sums: &mut [f64]) {
-    sums.iter_mut().zip(row).for_each(|(sum, entry)| *sum += factor * entry);
-}
-
-/// Σ a_j b_j, as four sums side by side.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0; 4];
-    let (a, b) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a.zip(b) {
-        (0..4).for_each(|lane| sums[lane] += a[lane] * b[lane]);
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
 
 /// direction ← ascent + kept · direction.

@@ -7,7 +7,7 @@ use shared::forest::Forest;
 use shared::forest::binary::Adapted;
 use shared::forest::build::Builder;
 use shared::forest::inside::{Scratch, Weights, real};
-use shared::num::Wide;
+use shared::num::{Noise, Wide};
 use shared::pcfg::Groups;
 use shared::pcfg::trainer::{Method, Settings, Start, Trainer};
 use shared::round::Step;
@@ -143,4 +143,47 @@ pub fn events(tags: &[u32], heads: &[u32]) -> Vec<Event> {
         }
     }
     events
+}
+
+/// Log weights by parameter, not normalised.
+pub fn random_logs(layout: Layout, seed: u64) -> Vec<f64> {
+    let noise = Noise::new(seed, 0);
+    let mut logs: Vec<f64> =
+        (0..layout.n_params() as u64).map(|at| 2.0 * noise.symmetric(at) - 1.0).collect();
+    logs[0] = 0.0;
+    logs
+}
+
+pub fn random_tags(n: usize, n_tags: usize, seed: u64) -> Vec<u32> {
+    let noise = Noise::new(seed, 1);
+    (0..n as u64).map(|at| ((noise.symmetric(at) + 1.0) / 2.0 * n_tags as f64) as u32).collect()
+}
+
+/// Every list of heads that is a projective tree with one root.
+pub fn all_trees(n: usize) -> Vec<Vec<u32>> {
+    let mut found: Vec<Vec<u32>> = vec![Vec::new()];
+    for _ in 0..n {
+        found = found
+            .iter()
+            .flat_map(|some| (0..=n as u32).map(move |head| [&some[..], &[head]].concat()))
+            .collect();
+    }
+    found.retain(|heads| is_projective(heads));
+    found
+}
+
+/// One root, above all, and every head above all that stands between it and its children.
+pub fn is_projective(heads: &[u32]) -> bool {
+    let above = |word: usize| -> Vec<usize> {
+        let up =
+            |&word: &usize| Some(heads[word - 1] as usize).filter(|&head| head != 0 && head <= heads.len());
+        std::iter::successors(Some(word), up).take(heads.len() + 1).collect()
+    };
+    let root = (1..=heads.len()).filter(|&word| heads[word - 1] == 0).collect::<Vec<_>>();
+    let ends_at_root = |word| root.len() == 1 && above(word).last() == Some(&root[0]);
+    (1..=heads.len()).all(ends_at_root)
+        && (1..).zip(heads).filter(|(_, head)| **head != 0).all(|(child, &head)| {
+            let head = head as usize;
+            (child.min(head) + 1..child.max(head)).all(|word| above(word).contains(&head))
+        })
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use shared::dependency::{Punctuation, Sentence, Tags};
-use shared::eval::dependencies::{Attachment, ByLength, Comparison, Source, compare, score};
+use shared::eval::Source;
+use shared::eval::dependencies::{Attachment, ByLength, Comparison, compare, score};
 
 use crate::commands::Answer;
 use crate::input;
@@ -54,8 +55,8 @@ impl File {
         Ok(File { name, sentences })
     }
 
-    fn source(&self) -> Source<'_> {
-        Source { name: &self.name, sentences: &self.sentences }
+    fn source(&self) -> Source<'_, Sentence> {
+        Source { name: &self.name, items: &self.sentences }
     }
 }
 

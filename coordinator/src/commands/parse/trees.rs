@@ -19,7 +19,7 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
     let decoder = match args.decoder {
         DecoderName::Viterbi => Decoder::Viterbi,
         DecoderName::MaxRule => Decoder::MaxRule,
-        DecoderName::Mbr | DecoderName::MbrTree => {
+        DecoderName::Mbr | DecoderName::MbrTree | DecoderName::MbrArcs => {
             bail!("a model of trees is read with --decoder viterbi or --decoder max-rule")
         }
     };

@@ -6,7 +6,8 @@
 //! Petrov & Klein (2007).
 
 use crate::latent::Layout;
-use crate::latent::kernel::{add, dot, pair, to_left, to_right};
+use crate::latent::kernel::{pair, to_left, to_right};
+use crate::num::rows::{add, dot};
 
 use super::packed::{By, Edge, Packed};
 

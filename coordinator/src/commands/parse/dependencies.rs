@@ -1,0 +1,82 @@
+//! Sentences with tags in, their heads out, by a dependency model.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use shared::dependency::{Punctuation, Sentence, Tags, conllu, select};
+use shared::dmv::{self, Layout};
+use shared::grammar::SymbolId;
+use shared::model::Model;
+use shared::task::Decoder;
+use shared::tree::Tree;
+
+use super::{Args, BATCH, DecoderName, Decoding, TagColumn};
+use crate::commands::Answer;
+use crate::input;
+use crate::streams::{self, Stdout};
+
+/// The longest sentence that is parsed unless more is asked for, in words: time grows with the cube.
+const LONGEST: u32 = 200;
+
+/// Parses. The answer is negative if a sentence has no tree, or is too long to look for one.
+pub fn run(args: &Args, model: Model, layout: Layout, names: &[String]) -> Result<Answer> {
+    let decoder = match args.decoder {
+        DecoderName::Viterbi => Decoder::Viterbi,
+        DecoderName::MbrArcs => Decoder::MbrArcs,
+        DecoderName::Mbr | DecoderName::MbrTree | DecoderName::MaxRule => {
+            bail!("a dependency model is read with --decoder viterbi or --decoder mbr-arcs")
+        }
+    };
+    let tags = match args.tags {
+        TagColumn::Upos => Tags::Upos,
+        TagColumn::Xpos => Tags::Xpos,
+    };
+    let punctuation = if args.keep_punctuation { Punctuation::Kept } else { Punctuation::Removed };
+    let (_, sentences) = input::dependencies(&args.corpus, tags)?;
+    let sentences = select(&sentences, punctuation, usize::MAX).sentences;
+    let longest = args.max_symbols.unwrap_or(LONGEST) as usize;
+    let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
+    let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut tokens: Vec<Option<Vec<SymbolId>>> = Vec::new();
+    for sentence in &sentences {
+        let known: Vec<Option<u32>> =
+            sentence.tags.iter().map(|tag| numbers.get(tag.as_str()).copied()).collect();
+        for (tag, _) in sentence.tags.iter().zip(&known).filter(|(_, known)| known.is_none()) {
+            *unknown.entry(tag).or_default() += 1;
+        }
+        let known: Option<Vec<u32>> = known.into_iter().collect();
+        tokens.push(known.filter(|tags| tags.len() <= longest).map(|tags| layout.tokens(&tags)));
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let decoding = Decoding::new(model, decoder, true, true);
+    let mut out = Stdout::lock();
+    let mut flat: Vec<u32> = Vec::new();
+    for (sentences, tokens) in sentences.chunks(BATCH).zip(tokens.chunks(BATCH)) {
+        let mut parsed: Vec<Sentence> = sentences.to_vec();
+        for (sentence, decoded) in parsed.iter_mut().zip(pool.install(|| decoding.all(tokens))?) {
+            sentence.heads = Some(match decoded {
+                Some(decoded) => dmv::heads::heads(&Tree::parse(&decoded.trees[0])?)?.1,
+                None => {
+                    flat.push(sentence.line);
+                    dmv::heads::flat(sentence.n_words())
+                }
+            });
+        }
+        out.text(&conllu(&parsed, tags))?;
+    }
+    out.flush()?;
+    let Some(first) = flat.first() else { return Ok(Answer::Yes) };
+    let why = match unknown.iter().next() {
+        Some((tag, _)) => {
+            format!("; the model does not know {} tags, `{tag}` for one: see --tags", unknown.len())
+        }
+        None => String::new(),
+    };
+    streams::tell(&format!(
+        "notice: without a tree, or of more than {longest} words (--max-symbols), and printed with each word hung on the next: \
+         {} of {} sentences, the first one in line {first}{why}",
+        flat.len(),
+        sentences.len(),
+    ));
+    Ok(Answer::No)
+}

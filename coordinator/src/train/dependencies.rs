@@ -1,0 +1,235 @@
+//! What a dependency model trains on, and how well it finds heads.
+//!
+//! In: sentences with tags, and heads if they are to be scored. Out: a corpus whose symbols are tags, of which every word is two
+//! tokens ([`shared::dmv`]); where training starts; and, with a model, the heads of other sentences or of these.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
+use shared::corpus::{Corpus, Format, Unit};
+use shared::dependency::{Punctuation, Selection, Sentence, select};
+use shared::dmv::{self, Layout, harmonic};
+use shared::eval::Source;
+use shared::eval::dependencies::score;
+use shared::grammar::{Grammar, SymbolId};
+use shared::model::{Model, Params};
+use shared::num::Noise;
+use shared::pcfg::{self, Estimate, Groups, em};
+use shared::shard::Lexicon;
+use shared::task::{Decode, Decoder, Named};
+use shared::tree::Tree;
+
+use super::held_out::split;
+use super::plan::Plan;
+use crate::fleet::{Map, Stage};
+use crate::input;
+use crate::job::{CorpusTable, InferenceTable, Job};
+use crate::metrics::{AttachmentByDecoder, decoder_name};
+use crate::outcome::Heads;
+
+/// Tokens of a word.
+pub const TOKENS_PER_WORD: usize = 2;
+
+/// Sentences to train on and sentences to find the heads of.
+pub struct Dependencies {
+    layout: Layout,
+    /// Tags of the sentences to train on, by their numbers.
+    trained: Vec<Vec<u32>>,
+    /// Those held out, of any length; without such, those trained on.
+    to_find: Vec<Sentence>,
+    /// Their tokens.
+    shards: Vec<SentenceShard>,
+}
+
+/// What was read.
+pub struct Loaded {
+    /// The sentences.
+    pub dependencies: Dependencies,
+    /// The tags of those to train on.
+    pub corpus: Corpus,
+    /// The model of these tags.
+    pub grammar: Grammar,
+    /// Sentences to train on, in shards.
+    pub shards: Vec<SentenceShard>,
+    /// Those held out that are no longer than those trained on, in shards.
+    pub held_out: Vec<SentenceShard>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+impl Dependencies {
+    /// Reads the sentences of `job`.
+    pub fn load(job: &Job) -> Result<Loaded> {
+        let CorpusTable { path, held_out, held_out_share, max_length, shard_symbols, .. } = &job.corpus;
+        let mut notices = Vec::new();
+        let (name, sentences) = read(job, path, &mut notices)?;
+        let (all, other) = if !held_out.as_os_str().is_empty() {
+            (sentences, read(job, held_out, &mut notices)?.1)
+        } else {
+            split(sentences, *held_out_share, job.inference.seed, "sentences")?
+        };
+        let Selection { sentences: trained, n_long, .. } = up_to(&all, *max_length);
+        if n_long > 0 {
+            notices.push(format!(
+                "{name}: {n_long} sentences of more than {max_length} words are not trained on; corpus.max_length says how many"
+            ));
+        }
+        if trained.is_empty() {
+            bail!("{name}: no sentences are left of {}; raise corpus.max_length", all.len());
+        }
+        let mut tags = Tags::default();
+        let numbers: Vec<Vec<u32>> = trained.iter().map(|sentence| tags.numbers(sentence)).collect();
+        let n_other: Vec<Vec<u32>> = other.iter().map(|sentence| tags.numbers(sentence)).collect();
+        let grammar = dmv::grammar(&tags.names).with_context(|| format!("{name}: corpus.tags"))?;
+        let layout = Layout::new(tags.names.len());
+        let tokens = |numbers: &[Vec<u32>]| -> Vec<Vec<SymbolId>> {
+            numbers.iter().map(|tags| layout.tokens(tags)).collect()
+        };
+        let short = |numbers: &&Vec<u32>| numbers.len() <= *max_length as usize;
+        let measured: Vec<Vec<u32>> = n_other.iter().filter(short).cloned().collect();
+        let (to_find, of_found) =
+            if other.is_empty() { (trained.clone(), tokens(&numbers)) } else { (other, tokens(&n_other)) };
+        let shard_symbols = if *shard_symbols == 0 { u32::MAX } else { *shard_symbols };
+        Ok(Loaded {
+            corpus: Corpus {
+                symbols: tags.names,
+                sentences: numbers.clone(),
+                gold: None,
+                lines: trained.iter().map(|sentence| sentence.line).collect(),
+                source_name: name,
+                format: Format::Tokens,
+                unit: Unit::Token,
+            },
+            grammar,
+            shards: shards::cut(&tokens(&numbers), shard_symbols),
+            held_out: shards::cut(&tokens(&measured), DEFAULT_SHARD_SYMBOLS),
+            dependencies: Dependencies {
+                layout,
+                trained: numbers,
+                to_find,
+                shards: shards::cut(&of_found, DEFAULT_SHARD_SYMBOLS),
+            },
+            notices,
+        })
+    }
+
+    /// The counts of the harmonic start. With `jitter`, which has its noise and its size, each times e^{±size} at most.
+    pub fn harmonic(&self, inference: &InferenceTable, jitter: Option<(Noise, f64)>) -> Vec<f64> {
+        let mut counts = harmonic::counts(self.layout, &self.trained, &inference.harmonic());
+        if let Some((noise, size)) = jitter {
+            let draw = |at: usize| shared::num::special::exp(size * noise.symmetric(at as u64));
+            counts.iter_mut().enumerate().for_each(|(at, count)| *count *= draw(at));
+        }
+        counts
+    }
+
+    /// The model that EM starts from there.
+    pub fn harmonic_model(&self, grammar: &Grammar, inference: &InferenceTable) -> Model {
+        let lexicon = Lexicon::default();
+        let groups = Groups::new(grammar, &lexicon);
+        let counts = self.harmonic(inference, None);
+        let estimate = Estimate { alpha: groups.alpha(grammar), counts };
+        let weights = em::weights(&groups, &estimate);
+        let params = Params::Pcfg(pcfg::Params::new(&groups, estimate, weights, true));
+        Model { grammar: grammar.clone(), lexicon, params, segments: Vec::new() }
+    }
+
+    /// The gold heads; none unless every sentence has them.
+    pub fn gold(&self) -> Option<&[Sentence]> {
+        self.to_find.iter().all(|sentence| sentence.heads.is_some()).then_some(&self.to_find)
+    }
+
+    /// Finds heads by every decoder, and scores them if there is gold.
+    pub fn find(
+        &self,
+        fleet: &dyn Map,
+        plan: &Plan,
+        model: &Model,
+        decoders: &[Decoder],
+    ) -> Result<(Heads, AttachmentByDecoder)> {
+        let with = Named::new(Decode {
+            weights: model.decoding_weights(),
+            segments: Vec::new(),
+            decoders: decoders.to_vec(),
+            trees: true,
+            open: false,
+        });
+        let shards = self.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect::<Vec<_>>();
+        let decoded = plan.decode_shards(fleet, Stage::Decode, shards.iter(), model, with)?;
+        let mut heads: Vec<Vec<Vec<u32>>> = vec![vec![Vec::new(); self.to_find.len()]; decoders.len()];
+        let mut n_flat = 0;
+        for (shard, decoded) in self.shards.iter().zip(&decoded) {
+            for (positions, decoded) in shard.positions.iter().zip(decoded) {
+                let found = decoded.log_z > f64::NEG_INFINITY;
+                n_flat += if found { 0 } else { positions.len() };
+                for (heads, tree) in heads.iter_mut().zip(&decoded.trees) {
+                    for &position in positions {
+                        let n = self.to_find[position as usize].n_words();
+                        heads[position as usize] = match found {
+                            true => dmv::heads::heads(&Tree::parse(tree)?)?.1,
+                            false => dmv::heads::flat(n),
+                        };
+                    }
+                }
+            }
+        }
+        let mut scores = BTreeMap::new();
+        let mut by_decoder = Vec::new();
+        for (&decoder, heads) in decoders.iter().zip(heads) {
+            let with_heads = |(sentence, heads): (&Sentence, Vec<u32>)| Sentence {
+                heads: Some(heads),
+                ..sentence.clone()
+            };
+            let found: Vec<Sentence> = self.to_find.iter().zip(heads).map(with_heads).collect();
+            if let Some(gold) = self.gold() {
+                let gold = Source { name: "the sentences", items: gold };
+                let found = Source { name: "their parses", items: &found };
+                scores.insert(decoder_name(decoder).to_owned(), score(gold, found, Punctuation::Kept)?);
+            }
+            by_decoder.push((decoder_name(decoder), found));
+        }
+        let gold = self.gold().map(<[Sentence]>::to_vec);
+        Ok((Heads { by_decoder, gold, n_flat }, scores))
+    }
+}
+
+/// Names of tags, in the order in which they come.
+#[derive(Default)]
+struct Tags {
+    names: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Tags {
+    fn numbers(&mut self, sentence: &Sentence) -> Vec<u32> {
+        let number = |tag: &String| {
+            *self.numbers.entry(tag.clone()).or_insert_with(|| {
+                self.names.push(tag.clone());
+                self.names.len() as u32 - 1
+            })
+        };
+        sentence.tags.iter().map(number).collect()
+    }
+}
+
+/// The sentences of a file, freed of punctuation if they are to be, and what messages call it; refuses words without a tag.
+fn read(job: &Job, path: &std::path::Path, notices: &mut Vec<String>) -> Result<(String, Vec<Sentence>)> {
+    let (name, sentences) = input::dependencies(path, job.corpus.tags)?;
+    let Selection { sentences: left, n_empty, .. } = select(&sentences, job.corpus.punctuation(), usize::MAX);
+    if n_empty > 0 {
+        notices.push(format!("{name}: left out {n_empty} sentences of punctuation alone"));
+    }
+    if let Some(sentence) = left.iter().find(|sentence| sentence.tags.iter().any(|tag| tag == "_")) {
+        bail!(
+            "{name}:{}: a word of this sentence has no tag; choose the column of the tags with corpus.tags (upos, xpos)",
+            sentence.line
+        );
+    }
+    Ok((name, left))
+}
+
+/// Those of up to so many words; punctuation has been dealt with.
+fn up_to(sentences: &[Sentence], max_length: u32) -> Selection {
+    select(sentences, Punctuation::Kept, max_length as usize)
+}

@@ -1,0 +1,109 @@
+//! The dependency model over the fleet: every method gives the same bits everywhere and after every kill, and heads for
+//! sentences never seen.
+
+use std::fs;
+
+use grammaton_tests::cluster::Coordinator;
+use grammaton_tests::folder::{Folder, Trained, examples};
+use grammaton_tests::{Process, eventually};
+
+/// All methods side by side, over several shards.
+const JOB: &str = "[model]\nkind = \"dmv\"\n\
+    [corpus]\npath = \"train.conllu\"\nheld_out = \"test.conllu\"\nmax_length = 10\nshard_symbols = 800\n\
+    [inference]\nmax_rounds = 6\ntolerance = 0\nalpha = 0.5\n\
+    [output]\ncheckpoint_seconds = 0\nscore_every = 2\n\
+    [[sweep]]\nmethod = [\"em\", \"vb\", \"vb-em\", \"cvb\", \"gibbs\", \"hastings\"]\n\
+    [[sweep]]\nmethod = \"map-em\"\nalpha = 1.1\n";
+const ROUNDS: usize = 7 * 6;
+
+fn folder() -> Folder {
+    let file = |name: &str| fs::read_to_string(examples().join("dependency").join(name)).unwrap();
+    Folder::new(&[
+        ("job.toml", JOB),
+        ("train.conllu", &file("train.conllu")),
+        ("test.conllu", &file("test.conllu")),
+    ])
+}
+
+fn undisturbed(folder: &Folder) -> Trained {
+    let trained = folder.train("one", &["--workers", "1"]);
+    assert_eq!(trained.rounds.len(), ROUNDS);
+    trained
+}
+
+#[test]
+fn threads_and_processes_give_the_same_bits() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    for run in [1, 2, 3, 7] {
+        let bounds = one.bounds(run);
+        assert!(bounds.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9 * pair[0].abs()), "{bounds:?}");
+    }
+    for point in one.summary["points"].as_array().unwrap() {
+        for decoder in ["viterbi", "mbr-arcs"] {
+            let scores = &point["attachment"][decoder]["all"];
+            let directed = scores["directed"].as_f64().unwrap();
+            assert!((0.15..=1.0).contains(&directed), "{point}");
+            assert!(scores["undirected"].as_f64().unwrap() >= directed);
+        }
+    }
+    let second = one.rounds.iter().find(|round| round["round"] == 2).unwrap();
+    assert!(second["attachment"]["viterbi"]["all"]["directed"].is_f64(), "{second}");
+    folder.train("two", &["--workers", "2"]).check_equals(&one);
+    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
+    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
+    let remote = coordinator.finish(&folder, "remote");
+    assert_eq!(remote.summary["workers"], 2);
+    remote.check_equals(&one);
+    for worker in &mut workers {
+        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    }
+}
+
+#[test]
+fn killed_and_resumed_it_ends_with_the_same_bits() {
+    let folder = folder();
+    let one = undisturbed(&folder);
+    for lines in [1, 17] {
+        let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", "killed"];
+        let mut process = Process::spawn(&mut folder.command(&args));
+        let written = || fs::read_to_string(folder.path("killed/metrics.jsonl")).unwrap_or_default();
+        eventually(&|| process.log(), || written().lines().count() >= lines);
+        process.kill();
+    }
+    folder.train("killed", &["--resume"]).check_equals(&one);
+}
+
+#[test]
+fn heads_of_a_file_are_those_of_training() {
+    let folder = folder();
+    folder.train("out", &["--set", "inference.method=em", "--set", "inference.start=harmonic"]);
+    for decoder in ["viterbi", "mbr-arcs"] {
+        let parsed = folder.grammaton(&["parse", "out", "test.conllu", "--decoder", decoder]);
+        let written = fs::read_to_string(folder.path(&format!("out/parses.{decoder}.conllu"))).unwrap();
+        assert_eq!(parsed, written);
+    }
+    let compared = folder.grammaton(&[
+        "eval",
+        "dependencies",
+        "out/parses.viterbi.conllu",
+        "out/parses.mbr-arcs.conllu",
+        "--against",
+        "test.conllu",
+    ]);
+    assert!(compared.contains("sign test"), "{compared}");
+}
+
+#[test]
+fn a_trained_model_is_a_start() {
+    let folder = folder();
+    let set = |start: &'static str| ["--set", "inference.method=em", "--set", start];
+    folder.train("first", &set("inference.start=harmonic"));
+    let model = "inference.start_from=first";
+    let again = folder.train("again", &[&set("inference.start=model")[..], &["--set", model]].concat());
+    let first = folder.train(
+        "longer",
+        &[&set("inference.start=harmonic")[..], &["--set", "inference.max_rounds=12"]].concat(),
+    );
+    assert_eq!(again.bounds(1), first.bounds(1)[6..]);
+}
