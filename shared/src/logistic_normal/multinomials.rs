@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::{PointEstimate, Prior};
-use crate::grammar::Grammar;
+use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
 use crate::pcfg::Groups;
 use crate::shard::{Lexicon, ParamId};
@@ -53,11 +53,18 @@ impl Multinomials {
         }
         let groups = Groups::new(grammar, &Lexicon::default());
         let ranges: Vec<Range<usize>> = groups.iter().filter(|group| group.len() > 1).collect();
-        if let Some(large) = ranges.iter().find(|range| range.len() > MAX_OUTCOMES) {
-            let parent = grammar.rules[large.start - ParamId::of_rule(0).index()].parent;
-            return Err(Unsuited::Outcomes { symbol: grammar.name(parent).to_owned(), found: large.len() });
+        let large = ranges.iter().position(|range| range.len() > MAX_OUTCOMES);
+        let multinomials = Multinomials { ranges, n_params: groups.n_params() };
+        if let Some(large) = large {
+            let symbol = grammar.name(multinomials.parent(grammar, large)).to_owned();
+            return Err(Unsuited::Outcomes { symbol, found: multinomials.n_outcomes(large) });
         }
-        Ok(Multinomials { ranges, n_params: groups.n_params() })
+        Ok(multinomials)
+    }
+
+    /// The nonterminal of which they are the rules, in the grammar from which they were made.
+    pub fn parent(&self, grammar: &Grammar, multinomial: usize) -> SymbolId {
+        grammar.rules[self.ranges[multinomial].start - ParamId::of_rule(0).index()].parent
     }
 
     /// How many.
