@@ -1,4 +1,4 @@
-//! Corpora, grammars, trees and dependencies from files, and all but grammars from standard input.
+//! Corpora, grammars, families of tags, trees and dependencies from files; corpora, trees and dependencies also from standard input.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use shared::corpus::{Corpus, Notice, Options, ReadError};
 use shared::dependency::{self, Sentence, Tags};
 use shared::grammar::{Grammar, syntax};
+use shared::logistic_normal::Families;
 use shared::treebank::brackets::{Entry, read};
 
 /// Reads the corpus at `path`; `-` is standard input.
@@ -20,14 +21,24 @@ pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>), R
 /// Reads the grammar at `path`, and what is to be said about it.
 pub fn grammar(path: &Path) -> Result<(Grammar, Vec<String>)> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read the grammar"))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let (grammar, notices) = syntax::parse(&text(path, &name, "grammar")?, &name)?;
+    Ok((grammar, notices.iter().map(ToString::to_string).collect()))
+}
+
+/// Reads the families of tags at `path`.
+pub fn families(path: &Path) -> Result<Families> {
+    let name = path.display().to_string();
+    Ok(Families::parse(&text(path, &name, "families")?, &name)?)
+}
+
+/// The text at `path`, of which messages speak by its name and as `what`.
+fn text(path: &Path, name: &str, what: &str) -> Result<String> {
+    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read the {what}"))?;
+    String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{name}:{line}: byte {} is not UTF-8; save the grammar as UTF-8", valid.len())
-    })?;
-    let (grammar, notices) = syntax::parse(&text, &name)?;
-    Ok((grammar, notices.iter().map(ToString::to_string).collect()))
+        anyhow!("{name}:{line}: byte {} is not UTF-8; save the {what} as UTF-8", valid.len())
+    })
 }
 
 /// What messages call the file at `path`, and its trees; `-` is standard input.

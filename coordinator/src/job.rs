@@ -18,6 +18,7 @@ use shared::corpus::{Format, Options, Unit};
 use shared::dependency::{Punctuation, Tags};
 use shared::dmv::harmonic::{Harmonic, Stops};
 use shared::grammar::auto::Auto;
+use shared::logistic_normal::PointEstimate;
 use shared::task::Decoder;
 use shared::treebank::Classes;
 
@@ -232,6 +233,12 @@ pub struct InferenceTable {
     pub harmonic_stop: [f64; 2],
     /// Added to every count there.
     pub harmonic_smoothing: f64,
+    /// The prior of the rules of a PCFG or a dependency model.
+    pub prior: RulePrior,
+    /// Tags whose attachments the logistic-normal prior relates before training.
+    pub families: FamiliesSource,
+    /// What sentences are read with after training with that prior.
+    pub estimate: PointEstimate,
 }
 
 impl InferenceTable {
@@ -291,6 +298,9 @@ impl Default for InferenceTable {
             harmonic_stops: HarmonicStops::default(),
             harmonic_stop: [0.25, 0.75],
             harmonic_smoothing: 0.1,
+            prior: RulePrior::default(),
+            families: FamiliesSource::default(),
+            estimate: PointEstimate::default(),
         }
     }
 }
@@ -423,6 +433,66 @@ pub enum HarmonicStops {
     Fixed,
     /// 1/2 each.
     Even,
+}
+
+/// Priors of the rules of a nonterminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RulePrior {
+    /// Dirichlet, with the pseudo-counts of the grammar.
+    #[default]
+    Dirichlet,
+    /// Logistic-normal, fitted (Cohen, Gimpel & Smith 2008).
+    LogisticNormal,
+}
+
+/// Where families of tags come from.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum FamiliesSource {
+    /// There are none.
+    #[default]
+    None,
+    /// Built in, of the tags of the Penn Treebank.
+    Ptb,
+    /// Built in, of the universal tags.
+    Ud,
+    /// A file, a family a line.
+    File(PathBuf),
+}
+
+impl From<&str> for FamiliesSource {
+    fn from(text: &str) -> FamiliesSource {
+        match text {
+            "none" => FamiliesSource::None,
+            "ptb" => FamiliesSource::Ptb,
+            "ud" => FamiliesSource::Ud,
+            path => FamiliesSource::File(path.into()),
+        }
+    }
+}
+
+impl fmt::Display for FamiliesSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FamiliesSource::None => write!(out, "none"),
+            FamiliesSource::Ptb => write!(out, "ptb"),
+            FamiliesSource::Ud => write!(out, "ud"),
+            FamiliesSource::File(path) => write!(out, "{}", path.display()),
+        }
+    }
+}
+
+impl Serialize for FamiliesSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for FamiliesSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FamiliesSource, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(FamiliesSource::from(&text[..]))
+    }
 }
 
 /// Priors over an adapted nonterminal's strings.
@@ -565,6 +635,11 @@ impl Job {
                 *value = folder.join(&*value).display().to_string();
             }
         }
+        if let Some(value) = root.find_string("inference.families")
+            && let FamiliesSource::File(path) = FamiliesSource::from(&value[..])
+        {
+            *value = folder.join(path).display().to_string();
+        }
         let mut sweep = Sweep::take(&mut root)?;
         for assignment in overrides {
             if !sweep.assign(assignment)? {
@@ -622,6 +697,9 @@ impl Job {
             if !path.as_os_str().is_empty() {
                 *path = absolute(path);
             }
+        }
+        if let FamiliesSource::File(path) = &mut job.inference.families {
+            *path = absolute(path);
         }
         let checkpoints = &mut job.output.checkpoints;
         if !checkpoints.is_empty() && !store::is_url(checkpoints) {
@@ -723,6 +801,26 @@ impl Job {
             let holds = stop > 0.0 && stop < 1.0;
             in_range("inference.harmonic_stop", holds, &stop, "two probabilities above 0 and below 1")?;
         }
+        let is_normal = inference.prior == RulePrior::LogisticNormal;
+        let holds = !is_normal || matches!(kind, ModelKind::Pcfg | ModelKind::Dmv);
+        in_range(
+            "inference.prior",
+            holds,
+            &"\"logistic-normal\"",
+            "\"dirichlet\", unless model.kind is \"pcfg\" or \"dmv\"",
+        )?;
+        let holds = !is_normal || inference.method == Method::Vb;
+        in_range("inference.method", holds, &"another", "\"vb\" with inference.prior = \"logistic-normal\"")?;
+        let families = &inference.families;
+        let holds = *families == FamiliesSource::None || is_normal && kind == ModelKind::Dmv;
+        in_range(
+            "inference.families",
+            holds,
+            families,
+            "\"none\", unless model.kind is \"dmv\" and inference.prior \"logistic-normal\"",
+        )?;
+        let holds = !matches!(families, FamiliesSource::File(path) if path.as_os_str().is_empty());
+        in_range("inference.families", holds, &"an empty one", "\"none\", \"ptb\", \"ud\" or a path")?;
         let subtypes = inference.subtypes;
         in_range("inference.subtypes", (1..=16).contains(&subtypes), &subtypes, "from 1 to 16")?;
         if let Some(alpha) = inference.alpha {
@@ -957,6 +1055,37 @@ mod tests {
             (lists.points.len(), lists.inference.fit.len()),
             (1, 2),
             "a list in brackets is one value"
+        );
+    }
+
+    #[test]
+    fn logistic_normal_priors_have_their_kinds_and_methods() {
+        let dmv = "[model]\nkind = \"dmv\"\n[corpus]\npath = \"c.conllu\"\n[inference]\n";
+        let of = |more: &str| parse(&format!("{dmv}prior = \"logistic-normal\"\n{more}"), &[]);
+        let families = |job: Job| job.inference.families;
+        assert_eq!(of("").map(families), Ok(FamiliesSource::None));
+        assert_eq!(of("families = \"ptb\"\n").map(families), Ok(FamiliesSource::Ptb));
+        let file = of("families = \"tags.txt\"\nestimate = \"raw\"\n").unwrap();
+        assert_eq!(file.inference.estimate, PointEstimate::Raw);
+        assert_eq!(file.inference.families, FamiliesSource::File("jobs/tags.txt".into()));
+        let again = Job::parse(&file.to_toml(), "job.toml", Path::new("elsewhere"), &[]).unwrap();
+        let absolute = std::path::absolute("jobs/tags.txt").unwrap();
+        assert_eq!(again.inference.families, FamiliesSource::File(absolute));
+        let overridden = parse(dmv, &["inference.prior=logistic-normal", "inference.families=here.txt"]);
+        assert_eq!(overridden.map(families), Ok(FamiliesSource::File("here.txt".into())));
+        assert_eq!(
+            of("method = \"em\"\n").unwrap_err(),
+            "job.toml:7:10: inference.method must be \"vb\" with inference.prior = \"logistic-normal\", found another"
+        );
+        assert_eq!(
+            parse(&format!("{dmv}families = \"ud\"\n"), &[]).unwrap_err(),
+            "job.toml:6:12: inference.families must be \"none\", unless model.kind is \"dmv\" and inference.prior \
+             \"logistic-normal\", found ud"
+        );
+        assert_eq!(
+            refusal("[inference]\nprior = \"logistic-normal\"\n"),
+            "job.toml:7:9: inference.prior must be \"dirichlet\", unless model.kind is \"pcfg\" or \"dmv\", found \
+             \"logistic-normal\""
         );
     }
 

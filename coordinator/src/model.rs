@@ -12,9 +12,10 @@ use shared::adaptor::{self, Stick};
 use shared::corpus::{Format, Unit};
 use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
 use shared::latent;
+use shared::logistic_normal::{self, PointEstimate};
 use shared::model::{Model, Params};
 use shared::pcfg;
-use shared::shard::Lexicon;
+use shared::shard::{Lexicon, ParamId};
 use shared::treebank::{Right, Rule};
 
 use crate::job::CorpusTable;
@@ -96,7 +97,7 @@ impl SavedModel {
         let format = match model.params {
             // Sentences have words between spaces, however the trees were written.
             Params::Latent(_) => Format::Tokens,
-            Params::Adaptor(_) | Params::Pcfg(_) => corpus.format,
+            Params::Adaptor(_) | Params::Pcfg(_) | Params::LogisticNormal(_) => corpus.format,
         };
         let unit = match format {
             Format::Segmented => corpus.unit,
@@ -167,7 +168,7 @@ impl From<FirstFormat> for SavedModel {
 /// every stick its symbol, discount, concentration, and its strings in stick order, each with γ¹ and γ²; of a PCFG α, the
 /// counts and the weights (mantissas, then exponents as i64) of every parameter, the constant one first, and for every stick
 /// its symbol and its strings; with latent annotations the labels, the words, every rule (parent, then its labels, or its word),
-/// the number of subtypes and the weights. Lists begin with their length as u64; floats are their IEEE 754 bits.
+/// the number of subtypes and the weights; with logistic-normal priors their number, then μ and Σ (its rows) of each. Lists begin with their length as u64; floats are their IEEE 754 bits.
 pub fn parameters_sha256(model: &Model) -> String {
     let mut hash = Sha256::new();
     let length = |hash: &mut Sha256, n: usize| hash.update((n as u64).to_le_bytes());
@@ -235,6 +236,13 @@ pub fn parameters_sha256(model: &Model) -> String {
             length(&mut hash, model.n_subtypes);
             floats(&mut hash, &mut model.weights.iter().copied());
         }
+        Params::LogisticNormal(params) => {
+            length(&mut hash, params.priors.len());
+            for prior in &params.priors {
+                floats(&mut hash, &mut prior.mean().iter().copied());
+                floats(&mut hash, &mut prior.covariance().iter().copied());
+            }
+        }
     }
     hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("a string takes all text");
@@ -286,7 +294,7 @@ pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
             };
             used.enumerate().map(entry).collect()
         }
-        Params::Latent(_) => Vec::new(),
+        Params::Latent(_) | Params::LogisticNormal(_) => Vec::new(),
     }
 }
 
@@ -337,7 +345,8 @@ pub fn sticks_tsv(saved: &SavedModel) -> String {
 }
 
 /// `grammar.txt`: the grammar with its learned hyper-parameters, which reads as a grammar file, and in comments the
-/// mean probability of every rule; with latent annotations the rules of the treebank, each with its relative frequency.
+/// mean probability of every rule, or the weight that sentences are read with, of logistic-normal priors; with latent annotations the
+/// rules of the treebank, each with its relative frequency.
 pub fn grammar_text(model: &Model) -> String {
     let mut grammar = model.grammar.clone();
     let (alpha, posterior): (Vec<f64>, Vec<f64>) = match &model.params {
@@ -355,6 +364,7 @@ pub fn grammar_text(model: &Model) -> String {
             (estimate.alpha[rules.clone()].to_vec(), estimate.posterior()[rules].to_vec())
         }
         Params::Latent(model) => return treebank_text(model),
+        Params::LogisticNormal(params) => return syntax::print(&grammar) + &weights_text(&grammar, params),
     };
     for (rule, &alpha) in grammar.rules.iter_mut().zip(&alpha) {
         rule.alpha = alpha;
@@ -369,6 +379,22 @@ pub fn grammar_text(model: &Model) -> String {
         let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
         let (mean, parent) = (posterior / totals[rule.parent.index()], grammar.name(rule.parent));
         writeln!(text, "# {mean:.6e} {parent} --> {}", children.join(" ")).expect("a string takes all text");
+    }
+    text
+}
+
+/// What every rule weighs with logistic-normal priors.
+fn weights_text(grammar: &Grammar, params: &logistic_normal::Params) -> String {
+    let mut text = String::from(match params.estimate {
+        PointEstimate::Softmax => "\n# Probability of each rule, softmax(μ):\n",
+        PointEstimate::Raw => "\n# Weight of each rule, e^μ:\n",
+    });
+    let weights = params.decoding_weights(grammar);
+    for (rule, weight) in grammar.rules.iter().zip(&weights[ParamId::of_rule(0).index()..]) {
+        let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
+        let (weight, parent) = (weight.to_f64(), grammar.name(rule.parent));
+        writeln!(text, "# {weight:.6e} {parent} --> {}", children.join(" "))
+            .expect("a string takes all text");
     }
     text
 }
@@ -396,7 +422,8 @@ fn treebank_text(model: &latent::parse::Model) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use shared::grammar::Rule;
-    use shared::shard::{Lexicon, ParamId, StickStrings};
+    use shared::logistic_normal::Prior;
+    use shared::shard::StickStrings;
 
     use super::*;
 
@@ -441,10 +468,30 @@ pub(crate) mod tests {
         }
     }
 
+    /// S → A | A S over the letters a and b; A has one rule for each.
+    fn normal() -> SavedModel {
+        let text = "1 1 S --> A\n1 1 S --> A S\n1 1 A --> a\n1 1 A --> b\n";
+        let (grammar, _) = syntax::parse(text, "g").unwrap();
+        let prior = |mean: [f64; 2], variances: [f64; 2], covariance| {
+            Prior::new(mean.to_vec(), vec![variances[0], covariance, covariance, variances[1]]).unwrap()
+        };
+        let priors = vec![prior([0.5, 0.5], [1.0, 1.0], 0.5), prior([0.0, -2.0], [0.25, 4.0], 0.0)];
+        let params = Params::LogisticNormal(logistic_normal::Params { priors, estimate: PointEstimate::Raw });
+        let model = Model { grammar, lexicon: Lexicon::default(), params, segments: Vec::new() };
+        SavedModel { unit: Unit::Token, format: Format::Tokens, model }
+    }
+
+    fn priors(model: &mut Model) -> &mut logistic_normal::Params {
+        match &mut model.params {
+            Params::LogisticNormal(params) => params,
+            _ => panic!("no logistic-normal priors"),
+        }
+    }
+
     fn sticks(model: &mut Model) -> &mut adaptor::Params {
         match &mut model.params {
             Params::Adaptor(params) => params,
-            Params::Pcfg(_) | Params::Latent(_) => panic!("not an adaptor grammar"),
+            _ => panic!("not an adaptor grammar"),
         }
     }
 
@@ -454,9 +501,10 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_saved_is_loaded() {
-        let saved = small();
-        let loaded = SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap();
-        assert_eq!(loaded, saved);
+        for saved in [small(), normal()] {
+            let loaded = SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap();
+            assert_eq!(loaded, saved);
+        }
     }
 
     #[test]
@@ -469,10 +517,18 @@ pub(crate) mod tests {
     }
 
     #[test]
-    #[ignore = "writes what the test above reads"]
+    fn logistic_normal_priors_are_written_as_they_always_were() {
+        let golden = include_bytes!("../tests/golden/model-2-logistic-normal.bin");
+        assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), normal());
+        assert_eq!(normal().to_bytes(), golden);
+    }
+
+    #[test]
+    #[ignore = "writes what the tests above read"]
     fn write_golden() {
-        let path = format!("{}/tests/golden/model-{}.bin", env!("CARGO_MANIFEST_DIR"), SEAL.version);
-        std::fs::write(path, small().to_bytes()).unwrap();
+        let path = format!("{}/tests/golden/model-{}", env!("CARGO_MANIFEST_DIR"), SEAL.version);
+        std::fs::write(path.clone() + ".bin", small().to_bytes()).unwrap();
+        std::fs::write(path + "-logistic-normal.bin", normal().to_bytes()).unwrap();
     }
 
     #[test]
@@ -553,6 +609,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn weights_of_logistic_normal_priors_are_told() {
+        let mut saved = normal();
+        let text = grammar_text(&saved.model);
+        let (grammar, _) = syntax::parse(&text, "grammar.txt").unwrap();
+        assert_eq!(grammar, saved.model.grammar);
+        let weights = "\n# Weight of each rule, e^μ:\n# 1.648721e0 S --> A\n# 1.648721e0 S --> A S\n\
+            # 1.000000e0 A --> a\n# 1.353353e-1 A --> b\n";
+        assert!(text.ends_with(weights), "{text}");
+        priors(&mut saved.model).estimate = PointEstimate::Softmax;
+        let text = grammar_text(&saved.model);
+        let weights = "\n# Probability of each rule, softmax(μ):\n# 5.000000e-1 S --> A\n# 5.000000e-1 S --> A S\n\
+            # 8.807971e-1 A --> a\n# 1.192029e-1 A --> b\n";
+        assert!(text.ends_with(weights), "{text}");
+        priors(&mut saved.model).priors.truncate(1);
+        assert!(refusal(&saved.to_bytes()).contains("1 priors, expected 2"));
+    }
+
+    #[test]
     fn digest_sees_every_parameter_and_the_order_of_strings() {
         let saved = small();
         let digest = parameters_sha256(&saved.model);
@@ -566,5 +640,8 @@ pub(crate) mod tests {
         assert_ne!(digest, change(&|m| sticks(m).tau[0] = 1.0 + f64::EPSILON));
         assert_ne!(digest, change(&|m| sticks(m).sticks[0].order.swap(0, 1)));
         assert_ne!(digest, change(&|m| sticks(m).sticks[0].discount = 0.25));
+        let (saved, mut other) = (normal(), normal());
+        priors(&mut other.model).priors[1] = Prior::independent(vec![0.0, -2.0]).unwrap();
+        assert_ne!(parameters_sha256(&saved.model), parameters_sha256(&other.model));
     }
 }

@@ -22,6 +22,7 @@ use crate::v1;
 
 pub mod blob;
 mod chain;
+mod fit;
 pub mod fits;
 mod latent;
 
@@ -128,6 +129,12 @@ pub enum WireError {
     /// Rules of a treebank do not hold together, or trees are not made of them.
     #[error("trees: {problem}")]
     Trees {
+        /// What does not hold.
+        problem: String,
+    },
+    /// Priors, or what was found of them, do not hold together, or are not of this grammar.
+    #[error("fit: {problem}")]
+    Fit {
         /// What does not hold.
         problem: String,
     },
@@ -473,6 +480,7 @@ impl Wire for Answer {
             Answer::Annotated(annotated) => {
                 v1::answer::Answer::Annotated(latent::annotated_to_wire(annotated))
             }
+            Answer::Fitted(fitted) => v1::answer::Answer::Fitted(fit::fitted_to_wire(fitted)),
             Answer::Decoded(sentences) => v1::answer::Answer::Decoded(v1::DecodedSentences {
                 sentences: sentences.iter().map(decoded_to_wire).collect(),
             }),
@@ -514,6 +522,7 @@ impl Wire for Answer {
             v1::answer::Answer::Annotated(message) => {
                 Ok(Answer::Annotated(latent::annotated_from_wire(message)?))
             }
+            v1::answer::Answer::Fitted(message) => Ok(Answer::Fitted(fit::fitted_from_wire(message)?)),
             v1::answer::Answer::Decoded(v1::DecodedSentences { sentences }) => {
                 Ok(Answer::Decoded(sentences.into_iter().map(decoded_from_wire).collect::<Result<_, _>>()?))
             }

@@ -8,6 +8,7 @@ mod built;
 mod candidates;
 mod chained;
 mod collapsed;
+mod fitted;
 mod sampled;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -74,6 +75,12 @@ pub enum ComputeError {
     Subtypes {
         /// In the task.
         found: usize,
+    },
+    /// Priors that are not those of the grammar.
+    #[error("the priors do not fit the grammar: {problem}")]
+    Priors {
+        /// What does not hold.
+        problem: String,
     },
     /// Strings of a shard that the lexicon does not have, or not on a stick of an adapted nonterminal.
     #[error("shard of strings {start}..{end} does not fit a lexicon with parameters below {n_params}")]
@@ -203,6 +210,11 @@ impl Engine {
                 }
                 let items = self.items(task, &prepared, sentences);
                 chained::sweep(&prepared, &items, sweeps).map(Answer::Chained)
+            }
+            Work::Fit(with) => {
+                sentences.ok_or(ComputeError::NotSentences)?;
+                fitted::fit(&self.forests(task, &prepared), &prepared.grammar, &with.value)
+                    .map(Answer::Fitted)
             }
             Work::Annotate(_) => unreachable!("trees need no grammar, and were read above"),
             Work::Decode(with) => {

@@ -21,7 +21,7 @@
 //! Eisner & Satta (1999), from the head to its child: a sentence of n words is parsed in O(n³).
 //!
 //! In this order: [`layout`] (which parameter is which event), [`heads`] (derivations as dependency trees, and back),
-//! [`harmonic`] (where training starts), [`decode`] (the best trees), [`classes`]
+//! [`harmonic`] (where training starts), [`families`] (attachments that a prior relates), [`decode`] (the best trees), [`classes`]
 //! and [`constraint`] (trees that are not allowed), [`nouns`] (noun constituents that are remembered). There are exactly one root and no crossing arcs.
 
 pub mod grammar;
@@ -31,6 +31,8 @@ pub mod layout;
 pub mod heads;
 
 pub mod harmonic;
+
+pub mod families;
 
 pub mod decode;
 

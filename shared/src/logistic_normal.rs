@@ -1,13 +1,16 @@
 //! The logistic-normal prior over multinomials: η ~ N(μ, Σ), θ = softmax(η), with a draw of every η for each sentence.
 //!
 //! Unlike a Dirichlet prior it knows which outcomes go together: if Σ relates two of them, what makes one likely in a sentence makes
-//! the other likely too. Nothing here knows a grammar. A model is a list of multinomials, each with its [`Prior`]; a sentence is
-//! a function from log weights to log Z and expected counts; in between stand:
+//! the other likely too. A model is a list of multinomials, each with its [`Prior`]; a sentence is a function from log weights to log Z
+//! and expected counts; in between stand, knowing no grammar:
 //!
 //! - [`prior`]: μ, Σ and what follows from them, on [`cholesky`]; [`families`]: tags that Σ relates before training;
 //! - [`posterior`]: q(η) of one multinomial in one sentence, given expected counts (the inner E-step);
 //! - [`sentence`]: that and parsing in turn, until the sentence's bound stands still (the E-step);
 //! - [`statistics`]: what a shard answers, how answers are merged, and the M-step.
+//!
+//! For PCFGs, [`multinomials`] says which rules are the outcomes of which multinomial, [`trainer`] goes from round to round, and
+//! [`params`] is what was learned. How a shard is read is in [`crate::compute`].
 //!
 //! A multinomial whose events cannot occur in a sentence keeps its prior there, as far as q can: λ = μ, ν_j = 1 / (Σ⁻¹)_jj
 //! ([`Prior::divergence_unused`]). Sentences leave such multinomials out, and [`statistics`] puts them back.
@@ -44,7 +47,15 @@ pub mod sentence;
 
 pub mod statistics;
 
+pub mod multinomials;
+
+pub mod trainer;
+
+pub mod params;
+
 pub use families::Families;
+pub use multinomials::Multinomials;
+pub use params::Params;
 pub use posterior::Posterior;
 pub use prior::{PointEstimate, Prior};
 pub use sentence::{Sentence, Until};

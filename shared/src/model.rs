@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
 use crate::shard::Lexicon;
-use crate::{adaptor, latent, pcfg};
+use crate::{adaptor, latent, logistic_normal, pcfg};
 
 /// A trained model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub enum Params {
     Pcfg(pcfg::Params),
     /// A PCFG's with latent annotations, whose rules are those of a treebank: the grammar is [`latent::no_grammar`].
     Latent(Box<latent::parse::Model>),
+    /// A PCFG's with logistic-normal priors.
+    LogisticNormal(logistic_normal::Params),
 }
 
 impl Model {
@@ -39,6 +41,7 @@ impl Model {
             Params::Pcfg(params) => params.decoding_weights(),
             // It parses by itself.
             Params::Latent(_) => Vec::new(),
+            Params::LogisticNormal(params) => params.decoding_weights(&self.grammar),
         }
     }
 
@@ -49,6 +52,7 @@ impl Model {
             Params::Pcfg(params) => {
                 params.predictive_weights(&pcfg::Groups::new(&self.grammar, &self.lexicon))
             }
+            Params::LogisticNormal(params) => params.predictive_weights(&self.grammar),
         }
     }
 
@@ -56,7 +60,7 @@ impl Model {
     pub fn adaptor(&self) -> Option<&adaptor::Params> {
         match &self.params {
             Params::Adaptor(params) => Some(params),
-            Params::Pcfg(_) | Params::Latent(_) => None,
+            Params::Pcfg(_) | Params::Latent(_) | Params::LogisticNormal(_) => None,
         }
     }
 
@@ -69,6 +73,7 @@ impl Model {
             Params::Adaptor(params) => params.check(grammar, lexicon)?,
             Params::Pcfg(params) => params.check(grammar, lexicon)?,
             Params::Latent(model) => model.check()?,
+            Params::LogisticNormal(params) => params.check(grammar)?,
         }
         if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
             return Err("segments are not nonterminals".to_owned());

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
 use crate::latent;
+use crate::logistic_normal::{Prior, Statistics, Until};
 use crate::num::Wide;
 use crate::sampler;
 use crate::shard::{Lexicon, ParamId, Shard};
@@ -87,6 +88,8 @@ pub enum Work {
     Decode(Named<Decode>),
     /// Expected uses of split rules in trees → [`Answer::Annotated`].
     Annotate(Annotate),
+    /// Sentences fitted to logistic-normal priors → [`Answer::Fitted`].
+    Fit(Named<Fit>),
 }
 
 /// Draws trees from their distribution under the weights (Johnson, Griffiths & Goldwater 2007, §4).
@@ -169,6 +172,15 @@ pub enum Pass {
         /// What the shard's last answer carried.
         carried: Named<Carried>,
     },
+}
+
+/// What sentences are fitted to ([`crate::logistic_normal`]).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Fit {
+    /// One for each of the grammar's [`crate::logistic_normal::Multinomials`].
+    pub priors: Vec<Prior>,
+    /// When the rounds of a sentence end.
+    pub until: Until,
 }
 
 /// What sweeps go on from.
@@ -280,6 +292,8 @@ pub enum Answer {
     Decoded(Vec<Decoded>),
     /// To [`Work::Annotate`].
     Annotated(Annotated),
+    /// To [`Work::Fit`].
+    Fitted(Fitted),
 }
 
 /// Strings of a shard of sentences that could be on a stick.
@@ -365,6 +379,18 @@ pub struct Annotated {
     pub expectation: latent::Expectation,
     /// [`Carried::Latent`], for the next round; not of [`Pass::Expect`].
     pub carried: Option<Carried>,
+}
+
+/// What the sentences of a shard say about their priors.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Fitted {
+    /// Sums over those that have a derivation.
+    Statistics(Statistics),
+    /// A sentence whose bound is not finite, so that the others do not matter.
+    Unbounded {
+        /// Position in the shard.
+        sentence: u32,
+    },
 }
 
 /// Where a Markov chain is after its sweeps.

@@ -13,8 +13,9 @@ const JOB: &str = "[model]\nkind = \"dmv\"\n\
     [inference]\nmax_rounds = 6\ntolerance = 0\nalpha = 0.5\n\
     [output]\ncheckpoint_seconds = 0\nscore_every = 2\n\
     [[sweep]]\nmethod = [\"em\", \"vb\", \"vb-em\", \"cvb\", \"gibbs\", \"hastings\"]\n\
-    [[sweep]]\nmethod = \"map-em\"\nalpha = 1.1\n";
-const ROUNDS: usize = 7 * 6;
+    [[sweep]]\nmethod = \"map-em\"\nalpha = 1.1\n\
+    [[sweep]]\nprior = \"logistic-normal\"\nfamilies = [\"none\", \"ud\"]\n";
+const ROUNDS: usize = 9 * 6;
 
 fn folder() -> Folder {
     let file = |name: &str| fs::read_to_string(examples().join("dependency").join(name)).unwrap();
@@ -35,7 +36,7 @@ fn undisturbed(folder: &Folder) -> Trained {
 fn threads_and_processes_give_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
-    for run in [1, 2, 3, 7] {
+    for run in [1, 2, 3, 7, 8, 9] {
         let bounds = one.bounds(run);
         assert!(bounds.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9 * pair[0].abs()), "{bounds:?}");
     }
@@ -92,6 +93,47 @@ fn heads_of_a_file_are_those_of_training() {
         "test.conllu",
     ]);
     assert!(compared.contains("sign test"), "{compared}");
+}
+
+/// Raw weights need not sum to one, and are told as they are; probabilities of held-out sentences are of softmax(μ) all the same.
+#[test]
+fn logistic_normal_priors_give_weights_to_read_with() {
+    let folder = folder();
+    let train = |out: &str, more: &[&str]| {
+        let set = ["--set", "inference.method=vb", "--set", "inference.prior=logistic-normal"];
+        folder.train(out, &[&set[..], &["--set", "inference.families=none"], more].concat())
+    };
+    let softmax = train("softmax", &[]);
+    let raw = train("raw", &["--set", "inference.estimate=raw"]);
+    assert_eq!(softmax.bounds(1), raw.bounds(1));
+    let held_out = |trained: &Trained| trained.summary["held_out"].clone();
+    assert!(held_out(&softmax).is_object(), "{}", softmax.summary);
+    assert_eq!(held_out(&softmax), held_out(&raw));
+    assert!(folder.read("softmax/model/grammar.txt").contains("# Probability of each rule, softmax(μ):\n"));
+    assert!(folder.read("raw/model/grammar.txt").contains("# Weight of each rule, e^μ:\n"));
+    for out in ["softmax", "raw"] {
+        let parsed = folder.grammaton(&["parse", out, "test.conllu", "--decoder", "mbr-arcs"]);
+        assert_eq!(parsed, folder.read(&format!("{out}/parses.mbr-arcs.conllu")));
+    }
+}
+
+#[test]
+fn grammars_have_logistic_normal_priors_as_well() {
+    let job = "[model]\nkind = \"pcfg\"\ngrammar = \"g.gr\"\n[corpus]\npath = \"c.txt\"\nformat = \"tokens\"\n\
+        [inference]\nprior = \"logistic-normal\"\nmax_rounds = 5\nstart = \"jitter\"\n";
+    let grammar = "1 1 S --> A S\n1 1 S --> A\n1 1 A --> a\n1 1 A --> b\n";
+    let folder = Folder::new(&[("job.toml", job), ("g.gr", grammar), ("c.txt", "a b a\na a\na\nb a a\n")]);
+    let trained = folder.train("out", &[]);
+    assert_eq!(trained.rounds.len(), 5);
+    let text = folder.read("out/model/grammar.txt");
+    let weight = |rule: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with("# ") && line.ends_with(rule)).unwrap();
+        line.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    assert!(weight(" A --> a") > weight(" A --> b"), "{text}");
+    fs::write(folder.path("g.gr"), "1 1 S --> W S\n1 1 S --> W\n1 1 W --> <substrings>\n").unwrap();
+    let refused = folder.run(&["train", "job.toml", "--out", "other"]);
+    assert!(refused.log.contains("nonterminal `W` is adapted or rewrites to substrings"), "{}", refused.log);
 }
 
 #[test]

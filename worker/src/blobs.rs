@@ -175,6 +175,7 @@ impl Blobs {
         })?;
         match &task.work {
             Work::Decode(decode) => self.once([grammar.hash, lexicon.hash, decode.hash], || fits::work(task)),
+            Work::Fit(fit) => self.once([grammar.hash, lexicon.hash, fit.hash], || fits::work(task)),
             _ => fits::work(task),
         }
     }

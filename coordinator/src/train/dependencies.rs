@@ -13,6 +13,7 @@ use shared::dmv::{self, Layout, classes, harmonic, nouns};
 use shared::eval::Source;
 use shared::eval::dependencies::score;
 use shared::grammar::{Grammar, SymbolId};
+use shared::logistic_normal::Families;
 use shared::model::{Model, Params};
 use shared::num::Noise;
 use shared::pcfg::{self, Estimate, Groups, em};
@@ -24,7 +25,7 @@ use super::held_out::split;
 use super::plan::Plan;
 use crate::fleet::{Map, Stage};
 use crate::input;
-use crate::job::{CorpusTable, InferenceTable, Job};
+use crate::job::{CorpusTable, FamiliesSource, InferenceTable, Job, Point};
 use crate::metrics::{AttachmentByDecoder, decoder_name};
 use crate::outcome::Heads;
 
@@ -36,6 +37,8 @@ pub struct Dependencies {
     layout: Layout,
     /// Tags of the sentences to train on, by their numbers.
     trained: Vec<Vec<u32>>,
+    /// By point of the job: the family of each parameter, for those that have one.
+    families: Vec<Vec<Option<usize>>>,
     /// Those held out, of any length; without such, those trained on.
     to_find: Vec<Sentence>,
     /// Their tokens.
@@ -82,6 +85,9 @@ impl Dependencies {
         let numbers: Vec<Vec<u32>> = trained.iter().map(|sentence| tags.numbers(sentence)).collect();
         let n_other: Vec<Vec<u32>> = other.iter().map(|sentence| tags.numbers(sentence)).collect();
         let grammar = grammar(job, &tags.names).with_context(|| format!("{name}: corpus.tags"))?;
+        let layout = Layout::new(tags.names.len());
+        let of_point = |point: &Point| families(layout, &tags.names, &point.inference.families, &mut notices);
+        let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
         let tokens = |numbers: &[Vec<u32>]| -> Vec<Vec<SymbolId>> {
             numbers.iter().map(|tags| nouns::tokens(&grammar, tags)).collect()
         };
@@ -90,7 +96,6 @@ impl Dependencies {
         let (to_find, of_found) =
             if other.is_empty() { (trained.clone(), tokens(&numbers)) } else { (other, tokens(&n_other)) };
         let shard_symbols = if *shard_symbols == 0 { u32::MAX } else { *shard_symbols };
-        let layout = Layout::new(tags.names.len());
         Ok(Loaded {
             corpus: Corpus {
                 symbols: tags.names,
@@ -106,12 +111,18 @@ impl Dependencies {
             dependencies: Dependencies {
                 layout,
                 trained: numbers,
+                families,
                 to_find,
                 shards: shards::cut(&of_found, DEFAULT_SHARD_SYMBOLS),
             },
             grammar,
             notices,
         })
+    }
+
+    /// The family of each parameter, for those that have one, at a point of the job.
+    pub fn families(&self, point: usize) -> &[Option<usize>] {
+        &self.families[point]
     }
 
     /// The counts of the harmonic start. With `jitter`, which has its noise and its size, each times e^{±size} at most.
@@ -202,6 +213,28 @@ fn grammar(job: &Job, tags: &[String]) -> Result<Grammar> {
     }
     let adapted = classes::among(tags, adapted, "model.adapted")?;
     Ok(nouns::grammar(tags, &adapted, job.inference.alpha.unwrap_or(1.0))?)
+}
+
+/// The family of each parameter, for those that have one.
+fn families(
+    layout: Layout,
+    tags: &[String],
+    source: &FamiliesSource,
+    notices: &mut Vec<String>,
+) -> Result<Vec<Option<usize>>> {
+    let families = match source {
+        FamiliesSource::None => Families::default(),
+        FamiliesSource::Ptb => Families::ptb(),
+        FamiliesSource::Ud => Families::ud(),
+        FamiliesSource::File(path) => input::families(path)?,
+    };
+    let without = tags.iter().filter(|tag| families.family(tag).is_none()).count();
+    if *source != FamiliesSource::None && without == tags.len() {
+        notices.push(format!(
+            "inference.families: none of the tags is of a family of {source}; `ptb` are of the Penn Treebank, `ud` universal"
+        ));
+    }
+    Ok(dmv::families::of_params(layout, tags, &families))
 }
 
 /// Names of tags, in the order in which they come.

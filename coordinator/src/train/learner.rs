@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use shared::adaptor::hyper::Fit;
-use shared::adaptor::start::{Start as First, base_weights};
+use shared::adaptor::start::{Start as StickStart, base_weights};
 use shared::adaptor::vb;
 use shared::anneal::Anneal;
 use shared::grammar::{Grammar, SymbolId};
 use shared::latent;
+use shared::logistic_normal::{self, Multinomials, Until};
 use shared::model::Params;
 use shared::num::{Noise, Wide};
 use shared::pcfg::{self, Estimate, Groups, em};
@@ -25,7 +26,7 @@ use shared::task::{Analysis, Answer, Work};
 use shared::treebank::Treebank;
 
 use super::plan::Plan;
-use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, Selection, Start};
+use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, RulePrior, Selection, Start};
 
 /// A run between two rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,6 +39,19 @@ pub enum State {
     Chain(sampler::trainer::State),
     /// Of a PCFG with latent annotations.
     Latent(latent::trainer::State),
+    /// Of a PCFG with logistic-normal priors.
+    Normal(logistic_normal::trainer::State),
+}
+
+/// Why a round came to nothing.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Failure {
+    /// A defect.
+    #[error(transparent)]
+    BoundFell(#[from] BoundFell),
+    /// Of a PCFG with logistic-normal priors.
+    #[error(transparent)]
+    Normal(#[from] logistic_normal::trainer::Failure),
 }
 
 impl State {
@@ -48,6 +62,7 @@ impl State {
             State::Pcfg(state) => state.rounds,
             State::Chain(state) => state.rounds,
             State::Latent(state) => state.rounds,
+            State::Normal(state) => state.rounds,
         }
     }
 
@@ -58,6 +73,7 @@ impl State {
             State::Pcfg(state) => state.bound,
             State::Chain(state) => state.bound,
             State::Latent(state) => state.bound,
+            State::Normal(state) => state.bound,
         }
     }
 
@@ -70,6 +86,7 @@ impl State {
             State::Chain(state) => state.check(grammar, lexicon),
             // All that it says is about its shards.
             State::Latent(_) => Ok(()),
+            State::Normal(state) => state.check(&multinomials(grammar)?),
         }
     }
 }
@@ -84,6 +101,8 @@ pub enum Learner<'a> {
     Chain(Box<sampler::trainer::Trainer>),
     /// A PCFG with latent annotations, of a treebank.
     Latent(Box<latent::trainer::Trainer>, &'a Treebank),
+    /// A PCFG with logistic-normal priors.
+    Normal(Box<logistic_normal::trainer::Trainer>),
 }
 
 /// Variational Bayes over sticks, and the round under way.
@@ -104,6 +123,8 @@ pub struct Beginning<'a> {
     pub run: usize,
     /// The trees that it starts from, if it starts from such.
     pub trees: Option<&'a GivenTrees>,
+    /// The family of each parameter, if some have one.
+    pub families: Option<&'a [Option<usize>]>,
 }
 
 /// Trees to start from, or counts alone.
@@ -149,10 +170,23 @@ impl<'a> Learner<'a> {
             let trainer = latent::trainer::Trainer::new(treebank.rules.clone(), settings, state);
             return Ok(Learner::Latent(Box::new(trainer), treebank));
         }
+        if inference.prior == RulePrior::LogisticNormal {
+            let multinomials = multinomials(&grammar)?;
+            let state = match state {
+                Some(State::Normal(state)) => state,
+                Some(_) => return Err("it is of another prior".to_owned()),
+                None => normal_state(&grammar, &multinomials, &beginning)?,
+            };
+            state.check(&multinomials)?;
+            let trainer = logistic_normal::trainer::Trainer::new(normal(inference), state);
+            return Ok(Learner::Normal(Box::new(trainer)));
+        }
         match is_adapted(plan) {
             true => {
-                let settings =
-                    vb::Settings { start: first(&beginning, &grammar, &lexicon), ..sticks(inference) };
+                let settings = vb::Settings {
+                    start: first_of_sticks(&beginning, &grammar, &lexicon),
+                    ..sticks(inference)
+                };
                 let noise = Noise::new(inference.seed, run as u64);
                 let trainer = match state {
                     Some(State::Sticks(state)) => {
@@ -190,6 +224,7 @@ impl<'a> Learner<'a> {
             Learner::Pcfg(trainer) => State::Pcfg(trainer.state().clone()),
             Learner::Chain(trainer) => State::Chain(trainer.state().clone()),
             Learner::Latent(trainer, _) => State::Latent(trainer.state().clone()),
+            Learner::Normal(trainer) => State::Normal(trainer.state().clone()),
         }
     }
 
@@ -200,6 +235,7 @@ impl<'a> Learner<'a> {
             Learner::Pcfg(trainer) => trainer.state().rounds,
             Learner::Chain(trainer) => trainer.state().rounds,
             Learner::Latent(trainer, _) => trainer.state().rounds,
+            Learner::Normal(trainer) => trainer.state().rounds,
         }
     }
 
@@ -215,6 +251,7 @@ impl<'a> Learner<'a> {
             Learner::Pcfg(trainer) => trainer.begin(trees, keep),
             Learner::Chain(trainer) => trainer.begin(trees, keep),
             Learner::Latent(trainer, _) => trainer.begin(),
+            Learner::Normal(trainer) => trainer.begin(),
         }
     }
 
@@ -229,6 +266,7 @@ impl<'a> Learner<'a> {
             Learner::Pcfg(trainer) => trainer.work(shard),
             Learner::Chain(trainer) => trainer.work(shard),
             Learner::Latent(trainer, _) => trainer.work(shard),
+            Learner::Normal(trainer) => trainer.work(),
         }
     }
 
@@ -243,27 +281,29 @@ impl<'a> Learner<'a> {
             (Learner::Pcfg(trainer), answer) => trainer.add(shard, &planned.shard.value, answer),
             (Learner::Chain(trainer), answer) => trainer.add(answer),
             (Learner::Latent(trainer, _), answer) => trainer.add(answer),
+            (Learner::Normal(trainer), answer) => trainer.add(shard, answer),
             _ => false,
         }
     }
 
     /// Ends a round to which all shards were added.
-    pub fn finish(&mut self) -> Result<Step, BoundFell> {
-        match self {
+    pub fn finish(&mut self) -> Result<Step, Failure> {
+        Ok(match self {
             Learner::Sticks(sticks) => {
                 let totals = std::mem::replace(&mut sticks.totals, Totals::new(0));
-                sticks.trainer.absorb(totals)
+                sticks.trainer.absorb(totals)?
             }
-            Learner::Pcfg(trainer) => trainer.finish(),
-            Learner::Chain(trainer) => Ok(trainer.finish()),
-            Learner::Latent(trainer, _) => trainer.finish(),
-        }
+            Learner::Pcfg(trainer) => trainer.finish()?,
+            Learner::Chain(trainer) => trainer.finish(),
+            Learner::Latent(trainer, _) => trainer.finish()?,
+            Learner::Normal(trainer) => trainer.finish()?,
+        })
     }
 
     /// The trees of the last round, by shard and occurrence, if they were kept.
     pub fn samples(&self) -> &[Vec<Analysis>] {
         match self {
-            Learner::Sticks(_) | Learner::Latent(..) => &[],
+            Learner::Sticks(_) | Learner::Latent(..) | Learner::Normal(_) => &[],
             Learner::Pcfg(trainer) => trainer.samples(),
             Learner::Chain(trainer) => trainer.samples(),
         }
@@ -275,6 +315,7 @@ impl<'a> Learner<'a> {
         match (self, is_adapted(plan)) {
             (Learner::Sticks(sticks), _) => (lexicon(), Params::Adaptor(sticks.trainer.params().clone())),
             (Learner::Pcfg(trainer), _) => (lexicon(), Params::Pcfg(trainer.params())),
+            (Learner::Normal(trainer), _) => (lexicon(), Params::LogisticNormal(trainer.params())),
             (Learner::Latent(trainer, treebank), _) => {
                 let model = latent::parse::Model {
                     rules: treebank.rules.clone(),
@@ -303,7 +344,7 @@ impl<'a> Learner<'a> {
             Learner::Chain(trainer) => {
                 trainer.hyper().iter().map(|hyper| (hyper.discount, hyper.concentration)).collect()
             }
-            Learner::Pcfg(_) | Learner::Latent(..) => Vec::new(),
+            Learner::Pcfg(_) | Learner::Latent(..) | Learner::Normal(_) => Vec::new(),
         }
     }
 
@@ -314,7 +355,7 @@ impl<'a> Learner<'a> {
                 sticks.trainer.params().sticks.iter().map(|stick| stick.order.len()).collect()
             }
             Learner::Chain(trainer) => trainer.n_strings(),
-            Learner::Pcfg(_) | Learner::Latent(..) => Vec::new(),
+            Learner::Pcfg(_) | Learner::Latent(..) | Learner::Normal(_) => Vec::new(),
         }
     }
 }
@@ -325,7 +366,7 @@ fn is_adapted(plan: &Plan) -> bool {
 }
 
 /// What the first round of sticks runs with.
-fn first(beginning: &Beginning<'_>, grammar: &Grammar, lexicon: &Lexicon) -> First {
+fn first_of_sticks(beginning: &Beginning<'_>, grammar: &Grammar, lexicon: &Lexicon) -> StickStart {
     let Beginning { inference, restart, trees, .. } = beginning;
     match (inference.start, trees) {
         (Start::Harmonic, Some(given)) => {
@@ -335,10 +376,10 @@ fn first(beginning: &Beginning<'_>, grammar: &Grammar, lexicon: &Lexicon) -> Fir
             let mut counts = given.counts.clone();
             counts.resize(groups.n_params(), 1.0);
             let estimate = Estimate { alpha: groups.alpha(&plain), counts };
-            First::Weights(base_weights(grammar, lexicon, &em::weights(&groups, &estimate)))
+            StickStart::Weights(base_weights(grammar, lexicon, &em::weights(&groups, &estimate)))
         }
-        _ if *restart == 1 => First::Uniform,
-        _ => First::Jitter(inference.jitter),
+        _ if *restart == 1 => StickStart::Uniform,
+        _ => StickStart::Jitter(inference.jitter),
     }
 }
 
@@ -361,14 +402,14 @@ pub fn sticks(inference: &InferenceTable) -> vb::Settings {
         concentration: inference.concentration,
         growth: (inference.grow_from > 0).then_some(growth),
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
-        start: First::Uniform,
+        start: StickStart::Uniform,
     }
 }
 
 /// How a PCFG is trained.
 fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
-    use pcfg::trainer::{Method as Estimator, Settings, Start as First};
-    let Beginning { inference, restart, run, .. } = *beginning;
+    use pcfg::trainer::{Method as Estimator, Settings};
+    let Beginning { inference, run, .. } = *beginning;
     let method = match inference.method {
         Method::Em => Estimator::Em,
         Method::MapEm => Estimator::MapEm,
@@ -378,20 +419,58 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         Method::Gibbs => Estimator::Gibbs,
         Method::Hastings => unreachable!("a chain is another learner"),
     };
-    let start = match (inference.start, beginning.trees) {
-        (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => First::Counts(trees.counts.clone()),
-        (Start::Uniform, _) if restart == 1 => First::Uniform,
-        (Start::Noise, _) => First::Noise(inference.noise),
-        _ => First::Jitter(inference.jitter),
-    };
     Settings {
         method,
-        start,
+        start: first(beginning),
         anneal: anneal(inference),
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         seed: inference.seed,
         run: run as u64,
     }
+}
+
+/// What a PCFG starts from.
+fn first(beginning: &Beginning<'_>) -> pcfg::trainer::Start {
+    use pcfg::trainer::Start as First;
+    let Beginning { inference, restart, trees, .. } = *beginning;
+    match (inference.start, trees) {
+        (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => First::Counts(trees.counts.clone()),
+        (Start::Uniform, _) if restart == 1 => First::Uniform,
+        (Start::Noise, _) => First::Noise(inference.noise),
+        _ => First::Jitter(inference.jitter),
+    }
+}
+
+/// How a PCFG with logistic-normal priors is trained.
+fn normal(inference: &InferenceTable) -> logistic_normal::trainer::Settings {
+    logistic_normal::trainer::Settings {
+        until: Until::default(),
+        estimate: inference.estimate,
+        tolerance: inference.tolerance.unwrap_or(TOLERANCE),
+    }
+}
+
+/// Before its first round.
+fn normal_state(
+    grammar: &Grammar,
+    multinomials: &Multinomials,
+    beginning: &Beginning<'_>,
+) -> Result<logistic_normal::trainer::State, String> {
+    let groups = Groups::new(grammar, &Lexicon::default());
+    let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.run as u64);
+    let alone = vec![None; groups.n_params()];
+    let families = beginning.families.unwrap_or(&alone);
+    let told = |failure: logistic_normal::trainer::Failure| match failure {
+        logistic_normal::trainer::Failure::Prior { multinomial, source } => {
+            format!("`{}`: {source}", grammar.name(multinomials.parent(grammar, multinomial)))
+        }
+        other => other.to_string(),
+    };
+    logistic_normal::trainer::State::new(multinomials, &weights, families).map_err(told)
+}
+
+fn multinomials(grammar: &Grammar) -> Result<Multinomials, String> {
+    Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())
 }
 
 /// How latent annotations are trained.

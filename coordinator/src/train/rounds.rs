@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use shared::eval::chains::split_r_hat;
+use shared::logistic_normal::trainer::Failure as Normal;
 use shared::model::Model;
 use shared::num::Noise;
 use shared::round::{RoundReport, Step};
@@ -17,7 +18,7 @@ use shared::task::Decoder;
 
 use super::held_out::HeldOutShards;
 use super::input::Input;
-use super::learner::{Beginning, GivenTrees, Learner, State};
+use super::learner::{Beginning, Failure, GivenTrees, Learner, State};
 use super::plan::Plan;
 use super::prepare::Chosen;
 use super::{clock, score_of, start};
@@ -114,11 +115,12 @@ impl<'a> Training<'a> {
                 let inference = &of_point.inference;
                 let harmonic = harmonic(input, inference, restart, run);
                 let trees = harmonic.as_ref().or(given.as_ref());
-                let beginning = Beginning { inference, restart, run, trees };
+                let families = input.dependencies.as_ref().map(|dependencies| dependencies.families(point));
+                let beginning = Beginning { inference, restart, run, trees, families };
                 let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
-                let learner = Learner::new(plan, beginning, state).map_err(|problem| {
-                    anyhow!("the checkpoint cannot be gone on from: run {run}: {problem}")
-                })?;
+                let where_from = if state.is_some() { "the checkpoint cannot be gone on from: " } else { "" };
+                let learner = Learner::new(plan, beginning, state)
+                    .map_err(|problem| anyhow!("{where_from}run {run}: {problem}"))?;
                 let restored = 0;
                 runs.push(Active { point, inference, learner, converged, best, waited, restored });
             }
@@ -182,7 +184,7 @@ impl<'a> Training<'a> {
         for (at, &run) in active.iter().enumerate() {
             let busy = report.busy_by_task[at * n_shards..(at + 1) * n_shards].iter().sum();
             let active = &mut self.runs[run];
-            match active.learner.finish()? {
+            match active.learner.finish().map_err(|failure| told(self.input, failure))? {
                 Step::Again { restored } => active.restored += restored,
                 Step::Next(report) => finished.push((run, report, busy)),
             }
@@ -308,7 +310,7 @@ impl<'a> Training<'a> {
             None => (learner.state(), None),
         };
         let (restart, run) = (1, best + 1);
-        let beginning = Beginning { inference, restart, run, trees: None };
+        let beginning = Beginning { inference, restart, run, trees: None, families: None };
         let (rounds, bound) = (state.rounds(), state.bound());
         let kept = Learner::new(self.plan, beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
@@ -316,6 +318,16 @@ impl<'a> Training<'a> {
         let (model, converged) = (self.model(&kept), *converged);
         let tallies = self.progress.tallies[point].clone();
         Ok(FinishedPoint { name, run, runs, model, rounds, converged, bound, bounds, held_out, tallies })
+    }
+}
+
+/// A failure, with the sentence that it is about.
+fn told(input: &Input, failure: Failure) -> anyhow::Error {
+    match failure {
+        Failure::Normal(Normal::Unbounded { shard, sentence }) => {
+            anyhow!("{}: {failure}", input.describe(shard, sentence as u32))
+        }
+        Failure::Normal(Normal::Prior { .. }) | Failure::BoundFell(_) => failure.into(),
     }
 }
 

@@ -6,7 +6,7 @@ use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
 use shared::task::{
-    Annotate, Annotated, Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode,
+    Annotate, Annotated, Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode, Fit,
     Named, Pass, Sample, Sweeps, Task, Work,
 };
 
@@ -29,6 +29,8 @@ pub enum Blob {
     Decode(Named<Decode>),
     /// What a shard carries.
     Carried(Named<Carried>),
+    /// What to fit sentences to.
+    Fit(Named<Fit>),
 }
 
 impl Blob {
@@ -39,8 +41,10 @@ impl Blob {
             Blob::Lexicon(task.lexicon.clone()),
             Blob::Shard(task.shard.clone()),
         ];
-        if let Work::Decode(decode) = &task.work {
-            blobs.push(Blob::Decode(decode.clone()));
+        match &task.work {
+            Work::Decode(decode) => blobs.push(Blob::Decode(decode.clone())),
+            Work::Fit(fit) => blobs.push(Blob::Fit(fit.clone())),
+            _ => {}
         }
         blobs.extend(carried(&task.work).cloned().map(Blob::Carried));
         blobs
@@ -54,6 +58,7 @@ impl Blob {
             Blob::Shard(named) => named.hash,
             Blob::Decode(named) => named.hash,
             Blob::Carried(named) => named.hash,
+            Blob::Fit(named) => named.hash,
         }
     }
 
@@ -65,6 +70,7 @@ impl Blob {
             Blob::Shard(_) => v1::blob_head::Kind::Shard,
             Blob::Decode(_) => v1::blob_head::Kind::Decode,
             Blob::Carried(_) => v1::blob_head::Kind::Carried,
+            Blob::Fit(_) => v1::blob_head::Kind::Fit,
         }
     }
 
@@ -76,6 +82,7 @@ impl Blob {
             Blob::Shard(named) => named.value.to_bytes(),
             Blob::Decode(named) => named.value.to_bytes(),
             Blob::Carried(named) => named.value.to_bytes(),
+            Blob::Fit(named) => named.value.to_bytes(),
         }
     }
 
@@ -87,9 +94,10 @@ impl Blob {
             Ok(v1::blob_head::Kind::Shard) => Blob::Shard(Named::new(Shard::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Decode) => Blob::Decode(Named::new(Decode::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Carried) => Blob::Carried(Named::new(Carried::from_bytes(payload)?)),
+            Ok(v1::blob_head::Kind::Fit) => Blob::Fit(Named::new(Fit::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Unspecified) | Err(_) => {
                 let found = i64::from(kind);
-                return Err(WireError::Range { field: "blob.kind", at: 0, found, start: 1, end: 6 });
+                return Err(WireError::Range { field: "blob.kind", at: 0, found, start: 1, end: 7 });
             }
         };
         if blob.hash() != hash {
@@ -162,6 +170,10 @@ pub fn lease_to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
             payload = latent::annotate_to_wire(annotate).encode_to_vec().into();
             v1::lease_head::Work::Annotate
         }
+        Work::Fit(fit) => {
+            head.fit = hash_to_wire(fit.hash);
+            v1::lease_head::Work::Fit
+        }
     } as i32;
     head.carried = carried(&task.work).map(|carried| hash_to_wire(carried.hash)).unwrap_or_default();
     head.extent = Some(payload::extent(&payload));
@@ -201,9 +213,13 @@ pub fn work_from_wire(
                 find_carried(head, find)
             })?))
         }
+        Ok(v1::lease_head::Work::Fit) => match find("lease.fit", &head.fit)? {
+            Blob::Fit(fit) => Ok(Work::Fit(fit)),
+            _ => Err(WireError::Missing { field: "lease.fit" }),
+        },
         Ok(v1::lease_head::Work::Unspecified) | Err(_) => {
             let found = i64::from(head.work);
-            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 10 })
+            Err(WireError::Range { field: "lease.work", at: 0, found, start: 1, end: 11 })
         }
     }
 }

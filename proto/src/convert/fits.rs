@@ -7,6 +7,7 @@
 //! nobody makes a peer set aside a gigabyte for ten numbers.
 
 use shared::grammar::{Grammar, SymbolId};
+use shared::logistic_normal::Prior;
 use shared::sampler::State;
 use shared::sampler::state::Choice;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard};
@@ -15,7 +16,7 @@ use shared::task::{
     Task, Work,
 };
 
-use super::{WireError, in_range, latent, same_length};
+use super::{WireError, fit, in_range, latent, same_length};
 use crate::payload::MAX_PAYLOAD;
 use crate::v1;
 
@@ -75,6 +76,7 @@ pub fn work(task: &Task) -> Result<(), WireError> {
             }
         }
         Work::Annotate(annotate) => latent::fits(&task.shard.value, annotate),
+        Work::Fit(with) => fit::fits(grammar, &with.value),
         Work::Collapse(Collapse::Start { .. })
         | Work::Candidates { .. }
         | Work::Cover
@@ -174,6 +176,9 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
         (Work::Annotate(annotate), Answer::Annotated(found)) => {
             latent::answers(&task.shard.value, annotate, found)
         }
+        (Work::Fit(with), Answer::Fitted(found)) => {
+            fit::answers(&with.value, n_items, n_occurrences(&task.shard.value), found)
+        }
         (Work::Decode(with), Answer::Decoded(decoded)) => {
             same_length("decoded.sentences", decoded.len(), n_items)?;
             let decoders = &with.value.decoders;
@@ -264,7 +269,8 @@ pub fn largest_lease(work: v1::lease_head::Work, grammar: &Grammar, lexicon: &Le
         | v1::lease_head::Work::Candidates
         | v1::lease_head::Work::Cover
         | v1::lease_head::Work::Index
-        | v1::lease_head::Work::Decode => 0,
+        | v1::lease_head::Work::Decode
+        | v1::lease_head::Work::Fit => 0,
     }
 }
 
@@ -301,6 +307,13 @@ pub fn largest_answer(task: &Task) -> u64 {
         Work::Annotate(annotate) => {
             let [n_counts, n_own] = latent::n_numbers(&task.shard.value, annotate);
             n_counts * DOUBLE + n_own * FLOAT + n_items * VARINT
+        }
+        Work::Fit(with) => {
+            let of_prior = |prior: &Prior| {
+                let n = prior.n_outcomes() as u64;
+                (n * (n + 1) / 2 + 2 * n) * DOUBLE + EXPONENT + VARINT
+            };
+            sum(with.value.priors.iter().map(of_prior))
         }
         Work::Decode(decode) => {
             sum(item_lengths(task).map(|length| decoded_sentence(grammar, &decode.value, length)))
@@ -410,6 +423,7 @@ fn answer_kind(answer: &Answer) -> &'static str {
         Answer::Chained(_) => "a Markov chain",
         Answer::Decoded(_) => "decoded sentences",
         Answer::Annotated(_) => "uses of split rules",
+        Answer::Fitted(_) => "fitted sentences",
     }
 }
 
@@ -424,10 +438,11 @@ fn work_kind(work: &Work) -> &'static str {
         Work::Sweep(_) => "a Markov chain",
         Work::Decode(_) => "decoded sentences",
         Work::Annotate(_) => "uses of split rules",
+        Work::Fit(_) => "fitted sentences",
     }
 }
 
-fn at_most(field: &'static str, found: u64, expected: u64) -> Result<(), WireError> {
+pub(super) fn at_most(field: &'static str, found: u64, expected: u64) -> Result<(), WireError> {
     if found <= expected { Ok(()) } else { Err(WireError::Excess { field, found, expected }) }
 }
 

@@ -10,6 +10,7 @@
 use super::ComputeError;
 use super::built::BuiltShard;
 use crate::anneal::heat;
+use crate::forest::chains::Here;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors};
 use crate::num::Wide;
 use crate::pcfg::Groups;
@@ -53,7 +54,9 @@ pub fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Coll
     let mut answer = Expectation { counts: vec![0.0; n], ..Expectation::default() };
     let mut new = Vec::with_capacity(n_occurrences);
     for (at, item) in shard.items.iter().enumerate() {
-        pass.find_chains(at);
+        if let Some(forest) = &item.forest {
+            pass.chains.turn_to(forest);
+        }
         for _ in 0..item.multiplicity as usize {
             let own = old.get(new.len()).map_or(&[][..], |own| own);
             own.iter().for_each(|&(param, count)| pass.add(param, -count));
@@ -86,9 +89,8 @@ struct Pass<'a> {
     counts: Vec<f64>,
     /// The same by multinomial.
     sums: Vec<f64>,
-    /// The chains of the sentence, and which chains those are.
-    chains: Vec<u32>,
-    is_here: Vec<bool>,
+    /// The chains of the sentence.
+    chains: Here,
     /// By chain; only those of the sentence mean anything.
     wide: Vec<Wide>,
     real: Vec<f64>,
@@ -108,8 +110,7 @@ impl<'a> Pass<'a> {
             groups: shard.index.params.iter().map(group).collect(),
             counts: vec![0.0; n],
             sums: vec![0.0; groups.len()],
-            chains: Vec::new(),
-            is_here: vec![false; n_chains],
+            chains: Here::new(&shard.chains),
             wide: vec![Wide::ZERO; n_chains],
             real: vec![0.0; n_chains],
             uses: vec![0.0; n_chains],
@@ -126,21 +127,10 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Lists the chains of an item, each once, in order of first use.
-    fn find_chains(&mut self, item: usize) {
-        self.chains.drain(..).for_each(|chain| self.is_here[chain as usize] = false);
-        let Some(forest) = &self.shard.items[item].forest else { return };
-        for edge in &forest.edges {
-            if !std::mem::replace(&mut self.is_here[edge.param as usize], true) {
-                self.chains.push(edge.param);
-            }
-        }
-    }
-
     /// Reads the item whose chains were found; its log Z and its expected counts.
     fn read(&mut self, item: usize) -> (f64, Vec<(u32, f64)>) {
         let Some(forest) = &self.shard.items[item].forest else { return (0.0, Vec::new()) };
-        for &chain in &self.chains {
+        for chain in self.chains.iter() {
             let params = self.shard.chains.params(chain);
             let mut weight = [Wide::product(params.iter().map(|&param| self.weight(param)))];
             if let Source::Others { temperature, .. } = self.source {
@@ -155,7 +145,7 @@ impl<'a> Pass<'a> {
             uses[edge.param as usize] += posterior;
         });
         let mut touched: Vec<u32> = Vec::new();
-        for &chain in &self.chains {
+        for chain in self.chains.iter() {
             let used = self.uses[chain as usize];
             if used > NEGLIGIBLE {
                 for &param in self.shard.chains.params(chain) {

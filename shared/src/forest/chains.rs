@@ -23,6 +23,13 @@ pub struct Chains {
     scratch: Scratch,
 }
 
+/// The chains of one forest at a time, each once, in the order of their first use.
+pub struct Here {
+    chains: Vec<u32>,
+    /// By chain.
+    is_here: Vec<bool>,
+}
+
 /// Reused from forest to forest.
 #[derive(Default)]
 struct Scratch {
@@ -42,6 +49,28 @@ enum Fate {
     Kept(u32),
     /// It is this stretch of [`Scratch::folded`] on the edges that use it, with this tail.
     Folded { first: u32, end: u32, tail: u32 },
+}
+
+impl Here {
+    /// Of no forest yet.
+    pub fn new(chains: &Chains) -> Here {
+        Here { chains: Vec::new(), is_here: vec![false; chains.len()] }
+    }
+
+    /// Turns to another forest.
+    pub fn turn_to(&mut self, forest: &Forest) {
+        self.chains.drain(..).for_each(|chain| self.is_here[chain as usize] = false);
+        for edge in &forest.edges {
+            if !std::mem::replace(&mut self.is_here[edge.param as usize], true) {
+                self.chains.push(edge.param);
+            }
+        }
+    }
+
+    /// The chains.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.chains.iter().copied()
+    }
 }
 
 /// Longer chains are not made: they would be copied too often on the way up.

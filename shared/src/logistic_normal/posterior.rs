@@ -13,13 +13,14 @@
 //! - λ by conjugate gradients with Σ as the preconditioner. The Hessian then is −(I + N Σ^½ diag(p) Σ^½), the identity and
 //!   something small, since a sentence has few events of a multinomial. Few steps are enough; each costs one product with Σ, and none
 //!   needs Σ⁻¹, which an ill-conditioned Σ would spoil. Newton's method would factor a new matrix, [n, n], at every step.
-//! - ν_j by Newton's method in ln ν_j. The equation 1 = ν_j ((Σ⁻¹)_jj + N p_j(ν_j)), logarithms taken, is convex and rising in ln ν_j,
-//!   so Newton's method converges from everywhere.
+//! - ν_j by Newton's method. The equation 1 = ν_j ((Σ⁻¹)_jj + N p_j(ν_j)), logarithms taken, is convex and rising in ln ν_j, so
+//!   Newton's method converges from everywhere, from above once it is there. As it stands it is convex and rising in ν_j, which does
+//!   as well near the root, without logarithms.
 //!
 //! No allocation once the vectors have grown. The order of sums is fixed.
 
 use crate::num::rows::{add, dot};
-use crate::num::special::{exp, ln};
+use crate::num::special::{exp, exp_each, ln};
 
 use super::Prior;
 
@@ -201,12 +202,15 @@ impl Posterior {
 fn best_variance(c: f64, w: f64, now: f64) -> f64 {
     let (mut nu, mut events) = (now, w);
     for _ in 0..MAX_STEPS {
-        // ln ν + ln(c + w e^…), over its derivative by ln ν, which is 1 at least
-        let step = ln(nu * (c + events)) / (1.0 + 0.5 * nu * events / (c + events));
+        let product = nu * (c + events);
+        // of ln ν, as a share of ν the same near the root
+        let slope = 1.0 + 0.5 * nu * events / (c + events);
+        let is_near = (0.5..1.5).contains(&product);
+        let step = if is_near { (product - 1.0) / (product * slope) } else { ln(product) / slope };
         if step.abs() < 1e-7 {
             return nu - step * nu; // what is left is about the square of the step
         }
-        nu *= exp(-step);
+        nu *= if is_near { 1.0 - step } else { exp(-step) };
         // cut where an f64 would end; a root is never there
         events = w * exp((0.5 * (nu - now)).min(500.0));
     }
@@ -231,16 +235,26 @@ impl Scratch {
 /// Writes p_j = e^{λ_j + ν_j/2} / ζ.
 fn write_shares(lambda: &[f64], nu: &[f64], ln_zeta: f64, shares: &mut [f64]) {
     for ((share, lambda), nu) in shares.iter_mut().zip(lambda).zip(nu) {
-        *share = exp(lambda + 0.5 * nu - ln_zeta);
+        *share = lambda + 0.5 * nu - ln_zeta;
     }
+    exp_each(shares);
 }
 
-/// Writes Σ · vector, from the rows of a symmetric Σ.
+/// Writes Σ · vector, from the rows of a symmetric Σ, four at a time.
 fn product(covariance: &[f64], vector: &[f64], out: &mut [f64]) {
+    let n = vector.len();
     out.fill(0.0);
-    for (row, &factor) in covariance.chunks_exact(vector.len()).zip(vector) {
-        add(factor, row, out);
+    let (rows, factors) = (covariance.chunks_exact(4 * n), vector.chunks_exact(4));
+    let rest = rows.remainder().chunks_exact(n).zip(factors.remainder());
+    for (rows, factors) in rows.zip(factors) {
+        let (a, rest) = rows.split_at(n);
+        let (b, rest) = rest.split_at(n);
+        let (c, d) = rest.split_at(n);
+        for (((sum, a), b), (c, d)) in out.iter_mut().zip(a).zip(b).zip(c.iter().zip(d)) {
+            *sum = *sum + factors[0] * a + factors[1] * b + factors[2] * c + factors[3] * d;
+        }
     }
+    rest.for_each(|(row, &factor)| add(factor, row, out));
 }
 
 /// direction ← ascent + kept · direction.

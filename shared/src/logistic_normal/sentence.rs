@@ -14,11 +14,13 @@
 //!
 //! and neither step lowers it. The first parse has the weights e^μ (§5: the initialiser serves “inside the E-step” too).
 
+use serde::{Deserialize, Serialize};
+
 use super::posterior::Scratch;
 use super::{Posterior, Prior};
 
 /// When the rounds of a sentence end.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Until {
     /// Change of the bound, as a share of it, below which they do.
     pub tolerance: f64,

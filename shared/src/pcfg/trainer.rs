@@ -49,6 +49,20 @@ pub enum Start {
     Counts(Vec<f64>),
 }
 
+impl Start {
+    /// Probabilities to start from, whatever the method; counts are normalised.
+    pub fn weights(&self, groups: &Groups, seed: u64, run: u64) -> Vec<Wide> {
+        let noise_at = Noise::new(seed, run);
+        let numbers = (0..groups.n_params() as u64).map(|at| match self {
+            Start::Uniform => 1.0,
+            Start::Jitter(jitter) => libm::exp(jitter * noise_at.symmetric(at)),
+            Start::Noise(noise) => 1.0 + noise * noise_at.symmetric(at),
+            Start::Counts(counts) => counts[at as usize],
+        });
+        groups.normalised(&numbers.collect::<Vec<_>>())
+    }
+}
+
 /// How to train.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
@@ -243,7 +257,7 @@ impl Trainer {
         let Settings { seed, run, .. } = self.settings;
         let round = self.state.rounds as u64 + 1;
         self.weights = match (self.state.counted, self.settings.method) {
-            (false, _) => self.first_weights(),
+            (false, _) => self.settings.start.weights(&self.groups, seed, run),
             (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
             (true, _) => self.reading_weights(),
         };
@@ -363,19 +377,6 @@ impl Trainer {
             Method::MapEm => self.state.estimate.alpha.iter().all(|&alpha| alpha >= 1.0),
             Method::CollapsedVb | Method::Gibbs => false,
         }
-    }
-
-    fn first_weights(&self) -> Vec<Wide> {
-        let noise_at = Noise::new(self.settings.seed, self.settings.run);
-        let mut numbers = vec![1.0; self.groups.n_params()];
-        for (at, number) in numbers.iter_mut().enumerate() {
-            match self.settings.start {
-                Start::Jitter(jitter) => *number = libm::exp(jitter * noise_at.symmetric(at as u64)),
-                Start::Noise(noise) => *number = 1.0 + noise * noise_at.symmetric(at as u64),
-                Start::Uniform | Start::Counts(_) => {}
-            }
-        }
-        self.groups.normalised(&numbers)
     }
 
     /// How many of `params` were not kept above zero before.

@@ -9,7 +9,7 @@ use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker
 use shared::grammar::Grammar;
 use shared::num::Wide;
 use shared::shard::{Lexicon, Shard};
-use shared::task::{Answer, Carried, Decode, Named, Sample, Work};
+use shared::task::{Answer, Carried, Decode, Fit, Named, Sample, Work};
 
 /// The first byte is the kind.
 pub fn run(data: &[u8]) {
@@ -27,6 +27,7 @@ pub fn run(data: &[u8]) {
         8 => payload::<Answer>(bytes, |_| None),
         9 => payload::<Sample>(bytes, |_| None),
         10 => payload::<Carried>(bytes, |carried| Some(Blob::Carried(Named::new(carried)))),
+        11 => payload::<Fit>(bytes, |fit| Some(Blob::Fit(Named::new(fit)))),
         _ => {}
     }
 }
@@ -86,6 +87,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
                 Blob::Shard(_) => 5,
                 Blob::Decode(_) => 6,
                 Blob::Carried(_) => 10,
+                Blob::Fit(_) => 11,
             };
             seed(kind, &blob.to_bytes());
         }

@@ -17,14 +17,16 @@ use shared::adaptor::vb::{Settings, Trainer};
 use shared::compute::Engine;
 use shared::eval::segmentation::score;
 use shared::grammar::{Grammar, SymbolId, syntax};
+use shared::logistic_normal::trainer::{Settings as OfFits, State, Trainer as FitTrainer};
+use shared::logistic_normal::{PointEstimate, Prior, Until};
 use shared::num::{Noise, Wide};
 use shared::pcfg::Groups;
 use shared::round::Totals;
 use shared::sampler::{Hyper, HyperPrior, Settings as OfSweep};
 use shared::shard::{Lexicon, Sentence, Shard};
 use shared::task::{
-    Analysis, Answer, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Named, Sample,
-    Sampled, Sweeps, Task, Work,
+    Analysis, Answer, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Fit, Fitted,
+    Named, Sample, Sampled, Sweeps, Task, Work,
 };
 
 use crate::parts;
@@ -33,6 +35,7 @@ use crate::parts;
 const MAX_SYMBOLS: usize = 40;
 const MAX_RULES: usize = 48;
 const MAX_SWEEPS: u32 = 4;
+const MAX_FIT_ROUNDS: u32 = 10;
 
 /// A lease's head, its grammar, lexicon, shard, and the fourth blob that it may name, its payload, and an answer.
 pub fn run(data: &[u8]) {
@@ -48,6 +51,7 @@ pub fn run(data: &[u8]) {
     };
     let find = |field: &str, _: &[u8]| match field {
         "lease.decode" => Ok(Blob::Decode(Named::new(Decode::from_bytes(fourth)?))),
+        "lease.fit" => Ok(Blob::Fit(Named::new(Fit::from_bytes(fourth)?))),
         _ => Ok(Blob::Carried(Named::new(Carried::from_bytes(fourth)?))),
     };
     let Ok(work) = blob::work_from_wire(&head, payload, find) else { return };
@@ -92,8 +96,10 @@ fn is_small(task: &Task) -> bool {
         _ => 0,
     };
     let n_sweeps = if let Work::Sweep(sweeps) = &task.work { sweeps.n } else { 0 };
+    let n_fit_rounds = if let Work::Fit(fit) = &task.work { fit.value.until.max_rounds } else { 0 };
     items <= MAX_SYMBOLS
         && n_sweeps <= MAX_SWEEPS
+        && n_fit_rounds <= MAX_FIT_ROUNDS
         && occurrences <= MAX_SYMBOLS
         && sides <= MAX_RULES
         && strings.map(Vec::len).sum::<usize>() <= MAX_SYMBOLS
@@ -157,6 +163,7 @@ fn work_with(task: &Task, answer: Answer) {
             judge_analyses(&tokens, chained.analyses);
             sweep_again(task, chained.carried);
         }
+        Answer::Fitted(fitted) => maximise(task, fitted),
         // It fits, so it has a number for each split rule.
         Answer::Annotated(annotated) => assert!(!annotated.expectation.ln_z.is_nan()),
         Answer::Decoded(decoded) => {
@@ -228,6 +235,20 @@ fn sweep_again(task: &Task, carried: Carried) {
     assert!(fits(&task), "what was answered is told again");
     if let Ok(again) = Engine::default().run(&task) {
         fits::answer(&task, &again).expect("an answer fits its task");
+    }
+}
+
+/// The update of a trainer that was told this alone; priors that are none are an error, not a panic.
+fn maximise(task: &Task, fitted: Fitted) {
+    let Work::Fit(fit) = &task.work else { panic!("sentences were fitted") };
+    let until = fit.value.until;
+    let settings = OfFits { until, estimate: PointEstimate::Softmax, tolerance: 0.0 };
+    let state = State { priors: fit.value.priors.clone(), rounds: 0, bound: None };
+    let mut trainer = FitTrainer::new(settings, state);
+    trainer.begin();
+    assert!(trainer.add(0, Answer::Fitted(fitted)));
+    if trainer.finish().is_ok() {
+        trainer.params().check(&task.grammar.value).expect("the priors are still of the grammar");
     }
 }
 
@@ -349,7 +370,27 @@ pub fn examples() -> Vec<Example> {
             example(&lexicon, &sentences, Work::Decode(Named::new(decode)));
         }
     }
+    examples.push(fitted());
     examples
+}
+
+/// A task of a grammar without strings, which others have.
+fn fitted() -> Example {
+    let text = "1 1 S --> A S\n1 1 S --> A\n1 1 A --> a\n1 1 A --> b\n";
+    let grammar = syntax::parse(text, "seed.gr").expect("the text is a grammar").0;
+    let tokens = ["a", "b", "a"].map(|name| grammar.symbol(name).expect("the grammar has this letter"));
+    let shard = Shard::Sentences(vec![Sentence { tokens: tokens.to_vec(), multiplicity: 2 }]);
+    let prior = |mean| Prior::related(mean, &[Some(0), Some(0)]).expect("it is one");
+    let priors = vec![prior(vec![-1.0, 0.5]), prior(vec![0.0, 0.25])];
+    let until = Until { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
+    let task = Task {
+        grammar: Named::new(grammar),
+        lexicon: Named::new(Lexicon::default()),
+        shard: Named::new(shard),
+        work: Work::Fit(Named::new(Fit { priors, until })),
+    };
+    let answer = Engine::default().run(&task).expect("the task is in order");
+    Example { task, answer }
 }
 
 /// The examples.

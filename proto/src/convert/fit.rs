@@ -1,0 +1,147 @@
+//! Logistic-normal priors, and what sentences say of them, to the wire and back.
+//!
+//! Numbers of all multinomials are packed fields, one multinomial after the other. Of symmetric matrices the lower triangle travels;
+//! what follows from a prior is computed again, to the same bits.
+
+use shared::grammar::Grammar;
+use shared::logistic_normal::multinomials::MAX_OUTCOMES;
+use shared::logistic_normal::{Moments, Multinomials, Prior, Statistics, Until};
+use shared::task::{Fit, Fitted};
+
+use super::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};
+use crate::v1;
+
+/// Largest magnitude of means and covariances, so that no sum over a shard is beyond all bounds.
+const LARGEST: f64 = 1e12;
+/// Most rounds of a sentence.
+const MAX_ROUNDS: u64 = 1_000_000;
+const BOUNDED: &str = "from -1e12 to 1e12";
+const FINITE: &str = "that is finite";
+
+fn bounded(number: f64) -> bool {
+    number.abs() <= LARGEST
+}
+
+/// Numbers of the lower triangle of a matrix of `n` rows.
+fn triangle(n: u32) -> u32 {
+    n * (n + 1) / 2
+}
+
+impl Wire for Fit {
+    type Message = v1::Fit;
+    const NAME: &'static str = "fit";
+
+    fn to_wire(&self) -> v1::Fit {
+        let lower = |prior: &Prior| {
+            let n = prior.n_outcomes();
+            (0..n).flat_map(|row| prior.covariance()[row * n..=row * n + row].to_vec()).collect::<Vec<_>>()
+        };
+        v1::Fit {
+            outcomes: self.priors.iter().map(|prior| prior.n_outcomes() as u32).collect(),
+            means: self.priors.iter().flat_map(|prior| prior.mean().to_vec()).collect(),
+            covariances: self.priors.iter().flat_map(lower).collect(),
+            tolerance: self.until.tolerance,
+            max_rounds: self.until.max_rounds,
+        }
+    }
+
+    fn from_wire(message: v1::Fit) -> Result<Fit, WireError> {
+        let v1::Fit { outcomes, means, covariances, tolerance, max_rounds } = message;
+        in_range("fit.outcomes", outcomes.iter().copied(), 1..MAX_OUTCOMES as u64 + 1)?;
+        numbers("fit.means", &means, BOUNDED, bounded)?;
+        numbers("fit.covariances", &covariances, BOUNDED, bounded)?;
+        numbers("fit.tolerance", &[tolerance], "that is finite and not negative", non_negative)?;
+        in_range("fit.max_rounds", [max_rounds], 1..MAX_ROUNDS + 1)?;
+        let means = cut("fit.means", outcomes.clone(), &means)?;
+        let triangles = outcomes.into_iter().map(triangle).collect();
+        let covariances = cut("fit.covariances", triangles, &covariances)?;
+        let prior = |(mean, lower): (Vec<f64>, Vec<f64>)| {
+            let n = mean.len();
+            let mut covariance = vec![0.0; n * n];
+            let mut rest = &lower[..];
+            for row in 0..n {
+                let (own, after) = rest.split_at(row + 1);
+                covariance[row * n..=row * n + row].copy_from_slice(own);
+                rest = after;
+            }
+            Prior::new(mean, covariance).map_err(|problem| WireError::Fit { problem: problem.to_string() })
+        };
+        let priors = means.into_iter().zip(covariances).map(prior).collect::<Result<_, _>>()?;
+        Ok(Fit { priors, until: Until { tolerance, max_rounds } })
+    }
+}
+
+pub(super) fn fitted_to_wire(fitted: &Fitted) -> v1::Fitted {
+    let fitted = match fitted {
+        Fitted::Statistics(statistics) => v1::fitted::Fitted::Statistics(statistics_to_wire(statistics)),
+        Fitted::Unbounded { sentence } => v1::fitted::Fitted::Unbounded(*sentence),
+    };
+    v1::Fitted { fitted: Some(fitted) }
+}
+
+pub(super) fn fitted_from_wire(message: v1::Fitted) -> Result<Fitted, WireError> {
+    match message.fitted.ok_or(WireError::Missing { field: "fitted" })? {
+        v1::fitted::Fitted::Statistics(statistics) => {
+            Ok(Fitted::Statistics(statistics_from_wire(statistics)?))
+        }
+        v1::fitted::Fitted::Unbounded(sentence) => Ok(Fitted::Unbounded { sentence }),
+    }
+}
+
+fn statistics_to_wire(statistics: &Statistics) -> v1::Statistics {
+    let Statistics { n_sentences, bound, n_rounds, moments } = statistics;
+    let all = |of: fn(&Moments) -> &Vec<f64>| moments.iter().flat_map(of).copied().collect();
+    v1::Statistics {
+        sentences: *n_sentences,
+        bound: *bound,
+        rounds: *n_rounds,
+        users: moments.iter().map(|moments| moments.n_sentences).collect(),
+        outcomes: moments.iter().map(|moments| moments.first.len() as u32).collect(),
+        first: all(|moments| &moments.first),
+        second: all(|moments| &moments.second),
+        variance: all(|moments| &moments.variance),
+    }
+}
+
+fn statistics_from_wire(message: v1::Statistics) -> Result<Statistics, WireError> {
+    let v1::Statistics { sentences, bound, rounds, users, outcomes, first, second, variance } = message;
+    numbers("fitted.bound", &[bound], FINITE, f64::is_finite)?;
+    same_length("fitted.outcomes", outcomes.len(), users.len())?;
+    in_range("fitted.outcomes", outcomes.iter().copied(), 0..MAX_OUTCOMES as u64 + 1)?;
+    numbers("fitted.first", &first, FINITE, f64::is_finite)?;
+    numbers("fitted.second", &second, FINITE, f64::is_finite)?;
+    numbers("fitted.variance", &variance, "that is finite and not negative", non_negative)?;
+    let first = cut("fitted.first", outcomes.clone(), &first)?;
+    let variance = cut("fitted.variance", outcomes.clone(), &variance)?;
+    let second = cut("fitted.second", outcomes.into_iter().map(triangle).collect(), &second)?;
+    let sums = first.into_iter().zip(second).zip(variance);
+    let moments =
+        |(n_sentences, ((first, second), variance))| Moments { n_sentences, first, second, variance };
+    let moments = users.into_iter().zip(sums).map(moments).collect();
+    Ok(Statistics { n_sentences: sentences, bound, n_rounds: rounds, moments })
+}
+
+/// Whether priors are those of `grammar`.
+pub(super) fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
+    let multinomials =
+        Multinomials::new(grammar).map_err(|unsuited| WireError::Fit { problem: unsuited.to_string() })?;
+    multinomials.check(&fit.priors).map_err(|problem| WireError::Fit { problem })
+}
+
+/// Whether an answer is of a shard with so many sentences, equal ones counted once and as often as they occur.
+pub(super) fn answers(
+    fit: &Fit,
+    n_items: usize,
+    n_occurrences: usize,
+    found: &Fitted,
+) -> Result<(), WireError> {
+    match found {
+        Fitted::Statistics(statistics) => {
+            super::fits::at_most("fitted.sentences", statistics.n_sentences, n_occurrences as u64)?;
+            let most_rounds = n_occurrences as u64 * u64::from(fit.until.max_rounds);
+            super::fits::at_most("fitted.rounds", statistics.n_rounds, most_rounds)?;
+            statistics.check(&fit.priors).map_err(|problem| WireError::Fit { problem })
+        }
+        Fitted::Unbounded { sentence } => in_range("fitted.unbounded", [*sentence], 0..n_items as u64),
+    }
+}

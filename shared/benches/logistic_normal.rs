@@ -1,0 +1,76 @@
+//! Cost of a round of variational EM of the dependency model with valence, with logistic-normal priors, on one core.
+//!
+//! ```text
+//! cargo bench -p grammaton-shared --bench logistic_normal -- TAGS [ROUNDS [TOLERANCE]]
+//! ```
+//!
+//! TAGS has a sentence of tags a line; TOLERANCE is that within sentences. Tells of every round what it cost and where the bound is.
+
+use std::path::Path;
+
+use shared::compute::Engine;
+use shared::corpus::{Corpus, Format, Options, shards};
+use shared::dmv::{Layout, families, grammar, harmonic};
+use shared::logistic_normal::trainer::{Settings, State, Trainer};
+use shared::logistic_normal::{Families, Multinomials, PointEstimate, Until};
+use shared::pcfg::Groups;
+use shared::pcfg::trainer::Start;
+use shared::round::Step;
+use shared::shard::Lexicon;
+use shared::task::{Named, Task};
+
+fn main() {
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let path = args.next().expect("a file with a sentence of tags a line");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let (corpus, _) = Corpus::open(&path, &Options { format: Format::Tokens, ..Options::default() })
+        .expect("the corpus is in order");
+    let n_rounds = args.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
+    let mut until = Until::default();
+    if let Some(tolerance) = args.next() {
+        until.tolerance = tolerance.parse().expect("a tolerance");
+    }
+    let layout = Layout::new(corpus.symbols.len());
+    let (grammar, lexicon) =
+        (Named::new(grammar(&corpus.symbols).expect("these are tags")), Lexicon::default());
+    let sentences: Vec<_> = corpus.sentences.iter().map(|tags| layout.tokens(tags)).collect();
+    let cut = shards::cut(&sentences, shards::DEFAULT_SHARD_SYMBOLS).into_iter();
+    let shards: Vec<_> = cut.map(|cut| Named::new(cut.shard)).collect();
+    let n_items: usize = shards.iter().map(|shard| shard.value.len()).sum();
+    println!("{} sentences, {n_items} items, {} tags", sentences.len(), layout.n_tags());
+
+    let counts = harmonic::counts(layout, &corpus.sentences, &Default::default());
+    let weights = Start::Counts(counts).weights(&Groups::new(&grammar.value, &lexicon), 1, 1);
+    let related = families::of_params(layout, &corpus.symbols, &Families::ptb());
+    let multinomials = Multinomials::new(&grammar.value).expect("the grammar has no strings");
+    let state = State::new(&multinomials, &weights, &related).expect("counts are smoothed");
+    let settings = Settings { until, estimate: PointEstimate::Softmax, tolerance: 0.0 };
+    let mut trainer = Trainer::new(settings, state);
+    let (engine, lexicon) = (Engine::default(), Named::new(lexicon));
+    for round in 1..=n_rounds {
+        let begun = seconds();
+        trainer.begin();
+        for (at, shard) in shards.iter().enumerate() {
+            let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
+            let answer = engine.run(&Task { grammar, lexicon, shard, work: trainer.work() });
+            assert!(trainer.add(at, answer.expect("the work fits the shard")));
+        }
+        let Step::Next(report) = trainer.finish().expect("all sentences have a bound") else {
+            unreachable!("no round is run again")
+        };
+        let cost = seconds() - begun;
+        println!(
+            "round {round}: {cost:.3} CPU s, {:.0} µs an item; bound {:.4}, change {:.2e}",
+            1e6 * cost / n_items as f64,
+            report.bound.unwrap_or(f64::NAN),
+            report.change.unwrap_or(f64::NAN),
+        );
+    }
+}
+
+/// Seconds that this thread has computed, which only Linux tells.
+fn seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has this file");
+    let nanos = text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());
+    nanos.expect("it begins with nanoseconds") / 1e9
+}
