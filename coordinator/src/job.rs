@@ -654,11 +654,8 @@ impl Job {
             }
         }
         if is_of(&mut root, "dmv") {
-            let decoders = match root.find("model.adapted") {
-                Some(_) => "[\"viterbi\", \"mbr-tree\"]",
-                None => "[\"viterbi\", \"mbr-arcs\"]",
-            };
-            let defaults = [("output.decoders", decoders), ("inference.start", "harmonic")];
+            let defaults =
+                [("output.decoders", "[\"viterbi\", \"mbr-arcs\"]"), ("inference.start", "harmonic")];
             for (key, value) in defaults {
                 if root.find(key).is_none() {
                     root.set(&format!("{key}={value}"))?;
@@ -873,11 +870,7 @@ impl Job {
         in_range("output.checkpoint_seconds", holds, &seconds, "from 0 to 1000000")?;
         let decoders = &self.output.decoders;
         let finds_arcs = |decoder: &Decoder| matches!(decoder, Decoder::Viterbi | Decoder::MbrArcs);
-        let gives_trees = |decoder: &Decoder| matches!(decoder, Decoder::Viterbi | Decoder::MbrTree);
         let (holds, expected) = match kind {
-            ModelKind::Dmv if !adapted.is_empty() => {
-                (decoders.iter().all(gives_trees), "\"viterbi\" or \"mbr-tree\" with adapted constituents")
-            }
             ModelKind::Dmv => {
                 (decoders.iter().all(finds_arcs), "\"viterbi\" or \"mbr-arcs\" for a dependency model")
             }

@@ -293,7 +293,7 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
                 false => trainer.weights(),
                 true => trainer.params().decoding_weights(&grammar, &lexicon),
             };
-            let decoders = vec![Decoder::Viterbi, Decoder::MbrTree];
+            let decoders = vec![Decoder::Viterbi, Decoder::MbrTree, Decoder::MbrArcs];
             let with = Decode { weights, segments: Vec::new(), decoders, trees: true, open };
             let given: Vec<&[SymbolId]> = items.iter().map(Vec::as_slice).collect();
             let mut n_strings = 0;

@@ -58,17 +58,13 @@ pub fn arcs(
     (!z.is_zero()).then_some((z, arcs))
 }
 
-/// A derivation of the tree with the largest sum of posteriors.
-pub fn mbr_derivation(layout: Layout, forest: &Forest, arcs: &Arcs) -> Derivation {
+/// The heads with the largest sum of posteriors, and that sum.
+pub fn mbr(layout: Layout, forest: &Forest, arcs: &Arcs) -> (f64, Vec<u32>) {
     let gain = |node, edge: &Edge| {
         layout.arc(forest, node, edge).map_or(0.0, |(head, child)| arcs.posterior(head, child))
     };
-    best::min_cost(forest, |node, edge| -gain(node, edge), |_| false)
-}
-
-/// The heads with the largest sum of posteriors, and that sum.
-pub fn mbr(layout: Layout, forest: &Forest, arcs: &Arcs) -> (f64, Vec<u32>) {
-    let heads = heads(layout, forest, &mbr_derivation(layout, forest, arcs));
+    let derivation = best::min_cost(forest, |node, edge| -gain(node, edge), |_| false);
+    let heads = heads(layout, forest, &derivation);
     let sum = (1..).zip(&heads).map(|(child, &head)| arcs.posterior(head as usize, child)).sum();
     (sum, heads)
 }

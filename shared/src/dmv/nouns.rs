@@ -23,6 +23,7 @@
 //! Cohen, Blei & Smith (2010), §4.2, who adapt “nonterminals that define noun constituents”. [`crate::adaptor::start`] is where training starts.
 
 pub mod arcs;
+pub mod mbr;
 
 use super::grammar::{BadTags, HALVES, grammar as plain};
 use super::heads::{self as derivations, NotDependencies};

@@ -20,14 +20,9 @@ const LONGEST: u32 = 200;
 
 /// Parses. The answer is negative if a sentence has no tree, or is too long to look for one.
 pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
-    let is_adapted = model.grammar.adapted().next().is_some();
     let decoder = match args.decoder {
         DecoderName::Viterbi => Decoder::Viterbi,
-        DecoderName::MbrArcs if !is_adapted => Decoder::MbrArcs,
-        DecoderName::MbrTree if is_adapted => Decoder::MbrTree,
-        _ if is_adapted => {
-            bail!("a model with adapted constituents is read with --decoder viterbi or --decoder mbr-tree")
-        }
+        DecoderName::MbrArcs => Decoder::MbrArcs,
         _ => bail!("a dependency model is read with --decoder viterbi or --decoder mbr-arcs"),
     };
     let tags = match args.tags {
