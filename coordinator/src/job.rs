@@ -940,7 +940,7 @@ mod tests {
                  max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
                  gamma_scale, patience, subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, \
-                 harmonic_stop, harmonic_smoothing",
+                 harmonic_stop, harmonic_smoothing, prior, families, estimate",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (
