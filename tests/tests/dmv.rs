@@ -16,6 +16,15 @@ const JOB: &str = "[model]\nkind = \"dmv\"\n\
     [[sweep]]\nmethod = \"map-em\"\nalpha = 1.1\n\
     [[sweep]]\nprior = \"logistic-normal\"\nfamilies = [\"none\", \"ud\"]\n";
 const ROUNDS: usize = 9 * 6;
+/// One of them alone.
+const EM: [&str; 6] = [
+    "--set",
+    "inference.method=em",
+    "--set",
+    "inference.prior=dirichlet",
+    "--set",
+    "inference.families=none",
+];
 
 fn folder() -> Folder {
     let file = |name: &str| fs::read_to_string(examples().join("dependency").join(name)).unwrap();
@@ -78,7 +87,7 @@ fn killed_and_resumed_it_ends_with_the_same_bits() {
 #[test]
 fn heads_of_a_file_are_those_of_training() {
     let folder = folder();
-    folder.train("out", &["--set", "inference.method=em", "--set", "inference.start=harmonic"]);
+    folder.train("out", &EM);
     for decoder in ["viterbi", "mbr-arcs"] {
         let parsed = folder.grammaton(&["parse", "out", "test.conllu", "--decoder", decoder]);
         let written = fs::read_to_string(folder.path(&format!("out/parses.{decoder}.conllu"))).unwrap();
@@ -139,13 +148,9 @@ fn grammars_have_logistic_normal_priors_as_well() {
 #[test]
 fn a_trained_model_is_a_start() {
     let folder = folder();
-    let set = |start: &'static str| ["--set", "inference.method=em", "--set", start];
-    folder.train("first", &set("inference.start=harmonic"));
-    let model = "inference.start_from=first";
-    let again = folder.train("again", &[&set("inference.start=model")[..], &["--set", model]].concat());
-    let first = folder.train(
-        "longer",
-        &[&set("inference.start=harmonic")[..], &["--set", "inference.max_rounds=12"]].concat(),
-    );
+    folder.train("first", &EM);
+    let model = ["--set", "inference.start=model", "--set", "inference.start_from=first"];
+    let again = folder.train("again", &[&EM[..], &model].concat());
+    let first = folder.train("longer", &[&EM[..], &["--set", "inference.max_rounds=12"]].concat());
     assert_eq!(again.bounds(1), first.bounds(1)[6..]);
 }
