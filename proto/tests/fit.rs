@@ -34,7 +34,7 @@ fn task(priors: Vec<Prior>) -> Task {
         grammar: Named::new(grammar),
         lexicon: Named::new(Lexicon::default()),
         shard: Named::new(Shard::Sentences(sentences)),
-        work: Work::Fit(Named::new(Fit { priors, until })),
+        work: Work::Fit(Named::new(Fit { priors, until, components: Vec::new() })),
     }
 }
 

@@ -44,7 +44,7 @@ fn main() {
     let related = families::of_params(layout, &corpus.symbols, &Families::ptb());
     let multinomials = Multinomials::new(&grammar.value).expect("the grammar has no strings");
     let state = State::new(&multinomials, &weights, &related).expect("counts are smoothed");
-    let settings = Settings { until, estimate: PointEstimate::Softmax, tolerance: 0.0 };
+    let settings = Settings { until, estimate: PointEstimate::Softmax, tolerance: 0.0, constrained: None };
     let mut trainer = Trainer::new(settings, state);
     let (engine, lexicon) = (Engine::default(), Named::new(lexicon));
     for round in 1..=n_rounds {

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::adaptor::decode;
+use crate::dmv::constraint::{Component, Constraints, Unsuited};
 use crate::dmv::nouns;
 use crate::forest::binary::BinaryGrammar;
 use crate::forest::strings::StringIndex;
@@ -23,7 +24,7 @@ use crate::grammar::Grammar;
 use crate::pcfg::Groups;
 use crate::sampler::Items;
 use crate::shard::{Lexicon, Sentence, Shard};
-use crate::task::{Answer, ContentHash, Decoder, Task, Work};
+use crate::task::{Answer, ContentHash, Decoder, Named, Task, Weighted, Work};
 use built::BuiltShard;
 
 /// Answers tasks. One per process, shared by its threads.
@@ -82,6 +83,9 @@ pub enum ComputeError {
         /// What does not hold.
         problem: String,
     },
+    /// Components of a mixture that say nothing of the grammar.
+    #[error("the components do not fit the grammar: {0}")]
+    Components(#[from] Unsuited),
     /// Strings of a shard that the lexicon does not have, or not on a stick of an adapted nonterminal.
     #[error("shard of strings {start}..{end} does not fit a lexicon with parameters below {n_params}")]
     NoSuchStrings {
@@ -121,6 +125,8 @@ struct Cache {
     built: Kept<BuiltShard>,
     /// Of shards under dense grammars, for work that needs their forests.
     forests: Kept<BuiltShard>,
+    /// With the forests of components.
+    constrained: Kept<BuiltShard>,
     /// For chains.
     items: Kept<Items>,
 }
@@ -141,7 +147,7 @@ impl<T> Default for Kept<T> {
 impl Cache {
     /// Of all forms together.
     fn bytes(&self) -> usize {
-        self.built.bytes + self.forests.bytes + self.items.bytes
+        self.built.bytes + self.forests.bytes + self.constrained.bytes + self.items.bytes
     }
 }
 
@@ -213,8 +219,11 @@ impl Engine {
             }
             Work::Fit(with) => {
                 sentences.ok_or(ComputeError::NotSentences)?;
-                fitted::fit(&self.forests(task, &prepared), &prepared.grammar, &with.value)
-                    .map(Answer::Fitted)
+                let built = match &with.value.components[..] {
+                    [] => self.forests(task, &prepared),
+                    components => self.constrained(task, &prepared, components)?,
+                };
+                fitted::fit(&built, &prepared.grammar, &with.value).map(Answer::Fitted)
             }
             Work::Annotate(_) => unreachable!("trees need no grammar, and were read above"),
             Work::Decode(with) => {
@@ -247,7 +256,7 @@ impl Engine {
 
     fn built(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
         let build = || BuiltShard::new(prepared, task.shard.value.clone());
-        self.kept(|cache| &mut cache.built, task, build, BuiltShard::size)
+        self.kept(|cache| &mut cache.built, task, task.shard.hash, build, BuiltShard::size)
     }
 
     fn forests(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
@@ -256,29 +265,44 @@ impl Engine {
             return built;
         }
         let build = || built.with_forests(prepared, task.shard.value.clone());
-        self.kept(|cache| &mut cache.forests, task, build, BuiltShard::size)
+        self.kept(|cache| &mut cache.forests, task, task.shard.hash, build, BuiltShard::size)
+    }
+
+    fn constrained(
+        &self,
+        task: &Task,
+        prepared: &Prepared,
+        components: &[Weighted],
+    ) -> Result<Arc<BuiltShard>, ComputeError> {
+        let components: Vec<&Component> = components.iter().map(|weighted| &weighted.component).collect();
+        let constraints = Constraints::new(&prepared.grammar, components.iter().copied())?;
+        let key = Named::new((task.shard.hash, components)).hash;
+        let build = || BuiltShard::constrained(prepared, task.shard.value.clone(), &constraints);
+        Ok(self.kept(|cache| &mut cache.constrained, task, key, build, BuiltShard::size))
     }
 
     fn items(&self, task: &Task, prepared: &Arc<Prepared>, sentences: &[Sentence]) -> Arc<Items> {
-        self.kept(|cache| &mut cache.items, task, || Items::new(prepared.clone(), sentences), Items::size)
+        let build = || Items::new(prepared.clone(), sentences);
+        self.kept(|cache| &mut cache.items, task, task.shard.hash, build, Items::size)
     }
 
-    /// What `build` gives for the task's shard; from the cache if it is there, in which `form` finds it.
+    /// What `build` gives for the task's shard; from the cache if it is there, in which `form` and `key` find it.
     fn kept<T>(
         &self,
         form: fn(&mut Cache) -> &mut Kept<T>,
         task: &Task,
+        key: ContentHash,
         build: impl FnOnce() -> T,
         size: impl Fn(&T) -> usize,
     ) -> Arc<T> {
-        let (under, shard) = (Some((task.grammar.hash, task.lexicon.hash)), task.shard.hash);
+        let under = Some((task.grammar.hash, task.lexicon.hash));
         {
             let mut cache = lock(&self.cache);
             let kept = form(&mut cache);
             if kept.under != under {
                 *kept = Kept { under, ..Kept::default() };
             }
-            if let Some(built) = kept.shards.get(&shard) {
+            if let Some(built) = kept.shards.get(&key) {
                 return built.clone();
             }
         }
@@ -287,9 +311,9 @@ impl Engine {
         let mut cache = lock(&self.cache);
         let fits = cache.bytes() + bytes <= self.memory;
         let kept = form(&mut cache);
-        if kept.under == under && fits && !kept.shards.contains_key(&shard) {
+        if kept.under == under && fits && !kept.shards.contains_key(&key) {
             kept.bytes += bytes;
-            kept.shards.insert(shard, built.clone());
+            kept.shards.insert(key, built.clone());
         }
         built
     }

@@ -59,4 +59,4 @@ pub use params::Params;
 pub use posterior::Posterior;
 pub use prior::{PointEstimate, Prior};
 pub use sentence::{Sentence, Until};
-pub use statistics::{Moments, Statistics};
+pub use statistics::{Moments, Part, Statistics};

@@ -21,6 +21,9 @@ use inequality::{BadInequality, Inequality, Relation};
 /// Name of the component in which everything is allowed; it comes first.
 pub const BASE: &str = "base";
 
+/// Most components beside the base.
+pub const MAX_COMPONENTS: usize = 64;
+
 /// The most that the base may weigh, in every round: `from`, and `step` more in each, until `to`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -147,6 +150,14 @@ impl Mixture {
     /// The limit of the base, if there is one.
     pub fn limit(&self) -> Option<Limit> {
         self.limit
+    }
+
+    /// The weights of the first round, before any bound is known.
+    ///
+    /// # Errors
+    /// [`MixtureError::Solver`] if the solver gives up.
+    pub fn first(&self) -> Result<Vec<f64>, MixtureError> {
+        self.best(1, &vec![0.0; self.names.len()])
     }
 
     /// The best weights of a round, counted from 1, for these bounds; `[n]`, in the order of [`Mixture::names`].

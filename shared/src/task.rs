@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dmv::constraint::Component;
 use crate::grammar::{Grammar, SymbolId};
 use crate::latent;
 use crate::logistic_normal::{Prior, Statistics, Until};
@@ -181,6 +182,24 @@ pub struct Fit {
     pub priors: Vec<Prior>,
     /// When the rounds of a sentence end.
     pub until: Until,
+    /// Components of a mixture beside the base, of a dependency grammar ([`crate::dmv`]) alone.
+    pub components: Vec<Weighted>,
+}
+
+/// A component and its weight in a mixture, of which the base has the rest.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Weighted {
+    /// The component.
+    pub component: Component,
+    /// Its λ.
+    pub weight: f64,
+}
+
+impl Fit {
+    /// Number of [`Statistics::parts`]: the components with the base, or none.
+    pub fn n_parts(&self) -> usize {
+        if self.components.is_empty() { 0 } else { 1 + self.components.len() }
+    }
 }
 
 /// What sweeps go on from.

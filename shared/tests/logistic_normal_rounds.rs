@@ -77,7 +77,7 @@ fn uneven_priors(model: &Model) -> Vec<Prior> {
 }
 
 fn fit(run: &Run, engine: &Engine, shard: &Named<Shard>, priors: &[Prior], until: Until) -> Statistics {
-    let work = Work::Fit(Named::new(Fit { priors: priors.to_vec(), until }));
+    let work = Work::Fit(Named::new(Fit { priors: priors.to_vec(), until, components: Vec::new() }));
     match run.answer(engine, shard, work) {
         Answer::Fitted(Fitted::Statistics(statistics)) => statistics,
         other => panic!("{other:?}"),
@@ -221,7 +221,7 @@ fn what_does_not_fit_is_refused() {
     let model = model();
     let run = model.run(&corpus(), u32::MAX);
     let ask = |priors: Vec<Prior>, shard: Shard| {
-        let work = Work::Fit(Named::new(Fit { priors, until: Until::default() }));
+        let work = Work::Fit(Named::new(Fit { priors, until: Until::default(), components: Vec::new() }));
         let (grammar, lexicon) = (run.grammar.clone(), run.lexicon.clone());
         Engine::default().run(&shared::task::Task { grammar, lexicon, shard: Named::new(shard), work })
     };
@@ -251,7 +251,8 @@ struct Training {
 
 impl Training {
     fn new(model: &Model, sentences: &[Vec<u32>], until: Until, state: State) -> Training {
-        let settings = Settings { until, estimate: PointEstimate::Softmax, tolerance: 0.0 };
+        let settings =
+            Settings { until, estimate: PointEstimate::Softmax, tolerance: 0.0, constrained: None };
         let trainer = Trainer::new(settings, state);
         Training { engine: Engine::default(), run: model.run(sentences, 40), trainer }
     }

@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use super::{ComputeError, Prepared, lock};
+use crate::dmv::constraint::Constraints;
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
 use crate::forest::chains::Chains;
 use crate::forest::dense::{Dense, Expected};
 use crate::forest::inside::{Counts, Scratch, Weights, expect, real};
 use crate::forest::{Forest, best};
+use crate::grammar::SymbolId;
 use crate::num::Wide;
 use crate::shard::{ParamId, Shard};
 use crate::task::{Expectation, Index};
@@ -33,6 +35,8 @@ pub struct BuiltShard {
 
 pub struct Item {
     pub forest: Option<Forest>,
+    /// The forests of components, if they were asked for and there is any.
+    pub restricted: Vec<Option<Forest>>,
     pub multiplicity: f64,
     /// Position in the index of the string that the item is; `None` for sentences.
     own: Option<u32>,
@@ -54,16 +58,26 @@ impl BuiltShard {
         {
             return BuiltShard::dense(Dense::new(&prepared.binary, sentences));
         }
-        BuiltShard::folded(prepared, shard, &[])
+        BuiltShard::folded(prepared, shard, &[], None)
     }
 
     /// The same with forests, if it has none.
     pub fn with_forests(&self, prepared: &Prepared, shard: Arc<Shard>) -> BuiltShard {
-        BuiltShard::folded(prepared, shard, &self.index.params)
+        BuiltShard::folded(prepared, shard, &self.index.params, None)
+    }
+
+    /// With forests, and those of every component as well.
+    pub fn constrained(prepared: &Prepared, shard: Arc<Shard>, constraints: &Constraints) -> BuiltShard {
+        BuiltShard::folded(prepared, shard, &[], Some(constraints))
     }
 
     /// With forests, and an index that has these parameters and those of the forests.
-    fn folded(prepared: &Prepared, shard: Arc<Shard>, params: &[ParamId]) -> BuiltShard {
+    fn folded(
+        prepared: &Prepared,
+        shard: Arc<Shard>,
+        params: &[ParamId],
+        constraints: Option<&Constraints>,
+    ) -> BuiltShard {
         let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
         let mut items: Vec<(Option<Forest>, f64, Option<ParamId>)> = match shard.as_ref() {
             Shard::Sentences(sentences) => sentences
@@ -97,12 +111,24 @@ impl BuiltShard {
         used.for_each(|param| touched[param.index()] = true);
         let params: Vec<ParamId> =
             (0..touched.len() as u32).map(ParamId).filter(|param| touched[param.index()]).collect();
+        // Folded edges no longer say which arcs they make.
+        let restrict = |(forest, tokens): (&Option<Forest>, &[SymbolId])| match (forest, constraints) {
+            (Some(forest), Some(constraints)) => constraints.restrict(forest, tokens),
+            _ => Vec::new(),
+        };
+        let tokens = match shard.as_ref() {
+            Shard::Sentences(sentences) => sentences.iter().map(|sentence| &sentence.tokens[..]).collect(),
+            Shard::Strings(_) | Shard::Trees { .. } => vec![&[][..]; items.len()],
+        };
+        let mut restricted: Vec<Vec<Option<Forest>>> =
+            items.iter().map(|(forest, ..)| forest).zip(tokens).map(restrict).collect();
         let mut local = vec![0; touched.len()];
         params.iter().zip(0..).for_each(|(param, at)| local[param.index()] = at);
         let n_rules = prepared.grammar.rules.len();
         let first_string = params.partition_point(|&param| param.index() <= n_rules) as u32;
         let mut chains = Chains::default();
-        for forest in items.iter_mut().filter_map(|(forest, _, _)| forest.as_mut()) {
+        let others = restricted.iter_mut().flatten().flatten();
+        for forest in items.iter_mut().filter_map(|(forest, _, _)| forest.as_mut()).chain(others) {
             forest.edges.iter_mut().for_each(|edge| edge.param = local[edge.param as usize]);
             *forest = chains.fold(forest, first_string);
         }
@@ -111,9 +137,10 @@ impl BuiltShard {
         let unparsable = unparsable.map(|item| item as u32).collect();
         let items = items
             .into_iter()
-            .map(|(forest, multiplicity, own)| {
+            .zip(restricted)
+            .map(|((forest, multiplicity, own), restricted)| {
                 let own = own.map(|param| local[param.index()]);
-                Item { forest, multiplicity, own }
+                Item { forest, restricted, multiplicity, own }
             })
             .collect();
         let is_strings = matches!(shard.as_ref(), Shard::Strings(_));
@@ -150,7 +177,7 @@ impl BuiltShard {
     /// Bytes held, the compact copy not counted.
     pub fn size(&self) -> usize {
         self.dense.as_ref().map_or(0, Dense::size)
-            + self.items.iter().filter_map(|item| item.forest.as_ref()).map(Forest::size).sum::<usize>()
+            + self.items.iter().flat_map(Item::forests).map(Forest::size).sum::<usize>()
             + self.chains.size()
             + 4 * self.index.params.len()
     }
@@ -254,6 +281,10 @@ impl BuiltShard {
 }
 
 impl Item {
+    fn forests(&self) -> impl Iterator<Item = &Forest> {
+        self.forest.iter().chain(self.restricted.iter().flatten())
+    }
+
     /// Positions of the fewest strings of weight zero that would give the item a derivation.
     pub fn needs(&self, chains: &Chains, weights: &[Wide]) -> Vec<u32> {
         let Some(forest) = &self.forest else { return Vec::new() };

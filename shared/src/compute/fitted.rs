@@ -2,6 +2,10 @@
 //!
 //! Forests are those of the shard: their edges hold chains, and chains hold parameters. A [`Reader`] finds what a sentence knows of
 //! them, its multinomials and the place of each parameter among their outcomes.
+//!
+//! Of a mixture ([`crate::mixture`]) every component is fitted by itself, with the multinomials of all trees of the sentence, so that
+//! all have the same priors; statistics are added by weight. A component without a tree of the sentence is the base there: the base
+//! has its weight, and lends it its bound. So the bound is Σ λ_r F_r in every sentence, and linear in λ.
 
 use super::ComputeError;
 use super::built::BuiltShard;
@@ -9,7 +13,7 @@ use crate::forest::Forest;
 use crate::forest::chains::Here;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors};
 use crate::grammar::Grammar;
-use crate::logistic_normal::{Multinomials, Sentence, Statistics};
+use crate::logistic_normal::{Multinomials, Part, Sentence, Statistics};
 use crate::num::Wide;
 use crate::task::{Fit, Fitted};
 
@@ -19,17 +23,39 @@ pub fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, 
     let multinomials = Multinomials::new(grammar).map_err(|unsuited| misfit(unsuited.to_string()))?;
     multinomials.check(&with.priors).map_err(misfit)?;
     let mut statistics = Statistics::new(multinomials.len());
+    statistics.parts = vec![Part::default(); with.n_parts()];
     let mut sentence = Sentence::default();
     let mut reader = Reader::new(shard, &multinomials);
     for (at, item) in shard.items.iter().enumerate() {
         let Some(forest) = &item.forest else { continue };
         let own = reader.turn_to(forest);
-        let parse = |ln_weights: &[f64], counts: &mut [f64]| reader.read(forest, ln_weights, counts);
-        let fit = sentence.fit(&with.priors, &own, with.until, parse);
-        if !fit.bound.is_finite() {
-            return Ok(Fitted::Unbounded { sentence: at as u32 });
+        let times = item.multiplicity as u32;
+        let others = || item.restricted.iter().zip(&with.components);
+        let taken = others().filter(|(forest, _)| forest.is_some()).map(|(_, other)| other.weight);
+        let base = (Some(forest), (1.0 - taken.sum::<f64>()).max(0.0));
+        let all = others().map(|(forest, other)| (forest.as_ref(), other.weight));
+        let mut of_base = 0.0;
+        for (part, (forest, share)) in std::iter::once(base).chain(all).enumerate() {
+            let Some(forest) = forest else {
+                statistics.parts[part].bound += f64::from(times) * of_base;
+                statistics.parts[part].n_empty += u64::from(times);
+                continue;
+            };
+            reader.chains.turn_to(forest);
+            let parse = |ln_weights: &[f64], counts: &mut [f64]| reader.read(forest, ln_weights, counts);
+            let fit = sentence.fit(&with.priors, &own, with.until, parse);
+            if !fit.bound.is_finite() {
+                return Ok(Fitted::Unbounded { sentence: at as u32 });
+            }
+            if part == 0 {
+                statistics.count(&sentence, times);
+                of_base = fit.bound;
+            }
+            statistics.mix(&with.priors, &sentence, fit, times, share);
+            if let Some(part) = statistics.parts.get_mut(part) {
+                part.bound += f64::from(times) * fit.bound;
+            }
         }
-        statistics.add(&with.priors, &sentence, fit, item.multiplicity as u32);
     }
     Ok(Fitted::Statistics(statistics))
 }

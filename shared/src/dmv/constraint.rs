@@ -30,6 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::classes::{self, ANY, UnknownTags};
 use super::layout::{Layout, Side};
 use crate::forest::Forest;
+use crate::grammar::{Grammar, SymbolId};
 
 /// A named set of allowed trees, declared. One that is built in is written as its name alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -213,6 +214,50 @@ impl Allowed<'_> {
             }
         };
         is_allowed && self.phrase_heads[child - 1].is_none_or(|phrase_head| phrase_head == head)
+    }
+}
+
+/// Components on the tags of a grammar.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Constraints {
+    layout: Layout,
+    constraints: Vec<Constraint>,
+}
+
+/// Why components say nothing of a grammar.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unsuited {
+    /// It is none of the DMV, whose trees components are of.
+    #[error("components are of dependency trees, and this is another grammar")]
+    Grammar,
+    /// A list names none of its tags.
+    #[error(transparent)]
+    Tags(#[from] UnknownTags),
+}
+
+impl Constraints {
+    /// Of `components`, in their order, on `grammar`.
+    ///
+    /// # Errors
+    /// [`Unsuited`] if it has no dependency trees, or none of the tags that a list names.
+    pub fn new<'a>(
+        grammar: &Grammar,
+        components: impl IntoIterator<Item = &'a Component>,
+    ) -> Result<Constraints, Unsuited> {
+        let (layout, tags) = Layout::of(grammar).ok_or(Unsuited::Grammar)?;
+        let constraints = components.into_iter().map(|component| component.resolve(&tags));
+        Ok(Constraints { layout, constraints: constraints.collect::<Result<_, _>>()? })
+    }
+
+    /// The forest of each component in that of a sentence, of which [`Layout::arc`] says which kind it is; `None` where it has
+    /// no trees.
+    pub fn restrict(&self, forest: &Forest, tokens: &[SymbolId]) -> Vec<Option<Forest>> {
+        let tags = self.layout.tags(tokens);
+        let restrict = |constraint: &Constraint| {
+            let allowed = constraint.on(&tags);
+            restricted(self.layout, forest, |head, child| allowed.allows(head, child))
+        };
+        self.constraints.iter().map(restrict).collect()
     }
 }
 

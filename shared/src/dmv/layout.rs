@@ -132,10 +132,19 @@ impl Layout {
         (0..layout.n_params() as u32).map(ParamId).filter_map(move |param| layout.event(param))
     }
 
+    /// The tags of a sentence that has a derivation, `[n]` of its tokens, `[2n]`.
+    pub fn tags(&self, tokens: &[SymbolId]) -> Vec<u32> {
+        tokens.iter().step_by(2).map(|half| (half.0 - self.first_half()) / 2).collect()
+    }
+
     /// The two halves of every word of a sentence, `[2n]` of `[n]`.
     pub fn tokens(&self, tags: &[u32]) -> Vec<SymbolId> {
-        let first = 1 + 6 * self.n_tags;
+        let first = self.first_half();
         tags.iter().flat_map(|tag| [0, 1].map(|side| SymbolId(first + 2 * tag + side))).collect()
+    }
+
+    fn first_half(&self) -> u32 {
+        1 + 6 * self.n_tags
     }
 
     /// The arc that an edge of a forest stands for, as positions counted from 1; of head 0 if it makes the root, and none if
@@ -219,5 +228,6 @@ mod tests {
         let names: Vec<&str> =
             Layout::new(2).tokens(&[1, 0]).into_iter().map(|token| made.name(token)).collect();
         assert_eq!(names, ["V<", "V>", "N<", "N>"]);
+        assert_eq!(Layout::new(2).tags(&Layout::new(2).tokens(&[1, 0])), [1, 0]);
     }
 }

@@ -27,28 +27,37 @@ pub struct Moments {
     pub variance: Vec<f64>,
 }
 
+/// What a component of a mixture came to ([`crate::mixture`]).
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Part {
+    /// Sum of [`Fit::bound`]; of the base where the component is empty.
+    pub bound: f64,
+    /// Sentences in which it is empty: it allows none of their trees.
+    pub n_empty: u64,
+}
+
 /// What a shard answers, and all shards together.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// M, all sentences.
     pub n_sentences: u64,
-    /// Sum of [`Fit::bound`].
+    /// Sum of [`Fit::bound`]; of a mixture, that of its components by their weights.
     pub bound: f64,
     /// Rounds of the sentences.
     pub n_rounds: u64,
     /// One per multinomial.
     pub moments: Vec<Moments>,
+    /// One per component of a mixture, the base first; empty without one.
+    pub parts: Vec<Part>,
 }
 
 impl Moments {
-    /// Adds `times` sentences with these λ and ν.
-    fn add(&mut self, prior: &Prior, lambda: &[f64], nu: &[f64], times: u32) {
+    /// Adds what is so many sentences' λ and ν.
+    fn add(&mut self, prior: &Prior, lambda: &[f64], nu: &[f64], times: f64) {
         let n = prior.n_outcomes();
         self.first.resize(n, 0.0);
         self.second.resize(n * (n + 1) / 2, 0.0);
         self.variance.resize(n, 0.0);
-        self.n_sentences += u64::from(times);
-        let times = f64::from(times);
         let mut row = 0;
         for i in 0..n {
             let delta = times * (lambda[i] - prior.mean()[i]);
@@ -110,9 +119,23 @@ impl Statistics {
 
     /// Adds `times` equal sentences, of which one was fitted, to a finite bound.
     pub fn add(&mut self, priors: &[Prior], sentence: &Sentence, fit: Fit, times: u32) {
+        self.count(sentence, times);
+        self.mix(priors, sentence, fit, times, 1.0);
+    }
+
+    /// Counts `times` equal sentences, which can use the multinomials of the one that was fitted.
+    pub fn count(&mut self, sentence: &Sentence, times: u32) {
         self.n_sentences += u64::from(times);
+        for (multinomial, _) in sentence.posteriors() {
+            self.moments[multinomial as usize].n_sentences += u64::from(times);
+        }
+    }
+
+    /// Adds a `share` of what was fitted to `times` sentences that are counted; shares of all that is fitted to them sum to 1.
+    pub fn mix(&mut self, priors: &[Prior], sentence: &Sentence, fit: Fit, times: u32, share: f64) {
         self.n_rounds += u64::from(times) * u64::from(fit.n_rounds);
-        self.bound += f64::from(times) * fit.bound;
+        let times = share * f64::from(times);
+        self.bound += times * fit.bound;
         for (multinomial, posterior) in sentence.posteriors() {
             let at = multinomial as usize;
             self.moments[at].add(&priors[at], posterior.lambda(), posterior.nu(), times);
@@ -125,6 +148,11 @@ impl Statistics {
         self.n_rounds += other.n_rounds;
         self.bound += other.bound;
         self.moments.iter_mut().zip(&other.moments).for_each(|(sums, others)| sums.merge(others));
+        self.parts.resize(other.parts.len(), Part::default());
+        for (sums, others) in self.parts.iter_mut().zip(&other.parts) {
+            sums.bound += others.bound;
+            sums.n_empty += others.n_empty;
+        }
     }
 
     /// Whether they are of these priors; an error says what does not hold.
@@ -141,16 +169,29 @@ impl Statistics {
                 ));
             }
         }
+        if self.parts.iter().any(|part| part.n_empty > self.n_sentences) {
+            return Err("a component is empty in too many sentences".to_owned());
+        }
         Ok(())
     }
 
     /// The variational bound of all sentences (Eq. 8), with the multinomials that sentences left out. Never falls from one M-step to the
     /// next, but for what [`super::Until`] leaves undone.
     pub fn total_bound(&self, priors: &[Prior]) -> f64 {
+        self.bound - self.divergence_unused(priors)
+    }
+
+    /// The same of every component of a mixture. `[n_parts]`
+    pub fn part_bounds(&self, priors: &[Prior]) -> Vec<f64> {
+        let unused = self.divergence_unused(priors);
+        self.parts.iter().map(|part| part.bound - unused).collect()
+    }
+
+    fn divergence_unused(&self, priors: &[Prior]) -> f64 {
         let unused = self.moments.iter().zip(priors).map(|(moments, prior)| {
             (self.n_sentences - moments.n_sentences) as f64 * prior.divergence_unused()
         });
-        self.bound - unused.sum::<f64>()
+        unused.sum::<f64>()
     }
 
     /// The M-step: the priors under which the bound of these sentences is highest.

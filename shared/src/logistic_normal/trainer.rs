@@ -5,15 +5,20 @@
 //! begin → work … add(shard, answer) … → finish → begin …
 //! ```
 //!
+//! With [`Constrained`] components ([`crate::mixture`]; Cohen & Smith 2009) every round takes as many of a sentence's posteriors, and mixes
+//! them by the weights λ that the round before found best.
+//!
 //! Between two rounds the [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
 use serde::{Deserialize, Serialize};
 
 use super::prior::PriorError;
-use super::{Multinomials, Params, PointEstimate, Prior, Statistics, Until};
+use super::{Multinomials, Params, Part, PointEstimate, Prior, Statistics, Until};
+use crate::dmv::constraint::Component;
+use crate::mixture::{Limit, Mixture, MixtureError};
 use crate::num::Wide;
 use crate::round::{RoundReport, Step, relative_change};
-use crate::task::{Answer, Fit, Fitted, Named, Work};
+use crate::task::{Answer, Fit, Fitted, Named, Weighted, Work};
 
 /// How to train.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,8 +27,30 @@ pub struct Settings {
     pub until: Until,
     /// What sentences are read with after training.
     pub estimate: PointEstimate,
-    /// Relative change of the bound below which training has converged.
+    /// Relative change of the bound below which training has converged, once the base's limit rises no more.
     pub tolerance: f64,
+    /// What there is beside the base, if anything is.
+    pub constrained: Option<Constrained>,
+}
+
+/// Components of a dependency model beside the base, and how they are weighed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Constrained {
+    /// The components.
+    pub components: Vec<Component>,
+    /// The base's weight and theirs.
+    pub mixture: Mixture,
+}
+
+/// What a component came to in a round.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Share {
+    /// Its λ.
+    pub weight: f64,
+    /// Its F, with the base's where it is empty.
+    pub bound: f64,
+    /// Sentences in which it is: it allows none of their trees.
+    pub n_empty: u64,
 }
 
 /// What a [`Trainer`] knows after a round.
@@ -35,6 +62,8 @@ pub struct State {
     pub rounds: usize,
     /// The last objective.
     pub bound: Option<f64>,
+    /// λ of the next round, the base's first; empty without components.
+    pub weights: Vec<f64>,
 }
 
 /// Why a round came to nothing.
@@ -58,6 +87,9 @@ pub enum Failure {
         /// Why.
         source: PriorError,
     },
+    /// There are no best weights.
+    #[error(transparent)]
+    Mixture(#[from] MixtureError),
 }
 
 /// More than any run has.
@@ -76,10 +108,16 @@ impl State {
             Prior::related(mean, &families[range]).map_err(|source| Failure::Prior { multinomial, source })
         };
         let priors = multinomials.iter().enumerate().map(prior).collect::<Result<_, _>>()?;
-        Ok(State { priors, rounds: 0, bound: None })
+        Ok(State { priors, rounds: 0, bound: None, weights: Vec::new() })
     }
 
-    /// Whether a trainer of these multinomials can go on from it; an error says what does not hold.
+    /// The same before the first round with components.
+    pub fn weighed(self, mixture: &Mixture) -> Result<State, Failure> {
+        Ok(State { weights: mixture.first()?, ..self })
+    }
+
+    /// Whether a trainer of these multinomials can go on from it, if it has as many components; an error says what does not
+    /// hold.
     pub fn check(&self, multinomials: &Multinomials) -> Result<(), String> {
         if self.rounds > MAX_ROUNDS {
             return Err(format!("it has {} rounds behind it", self.rounds));
@@ -87,7 +125,21 @@ impl State {
         if self.bound.is_some_and(|bound| !bound.is_finite()) {
             return Err("its bound is no number".to_owned());
         }
+        let sum: f64 = self.weights.iter().sum();
+        let is_weight = |weight: &f64| (0.0..=1.0).contains(weight);
+        if !self.weights.is_empty() && (!self.weights.iter().all(is_weight) || (sum - 1.0).abs() > 1e-6) {
+            return Err("its weights of components are not of 0 or more with sum 1".to_owned());
+        }
         multinomials.check(&self.priors)
+    }
+
+    /// Whether it has weights for these components; an error says how many it has.
+    pub fn suits(&self, settings: &Settings) -> Result<(), String> {
+        let expected = settings.constrained.as_ref().map_or(0, |those| those.mixture.names().len());
+        match self.weights.len() {
+            found if found == expected => Ok(()),
+            found => Err(format!("it has weights of {found} components, expected {expected}")),
+        }
     }
 }
 
@@ -98,20 +150,29 @@ pub struct Trainer {
     /// Of the round under way.
     fit: Named<Fit>,
     gathered: Statistics,
+    /// Of the components, the base's first, in the last round.
+    shares: Vec<Share>,
     /// The first sentence without a bound, by shard and position.
     unbounded: Option<(usize, usize)>,
 }
 
 impl Trainer {
-    /// Goes on from `state`, which is new, or which [`State::check`] found in order.
+    /// Goes on from `state`, which is new, or which [`State::check`] and [`State::suits`] found in order.
     pub fn new(settings: Settings, state: State) -> Trainer {
-        let fit = Named::new(Fit { priors: Vec::new(), until: settings.until });
-        Trainer { settings, state, fit, gathered: Statistics::default(), unbounded: None }
+        let fit = Named::new(Fit { priors: Vec::new(), until: settings.until, components: Vec::new() });
+        let (gathered, shares, unbounded) = (Statistics::default(), Vec::new(), None);
+        Trainer { settings, state, fit, gathered, shares, unbounded }
     }
 
     /// What it knows.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The components by name, the base first, and what each came to in the last round; none without components.
+    pub fn shares(&self) -> impl Iterator<Item = (&str, Share)> {
+        let names = self.settings.constrained.iter().flat_map(|those| those.mixture.names());
+        names.map(String::as_str).zip(self.shares.iter().copied())
     }
 
     /// What to read sentences with.
@@ -124,7 +185,11 @@ impl Trainer {
         let priors = self.state.priors.clone();
         self.gathered = Statistics::new(priors.len());
         self.unbounded = None;
-        self.fit = Named::new(Fit { priors, until: self.settings.until });
+        let components = self.settings.constrained.iter().flat_map(|those| &those.components).cloned();
+        let weights = self.state.weights.iter().copied().skip(1);
+        let weighted = |(component, weight)| Weighted { component, weight };
+        let components = components.zip(weights).map(weighted).collect();
+        self.fit = Named::new(Fit { priors, until: self.settings.until, components });
     }
 
     /// What every shard is asked.
@@ -161,9 +226,23 @@ impl Trainer {
             found.map_err(|source| Failure::Prior { multinomial, source })
         };
         let pairs = gathered.moments.iter().zip(priors).enumerate();
-        let priors = pairs.map(maximise).collect::<Result<_, _>>()?;
-        self.state = State { priors, rounds: self.state.rounds + 1, bound };
-        let converged = change.is_some_and(|change| change.abs() < self.settings.tolerance);
+        let new = pairs.map(maximise).collect::<Result<_, _>>()?;
+        let (rounds, mut weights, mut is_even) = (self.state.rounds + 1, Vec::new(), true);
+        if let Some(Constrained { mixture, .. }) = &self.settings.constrained {
+            let bounds = gathered.part_bounds(priors);
+            weights = mixture.best(rounds + 1, &bounds)?;
+            let parts = gathered.parts.iter().zip(bounds).zip(&self.state.weights);
+            let share = |((part, bound), &weight): ((&Part, f64), &f64)| {
+                let n_empty = part.n_empty;
+                Share { weight, bound, n_empty }
+            };
+            self.shares = parts.map(share).collect();
+            // What λ may be was the same in this round and the one before.
+            let is_over = |limit: Limit| rounds > 1 && limit.is_over(rounds - 1);
+            is_even = mixture.limit().is_none_or(is_over);
+        }
+        self.state = State { priors: new, rounds, bound, weights };
+        let converged = is_even && change.is_some_and(|change| change.abs() < self.settings.tolerance);
         let (dropped, resorted, temperature, moves) = (0, false, None, None);
         Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
     }

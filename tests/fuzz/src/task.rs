@@ -242,8 +242,8 @@ fn sweep_again(task: &Task, carried: Carried) {
 fn maximise(task: &Task, fitted: Fitted) {
     let Work::Fit(fit) = &task.work else { panic!("sentences were fitted") };
     let until = fit.value.until;
-    let settings = OfFits { until, estimate: PointEstimate::Softmax, tolerance: 0.0 };
-    let state = State { priors: fit.value.priors.clone(), rounds: 0, bound: None };
+    let settings = OfFits { until, estimate: PointEstimate::Softmax, tolerance: 0.0, constrained: None };
+    let state = State { priors: fit.value.priors.clone(), rounds: 0, bound: None, weights: Vec::new() };
     let mut trainer = FitTrainer::new(settings, state);
     trainer.begin();
     assert!(trainer.add(0, Answer::Fitted(fitted)));
@@ -387,7 +387,7 @@ fn fitted() -> Example {
         grammar: Named::new(grammar),
         lexicon: Named::new(Lexicon::default()),
         shard: Named::new(shard),
-        work: Work::Fit(Named::new(Fit { priors, until })),
+        work: Work::Fit(Named::new(Fit { priors, until, components: Vec::new() })),
     };
     let answer = Engine::default().run(&task).expect("the task is in order");
     Example { task, answer }
