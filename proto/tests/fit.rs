@@ -5,10 +5,12 @@ use proto::convert::{Wire, WireError, fits};
 use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1;
 use shared::compute::Engine;
+use shared::dmv::Side;
+use shared::dmv::constraint::{ArcClass, Component};
 use shared::grammar::syntax;
-use shared::logistic_normal::{Prior, Until};
+use shared::logistic_normal::{Multinomials, Prior, Until};
 use shared::shard::{Lexicon, Sentence, Shard};
-use shared::task::{Answer, Fit, Fitted, Named, Task, Work};
+use shared::task::{Answer, Fit, Fitted, Named, Task, Weighted, Work};
 
 /// One rule of the nonterminal T, which has nothing to learn.
 const GRAMMAR: &str = "1 1 S --> A S\n1 1 S --> A\n1 1 S --> T\n1 1 A --> a\n1 1 A --> b\n1 1 T --> a b\n";
@@ -76,6 +78,98 @@ fn works_and_answers_survive_the_wire() {
         assert!(bytes.len() as u64 <= fits::largest_answer(&task));
         assert_eq!(Answer::from_bytes(bytes).unwrap(), answer);
     }
+}
+
+/// A mixture with two components, one of which says all that one can say.
+fn mixed() -> Task {
+    let tags = ["NOUN", "VERB"].map(str::to_owned);
+    let grammar = shared::dmv::grammar(&tags).unwrap();
+    let sentence = |tags: &[u32], multiplicity| {
+        let tokens = shared::dmv::Layout::new(2).tokens(tags);
+        Sentence { tokens, multiplicity }
+    };
+    let sentences = vec![sentence(&[0, 1, 0], 2), sentence(&[0], 1)];
+    let noun = || vec!["noun".to_owned()];
+    let sides = [None, Some(Side::Left), Some(Side::Right)];
+    let own = Component {
+        name: "own".to_owned(),
+        roots: vec!["VERB".to_owned(), "ADV".to_owned()],
+        longest_arc: Some(3),
+        forbid: sides.map(|side| ArcClass { head: noun(), child: noun(), side }).to_vec(),
+        phrases: noun(),
+    };
+    let all = [(own, 0.25), (Component::built_in("short-dep").unwrap(), 0.125)];
+    let components = all.map(|(component, weight)| Weighted { component, weight }).to_vec();
+    let outcomes = Multinomials::new(&grammar).unwrap();
+    let prior = |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).unwrap();
+    let priors = outcomes.iter().map(prior).collect();
+    let until = Until { tolerance: 1e-6, max_rounds: 20 };
+    Task {
+        grammar: Named::new(grammar),
+        lexicon: Named::new(Lexicon::default()),
+        shard: Named::new(Shard::Sentences(sentences)),
+        work: Work::Fit(Named::new(Fit { priors, until, components })),
+    }
+}
+
+#[test]
+fn mixtures_survive_the_wire() {
+    let task = mixed();
+    fits::work(&task).unwrap();
+    let sent = fit(&task);
+    let arrived = Fit::from_bytes(sent.value.to_bytes()).unwrap();
+    assert_eq!((Named::new(arrived.clone()).hash, &arrived), (sent.hash, sent.value.as_ref()));
+    let answer = Engine::default().run(&task).unwrap();
+    fits::answer(&task, &answer).unwrap();
+    let bytes = answer.to_bytes();
+    assert!(bytes.len() as u64 <= fits::largest_answer(&task));
+    assert_eq!(Answer::from_bytes(bytes).unwrap(), answer);
+    let Answer::Fitted(Fitted::Statistics(statistics)) = answer else { panic!("{answer:?}") };
+    assert_eq!(statistics.parts.iter().map(|part| part.n_empty).collect::<Vec<_>>(), [0, 1, 0]);
+    let check = |change: fn(&mut shared::logistic_normal::Statistics)| {
+        let mut statistics = statistics.clone();
+        change(&mut statistics);
+        fits::answer(&task, &Answer::Fitted(Fitted::Statistics(statistics))).is_ok()
+    };
+    assert!(check(|_| {}));
+    assert!(check(|statistics| statistics.n_rounds = 180), "three sentences, each fitted three times");
+    assert!(!check(|statistics| statistics.n_rounds = 181));
+    assert!(!check(|statistics| statistics.parts.truncate(2)));
+    assert!(!check(|statistics| statistics.parts[1].n_empty = 4), "there are three sentences");
+}
+
+#[test]
+fn what_is_no_mixture_is_refused() {
+    let task = mixed();
+    let sent = |change: fn(&mut v1::Fit)| {
+        let mut message = fit(&task).value.to_wire();
+        change(&mut message);
+        Fit::from_wire(message).map_err(|error| error.to_string()).unwrap_err()
+    };
+    let weight = sent(|fit| fit.components[1].weight = -0.5);
+    assert_eq!(weight, "fit.components.weight[1]: -0.5, expected a number from 0 to 1");
+    let sum = sent(|fit| fit.components[1].weight = 0.875);
+    assert_eq!(sum, "fit.components.weight[0]: 1.125, expected a number of 1 or less, as the sum of all");
+    let side = sent(|fit| fit.components[0].forbid[1].side = 0);
+    assert_eq!(side, "fit.components.forbid.side[1]: 0, expected 1..4");
+    let many = sent(|fit| fit.components = vec![v1::Component::default(); 65]);
+    assert_eq!(many, "fit.components: 65, expected at most 64");
+
+    let with = |change: fn(&mut Task, &mut Fit)| {
+        let (mut task, mut fit) = (mixed(), fit(&task).value.as_ref().clone());
+        change(&mut task, &mut fit);
+        fits::work(&Task { work: Work::Fit(Named::new(fit)), ..task }).unwrap_err().to_string()
+    };
+    let unknown = with(|_, fit| fit.components[0].component.roots = vec!["ADJ".to_owned()]);
+    assert!(
+        unknown.starts_with("fit: `roots` of component `own`: nothing in [\"ADJ\"] is a tag"),
+        "{unknown}"
+    );
+    let other = with(|task, fit| {
+        task.grammar = Named::new(syntax::parse(GRAMMAR, "g").unwrap().0);
+        fit.priors = priors();
+    });
+    assert_eq!(other, "fit: components are of dependency trees, and this is another grammar");
 }
 
 #[test]
@@ -161,5 +255,10 @@ fn answers_are_those_of_their_task() {
     assert!(!sent(|statistics| statistics.first[0] = f64::INFINITY));
     assert!(!sent(|statistics| statistics.second.truncate(2)));
     assert!(!sent(|statistics| statistics.users.truncate(1)));
+    assert!(!sent(|statistics| statistics.empty.push(1)));
+    assert!(!sent(|statistics| {
+        statistics.part_bounds.push(f64::NAN);
+        statistics.empty.push(0);
+    }));
     assert!(!sent(|statistics| statistics.outcomes[0] = u32::MAX));
 }

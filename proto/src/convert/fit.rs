@@ -1,13 +1,17 @@
-//! Logistic-normal priors, and what sentences say of them, to the wire and back.
+//! Logistic-normal priors, components of mixtures, and what sentences say of them, to the wire and back.
 //!
 //! Numbers of all multinomials are packed fields, one multinomial after the other. Of symmetric matrices the lower triangle travels;
 //! what follows from a prior is computed again, to the same bits.
 
+use shared::dmv::Side;
+use shared::dmv::constraint::{ArcClass, Component, Constraints};
 use shared::grammar::Grammar;
 use shared::logistic_normal::multinomials::MAX_OUTCOMES;
-use shared::logistic_normal::{Moments, Multinomials, Prior, Statistics, Until};
-use shared::task::{Fit, Fitted};
+use shared::logistic_normal::{Moments, Multinomials, Part, Prior, Statistics, Until};
+use shared::mixture::MAX_COMPONENTS;
+use shared::task::{Fit, Fitted, Weighted};
 
+use super::fits::at_most;
 use super::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};
 use crate::v1;
 
@@ -17,6 +21,10 @@ const LARGEST: f64 = 1e12;
 const MAX_ROUNDS: u64 = 1_000_000;
 const BOUNDED: &str = "from -1e12 to 1e12";
 const FINITE: &str = "that is finite";
+const SHARE: &str = "from 0 to 1";
+const SHARES: &str = "of 1 or less, as the sum of all";
+/// How far the sum of weights may be above 1: the solver's rounding.
+const SLACK: f64 = 1e-6;
 
 fn bounded(number: f64) -> bool {
     number.abs() <= LARGEST
@@ -42,16 +50,22 @@ impl Wire for Fit {
             covariances: self.priors.iter().flat_map(lower).collect(),
             tolerance: self.until.tolerance,
             max_rounds: self.until.max_rounds,
+            components: self.components.iter().map(component_to_wire).collect(),
         }
     }
 
     fn from_wire(message: v1::Fit) -> Result<Fit, WireError> {
-        let v1::Fit { outcomes, means, covariances, tolerance, max_rounds } = message;
+        let v1::Fit { outcomes, means, covariances, tolerance, max_rounds, components } = message;
         in_range("fit.outcomes", outcomes.iter().copied(), 1..MAX_OUTCOMES as u64 + 1)?;
         numbers("fit.means", &means, BOUNDED, bounded)?;
         numbers("fit.covariances", &covariances, BOUNDED, bounded)?;
         numbers("fit.tolerance", &[tolerance], "that is finite and not negative", non_negative)?;
         in_range("fit.max_rounds", [max_rounds], 1..MAX_ROUNDS + 1)?;
+        at_most("fit.components", components.len() as u64, MAX_COMPONENTS as u64)?;
+        let weights: Vec<f64> = components.iter().map(|component| component.weight).collect();
+        numbers("fit.components.weight", &weights, SHARE, |weight| (0.0..=1.0).contains(&weight))?;
+        numbers("fit.components.weight", &[weights.iter().sum()], SHARES, |sum| sum <= 1.0 + SLACK)?;
+        let components = components.into_iter().map(component_from_wire).collect::<Result<_, _>>()?;
         let means = cut("fit.means", outcomes.clone(), &means)?;
         let triangles = outcomes.into_iter().map(triangle).collect();
         let covariances = cut("fit.covariances", triangles, &covariances)?;
@@ -67,8 +81,42 @@ impl Wire for Fit {
             Prior::new(mean, covariance).map_err(|problem| WireError::Fit { problem: problem.to_string() })
         };
         let priors = means.into_iter().zip(covariances).map(prior).collect::<Result<_, _>>()?;
-        Ok(Fit { priors, until: Until { tolerance, max_rounds } })
+        Ok(Fit { priors, until: Until { tolerance, max_rounds }, components })
     }
+}
+
+fn component_to_wire(weighted: &Weighted) -> v1::Component {
+    let Weighted { component, weight } = weighted;
+    let Component { name, roots, longest_arc, forbid, phrases } = component.clone();
+    let side = |side: Option<Side>| match side {
+        Some(Side::Left) => v1::arc_class::Side::Left,
+        Some(Side::Right) => v1::arc_class::Side::Right,
+        None => v1::arc_class::Side::Both,
+    };
+    let arcs = |arcs: ArcClass| {
+        let side = side(arcs.side) as i32;
+        v1::ArcClass { head: arcs.head, child: arcs.child, side }
+    };
+    let forbid = forbid.into_iter().map(arcs).collect();
+    v1::Component { name, weight: *weight, roots, longest_arc, forbid, phrases }
+}
+
+fn component_from_wire(message: v1::Component) -> Result<Weighted, WireError> {
+    let v1::Component { name, weight, roots, longest_arc, forbid, phrases } = message;
+    let arcs = |(at, arcs): (usize, v1::ArcClass)| {
+        let side = match v1::arc_class::Side::try_from(arcs.side) {
+            Ok(v1::arc_class::Side::Left) => Some(Side::Left),
+            Ok(v1::arc_class::Side::Right) => Some(Side::Right),
+            Ok(v1::arc_class::Side::Both) => None,
+            Ok(v1::arc_class::Side::Unspecified) | Err(_) => {
+                let (field, found) = ("fit.components.forbid.side", i64::from(arcs.side));
+                return Err(WireError::Range { field, at, found, start: 1, end: 4 });
+            }
+        };
+        Ok(ArcClass { head: arcs.head, child: arcs.child, side })
+    };
+    let forbid = forbid.into_iter().enumerate().map(arcs).collect::<Result<_, _>>()?;
+    Ok(Weighted { component: Component { name, roots, longest_arc, forbid, phrases }, weight })
 }
 
 pub(super) fn fitted_to_wire(fitted: &Fitted) -> v1::Fitted {
@@ -89,7 +137,7 @@ pub(super) fn fitted_from_wire(message: v1::Fitted) -> Result<Fitted, WireError>
 }
 
 fn statistics_to_wire(statistics: &Statistics) -> v1::Statistics {
-    let Statistics { n_sentences, bound, n_rounds, moments } = statistics;
+    let Statistics { n_sentences, bound, n_rounds, moments, parts } = statistics;
     let all = |of: fn(&Moments) -> &Vec<f64>| moments.iter().flat_map(of).copied().collect();
     v1::Statistics {
         sentences: *n_sentences,
@@ -100,11 +148,28 @@ fn statistics_to_wire(statistics: &Statistics) -> v1::Statistics {
         first: all(|moments| &moments.first),
         second: all(|moments| &moments.second),
         variance: all(|moments| &moments.variance),
+        part_bounds: parts.iter().map(|part| part.bound).collect(),
+        empty: parts.iter().map(|part| part.n_empty).collect(),
     }
 }
 
 fn statistics_from_wire(message: v1::Statistics) -> Result<Statistics, WireError> {
-    let v1::Statistics { sentences, bound, rounds, users, outcomes, first, second, variance } = message;
+    let v1::Statistics {
+        sentences,
+        bound,
+        rounds,
+        users,
+        outcomes,
+        first,
+        second,
+        variance,
+        part_bounds,
+        empty,
+    } = message;
+    numbers("fitted.part_bounds", &part_bounds, FINITE, f64::is_finite)?;
+    same_length("fitted.empty", empty.len(), part_bounds.len())?;
+    let part = |(bound, n_empty)| Part { bound, n_empty };
+    let parts = part_bounds.into_iter().zip(empty).map(part).collect();
     numbers("fitted.bound", &[bound], FINITE, f64::is_finite)?;
     same_length("fitted.outcomes", outcomes.len(), users.len())?;
     in_range("fitted.outcomes", outcomes.iter().copied(), 0..MAX_OUTCOMES as u64 + 1)?;
@@ -118,14 +183,20 @@ fn statistics_from_wire(message: v1::Statistics) -> Result<Statistics, WireError
     let moments =
         |(n_sentences, ((first, second), variance))| Moments { n_sentences, first, second, variance };
     let moments = users.into_iter().zip(sums).map(moments).collect();
-    Ok(Statistics { n_sentences: sentences, bound, n_rounds: rounds, moments })
+    Ok(Statistics { n_sentences: sentences, bound, n_rounds: rounds, moments, parts })
 }
 
-/// Whether priors are those of `grammar`.
+/// Whether priors are those of `grammar`, and components say something of it.
 pub(super) fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
     let multinomials =
         Multinomials::new(grammar).map_err(|unsuited| WireError::Fit { problem: unsuited.to_string() })?;
-    multinomials.check(&fit.priors).map_err(|problem| WireError::Fit { problem })
+    multinomials.check(&fit.priors).map_err(|problem| WireError::Fit { problem })?;
+    if fit.components.is_empty() {
+        return Ok(());
+    }
+    let components = fit.components.iter().map(|weighted| &weighted.component);
+    let constraints = Constraints::new(grammar, components);
+    constraints.map(drop).map_err(|unsuited| WireError::Fit { problem: unsuited.to_string() })
 }
 
 /// Whether an answer is of a shard with so many sentences, equal ones counted once and as often as they occur.
@@ -137,9 +208,10 @@ pub(super) fn answers(
 ) -> Result<(), WireError> {
     match found {
         Fitted::Statistics(statistics) => {
-            super::fits::at_most("fitted.sentences", statistics.n_sentences, n_occurrences as u64)?;
-            let most_rounds = n_occurrences as u64 * u64::from(fit.until.max_rounds);
-            super::fits::at_most("fitted.rounds", statistics.n_rounds, most_rounds)?;
+            at_most("fitted.sentences", statistics.n_sentences, n_occurrences as u64)?;
+            same_length("fitted.part_bounds", statistics.parts.len(), fit.n_parts())?;
+            let n_fits = (n_occurrences * fit.n_parts().max(1)) as u64;
+            at_most("fitted.rounds", statistics.n_rounds, n_fits * u64::from(fit.until.max_rounds))?;
             statistics.check(&fit.priors).map_err(|problem| WireError::Fit { problem })
         }
         Fitted::Unbounded { sentence } => in_range("fitted.unbounded", [*sentence], 0..n_items as u64),

@@ -314,6 +314,7 @@ pub fn largest_answer(task: &Task) -> u64 {
                 (n * (n + 1) / 2 + 2 * n) * DOUBLE + EXPONENT + VARINT
             };
             sum(with.value.priors.iter().map(of_prior))
+                .saturating_add(with.value.n_parts() as u64 * (DOUBLE + EXPONENT))
         }
         Work::Decode(decode) => {
             sum(item_lengths(task).map(|length| decoded_sentence(grammar, &decode.value, length)))
