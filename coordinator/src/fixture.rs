@@ -66,6 +66,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             hyper: [("Word".to_owned(), Hyper { discount: 0.41, concentration: 12.0 })].into_iter().collect(),
             scores,
             attachment: Default::default(),
+            components: Default::default(),
             dropped: 320,
             restored: 3,
             resorted: true,
@@ -94,6 +95,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         brackets: Default::default(),
         heads: Default::default(),
         attachment: Default::default(),
+        components: Default::default(),
         scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
             .into_iter()
             .collect(),

@@ -16,9 +16,12 @@ use serde::{Deserialize, Serialize, Serializer};
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::corpus::{Format, Options, Unit};
 use shared::dependency::{Punctuation, Tags};
+use shared::dmv::constraint::Component;
 use shared::dmv::harmonic::{Harmonic, Stops};
 use shared::grammar::auto::Auto;
 use shared::logistic_normal::PointEstimate;
+use shared::logistic_normal::trainer::Constrained;
+use shared::mixture::{Limit, MAX_COMPONENTS, Mixture, MixtureError};
 use shared::task::Decoder;
 use shared::treebank::Classes;
 
@@ -239,6 +242,16 @@ pub struct InferenceTable {
     pub families: FamiliesSource,
     /// What sentences are read with after training with that prior.
     pub estimate: PointEstimate,
+    /// Components that are mixed with the dependency model itself while training, each with some of its trees (Cohen & Smith 2009).
+    pub components: Vec<Component>,
+    /// What their weights obey: inequalities between sums of names, that of the model being `base`.
+    pub mixture: Vec<String>,
+    /// The most that the base weighs in the first round,
+    pub base_from: f64,
+    /// how much more it may in every later one,
+    pub base_by: f64,
+    /// and the most that it ever does.
+    pub base_to: f64,
 }
 
 impl InferenceTable {
@@ -255,6 +268,17 @@ impl InferenceTable {
             },
             smoothing: self.harmonic_smoothing,
         }
+    }
+
+    /// The components and what their weights obey, if there are any.
+    pub fn constrained(&self) -> Result<Option<Constrained>, MixtureError> {
+        if self.components.is_empty() {
+            return Ok(None);
+        }
+        let limit = Limit { from: self.base_from, step: self.base_by, to: self.base_to };
+        let names: Vec<String> = self.components.iter().map(|component| component.name.clone()).collect();
+        let mixture = Mixture::new(&names, &self.mixture, Some(limit))?;
+        Ok(Some(Constrained { components: self.components.clone(), mixture }))
     }
 }
 
@@ -301,6 +325,11 @@ impl Default for InferenceTable {
             prior: RulePrior::default(),
             families: FamiliesSource::default(),
             estimate: PointEstimate::default(),
+            components: Vec::new(),
+            mixture: Vec::new(),
+            base_from: Limit::default().from,
+            base_by: Limit::default().step,
+            base_to: Limit::default().to,
         }
     }
 }
@@ -818,6 +847,26 @@ impl Job {
         )?;
         let holds = !matches!(families, FamiliesSource::File(path) if path.as_os_str().is_empty());
         in_range("inference.families", holds, &"an empty one", "\"none\", \"ptb\", \"ud\" or a path")?;
+        let n_components = inference.components.len();
+        let holds = n_components == 0 || is_normal && kind == ModelKind::Dmv;
+        in_range(
+            "inference.components",
+            holds,
+            &"some",
+            "[], unless model.kind is \"dmv\" and inference.prior \"logistic-normal\"",
+        )?;
+        let most = format!("at most {MAX_COMPONENTS} components");
+        in_range("inference.components", n_components <= MAX_COMPONENTS, &n_components, &most)?;
+        let holds = n_components > 0 || inference.mixture.is_empty();
+        in_range("inference.mixture", holds, &"some", "[], unless there are inference.components")?;
+        inference.constrained().map_err(|error| {
+            let keys = match error {
+                MixtureError::Limit(_) => ["inference.base_to", "inference.base_from", "inference.base_by"],
+                _ => ["inference.mixture", "inference.base_to", "inference.base_from"],
+            };
+            let node = keys.iter().find_map(|key| root.find(key)).or(root.find("inference.components"));
+            Fault::new(node.unwrap_or(root), Problem::Other(error.to_string()))
+        })?;
         let subtypes = inference.subtypes;
         in_range("inference.subtypes", (1..=16).contains(&subtypes), &subtypes, "from 1 to 16")?;
         if let Some(alpha) = inference.alpha {
@@ -940,7 +989,8 @@ mod tests {
                  max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
                  gamma_scale, patience, subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, \
-                 harmonic_stop, harmonic_smoothing, prior, families, estimate",
+                 harmonic_stop, harmonic_smoothing, prior, families, estimate, components, mixture, base_from, \
+                 base_by, base_to",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (
@@ -1079,6 +1129,76 @@ mod tests {
             refusal("[inference]\nprior = \"logistic-normal\"\n"),
             "job.toml:7:9: inference.prior must be \"dirichlet\", unless model.kind is \"pcfg\" or \"dmv\", found \
              \"logistic-normal\""
+        );
+    }
+
+    #[test]
+    fn components_are_mixed_as_the_job_says() {
+        let dmv = "[model]\nkind = \"dmv\"\n[corpus]\npath = \"c.conllu\"\n[inference]\n";
+        let normal = format!("{dmv}prior = \"logistic-normal\"\n");
+        let of = |more: &str| parse(&format!("{normal}{more}"), &[]);
+        let names = |job: &Job| {
+            let constrained = job.inference.constrained().unwrap().unwrap();
+            constrained.mixture.names().join(" ")
+        };
+        assert_eq!(of("").unwrap().inference.constrained(), Ok(None));
+        let paper = of("components = [\"right-attach\"]\n").unwrap();
+        assert_eq!(names(&paper), "base right-attach");
+        let limit = paper.inference.constrained().unwrap().unwrap().mixture.limit();
+        assert_eq!(limit, Some(Limit { from: 0.85, step: 0.01, to: 0.95 }));
+        let own = of("components = [\"short-dep\", { name = \"own\", roots = [\"verb\"], longest_arc = 2, \
+            forbid = [{ head = [\"ADP\"], side = \"left\" }] }]\nmixture = [\"own = short-dep\"]\n")
+        .unwrap();
+        assert_eq!(names(&own), "base short-dep own");
+        assert_eq!(own.inference.components[1].longest_arc, Some(2));
+        let again = Job::parse(&own.to_toml(), "job.toml", Path::new("elsewhere"), &[]).unwrap();
+        assert_eq!(again.inference, own.inference);
+        let set = parse(&normal, &["inference.components=[\"short-dep\", \"all-right\"]"]).unwrap();
+        assert_eq!((names(&set), set.points.len()), ("base short-dep all-right".to_owned(), 1));
+        let grid = of(
+            "[[sweep]]\ncomponents = [[\"short-dep\"], [\"all-right\", \"left-chain\"]]\nbase_from = 0.95\n",
+        );
+        assert_eq!(grid.unwrap().points.len(), 2);
+        let one = of("[[sweep]]\ncomponents = [\"short-dep\", \"all-right\"]\nbase_from = [0.85, 0.95]\n");
+        assert_eq!(one.unwrap().points.len(), 2);
+        for (more, expected) in [
+            (
+                "components = [\"short-dpe\"]\n",
+                "job.toml:7:15: unknown inference.components \"short-dpe\"; did you mean \"short-dep\"?",
+            ),
+            (
+                "components = [{ name = \"own\", root = [\"verb\"] }]\n",
+                "job.toml:7:31: unknown key \"root\" in [inference.components]; did you mean \"roots\"?",
+            ),
+            (
+                "components = [\"short-dep\"]\nmixture = [\"bsae <= 0.9\"]\n",
+                "job.toml:8:11: inference.mixture: `bsae <= 0.9`: found `bsae`, expected base or short-dep; did you mean `base`?",
+            ),
+            (
+                "components = [\"short-dep\"]\nmixture = [\"base = 0.9\"]\n",
+                "job.toml:8:11: inference.mixture: no weights of base, short-dep obey `base = 0.9` beside what is before it; all \
+                 are at least 0 and sum to 1, so loosen one",
+            ),
+            (
+                "components = [\"short-dep\"]\nbase_to = 0.5\n",
+                "job.toml:8:11: inference.base_to: the limit of `base` must rise within (0, 1], found from 0.85, step 0.01, to \
+                 0.5; choose 0 < from <= to <= 1 and step > 0",
+            ),
+            (
+                "components = [\"short-dep\", \"short-dep\"]\n",
+                "job.toml:7:14: inference.components: two components are called `short-dep`; give another name to one",
+            ),
+            (
+                "mixture = [\"base <= 0.9\"]\n",
+                "job.toml:7:11: inference.mixture must be [], unless there are inference.components, found some",
+            ),
+        ] {
+            assert_eq!(of(more).unwrap_err(), expected);
+        }
+        assert_eq!(
+            parse(&format!("{dmv}components = [\"short-dep\"]\n"), &[]).unwrap_err(),
+            "job.toml:6:14: inference.components must be [], unless model.kind is \"dmv\" and inference.prior \
+             \"logistic-normal\", found some"
         );
     }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use shared::eval::brackets::BracketScores;
 use shared::eval::dependencies::{Attachment, ByLength};
 use shared::eval::segmentation::SegmentationScores;
+use shared::logistic_normal::trainer::Share;
 use shared::task::Decoder;
 
 use crate::status::CheckpointStatus;
@@ -67,6 +68,9 @@ pub struct RoundMetrics {
     /// Scores of the heads found by decoder, of a dependency model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
+    /// Components of a mixture by name, the model itself being `base`, in this round; none without a mixture.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, ComponentMetrics>,
     /// Strings that went out of use in this round.
     pub dropped: usize,
     /// Strings that came back because a sentence needed them.
@@ -163,8 +167,28 @@ pub struct PointSummary {
     /// Scores of the heads found by decoder, of a dependency model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
+    /// Components of a mixture by name, the model itself being `base`, in the last round of that run; none without a mixture.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, ComponentMetrics>,
     /// Seconds that computing its rounds took, summed over workers.
     pub busy_seconds: f64,
+}
+
+/// What a component of a mixture came to in a round.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ComponentMetrics {
+    /// Its weight (the paper's λ).
+    pub weight: f64,
+    /// Its variational bound, with that of `base` for sentences in which it is empty.
+    pub bound: f64,
+    /// Sentences in which it is: it allows none of their trees.
+    pub empty: u64,
+}
+
+impl From<Share> for ComponentMetrics {
+    fn from(Share { weight, bound, n_empty }: Share) -> ComponentMetrics {
+        ComponentMetrics { weight, bound, empty: n_empty }
+    }
 }
 
 /// Hyper-parameters of one adapted nonterminal.
@@ -287,6 +311,9 @@ pub struct Summary {
     /// Scores of the heads found by decoder, of a dependency model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
+    /// Components of a mixture by name, the model itself being `base`, in the last round; none without a mixture.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub components: BTreeMap<String, ComponentMetrics>,
     /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
     pub parameters_sha256: String,
     /// Where the time went.

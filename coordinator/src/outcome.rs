@@ -6,7 +6,8 @@ use shared::dependency::Sentence;
 use shared::model::Model;
 
 use crate::metrics::{
-    AttachmentByDecoder, BracketsByDecoder, HeldOut, PointSummary, ScoresByDecoder, Summary, Timings,
+    AttachmentByDecoder, BracketsByDecoder, ComponentMetrics, HeldOut, PointSummary, ScoresByDecoder,
+    Summary, Timings,
 };
 use crate::model;
 
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub heads: Heads,
     /// and their scores against gold ones, if there are such.
     pub attachment: AttachmentByDecoder,
+    /// Components of a mixture by name, in the last round.
+    pub components: BTreeMap<String, ComponentMetrics>,
     /// Where the time went.
     pub timings: Timings,
     /// One per decoder of the job, in its order.
@@ -118,6 +121,7 @@ impl Outcome {
             scores: self.scores.clone(),
             brackets: self.brackets.clone(),
             attachment: self.attachment.clone(),
+            components: self.components.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
             workers: crew.workers,

@@ -39,8 +39,8 @@ use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
-    AttachmentByDecoder, BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, SAMPLE_AVERAGE,
-    Scores, ScoresByDecoder, Start, decoder_name, traces,
+    AttachmentByDecoder, BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, RoundMetrics,
+    SAMPLE_AVERAGE, Scores, ScoresByDecoder, Start, decoder_name, traces,
 };
 use crate::outcome::{Decoding, Heads, Outcome};
 use held_out::HeldOutShards;
@@ -112,6 +112,7 @@ pub fn train(
     let begun = clock();
     let mut summaries: Vec<PointSummary> = Vec::new();
     let mut best: Option<Outcome> = None;
+    let n_sentences = input.corpus.sentences.len() as u64;
     for (point, of_job) in points.into_iter().zip(&job.points) {
         let run = point.run;
         let (mut decodings, mut brackets) = (Vec::new(), BracketsByDecoder::new());
@@ -129,13 +130,21 @@ pub fn train(
             .iter()
             .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
             .collect();
-        let of_point = |round: &&crate::metrics::RoundMetrics| point.runs.contains(&round.run);
+        let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
         let r_hat = rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back();
         let effective_sample_size = of_job.inference.method.is_sampler().then(|| {
             let traces = traces(&rounds, point.runs.clone());
             effective_sample_size(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
         });
         let effective_sample_size = effective_sample_size.flatten();
+        let is_last = |round: &&RoundMetrics| (round.run, round.round) == (run, point.rounds);
+        let last = rounds.iter().rfind(is_last);
+        let components = last.map(|round| round.components.clone()).unwrap_or_default();
+        for (name, _) in components.iter().filter(|(_, found)| found.empty == n_sentences) {
+            notices.push(format!(
+                "component `{name}` allows no tree of any sentence, so that the base has its weight; inference.components says what it is"
+            ));
+        }
         summaries.push(PointSummary {
             name: point.name.clone(),
             run,
@@ -149,6 +158,7 @@ pub fn train(
             scores: scores.clone(),
             brackets: brackets.clone(),
             attachment: attachment.clone(),
+            components: components.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
         let is_better = |other: &Outcome| match (&point.held_out, &other.held_out) {
@@ -174,6 +184,7 @@ pub fn train(
                 brackets,
                 heads,
                 attachment,
+                components,
                 timings,
                 gold: None,
                 notices: Vec::new(),

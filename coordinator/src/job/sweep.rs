@@ -108,12 +108,15 @@ impl Sweep {
     }
 }
 
+/// Keys of which a list is one value.
+const LISTS: [&str; 3] = ["fit", "components", "mixture"];
+
 /// The values of a key: those of a list, or one.
 fn values(key: &str, node: Node) -> Vec<Node> {
     let mut values = match node.value {
         // A list of lists has lists for values; one list may be the value of a key that takes one.
         Value::Array(items)
-            if key != "fit" || items.iter().any(|item| matches!(item.value, Value::Array(_))) =>
+            if !LISTS.contains(&key) || items.iter().any(|item| matches!(item.value, Value::Array(_))) =>
         {
             items
         }

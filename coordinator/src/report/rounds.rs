@@ -96,6 +96,20 @@ fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
                 &|round, name| round.attachment.get(name)?.all.directed,
             ),
         ),
+        chart(
+            "Weights of the components",
+            by_name(
+                report.rounds.iter().flat_map(|round| round.components.keys()).collect(),
+                &|round, name| Some(round.components.get(name)?.weight),
+            ),
+        ),
+        chart(
+            "Variational bounds of the components",
+            by_name(
+                report.rounds.iter().flat_map(|round| round.components.keys()).collect(),
+                &|round, name| Some(round.components.get(name)?.bound),
+            ),
+        ),
         Chart {
             y_scale: Scale::Log,
             marks: vec![(0.01, "R-hat 1.01"), (0.1, "R-hat 1.1")],

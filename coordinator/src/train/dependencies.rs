@@ -88,6 +88,9 @@ impl Dependencies {
         let layout = Layout::new(tags.names.len());
         let of_point = |point: &Point| families(layout, &tags.names, &point.inference.families, &mut notices);
         let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
+        for component in job.points.iter().flat_map(|point| &point.inference.components) {
+            component.resolve(&tags.names).with_context(|| format!("{name}: inference.components"))?;
+        }
         let tokens = |numbers: &[Vec<u32>]| -> Vec<Vec<SymbolId>> {
             numbers.iter().map(|tags| nouns::tokens(&grammar, tags)).collect()
         };

@@ -177,8 +177,10 @@ impl<'a> Learner<'a> {
                 Some(_) => return Err("it is of another prior".to_owned()),
                 None => normal_state(&grammar, &multinomials, &beginning)?,
             };
+            let settings = normal(inference)?;
             state.check(&multinomials)?;
-            let trainer = logistic_normal::trainer::Trainer::new(normal(inference), state);
+            state.suits(&settings)?;
+            let trainer = logistic_normal::trainer::Trainer::new(settings, state);
             return Ok(Learner::Normal(Box::new(trainer)));
         }
         match is_adapted(plan) {
@@ -348,6 +350,14 @@ impl<'a> Learner<'a> {
         }
     }
 
+    /// The components of a mixture by name, and what each came to in the last round; none without components.
+    pub fn components(&self) -> Vec<(&str, logistic_normal::trainer::Share)> {
+        match self {
+            Learner::Normal(trainer) => trainer.shares().collect(),
+            Learner::Sticks(_) | Learner::Pcfg(_) | Learner::Chain(_) | Learner::Latent(..) => Vec::new(),
+        }
+    }
+
     /// Strings in use, by adapted nonterminal in symbol order, where that is known.
     pub fn n_strings(&self) -> Vec<usize> {
         match self {
@@ -442,12 +452,13 @@ fn first(beginning: &Beginning<'_>) -> pcfg::trainer::Start {
 }
 
 /// How a PCFG with logistic-normal priors is trained.
-fn normal(inference: &InferenceTable) -> logistic_normal::trainer::Settings {
-    logistic_normal::trainer::Settings {
+fn normal(inference: &InferenceTable) -> Result<logistic_normal::trainer::Settings, String> {
+    Ok(logistic_normal::trainer::Settings {
         until: Until::default(),
         estimate: inference.estimate,
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
-    }
+        constrained: inference.constrained().map_err(|error| error.to_string())?,
+    })
 }
 
 /// Before its first round.
@@ -466,7 +477,11 @@ fn normal_state(
         }
         other => other.to_string(),
     };
-    logistic_normal::trainer::State::new(multinomials, &weights, families).map_err(told)
+    let state = logistic_normal::trainer::State::new(multinomials, &weights, families).map_err(told)?;
+    match normal(beginning.inference)?.constrained {
+        Some(those) => state.weighed(&those.mixture).map_err(told),
+        None => Ok(state),
+    }
 }
 
 fn multinomials(grammar: &Grammar) -> Result<Multinomials, String> {

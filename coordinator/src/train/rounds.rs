@@ -26,7 +26,8 @@ use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
 use crate::job::{self, InferenceTable, Job, Method};
 use crate::metrics::{
-    AttachmentByDecoder, HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder, decoder_name, traces,
+    AttachmentByDecoder, ComponentMetrics, HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder,
+    decoder_name, traces,
 };
 
 /// The runs of a job, and what they need.
@@ -248,6 +249,9 @@ impl<'a> Training<'a> {
         let hyper = |(discount, concentration)| Hyper { discount, concentration };
         let hyper = adapted.iter().cloned().zip(active.learner.hyper().into_iter().map(hyper));
         let strings = adapted.iter().cloned().zip(active.learner.n_strings());
+        let components = active.learner.components().into_iter();
+        let components = components.map(|(name, share)| (name.to_owned(), ComponentMetrics::from(share)));
+        let components = components.collect();
         Ok(RoundMetrics {
             run: run + 1,
             round,
@@ -260,6 +264,7 @@ impl<'a> Training<'a> {
             hyper: hyper.collect(),
             scores: scored,
             attachment,
+            components,
             dropped: report.dropped,
             restored: std::mem::take(&mut active.restored),
             resorted: report.resorted,
@@ -327,7 +332,7 @@ fn told(input: &Input, failure: Failure) -> anyhow::Error {
         Failure::Normal(Normal::Unbounded { shard, sentence }) => {
             anyhow!("{}: {failure}", input.describe(shard, sentence as u32))
         }
-        Failure::Normal(Normal::Prior { .. }) | Failure::BoundFell(_) => failure.into(),
+        Failure::Normal(Normal::Prior { .. } | Normal::Mixture(_)) | Failure::BoundFell(_) => failure.into(),
     }
 }
 
