@@ -1172,7 +1172,8 @@ mod tests {
             ),
             (
                 "components = [\"short-dep\"]\nmixture = [\"bsae <= 0.9\"]\n",
-                "job.toml:8:11: inference.mixture: `bsae <= 0.9`: found `bsae`, expected base or short-dep; did you mean `base`?",
+                "job.toml:8:11: inference.mixture: `bsae <= 0.9`: found `bsae`, expected a number or one of base, \
+                 short-dep; put spaces between all words, numbers and signs",
             ),
             (
                 "components = [\"short-dep\"]\nmixture = [\"base = 0.9\"]\n",

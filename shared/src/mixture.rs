@@ -236,7 +236,11 @@ const RAISE: f64 = 1e-3;
 fn costs(bounds: &[f64]) -> Vec<f64> {
     let most = bounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let least = bounds.iter().copied().fold(f64::INFINITY, f64::min);
-    let scaled = |bound: f64| if most > least { SPREAD * ((bound - most) / (most - least)) } else { 0.0 };
+    // Of halves no difference is beyond all numbers.
+    let above_least = |bound: f64| bound / 2.0 - least / 2.0;
+    let below_most = |bound: f64| bound / 2.0 - most / 2.0;
+    let scaled =
+        |bound: f64| if most > least { SPREAD * (below_most(bound) / above_least(most)) } else { 0.0 };
     let raises = std::iter::successors(Some(RAISE), |raise| Some(raise / 2.0));
     bounds.iter().zip(raises).map(|(&bound, raise)| scaled(bound) + raise).collect()
 }
@@ -266,6 +270,7 @@ mod tests {
         assert_best(&between, &[-1e6, -1e6 - 1e-2], &[0.85, 0.15]);
         assert_best(&between, &[-1e6, -1e6], &[0.85, 0.15]);
         assert_best(&between, &[-1e6 - 1e-2, -1e6], &[0.25, 0.75]);
+        assert_best(&between, &[f64::MIN, f64::MAX], &[0.25, 0.75]);
     }
 
     #[test]

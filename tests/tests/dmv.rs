@@ -26,10 +26,20 @@ const EM: [&str; 6] = [
     "inference.families=none",
 ];
 
+/// Components beside the model, over several shards; the base's limit rises in every round.
+const MIXTURE: &str = "[model]\nkind = \"dmv\"\n\
+    [corpus]\npath = \"train.conllu\"\nmax_length = 8\nshard_symbols = 800\n\
+    [inference]\nprior = \"logistic-normal\"\nmax_rounds = 5\ncomponents = [\"short-dep\", { name = \"verbs\", roots = [\"VERB\"] }]\n\
+    mixture = [\"short-dep = verbs\"]\n[output]\ncheckpoint_seconds = 0\n";
+
 fn folder() -> Folder {
+    folder_of(JOB)
+}
+
+fn folder_of(job: &str) -> Folder {
     let file = |name: &str| fs::read_to_string(examples().join("dependency").join(name)).unwrap();
     Folder::new(&[
-        ("job.toml", JOB),
+        ("job.toml", job),
         ("train.conllu", &file("train.conllu")),
         ("test.conllu", &file("test.conllu")),
     ])
@@ -70,18 +80,61 @@ fn threads_and_processes_give_the_same_bits() {
     }
 }
 
+/// Trains into `killed`, or goes on there, and kills the process once there are so many lines of metrics.
+fn kill(folder: &Folder, lines: usize) {
+    let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", "killed"];
+    let mut process = Process::spawn(&mut folder.command(&args));
+    let written = || fs::read_to_string(folder.path("killed/metrics.jsonl")).unwrap_or_default();
+    eventually(&|| process.log(), || written().lines().count() >= lines);
+    process.kill();
+}
+
 #[test]
 fn killed_and_resumed_it_ends_with_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
     for lines in [1, 17] {
-        let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", "killed"];
-        let mut process = Process::spawn(&mut folder.command(&args));
-        let written = || fs::read_to_string(folder.path("killed/metrics.jsonl")).unwrap_or_default();
-        eventually(&|| process.log(), || written().lines().count() >= lines);
-        process.kill();
+        kill(&folder, lines);
     }
     folder.train("killed", &["--resume"]).check_equals(&one);
+}
+
+#[test]
+fn mixtures_give_the_same_bits_everywhere() {
+    let folder = folder_of(MIXTURE);
+    let one = folder.train("one", &["--workers", "1"]);
+    assert_eq!(one.rounds.len(), 5);
+    for (round, limit) in one.rounds.iter().zip([0.85, 0.86, 0.87, 0.88, 0.89]) {
+        let of = |name: &str, what: &str| round["components"][name][what].as_f64().unwrap();
+        assert!((of("base", "weight") - limit).abs() < 1e-9, "{round}");
+        for name in ["short-dep", "verbs"] {
+            assert!((of(name, "weight") - (1.0 - limit) / 2.0).abs() < 1e-9, "{round}");
+            assert!(of(name, "bound") <= of("base", "bound"), "{round}");
+        }
+        let sum: f64 =
+            ["base", "short-dep", "verbs"].map(|name| of(name, "weight") * of(name, "bound")).iter().sum();
+        let bound = round["bound"].as_f64().unwrap();
+        assert!((sum - bound).abs() < 1e-9 * bound.abs(), "{round}");
+        assert_eq!((of("base", "empty"), of("short-dep", "empty")), (0.0, 0.0));
+    }
+    assert_eq!(one.summary["components"], one.rounds[4]["components"]);
+    assert!(folder.read("one/report.html").contains("Weights of the components"));
+
+    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
+    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
+    coordinator.finish(&folder, "remote").check_equals(&one);
+    for worker in &mut workers {
+        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    }
+    kill(&folder, 2);
+    folder.train("killed", &["--resume"]).check_equals(&one);
+
+    let unknown = "inference.components=[{ name = \"verbs\", roots = [\"VREB\"] }]";
+    let no_inequality = "inference.mixture=[]";
+    let refused =
+        folder.run(&["train", "job.toml", "--out", "other", "--set", unknown, "--set", no_inequality]);
+    assert!(refused.log.contains("`roots` of component `verbs`"), "{}", refused.log);
+    assert!(refused.log.contains("did you mean `VERB`?"), "{}", refused.log);
 }
 
 #[test]
