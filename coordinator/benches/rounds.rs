@@ -59,8 +59,7 @@ fn measure(path: &Path, corpus: &Path) {
 }
 
 fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
-    let (kind, inference) = (job.model.kind, &job.inference);
-    let beginning = Beginning { kind, inference, restart: 1, run: 1, trees: None, families: None };
+    let beginning = Beginning { inference: &job.inference, restart: 1, run: 1, trees: None, families: None };
     let mut learner = Learner::new(plan, beginning, None).expect("a run begins");
     let mut best = [f64::INFINITY; 4];
     for round in 0..ROUNDS {

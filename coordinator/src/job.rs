@@ -66,6 +66,16 @@ pub struct ModelTable {
     pub kind: ModelKind,
     /// The grammar.
     pub grammar: GrammarSource,
+    /// The tags, or classes of tags, whose constituents are adapted, of a dependency model.
+    #[serde(default)]
+    pub adapted: Vec<String>,
+}
+
+impl ModelTable {
+    /// Whether it has adapted nonterminals.
+    pub fn is_adapted(&self) -> bool {
+        self.kind == ModelKind::Adaptor || !self.adapted.is_empty()
+    }
 }
 
 /// `[corpus]`
@@ -718,8 +728,9 @@ impl Job {
         in_range("inference.truncation", holds, &truncation, "from 1 to 100000000")?;
         let rho = inference.rho;
         in_range("inference.rho", (-10.0..=10.0).contains(&rho), &rho, "from -10 to 10")?;
-        let from_start =
-            matches!(self.model.kind, ModelKind::Pcfg | ModelKind::Dmv) && !inference.method.is_sampler();
+        let from_start = !self.model.is_adapted()
+            && matches!(self.model.kind, ModelKind::Pcfg | ModelKind::Dmv)
+            && !inference.method.is_sampler();
         let holds = inference.max_rounds >= 1 || from_start;
         in_range(
             "inference.max_rounds",
@@ -763,6 +774,11 @@ impl Job {
             let alpha = inference.alpha.unwrap_or(1.0);
             in_range("inference.alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
         }
+        let adapted = &self.model.adapted;
+        let holds = kind == ModelKind::Dmv || adapted.is_empty();
+        in_range("model.adapted", holds, &"tags", "left out, unless model.kind is \"dmv\"")?;
+        let holds = adapted.is_empty() || inference.method == Method::Vb;
+        in_range("inference.method", holds, &"another", "\"vb\" with adapted constituents (model.adapted)")?;
         let source = &self.model.grammar;
         let holds = (kind == ModelKind::Dmv) == (*source == GrammarSource::Dmv);
         in_range(

@@ -1,6 +1,6 @@
 //! Variational adaptor grammars (Cohen, Blei & Smith 2010), with the misprints corrected (`docs/MATHS.md`).
 //!
-//! [`params`] holds q(v) and q(θ), their updates and the bound; [`hyper`] fits the hyper-parameters; [`candidates`] ranks
+//! [`start`] is what training begins with; [`params`] holds q(v) and q(θ), their updates and the bound; [`hyper`] fits the hyper-parameters; [`candidates`] ranks
 //! the strings that sticks begin with; [`selection`] chooses among them by the bound; [`decode`] finds the best analyses.
 
 pub mod candidates;
@@ -8,6 +8,7 @@ pub mod decode;
 pub mod hyper;
 pub mod params;
 pub mod selection;
+pub mod start;
 pub mod vb;
 
 pub use params::{Params, Stick};

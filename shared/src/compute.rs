@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::adaptor::decode;
-use crate::dmv::Layout;
+use crate::dmv::nouns;
 use crate::forest::binary::BinaryGrammar;
 use crate::forest::strings::StringIndex;
 use crate::grammar::Grammar;
@@ -224,7 +224,7 @@ impl Engine {
                     return Err(ComputeError::Weights { found: with.value.weights.len(), expected });
                 }
                 let of_arcs = with.value.decoders.contains(&Decoder::MbrArcs);
-                if of_arcs && Layout::of(&prepared.grammar).is_none() {
+                if of_arcs && nouns::tags(&prepared.grammar).is_none() {
                     return Err(ComputeError::NotDependencies);
                 }
                 let sentences: Vec<_> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();

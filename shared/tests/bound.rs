@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use shared::adaptor::hyper::Fit;
 use shared::adaptor::params::Params;
+use shared::adaptor::start::Start;
 use shared::adaptor::vb::{Growth, Settings, State, Trainer};
 use shared::compute::Engine;
 use shared::grammar::{Grammar, SymbolId};
@@ -29,7 +30,7 @@ fn settings() -> Settings {
         concentration: 1.0,
         growth: None,
         tolerance: 0.0,
-        jitter: 0.0,
+        start: Start::Uniform,
     }
 }
 
@@ -287,7 +288,7 @@ fn a_trainer_made_from_a_saved_state_goes_on_to_the_same_bits() {
     let growth = Some(Growth { start: 20, step: 10 });
     let selecting =
         Settings { select_by_bound: true, drop_share: 0.6, resort: true, fit: FIT_ALL, ..settings() };
-    for settings in [selecting.clone(), Settings { growth, jitter: 0.5, ..selecting }] {
+    for settings in [selecting.clone(), Settings { growth, start: Start::Jitter(0.5), ..selecting }] {
         let mut undisturbed = Training::new(&grammar, &lexicon, &sentences, settings.clone());
         let mut resumed = Training::new(&grammar, &lexicon, &sentences, settings.clone());
         for round in 0..12 {
@@ -386,7 +387,8 @@ fn jitter_depends_on_the_seed_alone() {
     let lexicon = Arc::new(choose(&grammar, &sentences, 20, 0.0));
     let grammar = Arc::new(grammar);
     let weights = |seed, jitter| {
-        let settings = Settings { jitter, ..settings() };
+        let start = if jitter > 0.0 { Start::Jitter(jitter) } else { Start::Uniform };
+        let settings = Settings { start, ..settings() };
         Trainer::new(grammar.clone(), lexicon.clone(), settings, Noise::new(seed, 0)).weights()
     };
     assert_eq!(weights(1, 0.0), weights(2, 0.0));

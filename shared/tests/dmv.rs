@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use shared::anneal::Anneal;
-use shared::compute::Engine;
+use shared::compute::{ComputeError, Engine};
 use shared::dmv::heads::{NotProjective, check, heads, tree};
 use shared::dmv::{Layout, harmonic};
 use shared::forest::chains::Chains;
@@ -18,7 +18,8 @@ use shared::round::Step;
 use shared::sample;
 use shared::sampler::Hyper;
 use shared::sampler::trainer::{self as sampler, Trainer};
-use shared::shard::Lexicon;
+use shared::shard::{Lexicon, Sentence, Shard};
+use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
 use shared::tree::Tree;
 use support::dependencies::{
     Model, Training, all_trees, events, is_projective, random_logs, random_tags, sums,
@@ -88,6 +89,33 @@ fn everything_is_as_enumerated() {
         assert_close(sum(&parsed.mbr.1), best, 1e-12, &what);
         assert!(check(n, &parsed.mbr.1).is_ok(), "{what}: {:?}", parsed.mbr.1);
     }
+}
+
+#[test]
+fn tasks_are_answered_with_the_same_trees() {
+    let model = model(3);
+    let logs = random_logs(model.layout, 8);
+    let sentences: Vec<Vec<u32>> = (1..=6).map(|n| random_tags(n, 3, n as u64)).collect();
+    let items = sentences.iter().map(|tags| Sentence { tokens: model.layout.tokens(tags), multiplicity: 1 });
+    let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];
+    let with = Decode { weights: wide(&logs), segments: Vec::new(), decoders, trees: true, open: true };
+    let mut task = Task {
+        grammar: Named::new(model.prepared.grammar.as_ref().clone()),
+        lexicon: Named::new(Lexicon::default()),
+        shard: Named::new(Shard::Sentences(items.collect())),
+        work: Work::Decode(Named::new(with)),
+    };
+    let Ok(Answer::Decoded(decoded)) = Engine::default().run(&task) else { panic!("a decoding") };
+    for (tags, decoded) in sentences.iter().zip(decoded) {
+        let expected = model.parse(tags, &wide(&logs)).unwrap();
+        assert_close(decoded.log_z, expected.log_z, 1e-12, "log Z");
+        let found = |tree: &String| heads(&Tree::parse(tree).unwrap()).unwrap().1;
+        assert_eq!(decoded.trees.iter().map(found).collect::<Vec<_>>(), [expected.viterbi.1, expected.mbr.1]);
+    }
+    let mut other = model.prepared.grammar.as_ref().clone();
+    other.symbols[0] = "T".to_owned();
+    task.grammar = Named::new(other);
+    assert_eq!(Engine::default().run(&task), Err(ComputeError::NotDependencies));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use shared::dmv::Side;
-use shared::dmv::constraint::{Arcs, Component, restricted};
+use shared::dmv::constraint::{ArcClass, Component, restricted};
 use shared::forest::inside::{Scratch, Weights, edge_posteriors, real};
 use support::dependencies::{Model, all_trees, events, random_logs, random_tags};
 use support::{assert_all_close, assert_close, wide};
@@ -121,7 +121,7 @@ fn list() -> impl Strategy<Value = Vec<String>> {
 
 fn component() -> impl Strategy<Value = Component> {
     let side = prop::option::of(prop::sample::select(vec![Side::Left, Side::Right]));
-    let arcs = (list(), list(), side).prop_map(|(head, child, side)| Arcs { head, child, side });
+    let arcs = (list(), list(), side).prop_map(|(head, child, side)| ArcClass { head, child, side });
     let phrases = prop_oneof![Just(Vec::new()), list()];
     let parts = (list(), prop::option::of(1u32..5), prop::collection::vec(arcs, 0..3), phrases);
     parts.prop_map(|(roots, longest_arc, forbid, phrases)| Component {

@@ -5,14 +5,16 @@ mod support;
 use std::fs;
 use std::sync::Arc;
 
-use shared::adaptor::decode::decode;
+use shared::adaptor::decode::decode as decode_trees;
 use shared::adaptor::hyper::Fit;
+use shared::adaptor::start::{Start, base_weights};
 use shared::adaptor::vb::{Settings, Trainer};
 use shared::compute::{Engine, Prepared};
 use shared::dependency::{Punctuation, Tags, read, select};
-use shared::dmv::classes;
 use shared::dmv::heads::check;
-use shared::dmv::nouns::{grammar, heads};
+use shared::dmv::nouns::arcs::Reader;
+use shared::dmv::nouns::{self, grammar, heads};
+use shared::dmv::{Event, Layout, Side, Valence, classes, decode};
 use shared::forest::Forest;
 use shared::forest::best;
 use shared::forest::binary::Adapted;
@@ -109,6 +111,132 @@ fn forests_are_cubic() {
     }
 }
 
+/// The weights of trees, from the definition: a noun and what is below it is a string of the stick, and of the trees that the
+/// string can be, one in proportion to its weight; or, if `open`, any tree at the price of an escape.
+struct Definition<'a> {
+    names: &'a [String],
+    prepared: &'a Prepared,
+    layout: Layout,
+    logs: &'a [f64],
+    open: bool,
+}
+
+impl Definition<'_> {
+    fn exp(&self, param: usize) -> f64 {
+        self.logs[param].exp()
+    }
+
+    /// Of a word and all below it, by the rules of the model.
+    fn by_rules(&self, tags: &[u32], heads: &[u32], word: usize) -> f64 {
+        let weigh = |event: Event| self.exp(self.layout.param(event).index());
+        let (head, mut weight) = (tags[word - 1], 1.0);
+        for side in [Side::Left, Side::Right] {
+            let mut valence = Valence::NoChild;
+            let is_child =
+                |&child: &usize| heads[child - 1] as usize == word && (child > word) == (side == Side::Right);
+            for child in (1..=tags.len()).filter(is_child) {
+                weight *= weigh(Event::Continue { head, side, valence });
+                weight *= weigh(Event::Attach { head, side, child: tags[child - 1] });
+                weight *= self.used(tags, heads, child);
+                valence = Valence::HasChild;
+            }
+            weight *= weigh(Event::Stop { head, side, valence });
+        }
+        weight
+    }
+
+    /// Of a word and all below it, as a child or the root.
+    fn used(&self, tags: &[u32], heads: &[u32], word: usize) -> f64 {
+        let (grammar, lexicon) = (&self.prepared.grammar, &self.prepared.lexicon);
+        let tag = tags[word - 1];
+        let phrase = grammar.symbol(&format!("{}.phrase", self.names[tag as usize]));
+        let Some(stick) = grammar.adapted().position(|adapted| Some(adapted) == phrase) else {
+            return self.by_rules(tags, heads, word);
+        };
+        let below: Vec<usize> = (1..=tags.len()).filter(|&other| is_below(heads, other, word)).collect();
+        let string: Vec<u32> = below.iter().map(|&at| tags[at - 1]).collect();
+        let names: Vec<String> = string.iter().map(|&tag| self.names[tag as usize].clone()).collect();
+        let as_tokens = tokens(grammar, &names);
+        let is_string = |param: &ParamId| lexicon.string(grammar, *param).unwrap().1 == as_tokens.as_slice();
+        let (own, base) = (self.by_rules(tags, heads, word), self.exp(self.layout.n_params() + stick));
+        let as_string = lexicon.params(grammar, stick).map(ParamId).find(is_string).map_or(0.0, |param| {
+            let trees = all_trees(string.len());
+            let roots = trees.iter().map(|heads| (heads, root(heads)));
+            let fit = roots.filter(|&(_, root)| string[root - 1] == tag);
+            let all: f64 = fit.map(|(heads, root)| base * self.by_rules(&string, heads, root)).sum();
+            self.exp(param.index()) * base * own / all
+        });
+        let escape = lexicon.n_params(grammar) + stick;
+        as_string + if self.open { self.exp(escape) * base * own } else { 0.0 }
+    }
+
+    fn tree(&self, tags: &[u32], heads: &[u32]) -> f64 {
+        let root = root(heads);
+        self.exp(self.layout.param(Event::Root(tags[root - 1])).index()) * self.used(tags, heads, root)
+    }
+}
+
+fn root(heads: &[u32]) -> usize {
+    1 + heads.iter().position(|&head| head == 0).unwrap()
+}
+
+/// Whether a word is another one or below it.
+fn is_below(heads: &[u32], word: usize, other: usize) -> bool {
+    let up = |&word: &usize| Some(heads[word - 1] as usize).filter(|&head| head != 0);
+    std::iter::successors(Some(word), up).any(|above| above == other)
+}
+
+#[test]
+fn arcs_are_those_of_the_trees_inside_of_strings() {
+    let (names, nouns) = tags();
+    let grammar = grammar(&names, &nouns, 1.0).unwrap();
+    let sentences: Vec<Vec<u32>> = (0..12).map(|seed| random_tags(1 + seed as usize % 5, 4, seed)).collect();
+    let named =
+        |numbers: &Vec<u32>| numbers.iter().map(|&tag| names[tag as usize].clone()).collect::<Vec<_>>();
+    let items: Vec<Vec<SymbolId>> =
+        sentences.iter().map(|numbers| tokens(&grammar, &named(numbers))).collect();
+    let lexicon = choose(&grammar, &items, 6, 0.0);
+    let n_params = lexicon.n_params(&grammar) + lexicon.sticks.len();
+    let prepared = Prepared::new(Arc::new(grammar), Arc::new(lexicon));
+    let plain = Model::new(&names);
+    let noise = Noise::new(4, 0);
+    let mut logs: Vec<f64> = (0..n_params as u64).map(|at| 1.5 * noise.symmetric(at) - 1.5).collect();
+    logs[0] = 0.0;
+    let wide = wide(&logs);
+    let real = real(&wide);
+    for open in [false, true] {
+        let mut reader = Reader::new(&prepared, Weights { wide: &wide, real: &real }, open);
+        let definition =
+            Definition { names: &names, prepared: &prepared, layout: plain.layout, logs: &logs, open };
+        for (numbers, tokens) in sentences.iter().zip(&items) {
+            let (n, what) = (numbers.len(), format!("{:?}, open: {open}", named(numbers)));
+            let trees = all_trees(n);
+            let weights: Vec<f64> = trees.iter().map(|heads| definition.tree(numbers, heads)).collect();
+            let z: f64 = weights.iter().sum();
+            let (found, arcs) = reader.arcs(tokens).unwrap();
+            assert_close(found.ln(), z.ln(), 1e-11, &what);
+            for (head, child) in (0..=n).flat_map(|head| (1..=n).map(move |child| (head, child))) {
+                let with_arc =
+                    trees.iter().zip(&weights).filter(|(heads, _)| heads[child - 1] as usize == head);
+                let expected = with_arc.map(|(_, weight)| weight).sum::<f64>() / z;
+                assert_close(
+                    arcs.posterior(head, child),
+                    expected,
+                    1e-11,
+                    &format!("{what}: {head} → {child}"),
+                );
+            }
+            let gain = |heads: &Vec<u32>| -> f64 {
+                (1..).zip(heads).map(|(child, &head)| arcs.posterior(head as usize, child)).sum()
+            };
+            let best = trees.iter().map(gain).fold(0.0, f64::max);
+            let (sum, heads) = decode::mbr(plain.layout, &plain.forest(numbers), &arcs);
+            assert_close(sum, best, 1e-12, &what);
+            assert!(check(n, &heads).is_ok());
+        }
+    }
+}
+
 /// The tags of short sentences of the example, and which of all tags are nouns.
 fn corpus(n: usize) -> (Vec<Vec<String>>, Vec<String>, Vec<bool>) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/dependency/train.conllu");
@@ -141,7 +269,7 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
             concentration: 1.0,
             growth: None,
             tolerance: 0.0,
-            jitter: 0.0,
+            start: Start::Uniform,
         };
         let run = Run::new(&grammar, &lexicon, &items);
         let (shared_grammar, shared_lexicon) = (Arc::new(grammar.clone()), Arc::new(lexicon.clone()));
@@ -165,11 +293,11 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
                 false => trainer.weights(),
                 true => trainer.params().decoding_weights(&grammar, &lexicon),
             };
-            let decoders = vec![Decoder::Viterbi, Decoder::MbrTree];
+            let decoders = vec![Decoder::Viterbi, Decoder::MbrTree, Decoder::MbrArcs];
             let with = Decode { weights, segments: Vec::new(), decoders, trees: true, open };
             let given: Vec<&[SymbolId]> = items.iter().map(Vec::as_slice).collect();
             let mut n_strings = 0;
-            for (decoded, expected) in decode(&prepared, &with, &given).iter().zip(&sentences) {
+            for (decoded, expected) in decode_trees(&prepared, &with, &given).iter().zip(&sentences) {
                 for text in &decoded.trees {
                     let tree = Tree::parse(text).unwrap();
                     n_strings += tree.nodes().iter().filter(|node| node.label.ends_with(".phrase")).count();
@@ -180,6 +308,30 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
             assert!(n_strings > sentences.len(), "phrases are printed");
         }
     }
+}
+
+#[test]
+fn with_base_weights_the_first_round_is_that_of_the_model() {
+    let (sentences, tags, nouns) = corpus(30);
+    let grammar = grammar(&tags, &nouns, 1.0).unwrap();
+    let plain = Model::new(&tags);
+    let numbers =
+        |sentence: &Vec<String>| -> Vec<u32> { sentence.iter().map(|tag| plain.tag(tag).unwrap()).collect() };
+    let numbers: Vec<Vec<u32>> = sentences.iter().map(numbers).collect();
+    let items: Vec<Vec<SymbolId>> = numbers.iter().map(|tags| nouns::tokens(&grammar, tags)).collect();
+    assert_eq!(nouns::tags(&grammar), Some(tags.clone()));
+    assert_eq!(nouns::tags(&plain.prepared.grammar), Some(tags.clone()));
+    let mut logs = random_logs(plain.layout, 3);
+    let expected = plain.run(&numbers, 100).expect(&Engine::default(), &wide(&logs), false).log_z;
+    logs.extend(vec![0.0; grammar.adapted().count()]);
+    // Every noun constituent is on a stick.
+    let lexicon = choose(&grammar, &items, 100_000, 0.0);
+    let weights = base_weights(&grammar, &lexicon, &wide(&logs));
+    let shards = Run::cut(&grammar, &lexicon, &items, 100, 1);
+    let totals = shards.expect(&Engine::default(), &weights, false);
+    // Strings are items too, each with what it weighs.
+    let of_strings: f64 = weights[1 + grammar.rules.len()..].iter().map(|weight| weight.ln()).sum();
+    assert_close(totals.log_z, expected + of_strings, 1e-10, "log Z");
 }
 
 /// A string of a stick is a noun constituent: halves in pairs, its own tag among them.

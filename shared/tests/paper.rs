@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use shared::adaptor::hyper::{Fit, expected_log_prior};
 use shared::adaptor::params::{Params, Stick};
+use shared::adaptor::start::Start;
 use shared::compute::Engine;
 use shared::grammar::Grammar;
 use shared::num::special::{digamma, ln_gamma};
@@ -380,7 +381,7 @@ fn section_3_1_recursive_nonterminals_train_and_no_string_contains_itself() {
         concentration: 1.0,
         growth: None,
         tolerance: 0.0,
-        jitter: 0.0,
+        start: Start::Uniform,
     };
     let (grammar, lexicon) = (Arc::new(grammar), Arc::new(lexicon));
     let mut trainer = Trainer::new(grammar, lexicon, settings, Noise::new(0, 0));

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use rayon::prelude::*;
 use shared::compute::Engine;
 use shared::corpus::{Corpus, Notice, Options, UnknownSymbol};
-use shared::dmv::Layout;
+use shared::dmv::nouns;
 use shared::grammar::SymbolId;
 use shared::model::{Model, Params};
 use shared::shard::{Sentence, Shard};
@@ -113,8 +113,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     if let Params::Latent(model) = &saved.model.params {
         return trees::run(args, model);
     }
-    if let Some((layout, tags)) = Layout::of(&saved.model.grammar) {
-        return dependencies::run(args, saved.model, layout, &tags);
+    if let Some(tags) = nouns::tags(&saved.model.grammar) {
+        return dependencies::run(args, saved.model, &tags);
     }
     let decoder = args.decoder.of_segments()?;
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);

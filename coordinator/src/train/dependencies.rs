@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use shared::corpus::{Corpus, Format, Unit};
 use shared::dependency::{Punctuation, Selection, Sentence, select};
-use shared::dmv::{self, Layout, harmonic};
+use shared::dmv::{self, Layout, classes, harmonic, nouns};
 use shared::eval::Source;
 use shared::eval::dependencies::score;
 use shared::grammar::{Grammar, SymbolId};
@@ -84,12 +84,12 @@ impl Dependencies {
         let mut tags = Tags::default();
         let numbers: Vec<Vec<u32>> = trained.iter().map(|sentence| tags.numbers(sentence)).collect();
         let n_other: Vec<Vec<u32>> = other.iter().map(|sentence| tags.numbers(sentence)).collect();
-        let grammar = dmv::grammar(&tags.names).with_context(|| format!("{name}: corpus.tags"))?;
+        let grammar = grammar(job, &tags.names).with_context(|| format!("{name}: corpus.tags"))?;
         let layout = Layout::new(tags.names.len());
         let of_point = |point: &Point| families(layout, &tags.names, &point.inference.families, &mut notices);
         let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
         let tokens = |numbers: &[Vec<u32>]| -> Vec<Vec<SymbolId>> {
-            numbers.iter().map(|tags| layout.tokens(tags)).collect()
+            numbers.iter().map(|tags| nouns::tokens(&grammar, tags)).collect()
         };
         let short = |numbers: &&Vec<u32>| numbers.len() <= *max_length as usize;
         let measured: Vec<Vec<u32>> = n_other.iter().filter(short).cloned().collect();
@@ -106,7 +106,6 @@ impl Dependencies {
                 format: Format::Tokens,
                 unit: Unit::Token,
             },
-            grammar,
             shards: shards::cut(&tokens(&numbers), shard_symbols),
             held_out: shards::cut(&tokens(&measured), DEFAULT_SHARD_SYMBOLS),
             dependencies: Dependencies {
@@ -116,6 +115,7 @@ impl Dependencies {
                 to_find,
                 shards: shards::cut(&of_found, DEFAULT_SHARD_SYMBOLS),
             },
+            grammar,
             notices,
         })
     }
@@ -164,7 +164,7 @@ impl Dependencies {
             segments: Vec::new(),
             decoders: decoders.to_vec(),
             trees: true,
-            open: false,
+            open: true,
         });
         let shards = self.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect::<Vec<_>>();
         let decoded = plan.decode_shards(fleet, Stage::Decode, shards.iter(), model, with)?;
@@ -178,7 +178,7 @@ impl Dependencies {
                     for &position in positions {
                         let n = self.to_find[position as usize].n_words();
                         heads[position as usize] = match found {
-                            true => dmv::heads::heads(&Tree::parse(tree)?)?.1,
+                            true => nouns::heads(&Tree::parse(tree)?)?.1,
                             false => dmv::heads::flat(n),
                         };
                     }
@@ -203,6 +203,16 @@ impl Dependencies {
         let gold = self.gold().map(<[Sentence]>::to_vec);
         Ok((Heads { by_decoder, gold, n_flat }, scores))
     }
+}
+
+/// The model of these tags, with adapted constituents if the job has such.
+fn grammar(job: &Job, tags: &[String]) -> Result<Grammar> {
+    let adapted = &job.model.adapted;
+    if adapted.is_empty() {
+        return Ok(dmv::grammar(tags)?);
+    }
+    let adapted = classes::among(tags, adapted, "model.adapted")?;
+    Ok(nouns::grammar(tags, &adapted, job.inference.alpha.unwrap_or(1.0))?)
 }
 
 /// The family of each parameter, for those that have one.

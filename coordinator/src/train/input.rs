@@ -187,7 +187,7 @@ impl Input {
             segments: Vec::new(),
             shards,
             held_out,
-            strings: Some(Lexicon::default()),
+            strings: (!job.model.is_adapted()).then(Lexicon::default),
             trees: None,
             dependencies: Some(dependencies),
             chains: false,

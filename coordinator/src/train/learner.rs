@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use shared::adaptor::hyper::Fit;
+use shared::adaptor::start::{Start as StickStart, base_weights};
 use shared::adaptor::vb;
 use shared::anneal::Anneal;
 use shared::grammar::{Grammar, SymbolId};
@@ -17,7 +18,7 @@ use shared::latent;
 use shared::logistic_normal::{self, Multinomials, Until};
 use shared::model::Params;
 use shared::num::{Noise, Wide};
-use shared::pcfg::{self, Groups};
+use shared::pcfg::{self, Estimate, Groups, em};
 use shared::round::{BoundFell, Step, Totals};
 use shared::sampler::{self, HyperPrior};
 use shared::shard::{Lexicon, ParamId, Shard};
@@ -25,9 +26,7 @@ use shared::task::{Analysis, Answer, Work};
 use shared::treebank::Treebank;
 
 use super::plan::Plan;
-use crate::job::{
-    AdaptorPrior, Hyperparameter, InferenceTable, Method, ModelKind, RulePrior, Selection, Start,
-};
+use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, RulePrior, Selection, Start};
 
 /// A run between two rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -116,8 +115,6 @@ pub struct Sticks<'a> {
 
 /// How the run of that number of a point begins.
 pub struct Beginning<'a> {
-    /// The kind of model.
-    pub kind: ModelKind,
     /// The point.
     pub inference: &'a InferenceTable,
     /// Which of the point's runs, from 1.
@@ -147,7 +144,7 @@ impl<'a> Learner<'a> {
         state: Option<State>,
     ) -> Result<Learner<'a>, String> {
         let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
-        let Beginning { kind, inference, restart, run, .. } = beginning;
+        let Beginning { inference, run, .. } = beginning;
         if inference.method == Method::Hastings {
             let state = match state {
                 Some(State::Chain(state)) => state,
@@ -184,9 +181,13 @@ impl<'a> Learner<'a> {
             let trainer = logistic_normal::trainer::Trainer::new(normal(inference), state);
             return Ok(Learner::Normal(Box::new(trainer)));
         }
-        match kind {
-            ModelKind::Adaptor => {
-                let (settings, noise) = (sticks(inference, restart), Noise::new(inference.seed, run as u64));
+        match is_adapted(plan) {
+            true => {
+                let settings = vb::Settings {
+                    start: first_of_sticks(&beginning, &grammar, &lexicon),
+                    ..sticks(inference)
+                };
+                let noise = Noise::new(inference.seed, run as u64);
                 let trainer = match state {
                     Some(State::Sticks(state)) => {
                         vb::Trainer::resume(grammar, lexicon, settings, noise, state)
@@ -197,7 +198,7 @@ impl<'a> Learner<'a> {
                 let (weights, totals) = (Vec::new(), Totals::new(0));
                 Ok(Learner::Sticks(Box::new(Sticks { plan, trainer, weights, totals })))
             }
-            ModelKind::Pcfg | ModelKind::PcfgLa | ModelKind::Dmv => {
+            false => {
                 let groups = Groups::new(&grammar, &lexicon);
                 let indexes: Vec<Vec<ParamId>> =
                     plan.shards.iter().map(|shard| shard.params.clone()).collect();
@@ -309,9 +310,9 @@ impl<'a> Learner<'a> {
     }
 
     /// What was learned, and the strings that it is about.
-    pub fn learned(&self, plan: &Plan, kind: ModelKind) -> (Lexicon, Params) {
+    pub fn learned(&self, plan: &Plan) -> (Lexicon, Params) {
         let lexicon = || plan.lexicon.value.as_ref().clone();
-        match (self, kind) {
+        match (self, is_adapted(plan)) {
             (Learner::Sticks(sticks), _) => (lexicon(), Params::Adaptor(sticks.trainer.params().clone())),
             (Learner::Pcfg(trainer), _) => (lexicon(), Params::Pcfg(trainer.params())),
             (Learner::Normal(trainer), _) => (lexicon(), Params::LogisticNormal(trainer.params())),
@@ -325,10 +326,8 @@ impl<'a> Learner<'a> {
                 };
                 (lexicon(), Params::Latent(Box::new(model)))
             }
-            (Learner::Chain(trainer), ModelKind::Pcfg | ModelKind::PcfgLa | ModelKind::Dmv) => {
-                (lexicon(), Params::Pcfg(trainer.pcfg()))
-            }
-            (Learner::Chain(trainer), ModelKind::Adaptor) => {
+            (Learner::Chain(trainer), false) => (lexicon(), Params::Pcfg(trainer.pcfg())),
+            (Learner::Chain(trainer), true) => {
                 let (lexicon, params) = trainer.sticks();
                 (lexicon, Params::Adaptor(params))
             }
@@ -361,8 +360,31 @@ impl<'a> Learner<'a> {
     }
 }
 
-/// How the sticks of the run of that number are trained.
-pub fn sticks(inference: &InferenceTable, restart: usize) -> vb::Settings {
+/// Whether some nonterminals are adapted.
+fn is_adapted(plan: &Plan) -> bool {
+    plan.grammar.value.adapted().next().is_some()
+}
+
+/// What the first round of sticks runs with.
+fn first_of_sticks(beginning: &Beginning<'_>, grammar: &Grammar, lexicon: &Lexicon) -> StickStart {
+    let Beginning { inference, restart, trees, .. } = beginning;
+    match (inference.start, trees) {
+        (Start::Harmonic, Some(given)) => {
+            let plain = grammar.clone().without_adaptors();
+            let groups = Groups::new(&plain, &Lexicon::default());
+            // The rules of adapted constituents come last, and each is the only one of its own.
+            let mut counts = given.counts.clone();
+            counts.resize(groups.n_params(), 1.0);
+            let estimate = Estimate { alpha: groups.alpha(&plain), counts };
+            StickStart::Weights(base_weights(grammar, lexicon, &em::weights(&groups, &estimate)))
+        }
+        _ if *restart == 1 => StickStart::Uniform,
+        _ => StickStart::Jitter(inference.jitter),
+    }
+}
+
+/// How sticks are trained, all but what they start with.
+pub fn sticks(inference: &InferenceTable) -> vb::Settings {
     let fits = |which: Hyperparameter| inference.fit.contains(&which);
     let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
     let growth = vb::Growth { start: inference.grow_from, step: inference.grow_by };
@@ -380,7 +402,7 @@ pub fn sticks(inference: &InferenceTable, restart: usize) -> vb::Settings {
         concentration: inference.concentration,
         growth: (inference.grow_from > 0).then_some(growth),
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
-        jitter: if restart == 1 { 0.0 } else { inference.jitter },
+        start: StickStart::Uniform,
     }
 }
 

@@ -112,11 +112,11 @@ impl<'a> Training<'a> {
         for (point, of_point) in job.points.iter().enumerate() {
             for restart in 1..=job.inference.restarts {
                 let run = runs.len() + 1;
-                let (kind, inference) = (job.model.kind, &of_point.inference);
+                let inference = &of_point.inference;
                 let harmonic = harmonic(input, inference, restart, run);
                 let trees = harmonic.as_ref().or(given.as_ref());
                 let families = input.dependencies.as_ref().map(|dependencies| dependencies.families(point));
-                let beginning = Beginning { kind, inference, restart, run, trees, families };
+                let beginning = Beginning { inference, restart, run, trees, families };
                 let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
                 let where_from = if state.is_some() { "the checkpoint cannot be gone on from: " } else { "" };
                 let learner = Learner::new(plan, beginning, state)
@@ -286,7 +286,7 @@ impl<'a> Training<'a> {
     }
 
     fn model(&self, learner: &Learner<'_>) -> Model {
-        let (lexicon, params) = learner.learned(self.plan, self.job.model.kind);
+        let (lexicon, params) = learner.learned(self.plan);
         let (grammar, segments) = (self.plan.grammar.value.as_ref().clone(), self.input.segments.clone());
         Model { grammar, lexicon, params, segments }
     }
@@ -309,8 +309,8 @@ impl<'a> Training<'a> {
             Some((held_out, state)) => (state.clone(), Some(*held_out)),
             None => (learner.state(), None),
         };
-        let (kind, restart, run) = (self.job.model.kind, 1, best + 1);
-        let beginning = Beginning { kind, inference, restart, run, trees: None, families: None };
+        let (restart, run) = (1, best + 1);
+        let beginning = Beginning { inference, restart, run, trees: None, families: None };
         let (rounds, bound) = (state.rounds(), state.bound());
         let kept = Learner::new(self.plan, beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();

@@ -8,14 +8,14 @@
 //!   with the posterior of the string times its own inside the string, and a segment inside another one does not count,
 //!   as in [`Tree::segment_ends`]. Equal sums: fewer segments.
 //! - *MBR tree* (Goodman 1996): the tree with the highest sum of posteriors of its constituents, at every level.
-//! - *MBR arcs*, of dependency grammars: see [`crate::dmv::decode`].
+//! - *MBR arcs*, of dependency grammars: see [`crate::dmv::nouns::mbr`].
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::compute::Prepared;
-use crate::dmv::{self, Layout};
+use crate::dmv::nouns::mbr::Mbr;
 use crate::forest::best::{self, Derivation};
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
@@ -30,24 +30,35 @@ use crate::tree::Tree;
 /// Analyses every sentence.
 pub fn decode(prepared: &Prepared, with: &Decode, sentences: &[&[SymbolId]]) -> Vec<Decoded> {
     let real = real(&with.weights);
-    let (binary, strings) = (&prepared.binary, &prepared.strings);
-    let first_escape = ParamId(prepared.lexicon.n_params(&prepared.grammar) as u32);
-    let builder = match with.open {
-        true => Builder::open(binary, strings, first_escape).with_max_yield(longest_string(prepared)),
-        false => Builder::new(binary, strings, Adapted::Strings),
-    };
+    let weights = || Weights { wide: &with.weights, real: &real };
+    let mbr = || Mbr::new(prepared, weights(), with.open);
     let mut session = Session {
         prepared,
         with,
-        weights: Weights { wide: &with.weights, real: &real },
-        builder,
-        first_escape,
+        weights: weights(),
+        builder: builder(prepared, with.open),
+        first_escape: first_escape(prepared),
         scratch: Scratch::default(),
-        layout: Layout::of(&prepared.grammar).map(|(layout, _)| layout),
+        mbr: with.decoders.contains(&Decoder::MbrArcs).then(mbr).flatten(),
         inner: FxHashMap::default(),
         inner_spans: FxHashMap::default(),
     };
     sentences.iter().map(|sentence| session.sentence(sentence)).collect()
+}
+
+/// Builds the forests that are decoded.
+pub(crate) fn builder(prepared: &Prepared, open: bool) -> Builder<'_> {
+    let (binary, strings) = (&prepared.binary, &prepared.strings);
+    match open {
+        true => {
+            Builder::open(binary, strings, first_escape(prepared)).with_max_yield(longest_string(prepared))
+        }
+        false => Builder::new(binary, strings, Adapted::Strings),
+    }
+}
+
+fn first_escape(prepared: &Prepared) -> ParamId {
+    ParamId(prepared.lexicon.n_params(&prepared.grammar) as u32)
 }
 
 /// New strings are no longer than this, or than the longest learned one.
@@ -68,8 +79,8 @@ struct Session<'a> {
     builder: Builder<'a>,
     first_escape: ParamId,
     scratch: Scratch,
-    /// Of a dependency grammar.
-    layout: Option<Layout>,
+    /// Of a dependency grammar, for its own decoder.
+    mbr: Option<Mbr<'a>>,
     /// What is below a string's nonterminal, by decoder.
     inner: FxHashMap<(Decoder, ParamId), Arc<Vec<Step>>>,
     /// The segments inside a string.
@@ -88,8 +99,11 @@ impl Session<'_> {
             let ends = match decoder {
                 Decoder::Mbr => self.best_segmentation(&forest, tokens),
                 Decoder::Viterbi | Decoder::MbrTree | Decoder::MbrArcs => {
-                    let steps = self.steps(&forest, tokens, decoder, true);
-                    let tree = self.tree(&steps);
+                    let of_arcs = self.mbr.as_mut().filter(|_| decoder == Decoder::MbrArcs);
+                    let tree = of_arcs.and_then(|mbr| mbr.tree(tokens)).unwrap_or_else(|| {
+                        let steps = self.steps(&forest, tokens, decoder, true);
+                        self.tree(&steps)
+                    });
                     if self.with.trees {
                         decoded.trees.push(tree.to_string());
                     }
@@ -122,18 +136,14 @@ impl Session<'_> {
         decoder: Decoder,
         with_root: bool,
     ) -> Vec<Step> {
-        let derivation = match (decoder, self.layout) {
-            (Decoder::MbrTree, _) => {
+        let derivation = match decoder {
+            Decoder::MbrTree => {
                 let mut posterior = vec![0.0; forest.n_nodes()];
                 edge_posteriors(forest, &self.weights, &mut self.scratch, |node, _, p| posterior[node] += p);
                 let score =
                     |node: usize| if self.printed(forest, node).is_some() { posterior[node] } else { 0.0 };
                 let alive = |param: u32| !self.weights.wide[param as usize].is_zero();
                 best::max_sum(forest, score, alive).map(|(_, derivation)| derivation)
-            }
-            (Decoder::MbrArcs, Some(layout)) => {
-                let arcs = dmv::decode::arcs(layout, forest, &self.weights, &mut self.scratch);
-                arcs.map(|(_, arcs)| dmv::decode::mbr_derivation(layout, forest, &arcs))
             }
             _ => best::viterbi(forest, self.weights.wide).map(|(_, derivation)| derivation),
         };

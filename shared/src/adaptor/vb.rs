@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::hyper::Fit;
 use super::params::{Params, Stick};
 use super::selection::{Evidence, StringTable};
+use super::start::Start;
 use crate::grammar::Grammar;
 use crate::num::{Noise, Wide};
 use crate::round::{BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
@@ -46,8 +47,8 @@ pub struct Settings {
     pub growth: Option<Growth>,
     /// Relative change of the bound below which training has converged.
     pub tolerance: f64,
-    /// Largest |ln| of the noise on the weights of the first round; 0: uniform.
-    pub jitter: f64,
+    /// The weights of the first round.
+    pub start: Start,
 }
 
 /// Sticks that grow while training.
@@ -168,11 +169,15 @@ impl Trainer {
             return self.state.params.weights(&self.grammar, &self.lexicon);
         }
         let mut weights = self.state.params.uniform_weights(&self.grammar, &self.lexicon);
-        if self.settings.jitter > 0.0 {
-            for (at, weight) in weights.iter_mut().enumerate().skip(1).filter(|(_, weight)| !weight.is_zero())
-            {
-                *weight = Wide::from_ln(self.settings.jitter * self.noise.symmetric(at as u64));
+        let in_use = weights.iter_mut().enumerate().skip(1).filter(|(_, weight)| !weight.is_zero());
+        match &self.settings.start {
+            Start::Uniform => {}
+            Start::Jitter(size) => {
+                in_use.for_each(|(at, weight)| {
+                    *weight = Wide::from_ln(size * self.noise.symmetric(at as u64));
+                });
             }
+            Start::Weights(given) => in_use.for_each(|(at, weight)| *weight = given[at]),
         }
         weights
     }

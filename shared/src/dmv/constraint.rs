@@ -45,16 +45,16 @@ pub struct Component {
     pub longest_arc: Option<u32>,
     /// Arcs of which there are none.
     #[serde(default)]
-    pub forbid: Vec<Arcs>,
+    pub forbid: Vec<ArcClass>,
     /// Tags whose unbroken sequences have their last word as head.
     #[serde(default)]
     pub phrases: Vec<String>,
 }
 
-/// Arcs by what they join.
+/// A class of arcs, by what they join.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Arcs {
+pub struct ArcClass {
     /// Tags of the head.
     #[serde(default = "any")]
     pub head: Vec<String>,
@@ -81,7 +81,7 @@ impl Component {
         let all =
             Component { name, roots: any(), longest_arc: None, forbid: Vec::new(), phrases: Vec::new() };
         let class = |class: &str| vec![class.to_owned()];
-        let to_the_right = || vec![Arcs { head: any(), child: any(), side: Some(Side::Right) }];
+        let to_the_right = || vec![ArcClass { head: any(), child: any(), side: Some(Side::Right) }];
         Some(match all.name.as_str() {
             "right-attach" => Component { forbid: to_the_right(), ..all },
             "all-right" => Component { phrases: any(), ..all },
@@ -289,7 +289,11 @@ mod tests {
                 name: "right-attach".to_owned(),
                 roots: vec!["VB".to_owned()],
                 longest_arc: None,
-                forbid: vec![Arcs { head: any(), child: vec!["noun".to_owned()], side: Some(Side::Left) }],
+                forbid: vec![ArcClass {
+                    head: any(),
+                    child: vec!["noun".to_owned()],
+                    side: Some(Side::Left)
+                }],
                 phrases: Vec::new(),
             }
         );

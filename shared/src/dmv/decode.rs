@@ -22,6 +22,15 @@ pub struct Arcs {
 }
 
 impl Arcs {
+    /// None of a sentence of `n` words.
+    pub(super) fn new(n: usize) -> Arcs {
+        Arcs { n, posteriors: vec![0.0; (n + 1) * n] }
+    }
+
+    pub(super) fn add(&mut self, head: usize, child: usize, posterior: f64) {
+        self.posteriors[head * self.n + child - 1] += posterior;
+    }
+
     /// Length of the sentence.
     pub fn n(&self) -> usize {
         self.n
@@ -40,27 +49,22 @@ pub fn arcs(
     weights: &Weights,
     scratch: &mut Scratch,
 ) -> Option<(Wide, Arcs)> {
-    let n = forest.labels[forest.root()].end as usize / 2;
-    let mut posteriors = vec![0.0; (n + 1) * n];
+    let mut arcs = Arcs::new(forest.labels[forest.root()].end as usize / 2);
     let z = edge_posteriors(forest, weights, scratch, |node, edge, posterior| {
         if let Some((head, child)) = layout.arc(forest, node, edge) {
-            posteriors[head * n + child - 1] += posterior;
+            arcs.add(head, child, posterior);
         }
     });
-    (!z.is_zero()).then_some((z, Arcs { n, posteriors }))
-}
-
-/// A derivation of the tree with the largest sum of posteriors.
-pub fn mbr_derivation(layout: Layout, forest: &Forest, arcs: &Arcs) -> Derivation {
-    let gain = |node, edge: &Edge| {
-        layout.arc(forest, node, edge).map_or(0.0, |(head, child)| arcs.posterior(head, child))
-    };
-    best::min_cost(forest, |node, edge| -gain(node, edge), |_| false)
+    (!z.is_zero()).then_some((z, arcs))
 }
 
 /// The heads with the largest sum of posteriors, and that sum.
 pub fn mbr(layout: Layout, forest: &Forest, arcs: &Arcs) -> (f64, Vec<u32>) {
-    let heads = heads(layout, forest, &mbr_derivation(layout, forest, arcs));
+    let gain = |node, edge: &Edge| {
+        layout.arc(forest, node, edge).map_or(0.0, |(head, child)| arcs.posterior(head, child))
+    };
+    let derivation = best::min_cost(forest, |node, edge| -gain(node, edge), |_| false);
+    let heads = heads(layout, forest, &derivation);
     let sum = (1..).zip(&heads).map(|(child, &head)| arcs.posterior(head as usize, child)).sum();
     (sum, heads)
 }

@@ -17,11 +17,15 @@
 //! O(n³) as before, with the number of nouns among the tags as a factor where all strings may be phrases, and less
 //! where only those of the sticks may.
 //!
-//! Decoders print strings down to their tokens, so [`heads`] reads arcs inside of strings off them like all others.
+//! Decoders print strings down to their tokens, so [`heads`] reads arcs inside of strings off them like all others. [`arcs`] has the
+//! posteriors of arcs, for MBR.
 //!
-//! Cohen, Blei & Smith (2010), §4.2, who adapt “nonterminals that define noun constituents”. Does not say where training starts.
+//! Cohen, Blei & Smith (2010), §4.2, who adapt “nonterminals that define noun constituents”. [`crate::adaptor::start`] is where training starts.
 
-use super::grammar::{BadTags, grammar as plain};
+pub mod arcs;
+pub mod mbr;
+
+use super::grammar::{BadTags, HALVES, grammar as plain};
 use super::heads::{self as derivations, NotDependencies};
 use crate::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use crate::tree::{Node, Tree};
@@ -77,6 +81,31 @@ pub fn grammar(tags: &[String], nouns: &[bool], alpha: f64) -> Result<Grammar, B
     let mut adaptors = plain.adaptors.clone();
     adaptors.resize(adaptors.len() + nouns.len(), Some(Adaptor::default()));
     Ok(Grammar::new(symbols, first_phrase + nouns.len() as u32, rules, adaptors)?)
+}
+
+/// The tags of a grammar of dependencies, with phrases or without; none if it is another one. Pseudo-counts and adaptors may be any.
+pub fn tags(found: &Grammar) -> Option<Vec<String>> {
+    let halves = found.symbols[found.n_nonterminals as usize..].iter().step_by(2);
+    let tags = halves.map(|half| half.strip_suffix(HALVES[0]).map(str::to_owned));
+    let tags: Vec<String> = tags.collect::<Option<_>>()?;
+    let is_noun = |tag: &String| {
+        found.symbol(&format!("{tag}{PHRASE}")).is_some_and(|symbol| found.is_nonterminal(symbol))
+    };
+    let nouns: Vec<bool> = tags.iter().map(is_noun).collect();
+    let expected = match nouns.contains(&true) {
+        true => grammar(&tags, &nouns, 1.0).ok()?,
+        false => plain(&tags).ok()?,
+    };
+    let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
+        grammar.rules.iter().map(|rule| (rule.parent, rule.children.clone())).collect()
+    };
+    (expected.symbols == found.symbols && rules(&expected) == rules(found)).then_some(tags)
+}
+
+/// The two halves of every word of a sentence, `[2n]` of `[n]`, in a grammar with phrases or without.
+pub fn tokens(grammar: &Grammar, tags: &[u32]) -> Vec<SymbolId> {
+    let halves = tags.iter().flat_map(|tag| [2 * tag, 2 * tag + 1]);
+    halves.map(|half| SymbolId(grammar.n_nonterminals + half)).collect()
 }
 
 /// The tags and heads of a derivation, `[n]` each, as [`derivations::heads`] has them for the model without phrases.

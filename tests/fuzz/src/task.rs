@@ -12,6 +12,7 @@ use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1::LeaseHead;
 use shared::adaptor::candidates::Tally;
 use shared::adaptor::hyper::Fit;
+use shared::adaptor::start::Start;
 use shared::adaptor::vb::{Settings, Trainer};
 use shared::compute::Engine;
 use shared::eval::segmentation::score;
@@ -272,7 +273,7 @@ fn absorb(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, totals: Totals) {
         concentration: 1.0,
         growth: None,
         tolerance: 1e-5,
-        jitter: 0.0,
+        start: Start::Uniform,
     };
     let mut trainer = Trainer::new(grammar, lexicon, settings, Noise::new(1, 1));
     for _ in 0..4 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use shared::dependency::{Punctuation, Sentence, Tags, conllu, select};
-use shared::dmv::{self, Layout};
+use shared::dmv::{self, nouns};
 use shared::grammar::SymbolId;
 use shared::model::Model;
 use shared::task::Decoder;
@@ -19,13 +19,11 @@ use crate::streams::{self, Stdout};
 const LONGEST: u32 = 200;
 
 /// Parses. The answer is negative if a sentence has no tree, or is too long to look for one.
-pub fn run(args: &Args, model: Model, layout: Layout, names: &[String]) -> Result<Answer> {
+pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
     let decoder = match args.decoder {
         DecoderName::Viterbi => Decoder::Viterbi,
         DecoderName::MbrArcs => Decoder::MbrArcs,
-        DecoderName::Mbr | DecoderName::MbrTree | DecoderName::MaxRule => {
-            bail!("a dependency model is read with --decoder viterbi or --decoder mbr-arcs")
-        }
+        _ => bail!("a dependency model is read with --decoder viterbi or --decoder mbr-arcs"),
     };
     let tags = match args.tags {
         TagColumn::Upos => Tags::Upos,
@@ -45,17 +43,19 @@ pub fn run(args: &Args, model: Model, layout: Layout, names: &[String]) -> Resul
             *unknown.entry(tag).or_default() += 1;
         }
         let known: Option<Vec<u32>> = known.into_iter().collect();
-        tokens.push(known.filter(|tags| tags.len() <= longest).map(|tags| layout.tokens(&tags)));
+        tokens.push(
+            known.filter(|tags| tags.len() <= longest).map(|tags| nouns::tokens(&model.grammar, &tags)),
+        );
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
-    let decoding = Decoding::new(model, decoder, true, true);
+    let decoding = Decoding::new(model, decoder, true, args.closed);
     let mut out = Stdout::lock();
     let mut flat: Vec<u32> = Vec::new();
     for (sentences, tokens) in sentences.chunks(BATCH).zip(tokens.chunks(BATCH)) {
         let mut parsed: Vec<Sentence> = sentences.to_vec();
         for (sentence, decoded) in parsed.iter_mut().zip(pool.install(|| decoding.all(tokens))?) {
             sentence.heads = Some(match decoded {
-                Some(decoded) => dmv::heads::heads(&Tree::parse(&decoded.trees[0])?)?.1,
+                Some(decoded) => nouns::heads(&Tree::parse(&decoded.trees[0])?)?.1,
                 None => {
                     flat.push(sentence.line);
                     dmv::heads::flat(sentence.n_words())
