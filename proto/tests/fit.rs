@@ -181,8 +181,8 @@ fn what_is_no_prior_is_refused() {
         Fit::from_wire(message).map_err(|error| error.to_string())
     };
     assert!(sent(|_| {}).is_ok());
-    type Change = fn(&mut v1::Fit);
-    let changes: [(Change, &str); 9] = [
+    type Change = (fn(&mut v1::Fit), &'static str);
+    let changes: [Change; 9] = [
         (|fit| fit.means[1] = f64::NAN, "fit.means[1]: NaN, expected a number from -1e12 to 1e12"),
         (|fit| fit.means.truncate(4), "fit.means: length 4, expected 5"),
         (

@@ -207,3 +207,23 @@ fn a_trained_model_is_a_start() {
     let first = folder.train("longer", &[&EM[..], &["--set", "inference.max_rounds=12"]].concat());
     assert_eq!(again.bounds(1), first.bounds(1)[6..]);
 }
+
+#[test]
+fn adapted_noun_constituents_are_trained_on_any_fleet() {
+    let adapted = "[model]\nkind = \"dmv\"\nadapted = [\"noun\", \"proper\"]\n\
+        [corpus]\npath = \"train.conllu\"\nheld_out = \"test.conllu\"\nmax_length = 10\nshard_symbols = 800\n\
+        [inference]\nmax_rounds = 12\ntruncation = 300\n";
+    let folder = folder();
+    fs::write(folder.path("job.toml"), adapted).unwrap();
+    let one = folder.train("one", &["--workers", "1"]);
+    one.check_bounds();
+    let directed = &one.summary["attachment"]["mbr-arcs"]["all"]["directed"];
+    assert!((0.15..=1.0).contains(&directed.as_f64().unwrap()), "{directed}");
+    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
+    let _workers = ["alice", "bob"].map(|name| coordinator.worker(name));
+    coordinator.finish(&folder, "remote").check_equals(&one);
+    let parsed = folder.grammaton(&["parse", "one", "test.conllu", "--decoder", "mbr-arcs"]);
+    assert_eq!(parsed, folder.read("one/parses.mbr-arcs.conllu"));
+    let typo = folder.run(&["train", "job.toml", "--out", "typo", "--set", "model.adapted=[\"nuon\"]"]);
+    assert!(typo.code == 2 && typo.log.contains("model.adapted: nothing in"), "{}", typo.log);
+}

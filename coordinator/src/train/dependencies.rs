@@ -84,7 +84,7 @@ impl Dependencies {
         let mut tags = Tags::default();
         let numbers: Vec<Vec<u32>> = trained.iter().map(|sentence| tags.numbers(sentence)).collect();
         let n_other: Vec<Vec<u32>> = other.iter().map(|sentence| tags.numbers(sentence)).collect();
-        let grammar = grammar(job, &tags.names).with_context(|| format!("{name}: corpus.tags"))?;
+        let grammar = grammar(job, &name, &tags.names)?;
         let layout = Layout::new(tags.names.len());
         let of_point = |point: &Point| families(layout, &tags.names, &point.inference.families, &mut notices);
         let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
@@ -209,10 +209,10 @@ impl Dependencies {
 }
 
 /// The model of these tags, with adapted constituents if the job has such.
-fn grammar(job: &Job, tags: &[String]) -> Result<Grammar> {
+fn grammar(job: &Job, name: &str, tags: &[String]) -> Result<Grammar> {
     let adapted = &job.model.adapted;
     if adapted.is_empty() {
-        return Ok(dmv::grammar(tags)?);
+        return dmv::grammar(tags).with_context(|| format!("{name}: corpus.tags"));
     }
     let adapted = classes::among(tags, adapted, "model.adapted")?;
     Ok(nouns::grammar(tags, &adapted, job.inference.alpha.unwrap_or(1.0))?)

@@ -40,6 +40,9 @@ pub enum PriorError {
         /// The mean.
         found: f64,
     },
+    /// A covariance that is read, and that no prior was written with.
+    #[error("the covariance is not symmetric, or lacks jitter; no prior was written so")]
+    Foreign,
     /// A covariance that no jitter makes one.
     #[error("the covariance is not positive definite, even with its mean variance added to the diagonal")]
     Covariance,
@@ -169,7 +172,12 @@ impl TryFrom<Plain> for Prior {
     type Error = PriorError;
 
     fn try_from(plain: Plain) -> Result<Prior, PriorError> {
-        Prior::new(plain.mean, plain.covariance)
+        let prior = Prior::new(plain.mean, plain.covariance.clone())?;
+        let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+        match bits(&prior.covariance) == bits(&plain.covariance) {
+            true => Ok(prior),
+            false => Err(PriorError::Foreign),
+        }
     }
 }
 
@@ -225,6 +233,17 @@ mod tests {
         assert_eq!(error(&[0.0], &[-1.0]), not_positive);
         assert_eq!(error(&[0.0], &[f64::NAN]), not_positive);
         assert_eq!(error(&[0.0], &[f64::INFINITY]), not_positive);
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_nothing_else() {
+        let read = |mean: Vec<f64>, covariance: Vec<f64>| Prior::try_from(Plain { mean, covariance });
+        for covariance in [vec![2.0, 0.3, 0.3, 1.0], vec![2.0; 4], vec![1.0, 1.1, 1.1, 1.0]] {
+            let prior = Prior::new(vec![0.5, -1.0], covariance).unwrap();
+            assert_eq!(Prior::try_from(Plain::from(prior.clone())), Ok(prior));
+        }
+        assert_eq!(read(vec![0.0; 2], vec![2.0; 4]), Err(PriorError::Foreign));
+        assert_eq!(read(vec![0.0; 2], vec![1.0, 0.5, 0.25, 1.0]), Err(PriorError::Foreign));
     }
 
     #[test]

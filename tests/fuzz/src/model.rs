@@ -5,8 +5,9 @@ use std::path::Path;
 use coordinator::model::{SEAL, SavedModel, grammar_text, parameters_sha256, sticks_tsv, top};
 use shared::compute::Engine;
 use shared::grammar::{SymbolId, syntax};
-use shared::model::Params;
-use shared::shard::{Sentence, Shard};
+use shared::logistic_normal::{self, PointEstimate, Prior};
+use shared::model::{Model, Params};
+use shared::shard::{Lexicon, Sentence, Shard};
 use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
 
 use crate::trained::Trained;
@@ -60,10 +61,22 @@ fn decode(saved: SavedModel, which: u8) {
     }
 }
 
-/// A trained model, in both forms.
+/// A trained model and one with logistic-normal priors, in both forms.
 pub fn seeds() -> Vec<Vec<u8>> {
     let job = Trained::new();
-    let file = SavedModel::new(job.train().model, &job.job().corpus).to_bytes();
-    let (_, body) = SEAL.open(&file).expect("it is whole");
-    vec![[&[0][..], &file].concat(), [&[1][..], body].concat()]
+    let forms = |model: Model| {
+        let file = SavedModel::new(model, &job.job().corpus).to_bytes();
+        let (_, body) = SEAL.open(&file).expect("it is whole");
+        [[&[0][..], &file].concat(), [&[1][..], body].concat()]
+    };
+    [forms(job.train().model), forms(normal())].concat()
+}
+
+fn normal() -> Model {
+    let text = "1 1 S --> A S\n1 1 S --> A\n1 1 A --> a\n1 1 A --> b\n";
+    let grammar = syntax::parse(text, "seed.gr").expect("the text is a grammar").0;
+    let prior = |mean| Prior::related(mean, &[Some(0), Some(0)]).expect("it is one");
+    let priors = vec![prior(vec![-1.0, 0.5]), prior(vec![0.0, 0.25])];
+    let params = Params::LogisticNormal(logistic_normal::Params { priors, estimate: PointEstimate::Raw });
+    Model { grammar, lexicon: Lexicon::default(), params, segments: Vec::new() }
 }
