@@ -11,7 +11,7 @@ use proto::convert::fits;
 use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1::LeaseHead;
 use shared::adaptor::candidates::Tally;
-use shared::adaptor::hyper::Fit;
+use shared::adaptor::hyper::Fit as OfHyper;
 use shared::adaptor::start::Start;
 use shared::adaptor::vb::{Settings, Trainer};
 use shared::compute::Engine;
@@ -267,7 +267,7 @@ fn absorb(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, totals: Totals) {
         select_by_bound: true,
         drop_share: 0.5,
         resort: true,
-        fit: Fit { concentration: true, discount: true, alpha: true },
+        fit: OfHyper { concentration: true, discount: true, alpha: true },
         pitman_yor: true,
         discount: 0.1,
         concentration: 1.0,
