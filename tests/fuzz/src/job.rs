@@ -25,5 +25,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "{plain}\0inference.seed=7\noutput.segments=[\"Word\", \"X\"]\noutput.checkpoints=s3://bucket/prefix\n\
          corpus.unit=token\ninference.fit=[]\n"
     );
-    [plain.to_owned(), all, overrides].map(String::into_bytes).to_vec()
+    let mixture =
+        "[model]\nkind = \"dmv\"\n[corpus]\npath = \"c.conllu\"\n[inference]\nprior = \"logistic-normal\"\n\
+         components = [\"short-dep\", { name = \"x\", roots = [\"verb\"], forbid = [{ side = \"left\" }] }]\n\
+         mixture = [\"x <= 2 * short-dep\"]\nbase_to = 0.9\n"
+            .to_owned();
+    [plain.to_owned(), all, overrides, mixture].map(String::into_bytes).to_vec()
 }

@@ -11,14 +11,17 @@ use proto::convert::fits;
 use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1::LeaseHead;
 use shared::adaptor::candidates::Tally;
-use shared::adaptor::hyper::Fit as OfHyper;
+use shared::adaptor::hyper;
 use shared::adaptor::start::Start;
 use shared::adaptor::vb::{Settings, Trainer};
 use shared::compute::Engine;
+use shared::dmv;
+use shared::dmv::constraint::{ArcClass, Component};
 use shared::eval::segmentation::score;
 use shared::grammar::{Grammar, SymbolId, syntax};
-use shared::logistic_normal::trainer::{Settings as OfFits, State, Trainer as FitTrainer};
-use shared::logistic_normal::{PointEstimate, Prior, Until};
+use shared::logistic_normal::trainer::{Constrained, Settings as OfFits, State, Trainer as FitTrainer};
+use shared::logistic_normal::{Multinomials, PointEstimate, Prior, Until};
+use shared::mixture::{Limit, Mixture};
 use shared::num::{Noise, Wide};
 use shared::pcfg::Groups;
 use shared::round::Totals;
@@ -26,7 +29,7 @@ use shared::sampler::{Hyper, HyperPrior, Settings as OfSweep};
 use shared::shard::{Lexicon, Sentence, Shard};
 use shared::task::{
     Analysis, Answer, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Fit, Fitted,
-    Named, Sample, Sampled, Sweeps, Task, Work,
+    Named, Sample, Sampled, Sweeps, Task, Weighted, Work,
 };
 
 use crate::parts;
@@ -241,9 +244,18 @@ fn sweep_again(task: &Task, carried: Carried) {
 /// The update of a trainer that was told this alone; priors that are none are an error, not a panic.
 fn maximise(task: &Task, fitted: Fitted) {
     let Work::Fit(fit) = &task.work else { panic!("sentences were fitted") };
+    let components: Vec<Component> =
+        fit.value.components.iter().map(|weighted| weighted.component.clone()).collect();
+    let names: Vec<String> = components.iter().map(|component| component.name.clone()).collect();
+    let Ok(mixture) = Mixture::new(&names, &[], Some(Limit::default())) else { return };
+    let mut state = State { priors: fit.value.priors.clone(), rounds: 0, bound: None, weights: Vec::new() };
+    let mut constrained = None;
+    if !components.is_empty() {
+        state = state.weighed(&mixture).expect("equal bounds have best weights");
+        constrained = Some(Constrained { components, mixture });
+    }
     let until = fit.value.until;
-    let settings = OfFits { until, estimate: PointEstimate::Softmax, tolerance: 0.0, constrained: None };
-    let state = State { priors: fit.value.priors.clone(), rounds: 0, bound: None, weights: Vec::new() };
+    let settings = OfFits { until, estimate: PointEstimate::Softmax, tolerance: 0.0, constrained };
     let mut trainer = FitTrainer::new(settings, state);
     trainer.begin();
     assert!(trainer.add(0, Answer::Fitted(fitted)));
@@ -267,7 +279,7 @@ fn absorb(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, totals: Totals) {
         select_by_bound: true,
         drop_share: 0.5,
         resort: true,
-        fit: OfHyper { concentration: true, discount: true, alpha: true },
+        fit: hyper::Fit { concentration: true, discount: true, alpha: true },
         pitman_yor: true,
         discount: 0.1,
         concentration: 1.0,
@@ -371,6 +383,7 @@ pub fn examples() -> Vec<Example> {
         }
     }
     examples.push(fitted());
+    examples.push(mixed());
     examples
 }
 
@@ -388,6 +401,34 @@ fn fitted() -> Example {
         lexicon: Named::new(Lexicon::default()),
         shard: Named::new(shard),
         work: Work::Fit(Named::new(Fit { priors, until, components: Vec::new() })),
+    };
+    let answer = Engine::default().run(&task).expect("the task is in order");
+    Example { task, answer }
+}
+
+/// A mixture with a component that says all that one can say.
+fn mixed() -> Example {
+    let grammar = dmv::grammar(&["NOUN".to_owned()]).expect("a tag has a grammar");
+    let tokens = dmv::Layout::new(1).tokens(&[0, 0, 0]);
+    let noun = || vec!["noun".to_owned()];
+    let component = Component {
+        name: "own".to_owned(),
+        roots: vec!["NOUN".to_owned()],
+        longest_arc: Some(2),
+        forbid: vec![ArcClass { head: noun(), child: noun(), side: Some(dmv::Side::Right) }],
+        phrases: noun(),
+    };
+    let multinomials = Multinomials::new(&grammar).expect("nothing is adapted");
+    let prior =
+        |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).expect("it is one");
+    let priors = multinomials.iter().map(prior).collect();
+    let until = Until { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
+    let components = vec![Weighted { component, weight: 0.25 }];
+    let task = Task {
+        grammar: Named::new(grammar),
+        lexicon: Named::new(Lexicon::default()),
+        shard: Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 2 }])),
+        work: Work::Fit(Named::new(Fit { priors, until, components })),
     };
     let answer = Engine::default().run(&task).expect("the task is in order");
     Example { task, answer }
