@@ -265,7 +265,8 @@ fn bounds_of_forests_are_those_of_jdageem() {
     let weights: Vec<Wide> = std::iter::once(Wide::ONE).chain(model.layout.events().map(weight)).collect();
     let multinomials = Multinomials::new(&model.prepared.grammar).unwrap();
     let state = State::new(&multinomials, &weights, &vec![None; weights.len()]).unwrap();
-    let settings = Settings { until: Until::default(), estimate: PointEstimate::Raw, tolerance: 0.0 };
+    let settings =
+        Settings { until: Until::default(), estimate: PointEstimate::Raw, tolerance: 0.0, constrained: None };
     let mut trainer = Trainer::new(settings, state);
     let (run, engine) = (model.run(&sentences, 20), Engine::default());
     for (iteration, expected) in (1..).zip(BOUNDS) {

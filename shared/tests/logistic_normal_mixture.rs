@@ -282,6 +282,10 @@ impl Training {
         }
     }
 
+    fn rounds(&mut self, n: usize) -> Vec<RoundReport> {
+        (0..n).map(|_| self.round()).collect()
+    }
+
     fn weight_of_base(&self) -> f64 {
         self.trainer.shares().next().unwrap().1.weight
     }
@@ -305,7 +309,7 @@ fn the_bound_never_falls_where_weights_have_the_same_choice() {
     let free = ["base <= 0.8", "base >= 0.3"];
     for inequalities in [&fixed[..], &free[..]] {
         let mut training = Training::new(&model(), settings(TO_THE_END, 0.0, inequalities, None), None);
-        let bounds: Vec<f64> = (0..20).map(|_| training.round().bound.unwrap()).collect();
+        let bounds: Vec<f64> = training.rounds(20).into_iter().map(|report| report.bound.unwrap()).collect();
         for pair in bounds.windows(2) {
             assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{} after {}", pair[1], pair[0]);
         }
@@ -336,13 +340,13 @@ fn a_saved_state_goes_on_to_the_same_bits() {
     let (model, settings) = (model(), settings(Until::default(), 0.0, &SAME, Some(Limit::default())));
     let mut whole = Training::new(&model, settings.clone(), None);
     let mut half = Training::new(&model, settings.clone(), None);
-    (0..5).for_each(|_| drop(whole.round()));
-    (0..2).for_each(|_| drop(half.round()));
+    whole.rounds(5);
+    half.rounds(2);
     let config = bincode::config::legacy();
     let saved = bincode::serde::encode_to_vec(half.trainer.state(), config).unwrap();
     let (state, _): (State, usize) = bincode::serde::decode_from_slice(&saved, config).unwrap();
     let mut rest = Training::new(&model, settings.clone(), Some(state.clone()));
-    (0..3).for_each(|_| drop(rest.round()));
+    rest.rounds(3);
     assert_eq!(rest.trainer.state(), whole.trainer.state());
 
     let alone = Settings { constrained: None, ..settings };
