@@ -383,7 +383,7 @@ pub fn examples() -> Vec<Example> {
         }
     }
     examples.push(fitted());
-    examples.push(mixed());
+    examples.extend(dependencies());
     examples
 }
 
@@ -406,10 +406,10 @@ fn fitted() -> Example {
     Example { task, answer }
 }
 
-/// A mixture with a component that says all that one can say.
-fn mixed() -> Example {
-    let grammar = dmv::grammar(&["NOUN".to_owned()]).expect("a tag has a grammar");
-    let tokens = dmv::Layout::new(1).tokens(&[0, 0, 0]);
+/// Of a dependency grammar: its own decoder, and a mixture with a component that says all that one can say.
+fn dependencies() -> [Example; 2] {
+    let grammar = dmv::grammar(&["NOUN", "VERB"].map(str::to_owned)).expect("tags have a grammar");
+    let tokens = dmv::Layout::new(2).tokens(&[0, 1, 0]);
     let noun = || vec!["noun".to_owned()];
     let component = Component {
         name: "own".to_owned(),
@@ -424,14 +424,17 @@ fn mixed() -> Example {
     let priors = multinomials.iter().map(prior).collect();
     let until = Until { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
     let components = vec![Weighted { component, weight: 0.25 }];
-    let task = Task {
-        grammar: Named::new(grammar),
-        lexicon: Named::new(Lexicon::default()),
-        shard: Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 2 }])),
-        work: Work::Fit(Named::new(Fit { priors, until, components })),
-    };
-    let answer = Engine::default().run(&task).expect("the task is in order");
-    Example { task, answer }
+    let weights = vec![Wide::from_f64(0.3); dmv::Layout::new(2).n_params()];
+    let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];
+    let decode = Decode { weights, segments: Vec::new(), decoders, trees: true, open: true };
+    let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 2 }]));
+    let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon::default()));
+    [Work::Fit(Named::new(Fit { priors, until, components })), Work::Decode(Named::new(decode))].map(|work| {
+        let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
+        let task = Task { grammar, lexicon, shard, work };
+        let answer = Engine::default().run(&task).expect("the task is in order");
+        Example { task, answer }
+    })
 }
 
 /// The examples.
