@@ -123,3 +123,16 @@ impl Coordinator {
         (trained, log)
     }
 }
+
+/// Trains the job of `folder` with two workers in processes of their own; they leave with exit code 0, and the result is that of
+/// `one`, bit for bit.
+pub fn check_two_workers(folder: &Folder, one: &Trained) {
+    let coordinator = Coordinator::start(folder, "remote", &["--min-workers", "2"]);
+    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
+    let remote = coordinator.finish(folder, "remote");
+    assert_eq!(remote.summary["workers"], 2);
+    remote.check_equals(one);
+    for worker in &mut workers {
+        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    }
+}

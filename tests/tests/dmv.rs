@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use grammaton_tests::cluster::Coordinator;
+use grammaton_tests::cluster::check_two_workers;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, eventually};
 
@@ -70,14 +70,7 @@ fn threads_and_processes_give_the_same_bits() {
     let second = one.rounds.iter().find(|round| round["round"] == 2).unwrap();
     assert!(second["attachment"]["viterbi"]["all"]["directed"].is_f64(), "{second}");
     folder.train("two", &["--workers", "2"]).check_equals(&one);
-    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
-    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
-    let remote = coordinator.finish(&folder, "remote");
-    assert_eq!(remote.summary["workers"], 2);
-    remote.check_equals(&one);
-    for worker in &mut workers {
-        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
-    }
+    check_two_workers(&folder, &one);
 }
 
 /// Trains into `killed`, or goes on there, and kills the process once there are so many lines of metrics.
@@ -120,12 +113,7 @@ fn mixtures_give_the_same_bits_everywhere() {
     assert_eq!(one.summary["components"], one.rounds[4]["components"]);
     assert!(folder.read("one/report.html").contains("Weights of the components"));
 
-    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
-    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
-    coordinator.finish(&folder, "remote").check_equals(&one);
-    for worker in &mut workers {
-        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
-    }
+    check_two_workers(&folder, &one);
     kill(&folder, 2);
     folder.train("killed", &["--resume"]).check_equals(&one);
 
@@ -219,9 +207,7 @@ fn adapted_noun_constituents_are_trained_on_any_fleet() {
     one.check_bounds();
     let directed = &one.summary["attachment"]["mbr-arcs"]["all"]["directed"];
     assert!((0.15..=1.0).contains(&directed.as_f64().unwrap()), "{directed}");
-    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
-    let _workers = ["alice", "bob"].map(|name| coordinator.worker(name));
-    coordinator.finish(&folder, "remote").check_equals(&one);
+    check_two_workers(&folder, &one);
     let parsed = folder.grammaton(&["parse", "one", "test.conllu", "--decoder", "mbr-arcs"]);
     assert_eq!(parsed, folder.read("one/parses.mbr-arcs.conllu"));
     let typo = folder.run(&["train", "job.toml", "--out", "typo", "--set", "model.adapted=[\"nuon\"]"]);

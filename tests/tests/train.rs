@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use grammaton_tests::cluster::Coordinator;
+use grammaton_tests::cluster::{Coordinator, check_two_workers};
 use grammaton_tests::eventually;
 use grammaton_tests::folder::{Folder, Trained, examples};
 
@@ -39,14 +39,7 @@ fn threads_and_processes_give_the_same_bits() {
     assert_eq!(two.summary["workers"], 2);
     two.check_equals(&one);
 
-    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
-    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
-    let remote = coordinator.finish(&folder, "remote");
-    assert_eq!(remote.summary["workers"], 2);
-    remote.check_equals(&one);
-    for worker in &mut workers {
-        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
-    }
+    check_two_workers(&folder, &one);
 }
 
 #[test]

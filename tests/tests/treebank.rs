@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use grammaton_tests::cluster::Coordinator;
+use grammaton_tests::cluster::check_two_workers;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, eventually};
 
@@ -40,14 +40,7 @@ fn threads_and_processes_give_the_same_bits() {
         }
     }
     folder.train("two", &["--workers", "2"]).check_equals(&one);
-    let coordinator = Coordinator::start(&folder, "remote", &["--min-workers", "2"]);
-    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
-    let remote = coordinator.finish(&folder, "remote");
-    assert_eq!(remote.summary["workers"], 2);
-    remote.check_equals(&one);
-    for worker in &mut workers {
-        assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
-    }
+    check_two_workers(&folder, &one);
 }
 
 #[test]
