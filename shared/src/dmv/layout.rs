@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::grammar::{HALVES, grammar};
+use super::nouns;
 use crate::forest::{Edge, Forest};
 use crate::grammar::{Grammar, SymbolId};
 use crate::shard::ParamId;
@@ -75,17 +75,12 @@ impl Layout {
         Layout { n_tags: n_tags as u32 }
     }
 
-    /// That of `grammar`, and its tags, if it is one of the DMV; pseudo-counts may be others.
+    /// That of `grammar`, and its tags, if it is one of the DMV without phrases; pseudo-counts may be others.
     pub fn of(found: &Grammar) -> Option<(Layout, Vec<String>)> {
-        let halves = found.symbols.get(found.n_nonterminals as usize..)?;
-        let tags = halves.iter().step_by(2).map(|half| half.strip_suffix(HALVES[0]).map(str::to_owned));
-        let tags: Vec<String> = tags.collect::<Option<_>>()?;
-        let mut expected = grammar(&tags).ok()?;
-        if expected.rules.len() != found.rules.len() {
-            return None;
-        }
-        expected.rules.iter_mut().zip(&found.rules).for_each(|(rule, found)| rule.alpha = found.alpha);
-        (expected == *found).then(|| (Layout::new(tags.len()), tags))
+        let tags = nouns::tags(found)?;
+        let is_plain =
+            found.adapted().next().is_none() && found.n_nonterminals as usize == 1 + 6 * tags.len();
+        is_plain.then(|| (Layout::new(tags.len()), tags))
     }
 
     /// Number of tags.
@@ -171,6 +166,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dmv::grammar::{HALVES, grammar};
 
     #[test]
     fn events_and_rules_are_in_one_order() {

@@ -85,8 +85,8 @@ pub fn grammar(tags: &[String], nouns: &[bool], alpha: f64) -> Result<Grammar, B
 
 /// The tags of a grammar of dependencies, with phrases or without; none if it is another one. Pseudo-counts and adaptors may be any.
 pub fn tags(found: &Grammar) -> Option<Vec<String>> {
-    let halves = found.symbols[found.n_nonterminals as usize..].iter().step_by(2);
-    let tags = halves.map(|half| half.strip_suffix(HALVES[0]).map(str::to_owned));
+    let halves = found.symbols.get(found.n_nonterminals as usize..)?;
+    let tags = halves.iter().step_by(2).map(|half| half.strip_suffix(HALVES[0]).map(str::to_owned));
     let tags: Vec<String> = tags.collect::<Option<_>>()?;
     let is_noun = |tag: &String| {
         found.symbol(&format!("{tag}{PHRASE}")).is_some_and(|symbol| found.is_nonterminal(symbol))
