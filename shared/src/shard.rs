@@ -49,18 +49,9 @@ impl Lexicon {
     /// Every substring of up to `max_length` symbols of `sentences`, in lexicographic order, for each nonterminal of `grammar`
     /// that rewrites to substrings.
     pub fn substrings(grammar: &Grammar, sentences: &[Vec<SymbolId>], max_length: usize) -> Lexicon {
-        let mut found: Vec<&[SymbolId]> = Vec::new();
-        for sentence in sentences {
-            for start in 0..sentence.len() {
-                let ends = start + 1..=sentence.len().min(start.saturating_add(max_length));
-                found.extend(ends.map(|end| &sentence[start..end]));
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        let strings: Vec<Vec<SymbolId>> = found.into_iter().map(<[SymbolId]>::to_vec).collect();
-        let parents = grammar.substring_rules().map(|rule| grammar.rules[rule].parent);
-        Lexicon { sticks: parents.map(|symbol| StickStrings { symbol, strings: strings.clone() }).collect() }
+        let mut substrings = Substrings::new(max_length);
+        substrings.add(sentences);
+        substrings.lexicon(grammar)
     }
 
     /// Whether it belongs to `grammar`: a stick for each nonterminal that rewrites to strings, of strings that can be read; an error says what
@@ -103,6 +94,43 @@ impl Lexicon {
     }
 }
 
+/// Gathers the substrings of a corpus that is read in blocks.
+pub struct Substrings {
+    max_length: usize,
+    /// Sorted, each once.
+    found: Vec<Vec<SymbolId>>,
+}
+
+impl Substrings {
+    /// None yet, of up to `max_length` symbols.
+    pub fn new(max_length: usize) -> Substrings {
+        Substrings { max_length, found: Vec::new() }
+    }
+
+    /// Adds those of `sentences`.
+    pub fn add(&mut self, sentences: &[Vec<SymbolId>]) {
+        let mut found: Vec<&[SymbolId]> = Vec::new();
+        for sentence in sentences {
+            for start in 0..sentence.len() {
+                let ends = start + 1..=sentence.len().min(start.saturating_add(self.max_length));
+                found.extend(ends.map(|end| &sentence[start..end]));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|substring| self.found.binary_search_by(|known| known[..].cmp(substring)).is_err());
+        self.found.extend(found.into_iter().map(<[SymbolId]>::to_vec));
+        self.found.sort(); // two sorted runs
+    }
+
+    /// All of them for each nonterminal of `grammar` that rewrites to substrings.
+    pub fn lexicon(self, grammar: &Grammar) -> Lexicon {
+        let parents = grammar.substring_rules().map(|rule| grammar.rules[rule].parent);
+        let strings = |symbol| StickStrings { symbol, strings: self.found.clone() };
+        Lexicon { sticks: parents.map(strings).collect() }
+    }
+}
+
 /// A distinct sentence and how often it occurs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sentence {
@@ -130,6 +158,14 @@ pub enum Shard {
 }
 
 impl Shard {
+    /// The strings that it is of, if it is of strings.
+    pub fn strings(&self) -> Option<&Range<u32>> {
+        match self {
+            Shard::Strings(strings) => Some(strings),
+            Shard::Sentences(_) | Shard::Trees { .. } => None,
+        }
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         match self {
