@@ -8,7 +8,7 @@ use shared::model::{self, Model};
 use shared::shard::{Lexicon, ParamId, StickStrings};
 
 use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
-use crate::outcome::{Decoding, Outcome};
+use crate::outcome::{Decoding, Lines, Outcome, Sample, Samples};
 
 /// Gold, with symbols that HTML would read as its own.
 pub const GOLD: [&str; 12] = [
@@ -78,7 +78,20 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         })?;
     }
     observer.phase(Phase::Decode);
-    let trees = |lines: &[String]| lines.iter().map(|line| tree(line)).collect();
+    let mut samples = Samples::default();
+    for ((gold, viterbi), mbr) in gold.iter().zip(&viterbi).zip(&mbr) {
+        samples.offer(viterbi, || Sample {
+            gold: Some(gold.clone()),
+            segmentations: vec![viterbi.clone(), mbr.clone()],
+            tree: Some(tree(viterbi)),
+        });
+    }
+    let lines = |all: &[String]| -> Result<Lines> {
+        let mut lines = Lines::default();
+        all.iter().try_for_each(|line| lines.push(line))?;
+        Ok(lines)
+    };
+    let trees: Vec<String> = viterbi.iter().map(|line| tree(line)).collect();
     let scored = |lines: &[String]| Scores::from(&score(&gold, lines));
     Ok(Outcome {
         rounds: 40,
@@ -101,10 +114,10 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             .collect(),
         timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
         decodings: vec![
-            Decoding { name: "viterbi", ends: Vec::new(), trees: trees(&viterbi), segmentations: viterbi },
-            Decoding { name: "mbr", ends: Vec::new(), trees: Vec::new(), segmentations: mbr },
+            Decoding { name: "viterbi", segmentations: lines(&viterbi)?, trees: lines(&trees)? },
+            Decoding { name: "mbr", segmentations: lines(&mbr)?, trees: Lines::default() },
         ],
-        gold: Some(gold),
+        samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
         model,
     })

@@ -46,7 +46,7 @@ fn short_tasks(count: u32) -> Vec<Task> {
 /// Runs the tasks, and checks that each is answered once, in order.
 fn answers(fleet: &impl Map, tasks: Vec<Task>) -> Result<(Vec<Answer>, MapReport), FleetError> {
     let mut answers = Vec::new();
-    let report = fleet.map(Stage::Decode, tasks, &mut |at, answer| {
+    let report = fleet.map(Stage::Decode, Arc::new(tasks), &mut |at, answer| {
         assert_eq!(at, answers.len(), "answers come in task order");
         answers.push(answer);
     })?;

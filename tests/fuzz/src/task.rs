@@ -204,7 +204,7 @@ fn totals(task: &Task, found: Expectation) -> Totals {
         panic!("a shard that can be counted can be indexed")
     };
     let mut totals = Totals::new(task.lexicon.value.n_params(&task.grammar.value));
-    totals.add(&task.shard.value, &index.params, found);
+    totals.add(task.shard.value.strings(), &index.params, found);
     totals
 }
 
