@@ -2,6 +2,8 @@
 //!
 //! A shard is cut by content, never by the number of workers, and named by the hash of its content.
 
+mod strings;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::{Grammar, SymbolId};
 use crate::latent;
 use crate::treebank::Rules;
+pub use strings::Strings;
 
 /// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ pub struct StickStrings {
     /// The nonterminal.
     pub symbol: SymbolId,
     /// Distinct, non-empty; the order is that of the parameters, not that of the stick.
-    pub strings: Vec<Vec<SymbolId>>,
+    pub strings: Strings,
 }
 
 /// All strings of the model: which string every string parameter stands for.
@@ -58,7 +61,7 @@ impl Lexicon {
         }
         found.sort_unstable();
         found.dedup();
-        let strings: Vec<Vec<SymbolId>> = found.into_iter().map(<[SymbolId]>::to_vec).collect();
+        let strings: Strings = found.into_iter().collect();
         let parents = grammar.substring_rules().map(|rule| grammar.rules[rule].parent);
         Lexicon { sticks: parents.map(|symbol| StickStrings { symbol, strings: strings.clone() }).collect() }
     }
