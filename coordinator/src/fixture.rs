@@ -5,7 +5,7 @@ use shared::adaptor::{Params, Stick};
 use shared::eval::segmentation;
 use shared::grammar::{SymbolId, auto};
 use shared::model::{self, Model};
-use shared::shard::{Lexicon, ParamId, StickStrings};
+use shared::shard::{Lexicon, ParamId, StickStrings, Strings};
 
 use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
 use crate::outcome::{Decoding, Lines, Outcome, Sample, Samples};
@@ -135,7 +135,7 @@ fn model() -> Model {
     let symbols = |word: &&str| -> Vec<SymbolId> {
         word.chars().map(|c| grammar.symbol(&c.to_string()).unwrap()).collect()
     };
-    let strings: Vec<Vec<SymbolId>> = words.iter().map(symbols).collect();
+    let strings: Strings = words.iter().map(symbols).collect();
     let n = strings.len();
     let first = 1 + grammar.rules.len() as u32;
     let falling = |scale: f64| (0..n).map(|at| 0.6 + scale / (at + 1) as f64).collect();

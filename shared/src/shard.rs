@@ -2,6 +2,8 @@
 //!
 //! A shard is cut by content, never by the number of workers, and named by the hash of its content.
 
+mod strings;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::{Grammar, SymbolId};
 use crate::latent;
 use crate::treebank::Rules;
+pub use strings::Strings;
 
 /// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ pub struct StickStrings {
     /// The nonterminal.
     pub symbol: SymbolId,
     /// Distinct, non-empty; the order is that of the parameters, not that of the stick.
-    pub strings: Vec<Vec<SymbolId>>,
+    pub strings: Strings,
 }
 
 /// All strings of the model: which string every string parameter stands for.
@@ -98,13 +101,13 @@ impl Lexicon {
 pub struct Substrings {
     max_length: usize,
     /// Sorted, each once.
-    found: Vec<Vec<SymbolId>>,
+    found: Strings,
 }
 
 impl Substrings {
     /// None yet, of up to `max_length` symbols.
     pub fn new(max_length: usize) -> Substrings {
-        Substrings { max_length, found: Vec::new() }
+        Substrings { max_length, found: Strings::new() }
     }
 
     /// Adds those of `sentences`.
@@ -118,9 +121,13 @@ impl Substrings {
         }
         found.sort_unstable();
         found.dedup();
-        found.retain(|substring| self.found.binary_search_by(|known| known[..].cmp(substring)).is_err());
-        self.found.extend(found.into_iter().map(<[SymbolId]>::to_vec));
-        self.found.sort(); // two sorted runs
+        let known = std::mem::replace(&mut self.found, Strings::new());
+        let (mut known, mut found) = (known.iter().peekable(), found.into_iter().peekable());
+        while let Some(next) = known.peek().into_iter().chain(found.peek()).min().copied() {
+            self.found.push(next);
+            known.next_if_eq(&next);
+            found.next_if_eq(&next);
+        }
     }
 
     /// All of them for each nonterminal of `grammar` that rewrites to substrings.
@@ -178,5 +185,26 @@ impl Shard {
     /// Whether it has no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn substrings_of_blocks_are_those_of_the_whole() {
+        let sentence = |text: &str| text.bytes().map(|byte| SymbolId(u32::from(byte))).collect::<Vec<_>>();
+        let of_blocks = |blocks: &[&[&str]]| {
+            let mut substrings = Substrings::new(2);
+            for block in blocks {
+                substrings.add(&block.iter().map(|text| sentence(text)).collect::<Vec<_>>());
+            }
+            substrings.found
+        };
+        let found: Vec<Vec<SymbolId>> =
+            ["a", "aa", "ab", "b", "ba", "c", "ca"].iter().map(|text| sentence(text)).collect();
+        assert_eq!(of_blocks(&[&["baab", "ca"]]), found.iter().collect());
+        assert_eq!(of_blocks(&[&["ca", "ab"], &[], &["baa", "ab"]]), found.iter().collect());
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use shared::adaptor::candidates::Tally;
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::grammar::{Grammar, SymbolId};
-use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
+use shared::shard::{Lexicon, ParamId, Shard, StickStrings, Strings};
 use shared::task::{Answer, Index, Named, Work};
 use shared::treebank::Treebank;
 
@@ -92,7 +92,7 @@ pub fn prepare(
         let mut covered = lexicon.value.as_ref().clone();
         for (symbol, string) in missing {
             let stick = covered.sticks.iter_mut().find(|stick| stick.symbol == symbol);
-            stick.expect("workers answer with adapted nonterminals").strings.push(string);
+            stick.expect("workers answer with adapted nonterminals").strings.push(&string);
         }
         lexicon = Named::new(covered);
         strings = string_shards(grammar, &lexicon.value);
@@ -223,7 +223,7 @@ impl StringShards {
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
 fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {
     let adapted: Vec<SymbolId> = input.grammar.adapted().collect();
-    let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Vec::new() });
+    let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Strings::new() });
     let empty = Named::new(Lexicon { sticks: empty.collect() });
     let mut tally = Tally::default();
     let mut unparsable: Vec<(usize, u32)> = Vec::new();
@@ -306,7 +306,7 @@ fn without(grammar: &Grammar, lexicon: &Lexicon, gone: &[u32]) -> Lexicon {
     let sticks = lexicon.sticks.iter().enumerate().map(|(number, stick)| {
         let kept = lexicon.params(grammar, number).zip(&stick.strings);
         let kept = kept.filter(|(param, _)| gone.binary_search(param).is_err());
-        StickStrings { symbol: stick.symbol, strings: kept.map(|(_, string)| string.clone()).collect() }
+        StickStrings { symbol: stick.symbol, strings: kept.map(|(_, string)| string).collect() }
     });
     Lexicon { sticks: sticks.collect() }
 }

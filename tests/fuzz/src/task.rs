@@ -105,7 +105,7 @@ fn is_small(task: &Task) -> bool {
         && n_fit_rounds <= MAX_FIT_ROUNDS
         && occurrences <= MAX_SYMBOLS
         && sides <= MAX_RULES
-        && strings.map(Vec::len).sum::<usize>() <= MAX_SYMBOLS
+        && strings.map(<[_]>::len).sum::<usize>() <= MAX_SYMBOLS
 }
 
 /// Nobody asks for trees of sentences that have none.
@@ -131,7 +131,7 @@ fn work_with(task: &Task, answer: Answer) {
             let mut covered = lexicon.as_ref().clone();
             for (symbol, string) in missing {
                 if let Some(stick) = covered.sticks.iter_mut().find(|stick| stick.symbol == symbol) {
-                    stick.strings.push(string);
+                    stick.strings.push(&string);
                 }
             }
             index(task, covered);
