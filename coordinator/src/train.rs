@@ -23,6 +23,7 @@ pub mod plan;
 pub mod prepare;
 pub mod rounds;
 pub mod shelf;
+pub mod shuffle;
 pub mod start;
 pub mod text;
 pub mod trees;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
-use shared::adaptor::candidates::Tally;
+use shared::adaptor::candidates::Ranking;
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::grammar::{Grammar, SymbolId};
 use shared::shard::{Lexicon, ParamId, Shard, StickStrings, Strings};
@@ -16,6 +16,7 @@ use shared::treebank::Treebank;
 use super::input::Input;
 use super::plan::{self, OnShards, Plan, PlannedShard};
 use super::shelf::Kept;
+use super::shuffle::Shuffle;
 use crate::fleet::{Map, Stage};
 
 /// How strings are chosen.
@@ -220,23 +221,27 @@ impl StringShards {
     }
 }
 
+/// Bytes of counts that are shuffled in memory.
+const SHUFFLED: usize = 256 << 20;
+
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
 fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {
     let adapted: Vec<SymbolId> = input.grammar.adapted().collect();
     let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Strings::new() });
     let empty = Named::new(Lexicon { sticks: empty.collect() });
-    let mut tally = Tally::default();
+    let mut shuffle = Shuffle::new_in(input.shelf.folder(), SHUFFLED);
     let mut unparsable: Vec<(usize, u32)> = Vec::new();
     let count = Work::Candidates { max_length: choice.max_length };
     plan::map(fleet, Stage::Candidates, sentences.tasks(&empty, count), |shard, answer| {
         if let Answer::Candidates(candidates) = answer {
-            tally.add(candidates.found);
+            shuffle.add(&candidates.found)?;
             unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
         }
         Ok(())
     })?;
     refuse_unparsable(input, &unparsable)?;
-    Ok(Lexicon { sticks: tally.top(&adapted, choice.truncation, choice.rho) })
+    let ranking = shuffle.rank(|| Ranking::new(&adapted, choice.truncation, choice.rho))?;
+    Ok(Lexicon { sticks: ranking.top() })
 }
 
 /// Names the first of the sentences without a derivation, given by shard and position in it.

@@ -71,6 +71,11 @@ impl Shelf {
         Shelf { folder: folder.to_owned(), files: Mutex::default(), room: AtomicUsize::new(room) }
     }
 
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Keeps the value.
     pub fn keep<T: Serialize>(&self, value: T) -> Result<Kept<T>> {
         let bytes = bincode::serde::encode_to_vec(&value, legacy()).context("a value does not serialise")?;
