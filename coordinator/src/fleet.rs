@@ -38,7 +38,7 @@ mod status;
 mod tasks;
 
 pub use inline::Inline;
-pub use shared::compute::{Compute, engine, engine_with};
+pub use shared::compute::{Compute, MEMORY, engine, engine_with};
 pub use status::{FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
 pub use tasks::Tasks;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! corpus, grammar → sentence shards → [candidates] → strings → [index] without those that have no derivation
-//!   → [cover] with those that sentences need → string shards → [index] → rounds → [decode]
+//!   → [index] of sentences → [cover] with the strings that some need → rounds → [decode]
 //! ```
 //!
 //! With latent annotations the trees are given: tree shards → rounds → held-out trees, found again.

@@ -11,6 +11,7 @@ mod collapsed;
 mod fitted;
 mod sampled;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
@@ -26,10 +27,13 @@ use crate::sampler::Items;
 use crate::shard::{Lexicon, Sentence, Shard};
 use crate::task::{Answer, ContentHash, Decoder, Named, Task, Weighted, Work};
 use built::BuiltShard;
+use built::spill::Spill;
 
 /// Answers tasks. One per process, shared by its threads.
 pub struct Engine {
     memory: usize,
+    /// For built shards that do not fit in it.
+    spill: Option<Spill>,
     prepared: Mutex<Option<(ContentHash, ContentHash, Arc<Prepared>)>>,
     cache: Mutex<Cache>,
 }
@@ -39,12 +43,16 @@ pub type Compute = Arc<dyn Fn(&Task) -> Result<Answer, ComputeError> + Send + Sy
 
 /// The mathematics: one [`Engine`] for all threads of a process, with room for [`MEMORY`] bytes.
 pub fn engine() -> Compute {
-    engine_with(MEMORY)
+    engine_with(MEMORY, None)
 }
 
-/// The same with room for so many bytes.
-pub fn engine_with(memory: usize) -> Compute {
+/// The same with room for so many bytes, and for more in files of a folder that is empty and for this alone, if there is such.
+pub fn engine_with(memory: usize, spill: Option<&Path>) -> Compute {
     let engine = Engine::with_memory(memory);
+    let engine = match spill {
+        Some(folder) => engine.spilling_to(folder),
+        None => engine,
+    };
     Arc::new(move |task| engine.run(task))
 }
 
@@ -169,7 +177,14 @@ impl Default for Engine {
 impl Engine {
     /// Keeps at most `bytes` of forests; shards beyond that are built anew for every task.
     pub fn with_memory(bytes: usize) -> Engine {
-        Engine { memory: bytes, prepared: Mutex::new(None), cache: Mutex::new(Cache::default()) }
+        let (prepared, cache) = (Mutex::new(None), Mutex::new(Cache::default()));
+        Engine { memory: bytes, spill: None, prepared, cache }
+    }
+
+    /// Writes forests for which there is no room into files in `folder`, which is empty and for this alone, and reads them from
+    /// there.
+    pub fn spilling_to(self, folder: &Path) -> Engine {
+        Engine { spill: Some(Spill::new(folder)), ..self }
     }
 
     /// The answer to `task`.
@@ -201,9 +216,10 @@ impl Engine {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
                 Ok(Answer::Missing(candidates::missing(&prepared, sentences)))
             }
-            Work::Index => Ok(Answer::Index(self.built(task, &prepared).index.clone())),
+            Work::Index => Ok(Answer::Index(self.built(task, &prepared).0.index.clone())),
             Work::Expect { weights, losses } => {
-                self.built(task, &prepared).expect(weights, *losses).map(Answer::Expectation)
+                let (built, stays) = self.built(task, &prepared);
+                built.expect(weights, *losses, stays).map(Answer::Expectation)
             }
             Work::Sample(sample) => {
                 let sentences = sentences.ok_or(ComputeError::NotSentences)?;
@@ -262,18 +278,27 @@ impl Engine {
         prepared
     }
 
-    fn built(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
-        let build = || BuiltShard::new(prepared, task.shard.value.clone());
-        self.kept(|cache| &mut cache.built, task, task.shard.hash, build, BuiltShard::size)
+    /// The shard, and whether it stays in memory.
+    fn built(&self, task: &Task, prepared: &Prepared) -> (Arc<BuiltShard>, bool) {
+        let (under, shard) = ((task.grammar.hash, task.lexicon.hash), task.shard.hash);
+        let build = || {
+            let spilled = self.spill.as_ref().and_then(|spill| spill.read(under, shard));
+            spilled.unwrap_or_else(|| BuiltShard::new(prepared, task.shard.value.clone()))
+        };
+        let (built, stays) = self.kept(|cache| &mut cache.built, task, shard, build, BuiltShard::size);
+        if let (Some(spill), false) = (&self.spill, stays) {
+            spill.write(under, shard, &built);
+        }
+        (built, stays)
     }
 
     fn forests(&self, task: &Task, prepared: &Prepared) -> Arc<BuiltShard> {
-        let built = self.built(task, prepared);
+        let (built, _) = self.built(task, prepared);
         if !built.is_dense() {
             return built;
         }
         let build = || built.with_forests(prepared, task.shard.value.clone());
-        self.kept(|cache| &mut cache.forests, task, task.shard.hash, build, BuiltShard::size)
+        self.kept(|cache| &mut cache.forests, task, task.shard.hash, build, BuiltShard::size).0
     }
 
     fn constrained(
@@ -286,15 +311,16 @@ impl Engine {
         let constraints = Constraints::new(&prepared.grammar, components.iter().copied())?;
         let key = Named::new((task.shard.hash, components)).hash;
         let build = || BuiltShard::constrained(prepared, task.shard.value.clone(), &constraints);
-        Ok(self.kept(|cache| &mut cache.constrained, task, key, build, BuiltShard::size))
+        Ok(self.kept(|cache| &mut cache.constrained, task, key, build, BuiltShard::size).0)
     }
 
     fn items(&self, task: &Task, prepared: &Arc<Prepared>, sentences: &[Sentence]) -> Arc<Items> {
         let build = || Items::new(prepared.clone(), sentences);
-        self.kept(|cache| &mut cache.items, task, task.shard.hash, build, Items::size)
+        self.kept(|cache| &mut cache.items, task, task.shard.hash, build, Items::size).0
     }
 
-    /// What `build` gives for the task's shard; from the cache if it is there, in which `form` and `key` find it.
+    /// What `build` gives for the task's shard; from the cache if it is there, in which `form` and `key` find it. Whether it is
+    /// there from now on.
     fn kept<T>(
         &self,
         form: fn(&mut Cache) -> &mut Kept<T>,
@@ -302,7 +328,7 @@ impl Engine {
         key: ContentHash,
         build: impl FnOnce() -> T,
         size: impl Fn(&T) -> usize,
-    ) -> Arc<T> {
+    ) -> (Arc<T>, bool) {
         let under = Some((task.grammar.hash, task.lexicon.hash));
         {
             let mut cache = lock(&self.cache);
@@ -311,7 +337,7 @@ impl Engine {
                 *kept = Kept { under, ..Kept::default() };
             }
             if let Some(built) = kept.shards.get(&key) {
-                return built.clone();
+                return (built.clone(), true);
             }
         }
         let built = Arc::new(build());
@@ -323,7 +349,7 @@ impl Engine {
             kept.bytes += bytes;
             kept.shards.insert(key, built.clone());
         }
-        built
+        (built, kept.shards.contains_key(&key))
     }
 }
 

@@ -14,6 +14,8 @@ pub mod sample;
 pub mod steps;
 pub mod strings;
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::shard::ParamId;
 
 /// The packed derivations of one item.
@@ -31,7 +33,8 @@ pub struct Forest {
 }
 
 /// One way to derive a node: weight of `param` times the values of `tails`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct Edge {
     /// A [`ParamId`], or a position in a shard's index once the forest is indexed.
     pub param: u32,
@@ -40,7 +43,8 @@ pub struct Edge {
 }
 
 /// A constituent: `symbol` over the tokens `[start, end)`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct Label {
     /// A symbol of the [`binary::BinaryGrammar`].
     pub symbol: u32,

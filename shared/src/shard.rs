@@ -6,6 +6,7 @@ mod strings;
 
 use std::ops::Range;
 
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
@@ -14,7 +15,8 @@ use crate::treebank::Rules;
 pub use strings::Strings;
 
 /// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Pod, Zeroable)]
+#[repr(transparent)]
 pub struct ParamId(pub u32);
 
 impl ParamId {

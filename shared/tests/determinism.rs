@@ -69,20 +69,37 @@ fn what_an_engine_keeps_changes_no_bit() {
     let run = Run::new(&grammar, &lexicon, &sentences);
     let other = Run::new(&grammar, &choose(&grammar, &sentences, 20, 0.2), &sentences);
     let kept = Engine::default();
+    let folder = tempfile::tempdir().unwrap();
+    let spilled = Engine::with_memory(0).spilling_to(folder.path());
+    let n_files = || std::fs::read_dir(folder.path()).unwrap().count();
     // The last one of each kind is in use for the rest; then some come back.
     let schedule = [1000, 3, 5, 7, 7, 5, 2, 3, 1000, 1];
     for (round, nth) in schedule.into_iter().enumerate() {
         let weights = weights(&grammar, &lexicon, long_strings(&grammar, &lexicon, nth));
         let expected = run.expect(&Engine::default(), &weights, true);
         assert!(expected.log_z.is_finite() && expected.missing.is_empty());
-        for (what, engine) in [("kept", &kept), ("without memory", &Engine::with_memory(0))] {
+        let without = Engine::with_memory(0);
+        for (what, engine) in [("kept", &kept), ("spilled", &spilled), ("without memory", &without)] {
             let found = run.expect(engine, &weights, true);
             assert_eq!(bits(&found), bits(&expected), "{what}, round {round}, every {nth}");
+        }
+        assert_eq!(n_files(), run.shards.len());
+        match round {
+            // What is damaged or gone is built anew.
+            2 => std::fs::read_dir(folder.path()).unwrap().for_each(|file| {
+                std::fs::write(file.unwrap().path(), "damaged").unwrap();
+            }),
+            6 => std::fs::read_dir(folder.path()).unwrap().for_each(|file| {
+                std::fs::remove_file(file.unwrap().path()).unwrap();
+            }),
+            _ => {}
         }
         // Another lexicon in between.
         if round == 4 {
             let n = other.lexicon.value.n_params(&grammar);
             other.expect(&kept, &vec![Wide::ONE; n], false);
+            other.expect(&spilled, &vec![Wide::ONE; n], false);
+            assert_eq!(n_files(), other.shards.len());
         }
     }
 }

@@ -51,9 +51,12 @@ struct Arguments {
     /// Form of the logs on standard error
     #[arg(long, default_value_t, value_name = "text|json")]
     log: Form,
-    /// Mebibytes of shards, a quarter, and of their forests to keep; others are sent and built anew
+    /// Mebibytes of shards, a quarter, and of their forests to keep in memory
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     memory: u32,
+    /// Folder for the forests that memory has no room for; without it, they are built anew in every round
+    #[arg(long, value_name = "DIR")]
+    spill: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -82,6 +85,12 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
         _ => None,
     };
     let tls = arguments.ca.as_deref().map(|ca| ClientTls::read(ca, identity)).transpose()?;
+    let spill = match &arguments.spill {
+        Some(folder) => Some(tempfile::tempdir_in(folder).with_context(|| {
+            format!("{}: cannot keep forests there; allow it, or name another --spill", folder.display())
+        })?),
+        None => None,
+    };
     let config = WorkerConfig {
         coordinator: arguments.coordinator,
         threads: arguments.threads.unwrap_or(defaults.threads),
@@ -91,7 +100,10 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
         insecure: arguments.insecure,
         give_up_after: Duration::from_secs(arguments.give_up_after),
         cache_bytes: u64::from(arguments.memory) << 18,
-        compute: engine_with((arguments.memory as usize) * (3 << 18)),
+        compute: engine_with(
+            (arguments.memory as usize) * (3 << 18),
+            spill.as_ref().map(|spill| spill.path()),
+        ),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -13,7 +13,7 @@ use tracing::{info, info_span, warn};
 use super::Answer;
 use crate::checkpoint::Checkpoints;
 use crate::fleet::scheduler::Cause;
-use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, Map, engine_with};
+use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, MEMORY, Map, engine_with};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::{Crew, Outcome};
@@ -23,7 +23,7 @@ use crate::status::http::Http;
 use crate::status::{Board, CheckpointStatus, JobStatus};
 use crate::streams;
 use crate::train::input::Input;
-use crate::train::train;
+use crate::train::{shelf, train};
 
 /// Arguments of `train`.
 #[derive(clap::Args, Debug)]
@@ -56,7 +56,7 @@ pub struct FleetOptions {
     /// Workers in this process; all cores by default, none with --listen
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
-    /// Mebibytes of forests that workers in this process keep from round to round; others are built anew [default: 4096]
+    /// Mebibytes of forests that workers in this process keep in memory; others go to files in the output folder [default: 4096]
     #[arg(long, value_name = "MIB")]
     pub memory: Option<u32>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
@@ -101,6 +101,11 @@ pub struct FleetOptions {
 }
 
 impl FleetOptions {
+    /// Bytes of forests to keep.
+    fn memory(&self) -> usize {
+        self.memory.map_or(MEMORY, |mebibytes| (mebibytes as usize) << 20)
+    }
+
     /// The fleet that they ask for.
     pub fn config(&self) -> Result<FleetConfig> {
         let defaults = FleetConfig::default();
@@ -137,10 +142,7 @@ impl FleetOptions {
             dead_after,
             lease_deadline: self.lease_deadline.unwrap_or(defaults.lease_deadline),
             audit: self.audit.unwrap_or(defaults.audit),
-            compute: self
-                .memory
-                .map_or(defaults.compute, |mebibytes| engine_with((mebibytes as usize) << 20)),
-            board: defaults.board,
+            ..defaults
         })
     }
 }
@@ -215,6 +217,10 @@ fn run_with<I>(
     let board = recorder.board.clone();
     let config = FleetConfig { board: board.clone(), ..args.fleet.config()? };
     let local_workers = config.local_workers;
+    // Without it, forests beyond the memory are built anew.
+    let forests = shelf::folder_in(recorder.output.dir()).ok();
+    let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
+    let config = FleetConfig { compute, ..config };
     let fleet = Fleet::start(config)?;
     if let Some(address) = fleet.address() {
         info!(%address, "listening");

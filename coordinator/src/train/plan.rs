@@ -105,6 +105,9 @@ pub fn map(
     tasks: impl Tasks + 'static,
     mut each: impl FnMut(usize, Answer) -> Result<()>,
 ) -> Result<MapReport> {
+    if tasks.is_empty() {
+        return Ok(MapReport::default());
+    }
     let mut refused = None;
     let report = fleet.map(stage, Arc::new(tasks), &mut |at, answer| {
         if refused.is_none() {

@@ -87,7 +87,8 @@ pub fn prepare(
         lexicon = Named::new(without(grammar, &lexicon.value, &gone));
     }
 
-    let missing = missing(fleet, sentences.tasks(&lexicon, Work::Cover))?;
+    let mut of_sentences = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
+    let missing = missing(fleet, sentences.uncovered(&lexicon, &of_sentences))?;
     let added = missing.len();
     if added > 0 {
         let mut covered = lexicon.value.as_ref().clone();
@@ -98,9 +99,10 @@ pub fn prepare(
         lexicon = Named::new(covered);
         strings = string_shards(grammar, &lexicon.value);
         indexes = index(fleet, input, strings.on(&sentences, &lexicon))?;
+        of_sentences = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
     }
     let chosen = Chosen { lexicon: lexicon.value.as_ref().clone(), underivable, added };
-    Ok((chosen, sentences.plan(fleet, input, lexicon, strings, indexes)?))
+    Ok((chosen, sentences.plan(lexicon, of_sentences, strings, indexes)))
 }
 
 /// Plans for a PCFG, whose strings are given; refuses sentences that the grammar cannot derive.
@@ -131,7 +133,8 @@ fn again(fleet: &dyn Map, input: &Input, sentences: Sentences, chosen: &Chosen) 
     let lexicon = Named::new(chosen.lexicon.clone());
     let strings = string_shards(&sentences.grammar.value, &lexicon.value);
     let indexes = index(fleet, input, strings.on(&sentences, &lexicon))?;
-    sentences.plan(fleet, input, lexicon, strings, indexes)
+    let of_sentences = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
+    Ok(sentences.plan(lexicon, of_sentences, strings, indexes))
 }
 
 /// The grammar and the shards of sentences, named by their content.
@@ -186,16 +189,21 @@ impl Sentences {
         Plan { grammar: self.grammar, lexicon, treebank, shards }
     }
 
-    /// Of the sentences and `strings`, whose parameters are known already.
+    /// Tasks to cover those among which some have no derivation.
+    fn uncovered(&self, lexicon: &Named<Lexicon>, indexes: &[Indexed]) -> OnShards {
+        let shards = self.shards.iter().zip(indexes).filter(|(_, index)| !index.unparsable.is_empty());
+        let shards = shards.map(|(shard, _)| shard.clone()).collect();
+        OnShards { shards, ..self.tasks(lexicon, Work::Cover) }
+    }
+
+    /// Of the sentences and `strings`.
     fn plan(
         self,
-        fleet: &dyn Map,
-        input: &Input,
         lexicon: Named<Lexicon>,
+        of_sentences: Vec<Indexed>,
         strings: StringShards,
         of_strings: Vec<Indexed>,
-    ) -> Result<Plan> {
-        let of_sentences = index(fleet, input, self.tasks(&lexicon, Work::Index))?;
+    ) -> Plan {
         let sentences = self.shards.into_iter().zip(of_sentences);
         let sentences =
             sentences.map(|(shard, index)| PlannedShard { shard, params: index.params, strings: None });
@@ -206,7 +214,7 @@ impl Sentences {
             strings: Some(strings.clone()),
         });
         let shards = Arc::new(sentences.chain(strings).collect());
-        Ok(Plan { grammar: self.grammar, lexicon, treebank: None, shards })
+        Plan { grammar: self.grammar, lexicon, treebank: None, shards }
     }
 }
 
@@ -222,7 +230,7 @@ impl StringShards {
 }
 
 /// Bytes of counts that are shuffled in memory.
-const SHUFFLED: usize = 256 << 20;
+const SHUFFLED: usize = 64 << 20;
 
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
 fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {

@@ -37,6 +37,12 @@ struct Files {
 /// What the folders' names begin with.
 const PREFIX: &str = ".shards-";
 
+/// A new folder inside of that one, which is made if it is not there; it goes when it is dropped, or is swept.
+pub fn folder_in(folder: &Path) -> std::io::Result<TempDir> {
+    fs::create_dir_all(folder)?;
+    tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)
+}
+
 /// Removes the shelves that other processes left in `folder`; none may be at work there.
 pub fn sweep(folder: &Path) {
     let left = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -98,10 +104,8 @@ impl Shelf {
         if let Some(files) = &*files {
             return Ok(files.clone());
         }
-        let made = fs::create_dir_all(&self.folder);
-        let made = made.and_then(|()| tempfile::Builder::new().prefix(PREFIX).tempdir_in(&self.folder));
-        let dir =
-            made.with_context(|| format!("{}: cannot keep shards there; {WAY_OUT}", self.folder.display()))?;
+        let dir = folder_in(&self.folder)
+            .with_context(|| format!("{}: cannot keep shards there; {WAY_OUT}", self.folder.display()))?;
         Ok(files.insert(Arc::new(Files { dir })).clone())
     }
 }

@@ -3,6 +3,8 @@
 //! The forests are folded ([`Chains`]): their edges hold chains, and chains hold positions in the shard's index. Sentences
 //! under a dense grammar have no forests: they are computed anew every time ([`Dense`]).
 
+pub(super) mod spill;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -174,16 +176,21 @@ impl BuiltShard {
         self.dense.is_some()
     }
 
-    /// Bytes held, the compact copy not counted.
+    /// Bytes held, with a compact copy as large as it can be.
     pub fn size(&self) -> usize {
         self.dense.as_ref().map_or(0, Dense::size)
-            + self.items.iter().flat_map(Item::forests).map(Forest::size).sum::<usize>()
+            + self.items.iter().flat_map(Item::forests).map(Forest::size).sum::<usize>() / 4 * 7
             + self.chains.size()
             + 4 * self.index.params.len()
     }
 
-    /// Inside–outside over all items in use.
-    pub fn expect(&self, weights: &[Wide], with_losses: bool) -> Result<Expectation, ComputeError> {
+    /// Inside–outside over all items in use. It pays to `compact` the forests of a shard that stays.
+    pub fn expect(
+        &self,
+        weights: &[Wide],
+        with_losses: bool,
+        compact: bool,
+    ) -> Result<Expectation, ComputeError> {
         let n = self.index.params.len();
         if weights.len() != n {
             return Err(ComputeError::Weights { found: weights.len(), expected: n });
@@ -192,7 +199,7 @@ impl BuiltShard {
             return Ok(self.expect_dense(dense, weights, with_losses));
         }
         let chain_weights = self.chains.weights(weights);
-        let compact = self.compact(&chain_weights);
+        let compact = if compact { self.compact(&chain_weights) } else { None };
         let real = real(&chain_weights);
         let chain_weights = Weights { wide: &chain_weights, real: &real };
         let n_chains = self.chains.len();

@@ -115,6 +115,16 @@ impl Chains {
         self.scratch = Scratch::default();
     }
 
+    /// Where each chain begins, with the end of the last one, and their parameters, end to end.
+    pub fn parts(&self) -> (&[u32], &[u32]) {
+        (&self.first, &self.params)
+    }
+
+    /// Closed ones, of such parts.
+    pub fn from_parts(first: Vec<u32>, params: Vec<u32>) -> Chains {
+        Chains { first, params, ..Chains::default() }
+    }
+
     /// Bytes held.
     pub fn size(&self) -> usize {
         4 * (self.first.len() + self.params.len())

@@ -1,0 +1,147 @@
+//! Built shards in files: for those that memory has no room for, since to read one is far less work than to build it.
+//!
+//! In: built shards by content, under one grammar and lexicon at a time. Out: the same, or nothing, and then they are built anew: a
+//! disk that is full or damaged costs time, and nothing else. The files are of use to this process alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use bytemuck::{AnyBitPattern, NoUninit};
+use rustc_hash::FxHashSet;
+
+use super::{BuiltShard, Item};
+use crate::compute::lock;
+use crate::forest::Forest;
+use crate::forest::chains::Chains;
+use crate::task::{ContentHash, Index};
+
+/// A folder of built shards.
+pub struct Spill {
+    folder: PathBuf,
+    there: Mutex<There>,
+}
+
+/// What there is, under which grammar and lexicon.
+#[derive(Default)]
+struct There {
+    under: Option<(ContentHash, ContentHash)>,
+    shards: FxHashSet<ContentHash>,
+}
+
+impl Spill {
+    /// Into `folder`, which is empty and for this alone.
+    pub fn new(folder: &Path) -> Spill {
+        Spill { folder: folder.to_owned(), there: Mutex::default() }
+    }
+
+    /// The shard, if it was written.
+    pub fn read(&self, under: (ContentHash, ContentHash), shard: ContentHash) -> Option<BuiltShard> {
+        {
+            let there = lock(&self.there);
+            if there.under != Some(under) || !there.shards.contains(&shard) {
+                return None;
+            }
+        }
+        let read = fs::read(self.path(shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
+        if read.is_none() {
+            lock(&self.there).shards.remove(&shard);
+        }
+        read
+    }
+
+    /// Writes the shard, unless it is there.
+    pub fn write(&self, under: (ContentHash, ContentHash), shard: ContentHash, built: &BuiltShard) {
+        {
+            let mut there = lock(&self.there);
+            if there.under != Some(under) {
+                there.shards.drain().for_each(|shard| {
+                    // What cannot be removed is in nobody's way.
+                    let _ = fs::remove_file(self.path(shard));
+                });
+                there.under = Some(under);
+            }
+            if there.shards.contains(&shard) || built.is_dense() {
+                return;
+            }
+        }
+        let (path, aside) = (self.path(shard), self.path(shard).with_extension("aside"));
+        let written = fs::write(&aside, built.to_bytes()).and_then(|()| fs::rename(&aside, &path));
+        let mut there = lock(&self.there);
+        if written.is_ok() && there.under == Some(under) {
+            there.shards.insert(shard);
+        } else {
+            // As above.
+            let _ = fs::remove_file(aside);
+        }
+    }
+
+    fn path(&self, shard: ContentHash) -> PathBuf {
+        self.folder.join(blake3::Hash::from_bytes(shard.0).to_hex().as_str())
+    }
+}
+
+/// Of an item that is no string.
+const NO_STRING: u32 = u32::MAX;
+
+impl BuiltShard {
+    /// Flat arrays of numbers, as this machine has them, each behind its length. It has forests, and none of components.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.size());
+        let (first, params) = self.chains.parts();
+        put(&mut bytes, &[self.first_string, u32::from(self.is_strings)]);
+        put(&mut bytes, &self.index.params);
+        put(&mut bytes, &self.index.unparsable);
+        put(&mut bytes, first);
+        put(&mut bytes, params);
+        put(&mut bytes, &self.items.iter().map(|item| item.multiplicity).collect::<Vec<_>>());
+        put(&mut bytes, &self.items.iter().map(|item| item.own.unwrap_or(NO_STRING)).collect::<Vec<_>>());
+        let none = Forest { first_edge: Vec::new(), edges: Vec::new(), labels: Vec::new() };
+        for Item { forest, .. } in &self.items {
+            let Forest { first_edge, edges, labels } = forest.as_ref().unwrap_or(&none);
+            put(&mut bytes, first_edge);
+            put(&mut bytes, edges);
+            put(&mut bytes, labels);
+        }
+        bytes
+    }
+
+    fn from_bytes(mut bytes: &[u8]) -> Option<BuiltShard> {
+        let bytes = &mut bytes;
+        let &[first_string, is_strings] = &take::<u32>(bytes)?[..] else { return None };
+        let index = Index { params: take(bytes)?, unparsable: take(bytes)? };
+        let chains = Chains::from_parts(take(bytes)?, take(bytes)?);
+        let (multiplicities, own): (Vec<f64>, Vec<u32>) = (take(bytes)?, take(bytes)?);
+        let mut items = Vec::with_capacity(own.len());
+        for (multiplicity, own) in multiplicities.into_iter().zip(own) {
+            let forest = Forest { first_edge: take(bytes)?, edges: take(bytes)?, labels: take(bytes)? };
+            let forest = Some(forest).filter(|forest| !forest.first_edge.is_empty());
+            let own = Some(own).filter(|&own| own != NO_STRING);
+            items.push(Item { forest, restricted: Vec::new(), multiplicity, own });
+        }
+        let (dense, compact) = (None, Mutex::new(None));
+        let is_strings = is_strings != 0;
+        bytes.is_empty().then_some(BuiltShard {
+            index,
+            dense,
+            items,
+            chains,
+            compact,
+            first_string,
+            is_strings,
+        })
+    }
+}
+
+fn put<T: NoUninit>(bytes: &mut Vec<u8>, numbers: &[T]) {
+    bytes.extend_from_slice(&(numbers.len() as u64).to_ne_bytes());
+    bytes.extend_from_slice(bytemuck::cast_slice(numbers));
+}
+
+fn take<T: NoUninit + AnyBitPattern>(bytes: &mut &[u8]) -> Option<Vec<T>> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let size = usize::try_from(u64::from_ne_bytes(*length)).ok()?.checked_mul(size_of::<T>())?;
+    let (numbers, rest) = rest.split_at_checked(size)?;
+    *bytes = rest;
+    Some(bytemuck::pod_collect_to_vec(numbers))
+}
