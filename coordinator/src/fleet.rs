@@ -28,6 +28,8 @@ use self::scheduler::{Cause, Failure, Patience};
 
 pub mod scheduler;
 
+pub mod forecast;
+
 mod audit;
 mod driver;
 mod holdings;
