@@ -95,7 +95,7 @@ pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Tr
         let lines = lines.map_while(Result::ok).map(|line| event(&line));
         lines.filter_map(|event| event["symbols"].as_u64()).last().unwrap_or(0)
     });
-    let (status, peak_bytes) = trainer.wait()?;
+    let (status, peak_bytes) = trainer.wait(&mut workers)?;
     if !status.success() {
         let told = fs::read_to_string(&errors).unwrap_or_default();
         bail!(
@@ -144,16 +144,27 @@ impl Process {
         Ok(Process(child.with_context(|| format!("{}: cannot be started", program.display()))?))
     }
 
-    /// Waits for its end; how it ended, and the most memory that it had, as far as was seen.
-    fn wait(&mut self) -> Result<(ExitStatus, Option<u64>)> {
+    /// Waits for its end, for which it needs its workers; how it ended, and the most memory that it had, as far as was seen.
+    fn wait(&mut self, workers: &mut [Process]) -> Result<(ExitStatus, Option<u64>)> {
         let mut peak = None;
         loop {
             peak = peak_bytes(self.0.id()).max(peak);
-            if let Some(status) = self.0.try_wait().context("cannot wait for training to end")? {
+            if let Some(status) = self.ended()? {
                 return Ok((status, peak));
+            }
+            for worker in &mut *workers {
+                if let Some(status) = worker.ended()?.filter(|status| !status.success()) {
+                    bail!(
+                        "a worker gave up ({status}); is the grammaton-worker beside this program of the same build?"
+                    );
+                }
             }
             std::thread::sleep(ASK_AGAIN);
         }
+    }
+
+    fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.0.try_wait().context("cannot wait for training to end")
     }
 }
 

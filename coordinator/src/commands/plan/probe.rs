@@ -340,7 +340,7 @@ fn bytes_up(head: from_worker::Message, payload: &Bytes) -> u64 {
 }
 
 /// Nobody watches.
-struct Silent;
+pub struct Silent;
 
 impl Observer for Silent {
     fn started(&mut self, _: &Start) -> Result<()> {
