@@ -37,11 +37,19 @@ pub struct Engine {
 /// How a task is answered; [`engine`] unless a test says otherwise.
 pub type Compute = Arc<dyn Fn(&Task) -> Result<Answer, ComputeError> + Send + Sync>;
 
-/// The mathematics: one [`Engine`] for all threads of a process.
+/// The mathematics: one [`Engine`] for all threads of a process, with room for [`MEMORY`] bytes.
 pub fn engine() -> Compute {
-    let engine = Engine::default();
+    engine_with(MEMORY)
+}
+
+/// The same with room for so many bytes.
+pub fn engine_with(memory: usize) -> Compute {
+    let engine = Engine::with_memory(memory);
     Arc::new(move |task| engine.run(task))
 }
+
+/// Bytes of forests to keep where nobody says how many.
+pub const MEMORY: usize = 4 << 30;
 
 /// Why a task has no answer. Never depends on the machine: the same task fails everywhere.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -152,9 +160,9 @@ impl Cache {
 }
 
 impl Default for Engine {
-    /// With room for 4 GiB of forests.
+    /// With room for [`MEMORY`] bytes of forests.
     fn default() -> Engine {
-        Engine::with_memory(4 << 30)
+        Engine::with_memory(MEMORY)
     }
 }
 

@@ -9,6 +9,7 @@ use clap::Parser;
 use proto::log::{self, Form};
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::{TOKEN_VARIABLE, Token};
+use shared::compute::engine_with;
 use tokio::signal::unix::{SignalKind, signal};
 use worker::WorkerConfig;
 
@@ -50,9 +51,9 @@ struct Arguments {
     /// Form of the logs on standard error
     #[arg(long, default_value_t, value_name = "text|json")]
     log: Form,
-    /// Mebibytes of grammars and shards to keep
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
-    cache: u64,
+    /// Mebibytes of shards, a quarter, and of their forests to keep; others are sent and built anew
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    memory: u32,
 }
 
 fn main() -> ExitCode {
@@ -89,8 +90,8 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
         name: arguments.name.unwrap_or_else(host_and_process),
         insecure: arguments.insecure,
         give_up_after: Duration::from_secs(arguments.give_up_after),
-        cache_bytes: arguments.cache.saturating_mul(1 << 20),
-        ..defaults
+        cache_bytes: u64::from(arguments.memory) << 18,
+        compute: engine_with((arguments.memory as usize) * (3 << 18)),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

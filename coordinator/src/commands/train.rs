@@ -13,7 +13,7 @@ use tracing::{info, info_span, warn};
 use super::Answer;
 use crate::checkpoint::Checkpoints;
 use crate::fleet::scheduler::Cause;
-use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, Map};
+use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, Map, engine_with};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::{Crew, Outcome};
@@ -56,6 +56,9 @@ pub struct FleetOptions {
     /// Workers in this process; all cores by default, none with --listen
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
+    /// Mebibytes of forests that workers in this process keep from round to round; others are built anew [default: 4096]
+    #[arg(long, value_name = "MIB")]
+    pub memory: Option<u32>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub listen: Option<SocketAddr>,
@@ -134,7 +137,10 @@ impl FleetOptions {
             dead_after,
             lease_deadline: self.lease_deadline.unwrap_or(defaults.lease_deadline),
             audit: self.audit.unwrap_or(defaults.audit),
-            ..defaults
+            compute: self
+                .memory
+                .map_or(defaults.compute, |mebibytes| engine_with((mebibytes as usize) << 20)),
+            board: defaults.board,
         })
     }
 }
@@ -219,10 +225,10 @@ fn run_with<I>(
         info!(address = %http.address(), "serving metrics");
         recorder.progress.serving(http.address());
     }
-    let outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
+    let mut outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
     let crew = crew(local_workers, &fleet.status());
     fleet.shutdown();
-    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, &crew)?;
+    let summary = recorder.output.finish(&job, &recorder.rounds, &mut outcome, &crew)?;
     recorder.finished(&summary);
     if matches!(style, Style::Bar | Style::Lines) {
         let report = recorder.output.dir().join("report.html");

@@ -9,7 +9,7 @@ pub mod world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use shared::adaptor::candidates::Tally;
+use shared::adaptor::candidates::{Ranking, Tally};
 use shared::compute::Engine;
 use shared::corpus::shards;
 use shared::grammar::{Grammar, SymbolId, syntax};
@@ -17,7 +17,7 @@ use shared::num::Wide;
 use shared::round::Totals;
 use shared::sample;
 use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
-use shared::task::{Answer, Named, Task, Work};
+use shared::task::{Answer, Candidate, Named, Task, Work};
 
 pub fn grammar(text: &str) -> Grammar {
     syntax::parse(text, "g").unwrap_or_else(|error| panic!("{error}\n{text}")).0
@@ -328,15 +328,20 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
     for shard in &run.shards {
         let work = Work::Candidates { max_length: u32::MAX };
         let Answer::Candidates(found) = run.answer(&engine, shard, work) else { unreachable!() };
-        tally.add(found.found);
+        for Candidate { symbol, string, expected } in found.found {
+            tally.add(symbol, &string, expected);
+        }
     }
-    let mut lexicon = Lexicon { sticks: tally.top(&adapted, truncation, rho) };
+    let mut ranking = Ranking::new(&adapted, truncation, rho);
+    tally.sums().for_each(|(symbol, string, sum)| ranking.add(symbol, string, sum));
+    let mut lexicon = Lexicon { sticks: ranking.top() };
     for _ in 0..20 {
         let run = Run::new(grammar, &lexicon, sentences);
         let without: BTreeSet<ParamId> = run.underivable(&engine).into_iter().collect();
         for (number, stick) in lexicon.sticks.iter_mut().enumerate() {
             let mut params = run.lexicon.value.params(grammar, number);
-            stick.strings.retain(|_| !without.contains(&ParamId(params.next().unwrap())));
+            let kept = stick.strings.iter().filter(|_| !without.contains(&ParamId(params.next().unwrap())));
+            stick.strings = kept.collect();
         }
         if !without.is_empty() {
             continue;
@@ -351,7 +356,7 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
         }
         for (symbol, string) in missing {
             let stick = adapted.binary_search(&symbol).unwrap();
-            lexicon.sticks[stick].strings.push(string);
+            lexicon.sticks[stick].strings.push(&string);
         }
     }
     panic!("no set of strings was found that covers the sentences");
