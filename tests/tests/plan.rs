@@ -2,17 +2,18 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::checkpoint::Checkpoints;
 use coordinator::commands::plan::probe::{Silent, measure};
 use coordinator::fleet::forecast::{Cluster, rounds};
-use coordinator::fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage};
+use coordinator::fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
 use coordinator::job::Job;
 use coordinator::train::input::Input;
 use coordinator::train::train;
 use grammaton_tests::folder::{Folder, examples};
-use shared::task::{Answer, Task};
+use shared::task::Answer;
 use worker::WorkerConfig;
 
 /// A fleet, and what its rounds cost.
@@ -22,7 +23,7 @@ impl Map for Watched {
     fn map(
         &self,
         stage: Stage,
-        tasks: Vec<Task>,
+        tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let report = Map::map(&self.0, stage, tasks, each)?;

@@ -1,7 +1,7 @@
 //! `grammaton plan`: what rounds of a job would take on clusters that are not there.
 //!
 //! The job is prepared and a few of its rounds are run here, on one thread, by the code that trains ([`probe`]). What
-//! that measured goes into [`forecast`], which asks the scheduler of real runs. Nothing is written.
+//! that measured goes into [`forecast`](crate::fleet::forecast), which asks the scheduler of real runs. Nothing stays behind.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -89,7 +89,9 @@ struct Report<'a> {
 pub fn run(args: &Args) -> Result<Answer> {
     let last = ["inference.tolerance=0", "inference.patience=0", "output.score_every=0"].map(str::to_owned);
     let rounds = format!("inference.max_rounds={}", 1 + args.rounds);
-    let job = Job::load(&args.job, &[&args.set[..], &last, &[rounds]].concat())?;
+    let mut job = Job::load(&args.job, &[&args.set[..], &last, &[rounds]].concat())?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    job.output.dir = folder.path().to_owned();
     let (load, measured) = measure(&job)?;
     let mut report = Report {
         measured: &measured,

@@ -5,6 +5,7 @@
 //! messages (without the frames of HTTP/2 and TLS), and times those of real code, one thing at a time.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -21,7 +22,8 @@ use shared::task::{Answer, Task};
 use super::clock;
 use crate::checkpoint::{Checkpoints, Origin, Progress};
 use crate::fleet::forecast::{Load, Parcel, TaskLoad};
-use crate::fleet::{Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage};
+use crate::fleet::scheduler::Failure;
+use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::status::CheckpointStatus;
@@ -68,7 +70,7 @@ pub struct Measured {
     pub between_seconds: f64,
 }
 
-/// Runs as many rounds of `job` as it has, and says what they took.
+/// Runs as many rounds of `job` as it has, and says what they took. What is large is kept in its output folder meanwhile.
 pub fn measure(job: &Job) -> Result<(Load, Measured)> {
     let input = Input::load(job)?;
     let probe = Probe::new()?;
@@ -77,10 +79,10 @@ pub fn measure(job: &Job) -> Result<(Load, Measured)> {
     let (chosen, plan) = prepare::plan(&probe, &input, sentences, &choice(&job.inference), None)?;
     let mut checkpoints = Checkpoints::none();
     let keeper = Keeper::new(&mut checkpoints, origin, chosen);
-    let held_out = HeldOutShards::new(&input.held_out, input.tokens_per_symbol());
+    let held_out = HeldOutShards::new(input.held_out.clone(), input.tokens_per_symbol());
     Training::new(job, &input, &plan, &probe, &held_out, keeper, Progress::default())?.run(&mut Silent)?;
     let load = probe.load()?;
-    let measured = Measured::of(&load, input.corpus.sentences.len(), probe.rounds.borrow().len() - 1);
+    let measured = Measured::of(&load, input.text.n_sentences, probe.rounds.borrow().len() - 1);
     Ok((load, measured))
 }
 
@@ -114,7 +116,7 @@ struct Probe {
     /// Until the first round.
     preparing: RefCell<Option<Fleet>>,
     /// Its forests are its own, so that the first round builds them.
-    inline: Inline,
+    compute: Compute,
     rounds: RefCell<Vec<RoundFound>>,
 }
 
@@ -142,54 +144,49 @@ struct TaskFound {
 impl Probe {
     fn new() -> Result<Probe> {
         let preparing = RefCell::new(Some(Fleet::start(FleetConfig::default())?));
-        Ok(Probe { preparing, inline: Inline::default(), rounds: RefCell::default() })
+        Ok(Probe { preparing, compute: engine(), rounds: RefCell::default() })
     }
 
     /// A round of the job.
     fn round(
         &self,
         stage: Stage,
-        tasks: Vec<Task>,
+        tasks: &dyn Tasks,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let begun = clock();
         drop(self.preparing.take());
         let batch = BatchId(self.rounds.borrow().len() as u64);
-        let lease = |at: usize| LeaseId { batch, task: TaskIndex(at as u32), attempt: Attempt(0) };
-        let mut found: Vec<TaskFound> =
-            tasks.iter().enumerate().map(|(at, task)| lent(lease(at), task)).collect();
         let (mut once, mut every_round) = (Parcel::default(), Parcel::default());
-        for blob in tasks.first().map(Blob::of_task).unwrap_or_default() {
-            match blob {
-                Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, parcel(&blob)),
-                Blob::Decode(_) | Blob::Fit(_) => every_round = sum(every_round, parcel(&blob)),
-                Blob::Shard(_) | Blob::Carried(_) => {}
-            }
-        }
-        let asked = tasks.clone();
-        let mut broken = None;
-        let report = self.inline.map(stage, tasks, &mut |at, answer| {
-            let task = &mut found[at];
-            match returned(lease(at), &asked[at], &answer, task) {
-                Ok(answer) => {
-                    let begun = clock();
-                    each(at, answer);
-                    task.add = begun.elapsed();
+        let mut found = Vec::with_capacity(tasks.len());
+        for at in 0..tasks.len() {
+            let task = TaskIndex(at as u32);
+            let failed = |detail| FleetError::Batch { stage, failure: Failure::Task { task, detail } };
+            let (task, making) = timed(|| tasks.make(at));
+            let task = task.map_err(failed)?;
+            for blob in Blob::of_task(&task).iter().filter(|_| at == 0) {
+                match blob {
+                    Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, parcel(blob)),
+                    Blob::Decode(_) | Blob::Fit(_) => every_round = sum(every_round, parcel(blob)),
+                    Blob::Shard(_) | Blob::Carried(_) => {}
                 }
-                Err(error) => broken = Some((at, error)),
             }
-        })?;
-        if let Some((at, error)) = broken {
-            let detail = format!("its answer cannot be read back, which is a bug: {error}");
-            let failure = crate::fleet::scheduler::Failure::Task { task: TaskIndex(at as u32), detail };
-            return Err(FleetError::Batch { stage, failure });
+            let lease = LeaseId { batch, task: TaskIndex(at as u32), attempt: Attempt(0) };
+            let mut measured = lent(lease, &task);
+            measured.lease.encode += making;
+            let (answer, busy) = timed(|| (self.compute)(&task));
+            measured.busy = busy;
+            let answer = answer.map_err(|error| failed(error.to_string()))?;
+            let answer = returned(lease, &task, &answer, &mut measured);
+            let unreadable = |error| format!("its answer cannot be read back, which is a bug: {error}");
+            let answer = answer.map_err(|error| failed(unreadable(error)))?;
+            ((), measured.add) = timed(|| each(at, answer));
+            found.push(measured);
         }
-        for (task, &busy) in found.iter_mut().zip(&report.busy_by_task) {
-            task.busy = busy;
-        }
-        let round = RoundFound { tasks: found, once, every_round, begun, ended: clock() };
-        self.rounds.borrow_mut().push(round);
-        Ok(report)
+        let busy_by_task: Vec<Duration> = found.iter().map(|task| task.busy).collect();
+        self.rounds.borrow_mut().push(RoundFound { tasks: found, once, every_round, begun, ended: clock() });
+        let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
+        Ok(MapReport { wall: begun.elapsed(), busy, busy_by_task, attempts, ..MapReport::default() })
     }
 
     /// What the rounds come to: the first one apart, the others on average.
@@ -240,24 +237,29 @@ impl Map for Probe {
     fn map(
         &self,
         stage: Stage,
-        tasks: Vec<Task>,
+        tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         if let Stage::Round { .. } = stage {
-            return self.round(stage, tasks, each);
+            return self.round(stage, &*tasks, each);
         }
         match &*self.preparing.borrow() {
             Some(fleet) => Map::map(fleet, stage, tasks, each),
-            None => self.inline.map(stage, tasks, each),
+            None => Inline::new(self.compute.clone()).map(stage, tasks, each),
         }
     }
 }
 
+/// What `act` gives, and the time that it takes.
+fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
+    let begun = clock();
+    let result = act();
+    (result, begun.elapsed())
+}
+
 /// Encodes a lease as the coordinator does, and decodes it as a worker does.
 fn lent(id: LeaseId, task: &Task) -> TaskFound {
-    let begun = clock();
-    let (head, payload) = blob::lease_to_wire(id, task);
-    let encode = begun.elapsed();
+    let ((head, payload), encode) = timed(|| blob::lease_to_wire(id, task));
     let bytes = bytes_down(from_coordinator::Message::Lease(head.clone()), &payload);
     let blobs = Blob::of_task(task);
     let find = |field, hash: &[u8]| {
@@ -281,20 +283,21 @@ fn lent(id: LeaseId, task: &Task) -> TaskFound {
 
 /// Encodes an answer as a worker does, and decodes it as the coordinator does; gives the decoded one.
 fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) -> Result<Answer, WireError> {
-    let begun = clock();
-    let payload = answer.to_bytes();
-    let extent = Some(payload::extent(&payload));
-    found.handling += begun.elapsed();
+    let (payload, encode) = timed(|| answer.to_bytes());
+    let (extent, sum) = timed(|| Some(payload::extent(&payload)));
+    found.handling += encode + sum;
     let (id, declared) = (Some(blob::lease_id_to_wire(id)), extent.clone());
     let busy_micros = 100_000; // of the usual size
     let head = v1::AnswerHead { id, busy_micros, extent: declared, kept: None };
     found.answer_bytes = bytes_up(from_worker::Message::Answer(head), &payload);
-    let begun = clock();
-    let payload = arrived(extent, payload)?;
-    let answer = Answer::from_bytes(payload)?;
-    fits::answer(task, &answer)?;
-    found.decode = begun.elapsed();
-    Ok(answer)
+    let decode = || {
+        let answer = Answer::from_bytes(arrived(extent, payload)?)?;
+        fits::answer(task, &answer)?;
+        Ok(answer)
+    };
+    let (answer, decode) = timed(decode);
+    found.decode = decode;
+    answer
 }
 
 /// The payload, put together from its pieces and checked.
@@ -313,10 +316,11 @@ fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireErro
 
 /// What a blob is to send.
 fn parcel(blob: &Blob) -> Parcel {
-    let begun = clock();
-    let payload = blob.to_bytes();
-    let extent = Some(payload::extent(&payload));
-    let encode = begun.elapsed();
+    let encode = || {
+        let payload = blob.to_bytes();
+        (Some(payload::extent(&payload)), payload)
+    };
+    let ((extent, payload), encode) = timed(encode);
     let head = v1::BlobHead { kind: blob.kind() as i32, hash: blob::hash_to_wire(blob.hash()), extent };
     Parcel { bytes: bytes_down(from_coordinator::Message::Blob(head), &payload), encode }
 }
