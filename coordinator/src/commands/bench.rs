@@ -27,7 +27,7 @@ mod trial;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Numbers of sentences, separated by commas
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "10000,100000")]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1000,10000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=50_000_000))]
     pub sentences: Vec<u32>,
     /// Numbers of threads, separated by commas [default: 1 and all cores]

@@ -229,3 +229,20 @@ fn text(report: &Report<'_>) -> String {
     lines.push(String::new());
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::forecast::TaskLoad;
+
+    #[test]
+    fn cpu_seconds_are_those_of_each_worker() {
+        let task = |millis| TaskLoad { again: vec![Duration::from_millis(millis)], ..TaskLoad::default() };
+        let load = Load { tasks: vec![task(100), task(300)], ..Load::default() };
+        assert_eq!(n_tasks(&load, 7, None).unwrap(), 2);
+        assert_eq!(n_tasks(&load, 7, Some(6.0)).unwrap(), 7 * 30);
+        assert_eq!(n_tasks(&load, 1, Some(1e-6)).unwrap(), 1);
+        let refusal = n_tasks(&load, 1000, Some(1e4)).unwrap_err().to_string();
+        assert!(refusal.contains("5.0e7 tasks of 200.0 ms; take larger shards"), "{refusal}");
+    }
+}

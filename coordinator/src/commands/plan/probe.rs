@@ -35,7 +35,7 @@ use crate::train::rounds::{Keeper, Training};
 
 /// Time of the coordinator for a lease or an answer beside encoding, decoding and deciding: channels, gRPC, the system.
 /// From the CPU-seconds of a coordinator with one worker on loopback and tiny shards; `docs/SCALING.md` has the command.
-const MESSAGE: Duration = Duration::from_micros(80);
+const MESSAGE: Duration = Duration::from_micros(65);
 
 /// What was measured, in seconds and bytes, over all tasks of a round unless it says otherwise.
 #[derive(Clone, PartialEq, Debug, Serialize)]
