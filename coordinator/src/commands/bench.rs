@@ -168,12 +168,13 @@ impl Subject {
     }
 }
 
-/// How much of a thread or worker is not lost to there being others: against the fewest of its kind.
+/// Against one thread of one process on the same sentences, or what comes next to it: how much of each thread or worker is
+/// not lost to there being others.
 fn efficiency(trials: &[Trial], trial: &Trial) -> f64 {
-    let alike = |other: &&Trial| other.sentences == trial.sentences && other.by == trial.by;
-    let fewest = trials.iter().filter(alike).min_by_key(|other| other.n).unwrap_or(trial);
+    let alike = trials.iter().filter(|other| other.sentences == trial.sentences);
+    let alone = alike.min_by_key(|other| (other.by == "workers", other.n)).unwrap_or(trial);
     let cost = |trial: &Trial| trial.round_seconds * f64::from(trial.n);
-    cost(fewest) / cost(trial)
+    cost(alone) / cost(trial)
 }
 
 /// What two workers make of twice the sentences, against one: 1 if they take as long.
@@ -237,7 +238,7 @@ fn text(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// Efficiency from which on a second worker is worth its machine.
+/// Efficiency from which on two workers are worth their machines.
 const WORTH_IT: f64 = 0.8;
 
 /// From how many sentences on more machines pay.
@@ -250,10 +251,13 @@ fn hint(report: &Report) -> String {
     let pairs = report.trials.iter().filter(|trial| trial.by == "workers" && trial.n == 2);
     match pairs.clone().filter(|trial| trial.efficiency >= WORTH_IT).min_by_key(|trial| trial.sentences) {
         Some(trial) => format!(
-            "a second worker pays from {} sentences on (rounds of {:.2} CPU-s); `grammaton plan` says for how many it goes on",
+            "two workers pay from {} sentences on (rounds of {:.2} CPU-s); `grammaton plan` says how many more do",
             trial.sentences, trial.cpu_seconds
         ),
-        None => "a second worker does not pay at any of these sizes: one process is enough".to_owned(),
+        None => format!(
+            "two workers do not pay at any of these sizes (less than {:.0} % of a thread each): one process is enough",
+            100.0 * WORTH_IT
+        ),
     }
 }
 
@@ -282,6 +286,7 @@ mod tests {
             trial(100, "threads", 2, 0.8),
             trial(100, "workers", 1, 2.0),
             trial(100, "workers", 2, 2.0),
+            trial(200, "threads", 2, 2.0),
             trial(200, "workers", 1, 4.0),
             trial(200, "workers", 2, 2.5),
         ];
@@ -292,14 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn efficiency_is_against_the_fewest_of_the_same_kind() {
+    fn efficiency_is_against_the_fewest_threads_of_one_process() {
         let found: Vec<f64> = report().trials.iter().map(|trial| trial.efficiency).collect();
-        assert_eq!(found, [1.0, 0.625, 1.0, 0.5, 1.0, 0.8]);
+        assert_eq!(found, [1.0, 0.625, 0.5, 0.25, 1.0, 1.0, 0.8]);
         assert_eq!(weak_scaling(&report().trials), [(100, 0.8)]);
     }
 
     #[test]
-    fn a_table_ends_with_where_a_second_worker_pays() {
+    fn a_table_ends_with_where_two_workers_pay() {
         let printed = text(&report());
         let expected = [
             "unigram, the median of 3 rounds after the first, 2 cores",
@@ -308,7 +313,7 @@ mod tests {
         ];
         assert_eq!(printed.lines().take(3).collect::<Vec<_>>(), expected);
         assert!(printed.contains("twice 100 sentences: 80.0 %"), "{printed}");
-        assert!(printed.contains("a second worker pays from 200 sentences on"), "{printed}");
+        assert!(printed.contains("two workers pay from 200 sentences on"), "{printed}");
         let without = Report { with_workers: false, ..report() };
         assert!(text(&without).contains("grammaton-worker is not beside this program"));
     }

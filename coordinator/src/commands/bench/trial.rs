@@ -49,7 +49,7 @@ pub struct Trial {
     pub sentences_per_second: f64,
     /// Time computing, of a round, over all threads.
     pub cpu_seconds: f64,
-    /// Against the fewest of the kind: time of a round × number.
+    /// Against one thread of one process: its time of a round ÷ (number × time).
     pub efficiency: f64,
     /// The most memory of the process that trains, where the system tells it.
     pub peak_bytes: Option<u64>,
