@@ -11,7 +11,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use proto::log::{self, Form};
 
-use crate::commands::{Answer, eval, inspect, parse, sample, status, train, treebank};
+use crate::commands::{Answer, bench, eval, inspect, parse, plan, sample, status, train, treebank};
 use crate::streams::{Closed, tell};
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -48,6 +48,10 @@ enum Command {
     Inspect(inspect::Args),
     /// Show what a running coordinator and its workers are doing
     Status(status::Args),
+    /// Foretell what a job would take on a cluster, from rounds that are run here
+    Plan(plan::Args),
+    /// Measure training on this machine, by threads and by worker processes, with made-up sentences
+    Bench(bench::Args),
 }
 
 const BAD: u8 = 2;
@@ -84,6 +88,8 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Treebank(args) => treebank::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Bench(args) => bench::run(&args),
     };
     drop(log); // the last word is ours
     match answer {

@@ -6,6 +6,7 @@
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
 //! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `tasks` are made when they
 //! are lent; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
+//! [`forecast`] asks the scheduler what clusters would do that are not there.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
 use std::net::{SocketAddr, TcpListener};
@@ -27,6 +28,8 @@ use self::driver::{Input, Progress};
 use self::scheduler::{Cause, Failure, Patience};
 
 pub mod scheduler;
+
+pub mod forecast;
 
 mod audit;
 mod driver;

@@ -51,8 +51,19 @@ const GRAMMAR: &[u8] =
 #[test]
 fn help_names_every_command() {
     let help = stdout(&grammaton(&["--help"]).success());
-    for command in ["train", "parse", "eval", "sample", "inspect", "Exit codes", "GRAMMATON_LOG"] {
+    for command in
+        ["train", "parse", "eval", "sample", "inspect", "plan", "bench", "Exit codes", "GRAMMATON_LOG"]
+    {
         assert!(help.contains(command), "{command}");
+    }
+    let help = stdout(&grammaton(&["plan", "--help"]).success());
+    let flags = ["--workers", "--threads", "--bandwidth", "--latency", "--cores", "--cpu-seconds", "--seed"];
+    for flag in flags.into_iter().chain(["--set", "--rounds", "--json"]) {
+        assert!(help.contains(flag), "{flag}");
+    }
+    let help = stdout(&grammaton(&["bench", "--help"]).success());
+    for flag in ["--sentences", "--threads", "--grammar", "--rounds", "--seed", "--json"] {
+        assert!(help.contains(flag), "{flag}");
     }
     let help = stdout(&grammaton(&["train", "--help"]).success());
     let flags = ["--out", "--set", "--workers", "--listen", "--min-workers", "--max-workers", "--token-file"];
@@ -74,6 +85,70 @@ fn misuse_is_one_line() {
     let listen = ["train", "job.toml", "--listen", "127.0.0.1:0"];
     refused(&[&listen[..], &["--audit", "2"]].concat(), &["--audit", "from 0 to 1"]);
     refused(&[&listen[..], &["--dead-after", "1"]].concat(), &["--dead-after", "sign of life", "3s"]);
+}
+
+#[test]
+fn plan_tells_what_clusters_would_make_of_a_job() {
+    let dir = folder(&[("job.toml", JOB.as_bytes()), ("corpus.txt", b"ab a\nb ab\na\n")]);
+    let job = at(&dir, "job.toml");
+    let args = ["plan", &job, "--workers", "1,3", "--rounds", "1", "--json"];
+    let report: serde_json::Value = serde_json::from_str(&stdout(&grammaton(&args).success())).unwrap();
+    let forecasts = report["forecasts"].as_array().unwrap();
+    assert_eq!(forecasts.iter().map(|one| one["workers"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 3]);
+    for forecast in forecasts {
+        let efficiency = forecast["efficiency"].as_f64().unwrap();
+        assert!(efficiency > 0.0 && efficiency <= 1.0, "{forecast}");
+    }
+    assert_eq!(report["measured"]["sentences"], 3);
+    let text = stdout(&grammaton(&args[..args.len() - 1]).success());
+    assert!(text.contains("3 sentences in") && text.contains("bottleneck"), "{text}");
+    assert!(!dir.path().join("out").exists(), "nothing is written");
+}
+
+#[test]
+fn plan_refuses_nonsense() {
+    let dir = folder(&[("job.toml", JOB.as_bytes()), ("corpus.txt", b"ab a\n")]);
+    let job = at(&dir, "job.toml");
+    let cases = [
+        (["--workers", "0"], "--workers"),
+        (["--workers", "2,x"], "--workers"),
+        (["--threads", "0"], "--threads"),
+        (["--bandwidth", "0"], "above 0"),
+        (["--latency", "far"], "milliseconds"),
+        (["--cores", "0"], "--cores"),
+        (["--rounds", "0"], "--rounds"),
+        (["--cpu-seconds", "1e9"], "larger shards"),
+        (["--set", "corpus.shrad_symbols=3"], "did you mean \"shard_symbols\""),
+    ];
+    for (args, part) in cases {
+        refused(&[&["plan", &job][..], &args].concat(), &[part]);
+    }
+    refused(&["plan", &at(&dir, "absent.toml")], &["absent.toml", "No such file"]);
+}
+
+#[test]
+fn bench_trains_on_sentences_that_it_makes() {
+    let args = ["bench", "--sentences", "40", "--threads", "1", "--rounds", "1", "--json"];
+    let report: serde_json::Value = serde_json::from_str(&stdout(&grammaton(&args).success())).unwrap();
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["sentences"], &trial["by"], &trial["n"]), (&40.into(), &"threads".into(), &1.into()));
+    assert!(trial["symbols"].as_u64().unwrap() > 100 && trial["efficiency"] == 1.0, "{trial}");
+    let dir = folder(&[("grammar.lt", GRAMMAR)]);
+    let grammar = at(&dir, "grammar.lt");
+    let text = stdout(&grammaton(&[&args[..args.len() - 1], &["--grammar", &grammar]].concat()).success());
+    assert!(
+        text.contains("1 threads") && (text.contains("two workers") || text.contains("not tried")),
+        "{text}"
+    );
+}
+
+#[test]
+fn bench_refuses_nonsense() {
+    refused(&["bench", "--sentences", "0"], &["--sentences"]);
+    refused(&["bench", "--sentences", "10,,20"], &["--sentences"]);
+    refused(&["bench", "--threads", "0"], &["--threads"]);
+    refused(&["bench", "--rounds", "0"], &["--rounds"]);
+    refused(&["bench", "--grammar", "trigram"], &["trigram: cannot read the grammar"]);
 }
 
 #[test]

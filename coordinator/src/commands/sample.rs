@@ -51,9 +51,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     if args.format == Format::Segmented {
         args.segments.iter().try_for_each(|segment| known(segment, &grammar, &name))?;
     }
-    let terminals = &grammar.symbols[grammar.n_nonterminals as usize..];
-    let letters = terminals.iter().all(|name| name.chars().count() == 1);
-    let unit = if letters { Unit::Char } else { Unit::Token };
+    let unit = unit(&grammar);
     let mut out = Stdout::lock();
     for tree in sample::sample(&grammar, args.n, args.seed, &Options::default())? {
         out.line(&match args.format {
@@ -78,7 +76,15 @@ fn known(segment: &str, grammar: &Grammar, name: &str) -> Result<()> {
     bail!("{name}: no nonterminal \"{segment}\" to take the segments from; {way_out}")
 }
 
-fn segmented(tree: &Tree, segments: &[String], unit: Unit) -> String {
+/// How sentences of that grammar are written.
+pub fn unit(grammar: &Grammar) -> Unit {
+    let terminals = &grammar.symbols[grammar.n_nonterminals as usize..];
+    let letters = terminals.iter().all(|name| name.chars().count() == 1);
+    if letters { Unit::Char } else { Unit::Token }
+}
+
+/// The sentence of `tree`, cut where the segments are.
+pub fn segmented(tree: &Tree, segments: &[String], unit: Unit) -> String {
     let symbols: Vec<String> = tree.terminals().map(str::to_owned).collect();
     let sentence: Vec<u32> = (0..symbols.len() as u32).collect();
     let ends = tree.segment_ends(|label| segments.iter().any(|segment| segment == label));

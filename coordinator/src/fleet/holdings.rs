@@ -4,7 +4,7 @@
 //! agree and no blob is asked for twice. What a shard carries comes to be held in another way too: the member that computed it
 //! says that it keeps it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shared::task::ContentHash;
 
@@ -13,6 +13,8 @@ pub(super) struct Holdings {
     capacity: u64,
     total: u64,
     held: BTreeMap<ContentHash, Held>,
+    /// All of them, those first that may go first: of each lease is asked who, and a member may hold thousands.
+    order: BTreeSet<(Standing, ContentHash)>,
     /// Number of uses so far.
     uses: u64,
     /// Leases with whose answers the member may still say that it keeps something.
@@ -21,15 +23,23 @@ pub(super) struct Holdings {
 
 struct Held {
     size: u64,
+    standing: Standing,
+}
+
+/// What decides who goes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Standing {
+    /// Whether nothing has taken its place.
+    is_current: bool,
     last_use: u64,
-    /// Whether something has taken its place.
-    outdated: bool,
 }
 
 impl Holdings {
     /// A member that keeps up to `capacity` bytes and has `held` already.
     pub fn new(capacity: u64, held: impl IntoIterator<Item = (ContentHash, u64)>) -> Holdings {
-        let mut holdings = Holdings { capacity, total: 0, held: BTreeMap::new(), uses: 0, lent: 0 };
+        let (total, uses, lent) = (0, 0, 0);
+        let mut holdings =
+            Holdings { capacity, total, held: BTreeMap::new(), order: BTreeSet::new(), uses, lent };
         for (hash, size) in held {
             holdings.insert(hash, size);
         }
@@ -39,8 +49,7 @@ impl Holdings {
     /// Notes a use of the blob; whether the member has it.
     pub fn touch(&mut self, hash: ContentHash) -> bool {
         self.uses += 1;
-        let held = self.held.get_mut(&hash);
-        held.map(|held| (held.last_use, held.outdated) = (self.uses, false)).is_some()
+        self.stand(hash, Standing { is_current: true, last_use: self.uses })
     }
 
     /// The member is lent a task.
@@ -53,8 +62,9 @@ impl Holdings {
     pub fn keep(&mut self, before: Option<ContentHash>, hash: ContentHash, size: u64) -> bool {
         let Some(lent) = self.lent.checked_sub(1) else { return false };
         self.lent = lent;
-        if let Some(held) = before.and_then(|before| self.held.get_mut(&before)) {
-            held.outdated = true;
+        if let Some((before, held)) = before.and_then(|before| Some((before, self.held.get(&before)?))) {
+            let standing = Standing { is_current: false, ..held.standing };
+            self.stand(before, standing);
         }
         self.insert(hash, size);
         true
@@ -62,12 +72,13 @@ impl Holdings {
 
     /// The member has this blob from now on.
     pub fn insert(&mut self, hash: ContentHash, size: u64) {
+        self.remove(hash);
         self.uses += 1;
         // Sizes are what a peer says of itself: they must not overflow.
         self.total = self.total.saturating_add(size);
-        if let Some(before) = self.held.insert(hash, Held { size, last_use: self.uses, outdated: false }) {
-            self.total = self.total.saturating_sub(before.size);
-        }
+        let standing = Standing { is_current: true, last_use: self.uses };
+        self.held.insert(hash, Held { size, standing });
+        self.order.insert((standing, hash));
     }
 
     /// Forgets and returns the blobs in whose place there are others, and those least recently used, as many as are beyond the
@@ -75,17 +86,30 @@ impl Holdings {
     pub fn release(&mut self, needed: &[ContentHash]) -> Vec<ContentHash> {
         let mut released = Vec::new();
         loop {
-            let spare = self.held.iter().filter(|(hash, _)| !needed.contains(hash));
-            let Some((&hash, held)) = spare.min_by_key(|(_, held)| (!held.outdated, held.last_use)) else {
-                return released;
-            };
-            if !held.outdated && self.total <= self.capacity {
+            let mut spare = self.order.iter().filter(|(_, hash)| !needed.contains(hash));
+            let Some(&(standing, hash)) = spare.next() else { return released };
+            if standing.is_current && self.total <= self.capacity {
                 return released;
             }
-            self.total = self.total.saturating_sub(held.size);
-            self.held.remove(&hash);
+            self.remove(hash);
             released.push(hash);
         }
+    }
+
+    fn remove(&mut self, hash: ContentHash) {
+        if let Some(Held { size, standing }) = self.held.remove(&hash) {
+            self.order.remove(&(standing, hash));
+            self.total = self.total.saturating_sub(size);
+        }
+    }
+
+    /// Changes what decides on the blob; whether the member has it.
+    fn stand(&mut self, hash: ContentHash, standing: Standing) -> bool {
+        let Some(held) = self.held.get_mut(&hash) else { return false };
+        self.order.remove(&(held.standing, hash));
+        held.standing = standing;
+        self.order.insert((standing, hash));
+        true
     }
 }
 

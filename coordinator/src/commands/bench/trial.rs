@@ -1,0 +1,185 @@
+//! One training run by processes of their own, and what it took.
+//!
+//! In: a job, and who computes. Out: a [`Trial`]. Processes never outlive the trial, however it ends.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Who computes.
+#[derive(Clone, Debug)]
+pub enum Crew {
+    /// Threads of the process that trains.
+    Threads(u16),
+    /// That many processes of this program, of one thread each, over loopback.
+    Workers(PathBuf, u16),
+}
+
+impl std::fmt::Display for Crew {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Crew::Threads(n) => write!(f, "{n} threads"),
+            Crew::Workers(_, n) => write!(f, "{n} workers"),
+        }
+    }
+}
+
+/// What a training run took.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Trial {
+    /// Sentences,
+    pub sentences: u32,
+    /// and symbols of all of them.
+    pub symbols: u64,
+    /// `threads` or `workers`,
+    pub by: &'static str,
+    /// how many of them.
+    pub n: u16,
+    /// From the beginning to the first round.
+    pub preparation_seconds: f64,
+    /// Median of the rounds after the first.
+    pub round_seconds: f64,
+    /// Sentences by that time.
+    pub sentences_per_second: f64,
+    /// Time computing, of a round, over all threads.
+    pub cpu_seconds: f64,
+    /// Against one thread of one process: its time of a round ÷ (number × time).
+    pub efficiency: f64,
+    /// The most memory of the process that trains, where the system tells it.
+    pub peak_bytes: Option<u64>,
+}
+
+/// How often the system is asked how a process is.
+const ASK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Trains once.
+pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Trial> {
+    let folder = job.with_file_name("out");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("cannot clear the temporary folder")?;
+    }
+    let errors = job.with_file_name("errors.txt");
+    let mut command = Command::new(program);
+    command.arg("train").arg(job).args(["--json", "--out"]).arg(&folder);
+    let (by, n) = match crew {
+        Crew::Threads(n) => {
+            command.args(["--workers", &n.to_string()]);
+            ("threads", *n)
+        }
+        Crew::Workers(_, n) => {
+            command.args(["--listen", "127.0.0.1:0", "--min-workers", &n.to_string()]);
+            ("workers", *n)
+        }
+    };
+    let file = File::create(&errors).context("cannot write to the temporary folder")?;
+    let mut trainer = Process::start(command.stdout(Stdio::piped()).stderr(file))?;
+    let mut lines = BufReader::new(trainer.0.stdout.take().context("its output is piped")?).lines();
+    let mut workers = Vec::new();
+    if let Crew::Workers(worker, n) = crew {
+        let first = lines.next().and_then(Result::ok).unwrap_or_default();
+        let url = format!("http://{}", event(&first)["address"].as_str().unwrap_or_default());
+        for number in 0..*n {
+            let name = format!("bench-{number}");
+            let args = ["--coordinator", &url, "--threads", "1", "--name", &name];
+            workers.push(Process::start(Command::new(worker).args(args).stderr(Stdio::null()))?);
+        }
+    }
+    // Whoever does not read on holds it up.
+    let reader = std::thread::spawn(move || {
+        let lines = lines.map_while(Result::ok).map(|line| event(&line));
+        lines.filter_map(|event| event["symbols"].as_u64()).last().unwrap_or(0)
+    });
+    let (status, peak_bytes) = trainer.wait(&mut workers)?;
+    if !status.success() {
+        let told = fs::read_to_string(&errors).unwrap_or_default();
+        bail!(
+            "{sentences} sentences, {crew}: {}",
+            told.lines().last().unwrap_or("training failed and did not say why")
+        );
+    }
+    let symbols = reader.join().unwrap_or(0);
+    let rounds = fs::read_to_string(folder.join("metrics.jsonl")).context("training left no metrics")?;
+    let rounds: Vec<Value> = rounds.lines().map(event).collect();
+    let median = |key: &str| {
+        let mut found: Vec<f64> = rounds.iter().skip(1).filter_map(|round| round[key].as_f64()).collect();
+        found.sort_by(f64::total_cmp);
+        found.get(found.len() / 2).copied().with_context(|| format!("the metrics of training have no {key}"))
+    };
+    let summary = fs::read_to_string(folder.join("summary.json")).context("training left no summary")?;
+    let round_seconds = median("seconds")?;
+    Ok(Trial {
+        sentences,
+        symbols,
+        by,
+        n,
+        preparation_seconds: event(&summary)["timings"]["preprocess"].as_f64().unwrap_or(f64::NAN),
+        round_seconds,
+        sentences_per_second: f64::from(sentences) / round_seconds,
+        cpu_seconds: median("busy_seconds")?,
+        efficiency: 1.0,
+        peak_bytes,
+    })
+}
+
+/// What a line of a training run says; nothing if it is not JSON.
+fn event(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_default()
+}
+
+/// A process that is killed when nobody waits for it any more.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command) -> Result<Process> {
+        command.stdin(Stdio::null()).env_remove(proto::token::TOKEN_VARIABLE);
+        let program = command.get_program().to_owned();
+        let child = command.spawn();
+        Ok(Process(child.with_context(|| format!("{}: cannot be started", program.display()))?))
+    }
+
+    /// Waits for its end, for which it needs its workers; how it ended, and the most memory that it had, as far as was seen.
+    fn wait(&mut self, workers: &mut [Process]) -> Result<(ExitStatus, Option<u64>)> {
+        let mut peak = None;
+        loop {
+            peak = peak_bytes(self.0.id()).max(peak);
+            if let Some(status) = self.ended()? {
+                return Ok((status, peak));
+            }
+            for worker in &mut *workers {
+                if let Some(status) = worker.ended()?.filter(|status| !status.success()) {
+                    bail!(
+                        "a worker gave up ({status}); is the grammaton-worker beside this program of the same build?"
+                    );
+                }
+            }
+            std::thread::sleep(ASK_AGAIN);
+        }
+    }
+
+    fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.0.try_wait().context("cannot wait for training to end")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Errors mean that it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The most memory that a process had so far, where Linux tells it.
+fn peak_bytes(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}

@@ -1,0 +1,369 @@
+//! Runs the first rounds of a job on one thread, and measures what each task and the coordinator take.
+//!
+//! In: a job. Out: its [`Load`], and in short what was [`Measured`]. Every lease and answer is encoded and decoded as
+//! between coordinator and worker, and the decoded answer is the one that is added up; so bytes are those of real
+//! messages (without the frames of HTTP/2 and TLS), and times those of real code, one thing at a time.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use prost::Message as _;
+use prost::bytes::Bytes;
+use proto::convert::blob::{self, Blob};
+use proto::convert::{Wire, WireError, fits};
+use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress as Payload};
+use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
+use serde::Serialize;
+use shared::task::{Answer, Task};
+
+use super::clock;
+use crate::checkpoint::{Checkpoints, Origin, Progress};
+use crate::fleet::forecast::{Load, Parcel, TaskLoad};
+use crate::fleet::scheduler::Failure;
+use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
+use crate::job::Job;
+use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use crate::status::CheckpointStatus;
+use crate::train::choice;
+use crate::train::held_out::HeldOutShards;
+use crate::train::input::Input;
+use crate::train::prepare::{self, Sentences};
+use crate::train::rounds::{Keeper, Training};
+
+/// Time of the coordinator for a lease or an answer beside encoding, decoding and deciding: channels, gRPC, the system.
+/// From the CPU-seconds of a coordinator with one worker on loopback and tiny shards; `docs/SCALING.md` has the command.
+const MESSAGE: Duration = Duration::from_micros(65);
+
+/// What was measured, in seconds and bytes, over all tasks of a round unless it says otherwise.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Measured {
+    /// Sentences of the corpus.
+    pub sentences: usize,
+    /// Tasks of a round: shards of all runs.
+    pub shards: usize,
+    /// Rounds after the first.
+    pub rounds: usize,
+    /// Time to compute all tasks in the first round, where forests are built,
+    pub first_seconds: f64,
+    /// and in a later one;
+    pub work_seconds: f64,
+    /// the longest task of them.
+    pub longest_seconds: f64,
+    /// Bytes of leases, with weights,
+    pub lease_bytes: u64,
+    /// and of answers, with counts.
+    pub answer_bytes: u64,
+    /// Bytes of all shards, each of which is sent once.
+    pub shard_bytes: u64,
+    /// Bytes that every member is sent once.
+    pub once_bytes: u64,
+    /// Time to encode leases,
+    pub encode_seconds: f64,
+    /// to decode answers,
+    pub decode_seconds: f64,
+    /// to add them up,
+    pub add_seconds: f64,
+    /// and for the update, the next weights and tasks.
+    pub between_seconds: f64,
+}
+
+/// Runs as many rounds of `job` as it has, and says what they took. What is large is kept in its output folder meanwhile.
+pub fn measure(job: &Job) -> Result<(Load, Measured)> {
+    let input = Input::load(job)?;
+    let probe = Probe::new()?;
+    let sentences = Sentences::new(&input);
+    let origin = Origin::new(job, &sentences);
+    let (chosen, plan) = prepare::plan(&probe, &input, sentences, &choice(&job.inference), None)?;
+    let mut checkpoints = Checkpoints::none();
+    let keeper = Keeper::new(&mut checkpoints, origin, chosen);
+    let held_out = HeldOutShards::new(input.held_out.clone(), input.tokens_per_symbol());
+    Training::new(job, &input, &plan, &probe, &held_out, keeper, Progress::default())?.run(&mut Silent)?;
+    let load = probe.load()?;
+    let measured = Measured::of(&load, input.text.n_sentences, probe.rounds.borrow().len() - 1);
+    Ok((load, measured))
+}
+
+impl Measured {
+    fn of(load: &Load, sentences: usize, rounds: usize) -> Measured {
+        let bytes = |of: fn(&TaskLoad) -> u64| load.tasks.iter().map(of).sum();
+        let seconds =
+            |of: fn(&TaskLoad) -> Duration| load.tasks.iter().map(of).sum::<Duration>().as_secs_f64();
+        let longest = load.tasks.iter().flat_map(|task| &task.again).max();
+        Measured {
+            sentences,
+            shards: load.tasks.len(),
+            rounds,
+            first_seconds: seconds(|task| task.first),
+            work_seconds: load.work().as_secs_f64(),
+            longest_seconds: longest.map_or(0.0, Duration::as_secs_f64),
+            lease_bytes: bytes(|task| task.lease.bytes),
+            answer_bytes: bytes(|task| task.answer_bytes),
+            shard_bytes: bytes(|task| task.shard.bytes),
+            once_bytes: load.once.bytes,
+            encode_seconds: seconds(|task| task.lease.encode),
+            decode_seconds: seconds(|task| task.decode),
+            add_seconds: seconds(|task| task.add),
+            between_seconds: load.between.as_secs_f64(),
+        }
+    }
+}
+
+/// A fleet that computes a round on the calling thread, and everything before it on all cores.
+struct Probe {
+    /// Until the first round.
+    preparing: RefCell<Option<Fleet>>,
+    /// Its forests are its own, so that the first round builds them.
+    compute: Compute,
+    rounds: RefCell<Vec<RoundFound>>,
+}
+
+/// A round, as it was measured.
+struct RoundFound {
+    tasks: Vec<TaskFound>,
+    once: Parcel,
+    every_round: Parcel,
+    begun: Instant,
+    ended: Instant,
+}
+
+#[derive(Clone, Default)]
+struct TaskFound {
+    busy: Duration,
+    handling: Duration,
+    shard: Parcel,
+    carried: Option<Parcel>,
+    lease: Parcel,
+    answer_bytes: u64,
+    decode: Duration,
+    add: Duration,
+}
+
+impl Probe {
+    fn new() -> Result<Probe> {
+        let preparing = RefCell::new(Some(Fleet::start(FleetConfig::default())?));
+        Ok(Probe { preparing, compute: engine(), rounds: RefCell::default() })
+    }
+
+    /// A round of the job.
+    fn round(
+        &self,
+        stage: Stage,
+        tasks: &dyn Tasks,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        let begun = clock();
+        drop(self.preparing.take());
+        let batch = BatchId(self.rounds.borrow().len() as u64);
+        let (mut once, mut every_round) = (Parcel::default(), Parcel::default());
+        let mut found = Vec::with_capacity(tasks.len());
+        for at in 0..tasks.len() {
+            let task = TaskIndex(at as u32);
+            let failed = |detail| FleetError::Batch { stage, failure: Failure::Task { task, detail } };
+            let (task, making) = timed(|| tasks.make(at));
+            let task = task.map_err(failed)?;
+            for blob in Blob::of_task(&task).iter().filter(|_| at == 0) {
+                match blob {
+                    Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, parcel(blob)),
+                    Blob::Decode(_) | Blob::Fit(_) => every_round = sum(every_round, parcel(blob)),
+                    Blob::Shard(_) | Blob::Carried(_) => {}
+                }
+            }
+            let lease = LeaseId { batch, task: TaskIndex(at as u32), attempt: Attempt(0) };
+            let mut measured = lent(lease, &task);
+            measured.lease.encode += making;
+            let (answer, busy) = timed(|| (self.compute)(&task));
+            measured.busy = busy;
+            let answer = answer.map_err(|error| failed(error.to_string()))?;
+            let answer = returned(lease, &task, &answer, &mut measured);
+            let unreadable = |error| format!("its answer cannot be read back, which is a bug: {error}");
+            let answer = answer.map_err(|error| failed(unreadable(error)))?;
+            ((), measured.add) = timed(|| each(at, answer));
+            found.push(measured);
+        }
+        let busy_by_task: Vec<Duration> = found.iter().map(|task| task.busy).collect();
+        self.rounds.borrow_mut().push(RoundFound { tasks: found, once, every_round, begun, ended: clock() });
+        let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
+        Ok(MapReport { wall: begun.elapsed(), busy, busy_by_task, attempts, ..MapReport::default() })
+    }
+
+    /// What the rounds come to: the first one apart, the others on average.
+    fn load(&self) -> Result<Load> {
+        let rounds = self.rounds.borrow();
+        let (first, again) =
+            rounds.split_first().context("no round was run; is inference.max_rounds swept?")?;
+        // A run that ends before the others leaves fewer tasks.
+        let again: Vec<&RoundFound> =
+            again.iter().filter(|round| round.tasks.len() == first.tasks.len()).collect();
+        if again.is_empty() || first.tasks.is_empty() {
+            bail!("no round after the first has as many tasks; is inference.max_rounds swept?");
+        }
+        let n = again.len() as u32;
+        let task = |at: usize| {
+            let all = || again.iter().map(|round| &round.tasks[at]);
+            let time = |of: fn(&TaskFound) -> Duration| all().map(of).sum::<Duration>() / n;
+            let bytes = |of: fn(&TaskFound) -> u64| all().map(of).sum::<u64>() / u64::from(n);
+            TaskLoad {
+                first: first.tasks[at].busy,
+                again: all().map(|task| task.busy).collect(),
+                handling: time(|task| task.handling),
+                shard: first.tasks[at].shard,
+                carried: all().find_map(|task| task.carried),
+                lease: Parcel {
+                    bytes: bytes(|task| task.lease.bytes),
+                    encode: time(|task| task.lease.encode),
+                },
+                answer_bytes: bytes(|task| task.answer_bytes),
+                decode: time(|task| task.decode),
+                add: time(|task| task.add),
+            }
+        };
+        let gaps = rounds.windows(2).map(|pair| pair[1].begun - pair[0].ended);
+        let between = gaps.sum::<Duration>() / (rounds.len() - 1) as u32;
+        Ok(Load {
+            tasks: (0..first.tasks.len()).map(task).collect(),
+            once: first.once,
+            every_round: first.every_round,
+            between,
+            decide: Duration::ZERO,
+            message: MESSAGE,
+        })
+    }
+}
+
+impl Map for Probe {
+    fn map(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        if let Stage::Round { .. } = stage {
+            return self.round(stage, &*tasks, each);
+        }
+        match &*self.preparing.borrow() {
+            Some(fleet) => Map::map(fleet, stage, tasks, each),
+            None => Inline::new(self.compute.clone()).map(stage, tasks, each),
+        }
+    }
+}
+
+/// What `act` gives, and the time that it takes.
+fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
+    let begun = clock();
+    let result = act();
+    (result, begun.elapsed())
+}
+
+/// Encodes a lease as the coordinator does, and decodes it as a worker does.
+fn lent(id: LeaseId, task: &Task) -> TaskFound {
+    let ((head, payload), encode) = timed(|| blob::lease_to_wire(id, task));
+    let bytes = bytes_down(from_coordinator::Message::Lease(head.clone()), &payload);
+    let blobs = Blob::of_task(task);
+    let find = |field, hash: &[u8]| {
+        let found = blobs.iter().find(|blob| blob.hash().0 == hash);
+        found.cloned().ok_or(WireError::Missing { field })
+    };
+    let begun = clock();
+    // Only the time is of interest: what was encoded just now can be decoded.
+    let _ = arrived(head.extent.clone(), payload).map(|payload| blob::work_from_wire(&head, payload, find));
+    let handling = begun.elapsed();
+    let (mut shard, mut carried) = (Parcel::default(), None);
+    for blob in &blobs {
+        match blob {
+            Blob::Shard(_) => shard = parcel(blob),
+            Blob::Carried(_) => carried = Some(parcel(blob)),
+            _ => {}
+        }
+    }
+    TaskFound { handling, shard, carried, lease: Parcel { bytes, encode }, ..TaskFound::default() }
+}
+
+/// Encodes an answer as a worker does, and decodes it as the coordinator does; gives the decoded one.
+fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) -> Result<Answer, WireError> {
+    let (payload, encode) = timed(|| answer.to_bytes());
+    let (extent, sum) = timed(|| Some(payload::extent(&payload)));
+    found.handling += encode + sum;
+    let (id, declared) = (Some(blob::lease_id_to_wire(id)), extent.clone());
+    let busy_micros = 100_000; // of the usual size
+    let head = v1::AnswerHead { id, busy_micros, extent: declared, kept: None };
+    found.answer_bytes = bytes_up(from_worker::Message::Answer(head), &payload);
+    let decode = || {
+        let answer = Answer::from_bytes(arrived(extent, payload)?)?;
+        fits::answer(task, &answer)?;
+        Ok(answer)
+    };
+    let (answer, decode) = timed(decode);
+    found.decode = decode;
+    answer
+}
+
+/// The payload, put together from its pieces and checked.
+fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireError> {
+    let mut progress = Assembly::begin(extent, MAX_PAYLOAD);
+    for piece in payload::pieces(payload) {
+        if let Ok(Payload::Partial(assembly)) = progress {
+            progress = assembly.push(&piece);
+        }
+    }
+    match progress {
+        Ok(Payload::Whole(bytes)) => Ok(bytes),
+        _ => Err(WireError::Missing { field: "payload" }),
+    }
+}
+
+/// What a blob is to send.
+fn parcel(blob: &Blob) -> Parcel {
+    let encode = || {
+        let payload = blob.to_bytes();
+        (Some(payload::extent(&payload)), payload)
+    };
+    let ((extent, payload), encode) = timed(encode);
+    let head = v1::BlobHead { kind: blob.kind() as i32, hash: blob::hash_to_wire(blob.hash()), extent };
+    Parcel { bytes: bytes_down(from_coordinator::Message::Blob(head), &payload), encode }
+}
+
+fn sum(one: Parcel, other: Parcel) -> Parcel {
+    Parcel { bytes: one.bytes + other.bytes, encode: one.encode + other.encode }
+}
+
+/// Bytes of a head and the pieces of its payload, as the coordinator counts what it sends,
+fn bytes_down(head: from_coordinator::Message, payload: &Bytes) -> u64 {
+    let message = |message| FromCoordinator { message: Some(message) }.encoded_len() as u64;
+    let pieces = payload::pieces(payload.clone()).map(from_coordinator::Message::Piece);
+    message(head) + pieces.map(message).sum::<u64>()
+}
+
+/// and what it receives.
+fn bytes_up(head: from_worker::Message, payload: &Bytes) -> u64 {
+    let message = |message| FromWorker { message: Some(message) }.encoded_len() as u64;
+    let pieces = payload::pieces(payload.clone()).map(from_worker::Message::Piece);
+    message(head) + pieces.map(message).sum::<u64>()
+}
+
+/// Nobody watches.
+pub struct Silent;
+
+impl Observer for Silent {
+    fn started(&mut self, _: &Start) -> Result<()> {
+        Ok(())
+    }
+
+    fn prepared(&mut self, _: &[RoundMetrics]) -> Result<()> {
+        Ok(())
+    }
+
+    fn phase(&mut self, _: Phase) {}
+
+    fn round(&mut self, _: &RoundMetrics) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, _: Result<&CheckpointStatus, &anyhow::Error>) {}
+
+    fn notice(&mut self, _: &str) {}
+
+    fn finished(&mut self, _: &Summary) {}
+}

@@ -1,0 +1,46 @@
+//! Something that serves requests in the order in which they come: cores, a thread, a network interface.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// Servers with one queue.
+#[derive(Debug)]
+pub(super) struct Servers {
+    /// When each is free.
+    free_at: BinaryHeap<Reverse<Duration>>,
+    /// Time spent serving.
+    pub busy: Duration,
+}
+
+impl Servers {
+    /// That many, all free.
+    pub fn new(n: usize) -> Servers {
+        Servers { free_at: (0..n.max(1)).map(|_| Reverse(Duration::ZERO)).collect(), busy: Duration::ZERO }
+    }
+
+    /// When a request is served that comes at `now`, and none came later before, and takes `time`.
+    pub fn serve(&mut self, now: Duration, time: Duration) -> Duration {
+        let Reverse(free_at) = self.free_at.pop().unwrap_or(Reverse(now));
+        let served = free_at.max(now) + time;
+        self.free_at.push(Reverse(served));
+        self.busy += time;
+        served
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_when_all_are_busy_waits_for_the_first_to_be_free() {
+        let seconds = Duration::from_secs;
+        let mut servers = Servers::new(2);
+        assert_eq!(servers.serve(seconds(0), seconds(5)), seconds(5));
+        assert_eq!(servers.serve(seconds(1), seconds(1)), seconds(2));
+        assert_eq!(servers.serve(seconds(1), seconds(1)), seconds(3));
+        assert_eq!(servers.serve(seconds(9), seconds(1)), seconds(10));
+        assert_eq!(servers.busy, seconds(8));
+    }
+}

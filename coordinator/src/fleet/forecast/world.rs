@@ -1,0 +1,398 @@
+//! A cluster in virtual time: nobody fails, and everything takes as long as it was measured to.
+//!
+//! The way of a task, in which each line takes time, and `──` is a queue:
+//!
+//! ```text
+//! scheduler ── cores encode ── network ─ latency ─> member ── thread computes ─ latency ─> ── network ── cores decode
+//!     ^                                                                                                     │
+//!     └──────────────────────────────── decides <──────────────────────────────────────────────────────────┘
+//!                                          └─ accepted, in task order ── adding thread ─> totals
+//! ```
+//!
+//! What happens next is the earliest of what was planned, or what was planned first, so a world is the same whenever it
+//! is gone through.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use proto::lease::{BatchId, LeaseId, TaskIndex};
+use rustc_hash::{FxHashMap, FxHashSet};
+use shared::num::Noise;
+use shared::task::ContentHash;
+
+use super::servers::Servers;
+use super::{Cluster, Load, Parcel, Round, TaskLoad};
+use crate::fleet::holdings::Holdings;
+use crate::fleet::scheduler::{Action, Event, MemberId, Needs, Patience, Scheduler};
+
+/// Longer than any forecast.
+const FOREVER: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+
+/// Bytes of a sign of life.
+const BEAT_BYTES: u64 = 2;
+
+/// Bytes of a message that names a blob that need not be kept any more.
+const RELEASE_BYTES: u64 = 36;
+
+/// What was planned to happen.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Coming {
+    /// A lease, with what its task needs, is ready to be sent: its bytes.
+    Encoded(MemberId, LeaseId, u64),
+    /// It has reached its member.
+    Lent(MemberId, LeaseId),
+    /// The member has an answer.
+    Computed(MemberId, LeaseId),
+    /// The first of its bytes have reached the coordinator.
+    Answering(MemberId, LeaseId),
+    /// The last of them have.
+    Received(MemberId, LeaseId),
+    /// It is a value.
+    Decoded(MemberId, LeaseId),
+    /// A member says that it lives, and will again.
+    Beat(MemberId),
+    /// The scheduler hears of an answer,
+    Answered(MemberId, LeaseId),
+    /// or of a sign of life.
+    Heard(MemberId),
+}
+
+/// A member, as it is far away; and what the coordinator knows that it keeps.
+struct Worker {
+    holdings: Holdings,
+    /// Leases that wait for a thread.
+    queue: VecDeque<LeaseId>,
+    /// Threads that compute.
+    running: u32,
+    /// Tasks whose forests it has.
+    forests: FxHashSet<TaskIndex>,
+}
+
+pub(super) struct World<'a> {
+    load: &'a Load,
+    n_tasks: usize,
+    cluster: &'a Cluster,
+    noise: Noise,
+    now: Duration,
+    scheduler: Scheduler,
+    workers: Vec<Worker>,
+    /// By time and order of planning.
+    coming: BinaryHeap<Reverse<(Duration, u64, Coming)>>,
+    planned: u64,
+    /// Answers and signs of life that wait for the scheduler: until there are none, no time passes for it.
+    unheard: usize,
+    n_events: u64,
+    /// Number of rounds begun.
+    round: u64,
+    /// Whether this round is still on.
+    open: bool,
+    /// By task of this round, whether its answer is there.
+    accepted: Vec<bool>,
+    /// Tasks of this round that are added, or about to be.
+    n_added: usize,
+    /// Time to compute each lease that was begun and not answered.
+    begun: FxHashMap<LeaseId, Duration>,
+    /// Whether what all members need once, or once in this round, was encoded.
+    encoded_once: bool,
+    encoded_this_round: bool,
+    codec: Servers,
+    network: Servers,
+    decider: Servers,
+    adder: Servers,
+    /// Sums since the beginning.
+    tally: Tally,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    work: Duration,
+    bytes_down: u64,
+    bytes_up: u64,
+    leases: u64,
+}
+
+impl<'a> World<'a> {
+    /// All members are there and have nothing.
+    pub fn new(load: &'a Load, n_tasks: usize, cluster: &'a Cluster, seed: u64) -> World<'a> {
+        let patience = Patience { dead_after: FOREVER, lease_deadline: FOREVER, ..Patience::default() };
+        let worker = |_| Worker {
+            holdings: Holdings::new(cluster.cache, []),
+            queue: VecDeque::new(),
+            running: 0,
+            forests: FxHashSet::default(),
+        };
+        let mut world = World {
+            load,
+            n_tasks,
+            cluster,
+            noise: Noise::new(seed, 0),
+            now: Duration::ZERO,
+            scheduler: Scheduler::new(patience),
+            workers: (0..cluster.workers).map(worker).collect(),
+            coming: BinaryHeap::new(),
+            planned: 0,
+            unheard: 0,
+            n_events: 0,
+            round: 0,
+            open: false,
+            accepted: Vec::new(),
+            n_added: 0,
+            begun: FxHashMap::default(),
+            encoded_once: false,
+            encoded_this_round: false,
+            codec: Servers::new(cluster.cores),
+            network: Servers::new(1),
+            decider: Servers::new(1),
+            adder: Servers::new(1),
+            tally: Tally::default(),
+        };
+        for id in 0..cluster.workers as u64 {
+            let member = MemberId(id);
+            let (name, slots, holds, watched) = (format!("{id}"), cluster.threads, Vec::new(), true);
+            world.decide(Event::MemberJoined { member, name, slots, holds, watched });
+            let since = proto::BEAT.mul_f64(world.chance(id));
+            world.plan(since, Coming::Beat(member));
+        }
+        world
+    }
+
+    /// Events that the scheduler was asked about.
+    pub fn n_events(&self) -> u64 {
+        self.n_events
+    }
+
+    /// Goes through the next round.
+    pub fn round(&mut self) -> Round {
+        let (begun, before) = (self.now, self.tally);
+        let busy = |world: &Self| [&world.codec, &world.adder, &world.decider].map(|servers| servers.busy);
+        let busy_before = busy(self);
+        self.round += 1;
+        (self.open, self.n_added, self.encoded_this_round) = (true, 0, false);
+        self.accepted = vec![false; self.n_tasks];
+        let needs = (0..self.n_tasks as u32).map(TaskIndex).map(|task| self.needs(task)).collect();
+        self.decide(Event::BatchSubmitted { batch: BatchId(self.round), needs, twins: Vec::new() });
+        while self.open {
+            self.step(FOREVER);
+        }
+        // What is left to add, and what is between rounds; meanwhile backups may answer.
+        let added = self.adder.serve(self.now, Duration::ZERO);
+        let end = self.adder.serve(added, self.load.between);
+        while self.step(end) {}
+        self.now = end;
+        let [codec, adder, decider] = busy(self);
+        let [codec_before, adder_before, decider_before] = busy_before;
+        Round {
+            seconds: (end - begun).as_secs_f64(),
+            work_seconds: (self.tally.work - before.work).as_secs_f64(),
+            bytes_down: self.tally.bytes_down - before.bytes_down,
+            bytes_up: self.tally.bytes_up - before.bytes_up,
+            codec_seconds: (codec - codec_before).as_secs_f64(),
+            reduce_seconds: (adder - adder_before).as_secs_f64(),
+            decide_seconds: (decider - decider_before).as_secs_f64(),
+            leases: self.tally.leases - before.leases,
+        }
+    }
+
+    /// Lets happen what comes next, if that is before `end`; whether it was.
+    fn step(&mut self, end: Duration) -> bool {
+        let next = self.coming.peek().map(|Reverse((at, ..))| *at);
+        let deadline = self.scheduler.next_deadline().filter(|_| self.unheard == 0);
+        match (deadline, next) {
+            (Some(deadline), next) if deadline <= end && next.is_none_or(|at| deadline < at) => {
+                self.now = self.now.max(deadline);
+                self.decide(Event::Tick);
+                true
+            }
+            (_, Some(at)) if at <= end => {
+                self.now = at;
+                if let Some(Reverse((.., coming))) = self.coming.pop() {
+                    self.come(coming);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn come(&mut self, coming: Coming) {
+        match coming {
+            Coming::Encoded(member, lease, bytes) => {
+                let sent = self.transfer(bytes);
+                self.tally.bytes_down += bytes;
+                self.plan(sent + self.cluster.latency, Coming::Lent(member, lease));
+            }
+            Coming::Lent(member, lease) => {
+                self.worker(member).queue.push_back(lease);
+                self.compute(member);
+            }
+            Coming::Computed(member, lease) => {
+                self.worker(member).running -= 1;
+                self.plan(self.now + self.cluster.latency, Coming::Answering(member, lease));
+                self.compute(member);
+            }
+            Coming::Answering(member, lease) => {
+                let bytes = self.task(lease.task).answer_bytes;
+                let received = self.transfer(bytes);
+                self.tally.bytes_up += bytes;
+                self.plan(received, Coming::Received(member, lease));
+            }
+            Coming::Received(member, lease) => {
+                let decode = self.task(lease.task).decode + self.load.message;
+                let decoded = self.codec.serve(self.now, decode);
+                self.plan(decoded, Coming::Decoded(member, lease));
+            }
+            Coming::Decoded(member, lease) => self.queue_for_decision(Coming::Answered(member, lease)),
+            Coming::Beat(member) => {
+                self.tally.bytes_up += BEAT_BYTES;
+                self.plan(self.now + proto::BEAT, Coming::Beat(member));
+                self.queue_for_decision(Coming::Heard(member));
+            }
+            Coming::Answered(member, lease) => {
+                self.unheard -= 1;
+                self.keep_carried(member, lease);
+                self.decide(Event::Answered { member, lease });
+            }
+            Coming::Heard(member) => {
+                self.unheard -= 1;
+                self.decide(Event::Heard { member });
+            }
+        }
+    }
+
+    /// Asks the scheduler and does what it says.
+    fn decide(&mut self, event: Event) {
+        self.n_events += 1;
+        for action in self.scheduler.handle(self.now, event) {
+            match action {
+                Action::Lend { member, lease } => self.lend(member, lease),
+                Action::Accept { lease, .. } => self.accept(lease),
+                Action::Discard { lease, .. } => drop(self.begun.remove(&lease)),
+                Action::BatchDone { .. } => self.open = false,
+                Action::ReportWaiting { .. } => {}
+                Action::Forget { .. } | Action::Fail { .. } => {
+                    unreachable!("members are there from the beginning and for ever, and tasks have answers")
+                }
+            }
+        }
+    }
+
+    /// Encodes what the member lacks, and the lease.
+    fn lend(&mut self, member: MemberId, lease: LeaseId) {
+        self.tally.leases += 1;
+        let task = self.task(lease.task);
+        let Load { once, every_round, message, .. } = *self.load;
+        let needs = self.needs(lease.task);
+        let (grammar, fit) = (name(b"once", 0, 0), name(b"round", 0, self.round));
+        let mut blobs = vec![(grammar, once), (needs.shard, task.shard)];
+        blobs.extend(Some((fit, every_round)).filter(|(_, parcel)| parcel.bytes > 0));
+        blobs.extend(needs.carried.zip(task.carried));
+        let needed: Vec<ContentHash> = blobs.iter().map(|(hash, _)| *hash).collect();
+        let (mut bytes, mut time) = (task.lease.bytes, task.lease.encode + message);
+        for (hash, Parcel { bytes: size, encode }) in blobs {
+            let holdings = &mut self.worker(member).holdings;
+            if holdings.touch(hash) {
+                continue;
+            }
+            holdings.insert(hash, size);
+            bytes += size;
+            time += message;
+            // What everybody needs is encoded for the first one.
+            let known = match hash {
+                _ if hash == grammar => std::mem::replace(&mut self.encoded_once, true),
+                _ if hash == fit => std::mem::replace(&mut self.encoded_this_round, true),
+                _ => false,
+            };
+            time += if known { Duration::ZERO } else { encode };
+        }
+        let holdings = &mut self.worker(member).holdings;
+        bytes += RELEASE_BYTES * holdings.release(&needed).len() as u64;
+        holdings.lend();
+        let encoded = self.codec.serve(self.now, time);
+        self.plan(encoded, Coming::Encoded(member, lease, bytes));
+    }
+
+    /// Begins as many tasks as the member has threads for.
+    fn compute(&mut self, member: MemberId) {
+        while self.worker(member).running < self.cluster.threads {
+            let Some(lease) = self.worker(member).queue.pop_front() else { return };
+            let worker = self.worker(member);
+            worker.running += 1;
+            let is_first = worker.forests.insert(lease.task);
+            let task = self.task(lease.task);
+            let place = (self.round << 48) ^ (u64::from(lease.task.0) << 8) ^ u64::from(lease.attempt.0);
+            let which = (self.chance(place) * task.again.len() as f64) as usize;
+            let time = if is_first { task.first } else { task.again[which] };
+            self.begun.insert(lease, time);
+            self.plan(self.now + task.handling + time, Coming::Computed(member, lease));
+        }
+    }
+
+    /// The answer counts: it is added once all before it are.
+    fn accept(&mut self, lease: LeaseId) {
+        self.tally.work += self.begun.remove(&lease).unwrap_or_default();
+        self.accepted[lease.task.index()] = true;
+        while self.accepted.get(self.n_added) == Some(&true) {
+            let add = self.task(TaskIndex(self.n_added as u32)).add;
+            self.adder.serve(self.now, add);
+            self.n_added += 1;
+        }
+    }
+
+    /// The member keeps what its shard carries on from its answer.
+    fn keep_carried(&mut self, member: MemberId, lease: LeaseId) {
+        let Some(carried) = self.task(lease.task).carried else { return };
+        let (task, round) = (u64::from(lease.task.0), lease.batch.0);
+        let before = (round > 1).then(|| name(b"carried", task, round));
+        let holdings = &mut self.worker(member).holdings;
+        holdings.keep(before, name(b"carried", task, round + 1), carried.bytes);
+    }
+
+    /// Waits for its turn with the one who decides.
+    fn queue_for_decision(&mut self, coming: Coming) {
+        self.unheard += 1;
+        let decided = self.decider.serve(self.now, self.load.decide);
+        self.plan(decided, coming);
+    }
+
+    /// When these bytes are through the coordinator's network.
+    fn transfer(&mut self, bytes: u64) -> Duration {
+        let time = Duration::from_secs_f64(bytes as f64 / self.cluster.bandwidth);
+        self.network.serve(self.now, time)
+    }
+
+    fn plan(&mut self, at: Duration, coming: Coming) {
+        self.planned += 1;
+        self.coming.push(Reverse((at, self.planned, coming)));
+    }
+
+    /// Uniform in (0, 1), always the same at a place.
+    fn chance(&self, place: u64) -> f64 {
+        (self.noise.symmetric(place) + 1.0) / 2.0
+    }
+
+    fn needs(&self, task: TaskIndex) -> Needs {
+        let number = u64::from(task.0);
+        let carries = self.round > 1 && self.task(task).carried.is_some();
+        let carried = carries.then(|| name(b"carried", number, self.round));
+        Needs { shard: name(b"shard", number, 0), carried }
+    }
+
+    /// What was measured of the task: those of the load, again and again.
+    fn task(&self, task: TaskIndex) -> &'a TaskLoad {
+        &self.load.tasks[task.index() % self.load.tasks.len()]
+    }
+
+    fn worker(&mut self, member: MemberId) -> &mut Worker {
+        &mut self.workers[member.0 as usize]
+    }
+}
+
+/// What a blob is called.
+fn name(kind: &[u8], number: u64, round: u64) -> ContentHash {
+    let mut hash = [0; 32];
+    hash[..8].copy_from_slice(&number.to_le_bytes());
+    hash[8..16].copy_from_slice(&round.to_le_bytes());
+    hash[16..16 + kind.len()].copy_from_slice(kind);
+    ContentHash(hash)
+}
