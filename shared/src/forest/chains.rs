@@ -109,6 +109,16 @@ impl Chains {
         }
     }
 
+    /// The parameters of all chains, with repeats.
+    pub fn all_params(&self) -> impl Iterator<Item = u32> + '_ {
+        self.params.iter().copied()
+    }
+
+    /// Calls parameters what `number` calls them, once all forests are folded.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        self.params.iter_mut().for_each(|param| *param = number(*param));
+    }
+
     /// Forgets how chains were found, once all forests are folded.
     pub fn close(&mut self) {
         self.known = FxHashMap::default();
