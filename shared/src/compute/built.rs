@@ -272,13 +272,13 @@ impl BuiltShard {
 impl Building<'_> {
     /// Adds an item with its forest, folded, and those of components, which are yet to be.
     fn add(&mut self, root: u32, tokens: &[SymbolId], multiplicity: f64, own: Option<u32>) {
-        let forest = self.builder.build(root, tokens);
-        let restricted = match (&forest, self.constraints) {
+        let forest = self.builder.build_here(root, tokens);
+        let restricted = match (forest, self.constraints) {
             // Folded edges no longer say which arcs they make.
             (Some(forest), Some(constraints)) => constraints.restrict(forest, tokens),
             _ => Vec::new(),
         };
-        let forest = forest.map(|forest| self.chains.fold(&forest, self.first_string));
+        let forest = forest.map(|forest| self.chains.fold(forest, self.first_string));
         self.items.push(Item { forest, restricted, multiplicity, own });
     }
 }
