@@ -130,7 +130,7 @@ impl Prepared {
     /// Prepares `grammar` and `lexicon`.
     pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>) -> Prepared {
         let binary = BinaryGrammar::new(&grammar);
-        let strings = StringIndex::new(&grammar, &lexicon);
+        let strings = StringIndex::new(&grammar, lexicon.clone());
         Prepared { grammar, lexicon, binary, strings }
     }
 }

@@ -121,11 +121,19 @@ impl Forest {
 
     /// A forest of the empty derivation alone, to which nodes are added by [`Forest::end_node`].
     fn empty() -> Forest {
-        Forest {
-            first_edge: vec![0, 0],
-            edges: Vec::new(),
-            labels: vec![Label { symbol: u32::MAX, start: 0, end: 0 }],
-        }
+        let mut forest = Forest::default();
+        forest.clear();
+        forest
+    }
+
+    /// Makes it [`Forest::empty`], in the memory that it has.
+    fn clear(&mut self) {
+        let Forest { first_edge, edges, labels } = self;
+        first_edge.clear();
+        first_edge.extend([0, 0]);
+        edges.clear();
+        labels.clear();
+        labels.push(Label { symbol: u32::MAX, start: 0, end: 0 });
     }
 
     /// Closes a node: the edges pushed since the last call are its own.

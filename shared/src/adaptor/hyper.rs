@@ -5,8 +5,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::params::{Params, Stick, groups};
+use super::params::{AT_ONCE, Params, Stick, groups};
 use crate::grammar::Grammar;
+use crate::num::bulk::{digamma_each, trigamma_each};
 use crate::num::special::{digamma, ln_gamma, trigamma};
 
 /// Which hyper-parameters to fit.
@@ -59,12 +60,14 @@ impl Stick {
         }
         self.concentration = ascend(self.concentration, MIN_CONCENTRATION..=MAX_CONCENTRATION, |a| {
             let (mut slope, mut curvature) = (0.0, 0.0);
-            for (i, left) in left.iter().enumerate() {
-                let c = a + (i + 1) as f64 * discount; // a + i·b, i from 1
-                let d = 1.0 + c - discount; //             a + 1 + (i − 1)·b
-                slope += digamma(d) - digamma(c) + left;
-                curvature += trigamma(d) - trigamma(c);
-            }
+            let arguments = |i: f64| {
+                let c = a + i * discount; // a + i·b, i from 1
+                [c, 1.0 + c - discount] //   a + 1 + (i − 1)·b
+            };
+            for_each_atom(left, arguments, |_, left, [of_c, of_d]| {
+                slope += of_d.digamma - of_c.digamma + left;
+                curvature += of_d.trigamma - of_c.trigamma;
+            });
             (slope, curvature)
         });
     }
@@ -75,14 +78,43 @@ impl Stick {
             // −b·Σ E[ln v_i] belongs to the objective; Fig. 2 prints it without, which drives b to 0.
             let mut slope = n * digamma(1.0 - b) - sum_broken;
             let mut curvature = -n * trigamma(1.0 - b);
-            for (at, left) in left.iter().enumerate() {
-                let i = (at + 1) as f64;
-                let (c, d) = (a + i * b, a + 1.0 + (i - 1.0) * b);
-                slope += (i - 1.0) * digamma(d) - i * digamma(c) + i * left;
-                curvature += (i - 1.0) * (i - 1.0) * trigamma(d) - i * i * trigamma(c);
-            }
+            let arguments = |i: f64| [a + i * b, a + 1.0 + (i - 1.0) * b];
+            for_each_atom(left, arguments, |i, left, [of_c, of_d]| {
+                slope += (i - 1.0) * of_d.digamma - i * of_c.digamma + i * left;
+                curvature += (i - 1.0) * (i - 1.0) * of_d.trigamma - i * i * of_c.trigamma;
+            });
             (slope, curvature)
         });
+    }
+}
+
+/// Ψ and Ψ′ of an argument.
+struct Gammas {
+    digamma: f64,
+    trigamma: f64,
+}
+
+/// Calls `found(i, left_i, [of c, of d])` for the atoms i from 1, in order, where `arguments(i)` are c and d.
+fn for_each_atom(
+    left: &[f64],
+    arguments: impl Fn(f64) -> [f64; 2],
+    mut found: impl FnMut(f64, f64, [Gammas; 2]),
+) {
+    let mut digammas = [[0.0; AT_ONCE]; 2];
+    let mut trigammas = digammas;
+    for (chunk, left) in left.chunks(AT_ONCE).enumerate() {
+        let i = |at: usize| (chunk * AT_ONCE + at + 1) as f64;
+        let [of_c, of_d] = &mut digammas;
+        for (at, (c, d)) in of_c.iter_mut().zip(of_d).take(left.len()).enumerate() {
+            [*c, *d] = arguments(i(at));
+        }
+        trigammas.clone_from(&digammas);
+        digammas.iter_mut().for_each(|some| digamma_each(&mut some[..left.len()]));
+        trigammas.iter_mut().for_each(|some| trigamma_each(&mut some[..left.len()]));
+        for (at, &left) in left.iter().enumerate() {
+            let of = |which: usize| Gammas { digamma: digammas[which][at], trigamma: trigammas[which][at] };
+            found(i(at), left, [of(0), of(1)]);
+        }
     }
 }
 

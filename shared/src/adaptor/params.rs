@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
-use crate::num::special::{digamma, ln_beta};
+use crate::num::bulk::{digamma_each, ln_beta_each, ln_gamma_each};
+use crate::num::special::{digamma, ln_gamma};
 use crate::pcfg::vb::divergence;
 use crate::shard::{Lexicon, ParamId};
 
@@ -40,6 +41,9 @@ pub struct Stick {
     /// Concentration of the Pitman–Yor process.
     pub concentration: f64,
 }
+
+/// Atoms whose logarithms are taken together: their scratch memory stays in the first cache.
+pub(super) const AT_ONCE: usize = 256;
 
 /// E[ln v_i] and E[ln(1 − v_i)] under q, `[order.len() − 1]` each.
 pub(crate) struct StickLogs {
@@ -194,8 +198,10 @@ impl Stick {
         }
         sorted.update(uses);
         let fit = |stick: &Stick| -> f64 {
-            let atoms = stick.gamma1.iter().zip(&stick.gamma2).take(stick.order.len().saturating_sub(1));
-            atoms.map(|(&gamma1, &gamma2)| ln_beta(gamma1, gamma2)).sum()
+            let n = stick.order.len().saturating_sub(1);
+            let mut ln_betas = stick.gamma1[..n].to_vec();
+            ln_beta_each(&mut ln_betas, &stick.gamma2[..n]);
+            ln_betas.iter().sum()
         };
         let mut unsorted = self.clone();
         unsorted.update(uses);
@@ -223,11 +229,17 @@ impl Stick {
     }
 
     pub(crate) fn logs(&self) -> StickLogs {
-        let mut logs = StickLogs { broken: Vec::new(), left: Vec::new() };
-        for i in 0..self.order.len().saturating_sub(1) {
-            let psi_sum = digamma(self.gamma1[i] + self.gamma2[i]);
-            logs.broken.push(digamma(self.gamma1[i]) - psi_sum);
-            logs.left.push(digamma(self.gamma2[i]) - psi_sum);
+        let n = self.order.len().saturating_sub(1);
+        let mut logs = StickLogs { broken: self.gamma1[..n].to_vec(), left: self.gamma2[..n].to_vec() };
+        let mut sums = [0.0; AT_ONCE];
+        for (broken, left) in logs.broken.chunks_mut(AT_ONCE).zip(logs.left.chunks_mut(AT_ONCE)) {
+            let sums = &mut sums[..broken.len()];
+            sums.iter_mut().zip(broken.iter().zip(&*left)).for_each(|(sum, (one, two))| *sum = one + two);
+            digamma_each(sums);
+            for psi in [broken, left] {
+                digamma_each(psi);
+                psi.iter_mut().zip(&*sums).for_each(|(psi, sum)| *psi -= sum);
+            }
         }
         logs
     }
@@ -235,16 +247,31 @@ impl Stick {
     /// Σ_{i<N} KL(Beta(γ¹_i, γ²_i) ‖ Beta(1 − b, a + i·b)).
     fn divergence(&self) -> f64 {
         let logs = self.logs();
-        let terms = logs.broken.iter().zip(&logs.left).enumerate().map(|(i, (&broken, &left))| {
-            let (prior1, prior2) = (1.0 - self.discount, self.concentration + (i + 1) as f64 * self.discount);
-            let (gamma1, gamma2) = (self.gamma1[i], self.gamma2[i]);
-            if (gamma1, gamma2) == (prior1, prior2) {
-                return 0.0; // a string behind the last one that is used
+        let prior1 = 1.0 - self.discount;
+        let ln_gamma1 = ln_gamma(prior1);
+        let [mut ln_gamma2, mut ln_gamma_sum, mut ln_betas] = [[0.0; AT_ONCE]; 3];
+        let mut sum = 0.0;
+        for first in (0..logs.left.len()).step_by(AT_ONCE) {
+            let atoms = first..logs.left.len().min(first + AT_ONCE);
+            let prior2 = |i: usize| self.concentration + (i + 1) as f64 * self.discount;
+            for (at, i) in atoms.clone().enumerate() {
+                (ln_gamma2[at], ln_gamma_sum[at], ln_betas[at]) =
+                    (prior2(i), prior1 + prior2(i), self.gamma1[i]);
             }
-            ln_beta(prior1, prior2) - ln_beta(gamma1, gamma2)
-                + (gamma1 - prior1) * broken
-                + (gamma2 - prior2) * left
-        });
-        terms.sum()
+            let n = atoms.len();
+            ln_gamma_each(&mut ln_gamma2[..n]);
+            ln_gamma_each(&mut ln_gamma_sum[..n]);
+            ln_beta_each(&mut ln_betas[..n], &self.gamma2[atoms.clone()]);
+            for (at, i) in atoms.enumerate() {
+                let (gamma1, gamma2, prior2) = (self.gamma1[i], self.gamma2[i], prior2(i));
+                if (gamma1, gamma2) == (prior1, prior2) {
+                    continue; // a string behind the last one that is used
+                }
+                sum += ln_gamma1 + ln_gamma2[at] - ln_gamma_sum[at] - ln_betas[at]
+                    + (gamma1 - prior1) * logs.broken[i]
+                    + (gamma2 - prior2) * logs.left[i];
+            }
+        }
+        sum
     }
 }

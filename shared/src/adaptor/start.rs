@@ -1,5 +1,7 @@
 //! What the first round runs with.
 
+use std::sync::Arc;
+
 use crate::forest::binary::{Adapted, BinaryGrammar};
 use crate::forest::build::Builder;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
@@ -23,8 +25,8 @@ pub enum Start {
 /// first round counts what a PCFG would, of the strings there are. `[n_params]`, from `[1 + n_rules]`.
 pub fn base_weights(grammar: &Grammar, lexicon: &Lexicon, rules: &[Wide]) -> Vec<Wide> {
     let plain = grammar.clone().without_adaptors();
-    let (binary, none) = (BinaryGrammar::new(&plain), Lexicon::default());
-    let strings = StringIndex::new(&plain, &none);
+    let binary = BinaryGrammar::new(&plain);
+    let strings = StringIndex::new(&plain, Arc::default());
     let mut builder = Builder::new(&binary, &strings, Adapted::Strings);
     let real = real(rules);
     let rule_weights = Weights { wide: rules, real: &real };

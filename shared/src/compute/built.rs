@@ -18,7 +18,7 @@ use crate::forest::inside::{Counts, Scratch, Weights, expect, real};
 use crate::forest::{Forest, best};
 use crate::grammar::SymbolId;
 use crate::num::Wide;
-use crate::shard::{ParamId, Shard};
+use crate::shard::{ParamId, Sentence, Shard};
 use crate::task::{Expectation, Index};
 
 /// Forests by item.
@@ -42,6 +42,15 @@ pub struct Item {
     pub multiplicity: f64,
     /// Position in the index of the string that the item is; `None` for sentences.
     own: Option<u32>,
+}
+
+/// A shard whose forests are being built; parameters are those of the whole model until all are there.
+struct Building<'a> {
+    builder: Builder<'a>,
+    constraints: Option<&'a Constraints>,
+    first_string: u32,
+    chains: Chains,
+    items: Vec<Item>,
 }
 
 /// Forests restricted to some of the parameters.
@@ -80,18 +89,21 @@ impl BuiltShard {
         params: &[ParamId],
         constraints: Option<&Constraints>,
     ) -> BuiltShard {
-        let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
-        let mut items: Vec<(Option<Forest>, f64, Option<ParamId>)> = match shard.as_ref() {
-            Shard::Sentences(sentences) => sentences
-                .iter()
-                .map(|sentence| {
-                    let forest = builder.build(0, &sentence.tokens);
-                    (forest, f64::from(sentence.multiplicity), None)
-                })
-                .collect(),
-            Shard::Strings(params) => params
-                .clone()
-                .map(|param| {
+        let mut building = Building {
+            builder: Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings),
+            constraints,
+            first_string: 1 + prepared.grammar.rules.len() as u32,
+            chains: Chains::default(),
+            items: Vec::with_capacity(shard.len()),
+        };
+        match shard.as_ref() {
+            Shard::Sentences(sentences) => {
+                for Sentence { tokens, multiplicity } in sentences {
+                    building.add(0, tokens, f64::from(*multiplicity), None);
+                }
+            }
+            Shard::Strings(params) => {
+                for param in params.clone() {
                     let (symbol, string) = prepared
                         .lexicon
                         .string(&prepared.grammar, ParamId(param))
@@ -99,52 +111,29 @@ impl BuiltShard {
                     let Kind::Adapted(stick) = prepared.binary.kinds[symbol.index()] else {
                         unreachable!("the lexicon has strings of adapted nonterminals")
                     };
-                    let forest = builder.build(prepared.binary.base[stick as usize], string);
-                    (forest, 1.0, Some(ParamId(param)))
-                })
-                .collect(),
+                    building.add(prepared.binary.base[stick as usize], string, 1.0, Some(param));
+                }
+            }
             Shard::Trees { .. } => unreachable!("the engine reads trees without forests"),
-        };
-        let own = items.iter().filter_map(|(_, _, own)| *own);
-        let forests = items.iter().filter_map(|(forest, _, _)| forest.as_ref());
-        let mut touched = vec![false; prepared.lexicon.n_params(&prepared.grammar)];
-        touched[ParamId::ONE.index()] = true;
-        let used = forests.flat_map(Forest::params).chain(own).chain(params.iter().copied());
-        used.for_each(|param| touched[param.index()] = true);
-        let params: Vec<ParamId> =
-            (0..touched.len() as u32).map(ParamId).filter(|param| touched[param.index()]).collect();
-        // Folded edges no longer say which arcs they make.
-        let restrict = |(forest, tokens): (&Option<Forest>, &[SymbolId])| match (forest, constraints) {
-            (Some(forest), Some(constraints)) => constraints.restrict(forest, tokens),
-            _ => Vec::new(),
-        };
-        let tokens = match shard.as_ref() {
-            Shard::Sentences(sentences) => sentences.iter().map(|sentence| &sentence.tokens[..]).collect(),
-            Shard::Strings(_) | Shard::Trees { .. } => vec![&[][..]; items.len()],
-        };
-        let mut restricted: Vec<Vec<Option<Forest>>> =
-            items.iter().map(|(forest, ..)| forest).zip(tokens).map(restrict).collect();
-        let mut local = vec![0; touched.len()];
-        params.iter().zip(0..).for_each(|(param, at)| local[param.index()] = at);
-        let n_rules = prepared.grammar.rules.len();
-        let first_string = params.partition_point(|&param| param.index() <= n_rules) as u32;
-        let mut chains = Chains::default();
-        let others = restricted.iter_mut().flatten().flatten();
-        for forest in items.iter_mut().filter_map(|(forest, _, _)| forest.as_mut()).chain(others) {
-            forest.edges.iter_mut().for_each(|edge| edge.param = local[edge.param as usize]);
+        }
+        let Building { mut chains, mut items, first_string, .. } = building;
+        // Other forests come behind all of these, so that what is restricted changes no sum over chains.
+        for forest in items.iter_mut().flat_map(|item| &mut item.restricted).flatten() {
             *forest = chains.fold(forest, first_string);
         }
+        let own = items.iter().filter_map(|item| item.own).map(ParamId);
+        let mut touched: Vec<ParamId> = chains.all_params().map(ParamId).chain(own).collect();
+        touched.extend(params.iter().copied().chain([ParamId::ONE]));
+        touched.sort_unstable();
+        touched.dedup();
+        let params = touched;
+        let position = |param| params.binary_search(&ParamId(param)).expect("it was collected above") as u32;
+        chains.renumber(position);
         chains.close();
-        let unparsable = (0..items.len()).filter(|&item| items[item].0.is_none());
-        let unparsable = unparsable.map(|item| item as u32).collect();
-        let items = items
-            .into_iter()
-            .zip(restricted)
-            .map(|((forest, multiplicity, own), restricted)| {
-                let own = own.map(|param| local[param.index()]);
-                Item { forest, restricted, multiplicity, own }
-            })
-            .collect();
+        items.iter_mut().for_each(|item| item.own = item.own.map(position));
+        let unparsable = items.iter().zip(0..).filter(|(item, _)| item.forest.is_none());
+        let unparsable = unparsable.map(|(_, at)| at).collect();
+        let first_string = params.partition_point(|param| param.0 < first_string) as u32;
         let is_strings = matches!(shard.as_ref(), Shard::Strings(_));
         BuiltShard {
             index: Index { params, unparsable },
@@ -284,6 +273,20 @@ impl BuiltShard {
             *kept = Some(Arc::new(Compact { alive, n_alive, forests }));
         }
         kept.clone()
+    }
+}
+
+impl Building<'_> {
+    /// Adds an item with its forest, folded, and those of components, which are yet to be.
+    fn add(&mut self, root: u32, tokens: &[SymbolId], multiplicity: f64, own: Option<u32>) {
+        let forest = self.builder.build_here(root, tokens);
+        let restricted = match (forest, self.constraints) {
+            // Folded edges no longer say which arcs they make.
+            (Some(forest), Some(constraints)) => constraints.restrict(forest, tokens),
+            _ => Vec::new(),
+        };
+        let forest = forest.map(|forest| self.chains.fold(forest, self.first_string));
+        self.items.push(Item { forest, restricted, multiplicity, own });
     }
 }
 

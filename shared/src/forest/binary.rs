@@ -60,6 +60,7 @@ pub struct BinaryGrammar {
     pub base: Vec<u32>,
     /// `[n_symbols]`: in a chain of unary productions, children have smaller ranks than parents.
     pub rank: Vec<u32>,
+    n_ranks: usize,
     /// `[n_symbols]`: length of the shortest yield, through the rules.
     pub min_length: Vec<u32>,
     /// `[n_symbols]`: length of the longest yield, `u32::MAX` if there is none.
@@ -144,6 +145,7 @@ impl BinaryGrammar {
         let ends_in = last.iter().map(TerminalSet::only).collect();
         let mut binary = BinaryGrammar {
             rank: vec![0; kinds.len()],
+            n_ranks: 1,
             min_length: vec![u32::MAX; kinds.len()],
             max_length: vec![0; kinds.len()],
             ends_in,
@@ -162,6 +164,11 @@ impl BinaryGrammar {
     /// Number of symbols.
     pub fn n_symbols(&self) -> usize {
         self.kinds.len()
+    }
+
+    /// One more than the largest rank.
+    pub fn n_ranks(&self) -> usize {
+        self.n_ranks
     }
 
     /// The productions of `symbol` through rules: those of A° for an adapted A.
@@ -201,6 +208,7 @@ impl BinaryGrammar {
                 break;
             }
         }
+        self.n_ranks += self.rank.iter().copied().max().unwrap_or(0) as usize;
     }
 
     fn find_lengths(&mut self) {

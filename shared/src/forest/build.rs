@@ -29,12 +29,18 @@ pub struct Builder<'a> {
     ends: Vec<(SymbolId, u32)>,
     goals: Vec<Goal>,
     open: Vec<u32>,
-    known: FxHashMap<(u32, u32, u32), u32>,
+    /// Goals by the number of their symbol and span.
+    known: FxHashMap<u64, u32>,
+    /// Of tokens, where spans can start or end.
+    n_places: u64,
     candidates: Vec<Edge>,
     /// Goals in the order in which they are closed.
     order: Vec<u32>,
+    /// By length and rank: one past the last of the goals that have them, in the order in which they are closed.
+    places: Vec<u32>,
     /// `[n_goals]`: the node of a goal; see [`UNPRODUCTIVE`], [`UNREACHED`] and [`REACHED`] before it has one.
     nodes: Vec<u32>,
+    forest: Forest,
 }
 
 /// A stick string that occurs in the item.
@@ -75,9 +81,12 @@ impl<'a> Builder<'a> {
             goals: Vec::new(),
             open: Vec::new(),
             known: FxHashMap::default(),
+            n_places: 0,
             candidates: Vec::new(),
             order: Vec::new(),
+            places: Vec::new(),
             nodes: Vec::new(),
+            forest: Forest::empty(),
         }
     }
 
@@ -96,12 +105,18 @@ impl<'a> Builder<'a> {
     /// All derivations of `tokens` from `root` (a symbol of the binary grammar; A° for a string of A's stick).
     /// `None` if there are none.
     pub fn build(&mut self, root: u32, tokens: &[SymbolId]) -> Option<Forest> {
+        self.build_here(root, tokens).cloned()
+    }
+
+    /// As [`Builder::build`], in memory that the next call uses again.
+    pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Option<&Forest> {
         self.find_strings(tokens);
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
         self.ends.sort_unstable();
         self.goals.clear();
         self.known.clear();
+        self.n_places = tokens.len() as u64 + 1;
         self.candidates.clear();
         if tokens.is_empty() || self.goal(root, 0, tokens.len(), tokens)? == EMPTY {
             return None;
@@ -111,7 +126,7 @@ impl<'a> Builder<'a> {
             self.expand(self.goals[goal as usize].label, tokens);
             self.goals[goal as usize].edges = (first, self.candidates.len() as u32);
         }
-        self.close()
+        self.close(tokens.len()).then_some(&self.forest)
     }
 
     /// Whether an adapted nonterminal over that span may expand through its rules.
@@ -173,7 +188,8 @@ impl<'a> Builder<'a> {
         }
         let label = Label { symbol, start: start as u32, end: end as u32 };
         let fresh = self.goals.len() as u32;
-        let goal = *self.known.entry((symbol, label.start, label.end)).or_insert(fresh);
+        let place = (u64::from(symbol) * self.n_places + start as u64) * self.n_places + end as u64;
+        let goal = *self.known.entry(place).or_insert(fresh);
         if goal == fresh {
             self.goals.push(Goal { label, edges: (0, 0) });
             self.open.push(goal);
@@ -271,15 +287,34 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Keeps the goals that derive their span and that the root (goal 0) reaches.
-    fn close(&mut self) -> Option<Forest> {
-        let Builder { binary, goals, candidates, order, nodes, .. } = self;
+    /// Puts the goals in order of length, then of rank, then of number.
+    fn sort(&mut self, n_tokens: usize) {
+        let Builder { binary, goals, order, places, .. } = self;
+        let n_ranks = binary.n_ranks();
+        let kind = |goal: &Goal| {
+            let Label { symbol, start, end } = goal.label;
+            (end - start) as usize * n_ranks + binary.rank[symbol as usize] as usize
+        };
+        places.clear();
+        places.resize((n_tokens + 1) * n_ranks, 0);
+        goals.iter().for_each(|goal| places[kind(goal)] += 1);
+        let mut before = 0;
+        for place in places.iter_mut() {
+            (*place, before) = (before, before + *place);
+        }
         order.clear();
-        order.extend(0..goals.len() as u32);
-        order.sort_unstable_by_key(|&goal| {
-            let label = goals[goal as usize].label;
-            (label.end - label.start, binary.rank[label.symbol as usize], goal)
-        });
+        order.resize(goals.len(), 0);
+        for (goal, number) in goals.iter().zip(0..) {
+            let place = &mut places[kind(goal)];
+            order[*place as usize] = number;
+            *place += 1;
+        }
+    }
+
+    /// Makes a forest of the goals that derive their span and that the root (goal 0) reaches; whether there is one.
+    fn close(&mut self, n_tokens: usize) -> bool {
+        self.sort(n_tokens);
+        let Builder { goals, candidates, order, nodes, forest, .. } = self;
         let edges = |goal: u32| {
             let (first, end) = goals[goal as usize].edges;
             &candidates[first as usize..end as usize]
@@ -295,7 +330,7 @@ impl<'a> Builder<'a> {
             }
         }
         if nodes[0] == UNPRODUCTIVE {
-            return None;
+            return false;
         }
         nodes[0] = REACHED;
         for &goal in order.iter().rev() {
@@ -309,7 +344,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        let mut forest = Forest::empty();
+        forest.clear();
         for &goal in order.iter() {
             if nodes[goal as usize] == REACHED {
                 for edge in edges(goal).iter().filter(|edge| derives(edge, nodes)) {
@@ -320,6 +355,6 @@ impl<'a> Builder<'a> {
                 forest.end_node(goals[goal as usize].label);
             }
         }
-        Some(forest)
+        true
     }
 }

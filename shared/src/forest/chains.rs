@@ -40,6 +40,7 @@ struct Scratch {
     /// The chains of folded nodes, end to end.
     folded: Vec<u32>,
     chain: Vec<u32>,
+    result: Forest,
 }
 
 /// What becomes of a node.
@@ -109,6 +110,16 @@ impl Chains {
         }
     }
 
+    /// The parameters of all chains, with repeats.
+    pub fn all_params(&self) -> impl Iterator<Item = u32> + '_ {
+        self.params.iter().copied()
+    }
+
+    /// Calls parameters what `number` calls them, once all forests are folded.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        self.params.iter_mut().for_each(|param| *param = number(*param));
+    }
+
     /// Forgets how chains were found, once all forests are folded.
     pub fn close(&mut self) {
         self.known = FxHashMap::default();
@@ -147,14 +158,15 @@ impl Chains {
     /// `forest` with chains for parameters, where parameter 0 is the constant one and strings begin at `first_string`.
     pub fn fold(&mut self, forest: &Forest, first_string: u32) -> Forest {
         let n = forest.n_nodes();
-        let Scratch { mut uses, mut fates, mut folded, mut chain } = std::mem::take(&mut self.scratch);
+        let Scratch { mut uses, mut fates, mut folded, mut chain, mut result } =
+            std::mem::take(&mut self.scratch);
         uses.clear();
         uses.resize(n, 0);
         forest.edges.iter().flat_map(|edge| edge.tails).for_each(|tail| uses[tail as usize] += 1);
         fates.clear();
         fates.push(Fate::Kept(0));
         folded.clear();
-        let mut result = Forest::empty();
+        result.clear();
         for (node, &uses) in uses.iter().enumerate().skip(1) {
             let edges = forest.edges_of(node);
             let may_fold = edges.len() == 1 && node != forest.root();
@@ -184,8 +196,8 @@ impl Chains {
             }
             fates.push(fate);
         }
-        result.edges.shrink_to_fit();
-        self.scratch = Scratch { uses, fates, folded, chain };
-        result
+        let forest = result.clone(); // in as little memory as there can be
+        self.scratch = Scratch { uses, fates, folded, chain, result };
+        forest
     }
 }

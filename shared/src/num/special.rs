@@ -23,8 +23,8 @@ pub fn exp_each(values: &mut [f64]) {
 }
 
 /// ln 2, its leading bits, so that a multiple by an exponent is exact, and the rest (fdlibm).
-const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
-const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+pub(super) const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
+pub(super) const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// 1/13!, 1/12!, …, 1/0!
 const INVERSE_FACTORIALS: [f64; 14] = [
@@ -54,19 +54,24 @@ pub fn ln_gamma(x: f64) -> f64 {
 /// Below 8 the recurrence Ψ(x) = Ψ(x + 8) − Σ_{k<8} 1/(x + k) is summed as one fraction; from there the asymptotic
 /// series (Abramowitz & Stegun 6.3.18) with seven terms.
 pub fn digamma(x: f64) -> f64 {
-    if x >= 8.0 {
-        return digamma_series(x);
-    }
+    if x >= 8.0 { digamma_series(x, ln) } else { digamma_series(x + 8.0, ln) - digamma_below(x) }
+}
+
+/// Σ_{k<8} 1/(x + k).
+#[inline(always)]
+pub(super) fn digamma_below(x: f64) -> f64 {
     let (mut numerator, mut denominator) = (1.0, x);
     for k in 1..8 {
         let factor = x + f64::from(k);
         numerator = numerator * factor + denominator;
         denominator *= factor;
     }
-    digamma_series(x + 8.0) - numerator / denominator
+    numerator / denominator
 }
 
-fn digamma_series(x: f64) -> f64 {
+/// Ψ(x) for x ≥ 8, given the logarithm.
+#[inline(always)]
+pub(super) fn digamma_series(x: f64, ln: impl Fn(f64) -> f64) -> f64 {
     let inverse = 1.0 / x;
     let z = inverse * inverse;
     let tail = 1.0 / 132.0 - z * (691.0 / 32760.0 - z * (1.0 / 12.0));
@@ -83,6 +88,12 @@ pub fn trigamma(mut x: f64) -> f64 {
         shifted += 1.0 / (x * x);
         x += 1.0;
     }
+    trigamma_series(x, shifted)
+}
+
+/// Ψ′(x) for x ≥ 10, and `shifted` more.
+#[inline(always)]
+pub(super) fn trigamma_series(x: f64, shifted: f64) -> f64 {
     let inverse = 1.0 / x;
     let z = inverse * inverse;
     let tail = 1.0 / 30.0 - z * (5.0 / 66.0 - z * (691.0 / 2730.0 - z * (7.0 / 6.0)));
