@@ -189,7 +189,7 @@ impl Probe {
         Ok(MapReport { wall: begun.elapsed(), busy, busy_by_task, attempts, ..MapReport::default() })
     }
 
-    /// What the rounds come to: the first one apart, the others on average.
+    /// What the rounds come to: the first one apart; of the others all times to compute, and the least of the coordinator's.
     fn load(&self) -> Result<Load> {
         let rounds = self.rounds.borrow();
         let (first, again) =
@@ -200,11 +200,11 @@ impl Probe {
         if again.is_empty() || first.tasks.is_empty() {
             bail!("no round after the first has as many tasks; is inference.max_rounds swept?");
         }
-        let n = again.len() as u32;
         let task = |at: usize| {
             let all = || again.iter().map(|round| &round.tasks[at]);
-            let time = |of: fn(&TaskFound) -> Duration| all().map(of).sum::<Duration>() / n;
-            let bytes = |of: fn(&TaskFound) -> u64| all().map(of).sum::<u64>() / u64::from(n);
+            // What takes microseconds takes a thousand times as long whenever others get the core meanwhile.
+            let time = |of: fn(&TaskFound) -> Duration| all().map(of).min().unwrap_or_default();
+            let bytes = |of: fn(&TaskFound) -> u64| all().map(of).sum::<u64>() / again.len() as u64;
             TaskLoad {
                 first: first.tasks[at].busy,
                 again: all().map(|task| task.busy).collect(),
