@@ -157,23 +157,24 @@ impl<'a> Training<'a> {
     fn batch(&mut self) -> Result<Vec<RoundMetrics>> {
         let begun = clock();
         let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over()).collect();
-        let n_shards = self.plan.shards.len();
-        let mut tasks = Vec::with_capacity(active.len() * n_shards);
+        let mut tasks = Vec::new();
+        let mut asked: Vec<(usize, usize)> = Vec::new();
         for &run in &active {
             let Active { learner, inference, .. } = &mut self.runs[run];
             let round = learner.rounds() + 1;
             let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
             let with_trees = keep || due || round == inference.max_rounds;
             learner.begin(with_trees.then_some(&self.input.segments[..]), keep);
-            let shards = self.plan.shards.iter().enumerate();
-            tasks.extend(shards.map(|(at, shard)| self.plan.task(shard, learner.work(at))));
+            let shards = learner.shards(self.plan);
+            tasks.extend(shards.iter().map(|&at| self.plan.task(&self.plan.shards[at], learner.work(at))));
+            asked.extend(shards.into_iter().map(|shard| (run, shard)));
         }
         let first = active[0];
         let stage = Stage::Round { run: first + 1, round: self.runs[first].learner.rounds() + 1 };
         let mut foreign = None;
         let (plan, runs) = (self.plan, &mut self.runs);
         let report = self.fleet.map(stage, tasks, &mut |at, answer| {
-            let (run, shard) = (active[at / n_shards], at % n_shards);
+            let (run, shard) = asked[at];
             if !runs[run].learner.add(plan, shard, answer) {
                 foreign = Some(shard);
             }
@@ -182,8 +183,9 @@ impl<'a> Training<'a> {
             bail!("internal error: shard {shard} has no counts; please report it");
         }
         let mut finished: Vec<(usize, RoundReport, Duration)> = Vec::new();
-        for (at, &run) in active.iter().enumerate() {
-            let busy = report.busy_by_task[at * n_shards..(at + 1) * n_shards].iter().sum();
+        for &run in &active {
+            let of_run = report.busy_by_task.iter().zip(&asked).filter(|(_, asked)| asked.0 == run);
+            let busy = of_run.map(|(busy, _)| *busy).sum();
             let active = &mut self.runs[run];
             match active.learner.finish().map_err(|failure| told(self.input, failure))? {
                 Step::Again { restored } => active.restored += restored,
