@@ -12,12 +12,12 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use coordinator::fleet::{Inline, Map as _, Stage};
-use coordinator::job::Job;
+use coordinator::fleet::{Inline, Stage};
+use coordinator::job::{Job, OutputTable};
 use coordinator::train::choice;
 use coordinator::train::input::Input;
 use coordinator::train::learner::{Beginning, Learner};
-use coordinator::train::plan::Plan;
+use coordinator::train::plan::{self, Plan};
 use coordinator::train::prepare::{Sentences, prepare};
 use shared::compute::Prepared;
 use shared::forest::Forest;
@@ -47,12 +47,14 @@ fn measure(path: &Path, corpus: &Path) {
     let corpus = format!("corpus.path={}", corpus.display());
     let job =
         Job::load(path, &[corpus, "inference.selection=fixed".to_owned()]).expect("the job file is in order");
+    let folder = tempfile::tempdir().expect("there is room for shards");
+    let job = Job { output: OutputTable { dir: folder.path().to_owned(), ..job.output.clone() }, ..job };
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
     let begun = now();
     let (_, plan) = prepare(&fleet, &input, Sentences::new(&input), &choice(&job.inference))
         .expect("the corpus can be prepared");
-    println!("{}: {} sentences", path.display(), input.corpus.sentences.len());
+    println!("{}: {} sentences", path.display(), input.text.n_sentences);
     println!("  prepare        {:8.1} ms", millis(begun));
     rounds(&job, &plan, &fleet);
     passes(&plan);
@@ -66,12 +68,10 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         let begun = now();
         learner.begin(None, false);
         let weighed = millis(begun);
-        let tasks =
-            plan.shards.iter().enumerate().map(|(at, shard)| plan.task(shard, learner.work(at))).collect();
+        let tasks = plan.round(vec![learner.ask(plan).expect("the shards are there")]);
         let stage = Stage::Round { run: 1, round };
-        fleet
-            .map(stage, tasks, &mut |at, answer| assert!(learner.add(plan, at, answer)))
-            .expect("workers answer");
+        let add = |at, answer| learner.add(plan, at, answer).map(|is_one| assert!(is_one));
+        plan::map(fleet, stage, tasks, add).expect("workers answer");
         let expected = millis(begun);
         learner.finish().expect("the bound rises");
         let all = millis(begun);
@@ -91,12 +91,12 @@ fn passes(plan: &Plan) {
     let first_string = 1 + prepared.grammar.rules.len() as u32;
     let mut forests: Vec<Forest> = Vec::new();
     let begun = now();
-    for planned in &plan.shards {
+    for planned in plan.shards.iter() {
         let mut keep = |root, tokens| {
             let forest = builder.build(root, tokens).expect("every item has a derivation");
             forests.push(chains.fold(&forest, first_string));
         };
-        match planned.shard.value.as_ref() {
+        match &*planned.shard.value().expect("the shard is there") {
             Shard::Sentences(sentences) => sentences.iter().for_each(|sentence| keep(0, &sentence.tokens)),
             Shard::Strings(params) => {
                 for param in params.clone() {

@@ -5,10 +5,10 @@ use shared::adaptor::{Params, Stick};
 use shared::eval::segmentation;
 use shared::grammar::{SymbolId, auto};
 use shared::model::{self, Model};
-use shared::shard::{Lexicon, ParamId, StickStrings};
+use shared::shard::{Lexicon, ParamId, StickStrings, Strings};
 
 use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
-use crate::outcome::{Decoding, Outcome};
+use crate::outcome::{Decoding, Lines, Outcome, Sample, Samples};
 
 /// Gold, with symbols that HTML would read as its own.
 pub const GOLD: [&str; 12] = [
@@ -78,7 +78,20 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         })?;
     }
     observer.phase(Phase::Decode);
-    let trees = |lines: &[String]| lines.iter().map(|line| tree(line)).collect();
+    let mut samples = Samples::default();
+    for ((gold, viterbi), mbr) in gold.iter().zip(&viterbi).zip(&mbr) {
+        samples.offer(viterbi, || Sample {
+            gold: Some(gold.clone()),
+            segmentations: vec![viterbi.clone(), mbr.clone()],
+            tree: Some(tree(viterbi)),
+        });
+    }
+    let lines = |all: &[String]| -> Result<Lines> {
+        let mut lines = Lines::default();
+        all.iter().try_for_each(|line| lines.push(line))?;
+        Ok(lines)
+    };
+    let trees: Vec<String> = viterbi.iter().map(|line| tree(line)).collect();
     let scored = |lines: &[String]| Scores::from(&score(&gold, lines));
     Ok(Outcome {
         rounds: 40,
@@ -101,10 +114,10 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             .collect(),
         timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
         decodings: vec![
-            Decoding { name: "viterbi", ends: Vec::new(), trees: trees(&viterbi), segmentations: viterbi },
-            Decoding { name: "mbr", ends: Vec::new(), trees: Vec::new(), segmentations: mbr },
+            Decoding { name: "viterbi", segmentations: lines(&viterbi)?, trees: lines(&trees)? },
+            Decoding { name: "mbr", segmentations: lines(&mbr)?, trees: Lines::default() },
         ],
-        gold: Some(gold),
+        samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
         model,
     })
@@ -122,7 +135,7 @@ fn model() -> Model {
     let symbols = |word: &&str| -> Vec<SymbolId> {
         word.chars().map(|c| grammar.symbol(&c.to_string()).unwrap()).collect()
     };
-    let strings: Vec<Vec<SymbolId>> = words.iter().map(symbols).collect();
+    let strings: Strings = words.iter().map(symbols).collect();
     let n = strings.len();
     let first = 1 + grammar.rules.len() as u32;
     let falling = |scale: f64| (0..n).map(|at| 0.6 + scale / (at + 1) as f64).collect();

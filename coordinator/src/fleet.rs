@@ -4,8 +4,8 @@
 //! is answered exactly once, and the same whoever computed it, so callers never see that members come and go.
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
-//! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `status` is what
-//! others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
+//! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `tasks` are made when they
+//! are lent; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
 use std::net::{SocketAddr, TcpListener};
@@ -35,10 +35,12 @@ mod inline;
 mod local;
 mod remote;
 mod status;
+mod tasks;
 
 pub use inline::Inline;
 pub use shared::compute::{Compute, engine};
 pub use status::{FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
+pub use tasks::Tasks;
 
 /// Who computes, and when to give up on whom.
 #[derive(Clone)]
@@ -277,7 +279,7 @@ pub trait Map {
     fn map(
         &self,
         stage: Stage,
-        tasks: Vec<Task>,
+        tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError>;
 }
@@ -341,10 +343,10 @@ impl Fleet {
     pub fn map(
         &self,
         stage: Stage,
-        tasks: Vec<Task>,
+        tasks: impl Tasks + 'static,
         mut each: impl FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        Map::map(self, stage, tasks, &mut each)
+        Map::map(self, stage, Arc::new(tasks), &mut each)
     }
 
     /// Who is there, and who of those that computed something is gone.
@@ -363,8 +365,8 @@ impl Fleet {
     }
 
     /// Says whose answer is wrong, by computing the task on the calling thread.
-    fn judge(&self, stage: Stage, task: &Task, doubt: Doubt) -> FleetError {
-        let own = match local::run(&self.compute, task) {
+    fn judge(&self, stage: Stage, task: Result<Task, String>, doubt: Doubt) -> FleetError {
+        let own = match task.and_then(|task| local::run(&self.compute, &task)) {
             Ok(answer) => audit::digest(&answer),
             Err(detail) => {
                 return FleetError::Batch { stage, failure: Failure::Task { task: doubt.task, detail } };
@@ -392,18 +394,16 @@ impl Map for Fleet {
     fn map(
         &self,
         stage: Stage,
-        mut tasks: Vec<Task>,
+        tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let n_tasks = tasks.len();
         let twins = Twins::choose(n_tasks, self.audit, *turn);
         *turn += 1;
-        let again: Vec<Task> = twins.audited().map(|task| tasks[task.index()].clone()).collect();
-        tasks.extend(again);
-        let (tasks, mut audit) = (Arc::new(tasks), Audit::new(twins.clone()));
+        let mut audit = Audit::new(twins.clone());
         // Each task is accepted once, and then comes the end: sending never waits for a slow `each`.
-        let (progress, mut received) = mpsc::channel(tasks.len() + 1);
+        let (progress, mut received) = mpsc::channel(n_tasks + twins.audited().count() + 1);
         let submitted = Input::Submitted { stage, tasks: tasks.clone(), twins, progress };
         self.inputs.blocking_send(submitted).map_err(|_| FleetError::Stopped)?;
         let mut early = std::collections::BTreeMap::new();
@@ -412,7 +412,7 @@ impl Map for Fleet {
             match received.blocking_recv().ok_or(FleetError::Stopped)? {
                 Progress::Answered { task, member, answer } => {
                     if let Err(doubt) = audit.hear(task, member, &answer) {
-                        return Err(self.judge(stage, &tasks[doubt.task.index()], doubt));
+                        return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
                     }
                     if task.index() < n_tasks {
                         early.insert(task.index(), answer);

@@ -227,11 +227,13 @@ pub struct InferenceTable {
     pub patience: usize,
     /// Shards of sentences that a round reads, of stochastic variational Bayes.
     pub sample_shards: usize,
+    /// Rounds of it that all have the weights that training starts with; 0: as many as it takes to read the corpus once.
+    pub first_rounds: usize,
     /// How fast its averages cease to forget: κ of the rate (round + τ)^−κ.
     pub forget_power: f64,
     /// How little its early rounds count: τ.
     pub forget_delay: f64,
-    /// Rounds from one change of the strings in use to the next.
+    /// Rounds from one change of the strings in use to the next; 0: as many as it takes to read the corpus once.
     pub select_every: usize,
     /// Subtypes of every label, with latent annotations.
     pub subtypes: usize,
@@ -326,9 +328,10 @@ impl Default for InferenceTable {
             gamma_scale: 100.0,
             patience: 0,
             sample_shards: 16,
+            first_rounds: 0,
             forget_power: 0.75,
             forget_delay: 0.0,
-            select_every: 1,
+            select_every: 0,
             subtypes: 2,
             harmonic_offset: 0.0,
             harmonic_per_child: true,
@@ -807,9 +810,9 @@ mod tests {
                  rho, max_rounds, tolerance, seed, selection, drop_share, fit, concentration, discount, \
                  max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
-                 gamma_scale, patience, sample_shards, forget_power, forget_delay, select_every, subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, \
-                 harmonic_stop, harmonic_smoothing, prior, families, estimate, components, mixture, base_from, \
-                 base_by, base_to",
+                 gamma_scale, patience, sample_shards, first_rounds, forget_power, forget_delay, select_every, \
+                 subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, harmonic_stop, \
+                 harmonic_smoothing, prior, families, estimate, components, mixture, base_from, base_by, base_to",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (

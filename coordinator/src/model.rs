@@ -449,7 +449,10 @@ pub(crate) mod tests {
             adaptors: vec![None, Some(Adaptor::default()), None],
         };
         let strings = [vec![3], vec![3, 4], vec![4, 4, 3]];
-        let strings = strings.map(|string: Vec<u32>| string.into_iter().map(symbol).collect()).to_vec();
+        let strings = strings
+            .map(|string: Vec<u32>| string.into_iter().map(symbol).collect::<Vec<_>>())
+            .iter()
+            .collect();
         let stick = Stick {
             symbol: symbol(1),
             order: vec![ParamId(8), ParamId(7), ParamId(9)],
@@ -579,7 +582,7 @@ pub(crate) mod tests {
             ("a stick has no prior", |model| sticks(model).sticks[0].discount = 1.0),
             ("a stick has no prior", |model| sticks(model).sticks[0].concentration = -0.5),
             ("not of the grammar's terminals", |model| {
-                model.lexicon.sticks[0].strings[0] = vec![SymbolId(0)];
+                model.lexicon.sticks[0].strings.push(&[SymbolId(0)]);
             }),
             ("segments are not nonterminals", |model| model.segments[0] = SymbolId(3)),
         ];

@@ -1,9 +1,12 @@
 //! What a training run gives: the model, the decoded corpus, and how it went.
 
 use std::collections::BTreeMap;
+use std::io::{self, Seek as _, Write};
+use std::path::Path;
 
 use shared::dependency::Sentence;
 use shared::model::Model;
+use tempfile::SpooledTempFile;
 
 use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, ComponentMetrics, HeldOut, PointSummary, ScoresByDecoder,
@@ -12,7 +15,7 @@ use crate::metrics::{
 use crate::model;
 
 /// The result of training, before it is written.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Debug)]
 pub struct Outcome {
     /// The trained model.
     pub model: Model,
@@ -52,8 +55,8 @@ pub struct Outcome {
     pub timings: Timings,
     /// One per decoder of the job, in its order.
     pub decodings: Vec<Decoding>,
-    /// Gold segmentation, a line per sentence of the corpus; `None` without gold.
-    pub gold: Option<Vec<String>>,
+    /// Sentences to show.
+    pub samples: Vec<Sample>,
     /// What the user should know.
     pub notices: Vec<String>,
 }
@@ -92,16 +95,107 @@ impl Heads {
 }
 
 /// The corpus as one decoder reads it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Debug)]
 pub struct Decoding {
     /// Name of the decoder.
     pub name: &'static str,
-    /// End positions of the segments, by sentence.
-    pub ends: Vec<Vec<u32>>,
     /// A line per sentence of the corpus, spaces between segments; empty for models without segments.
-    pub segmentations: Vec<String>,
+    pub segmentations: Lines,
     /// A bracketed tree per sentence of the corpus, with latent annotations of those held out; empty for decoders that give none.
-    pub trees: Vec<String>,
+    pub trees: Lines,
+}
+
+/// Lines of text, in a file once there are many.
+#[derive(Debug)]
+pub struct Lines {
+    text: SpooledTempFile,
+    n: usize,
+}
+
+/// Bytes of lines that stay in memory.
+const IN_MEMORY: usize = 1 << 20;
+
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines { text: SpooledTempFile::new(IN_MEMORY), n: 0 }
+    }
+}
+
+impl Lines {
+    /// None yet; the file that many of them need is made in `folder`.
+    pub fn new_in(folder: &Path) -> Lines {
+        Lines { text: tempfile::spooled_tempfile_in(IN_MEMORY, folder), n: 0 }
+    }
+
+    /// Adds a line.
+    pub fn push(&mut self, line: &str) -> io::Result<()> {
+        self.n += 1;
+        self.text.write_all(line.as_bytes())?;
+        self.text.write_all(b"\n")
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// Writes all of them.
+    pub fn copy_to(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        self.text.rewind()?;
+        io::copy(&mut self.text, to)?;
+        Ok(())
+    }
+}
+
+/// A sentence to show: its gold segmentation and tree if there are such, and as every decoder segments it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sample {
+    /// Gold segmentation.
+    pub gold: Option<String>,
+    /// By decoding.
+    pub segmentations: Vec<String>,
+    /// Bracketed, by the first decoder that gives trees.
+    pub tree: Option<String>,
+}
+
+/// Chooses sentences to show while they pass by: those of readable length, evenly over the corpus.
+#[derive(Default)]
+pub struct Samples {
+    kept: Vec<Sample>,
+    /// Readable sentences so far.
+    seen: usize,
+    /// A power of two: one in so many of them is kept.
+    stride_log2: u32,
+}
+
+/// Sentences shown, and half of those kept at most.
+const SAMPLES: usize = 12;
+
+impl Samples {
+    /// Offers the next sentence, which looks like `line`.
+    pub fn offer(&mut self, line: &str, sample: impl FnOnce() -> Sample) {
+        if !(8..=70).contains(&line.chars().count()) {
+            return;
+        }
+        if self.seen.trailing_zeros() >= self.stride_log2 {
+            self.kept.push(sample());
+        }
+        self.seen += 1;
+        if self.kept.len() > 2 * SAMPLES {
+            let mut at = 0;
+            self.kept.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.stride_log2 += 1;
+        }
+    }
+
+    /// Those to show.
+    pub fn chosen(self) -> Vec<Sample> {
+        let n = self.kept.len().min(SAMPLES);
+        (0..n).map(|at| self.kept[(2 * at + 1) * self.kept.len() / (2 * n)].clone()).collect()
+    }
 }
 
 impl Outcome {

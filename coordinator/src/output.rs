@@ -18,6 +18,7 @@ use crate::metrics::{MAXIMUM_MARGINAL, RoundMetrics, SAMPLE_AVERAGE, Summary, de
 use crate::model::{self, SavedModel};
 use crate::outcome::{Crew, Outcome};
 use crate::report::{self, Report};
+use crate::train::shelf;
 
 const SUMMARY: &str = "summary.json";
 const METRICS: &str = "metrics.jsonl";
@@ -59,6 +60,9 @@ impl Output {
             ),
             Err(TryLockError::Error(_)) => None,
         };
+        if lock.is_some() {
+            shelf::sweep(dir);
+        }
         Ok(Output { dir: dir.to_owned(), _lock: lock, metrics: None })
     }
 
@@ -115,22 +119,25 @@ impl Output {
         &self,
         job: &Job,
         rounds: &[RoundMetrics],
-        outcome: &Outcome,
+        outcome: &mut Outcome,
         crew: &Crew,
     ) -> Result<Summary> {
         if let Some(metrics) = &self.metrics {
             metrics.sync_all().with_context(|| self.refused(METRICS))?;
         }
-        for decoding in &outcome.decodings {
-            if !outcome.model.segments.is_empty() {
-                self.write(&segmentation(decoding.name), lines(&decoding.segmentations).as_bytes())?;
+        let has_segments = !outcome.model.segments.is_empty();
+        let mut parses = Some(PARSES);
+        for decoding in &mut outcome.decodings {
+            if has_segments {
+                let lines = &mut decoding.segmentations;
+                self.write_with(&segmentation(decoding.name), &mut |file| lines.copy_to(file))?;
+            }
+            if let Some(name) = parses.take_if(|_| !decoding.trees.is_empty()) {
+                self.write_with(name, &mut |file| decoding.trees.copy_to(file))?;
             }
         }
         for (decoder, sentences) in &outcome.heads.by_decoder {
             self.write(&arcs(decoder), conllu(sentences, job.corpus.tags).as_bytes())?;
-        }
-        if let Some(decoding) = outcome.with_trees() {
-            self.write(PARSES, lines(&decoding.trees).as_bytes())?;
         }
         let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
         let [binary, grammar, sticks] = MODEL;
@@ -145,18 +152,22 @@ impl Output {
         Ok(summary)
     }
 
-    /// Writes aside, syncs, renames.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.write_with(name, &mut |file| file.write_all(bytes))
+    }
+
+    /// Writes aside, syncs, renames.
+    fn write_with(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let path = self.dir.join(name);
         let folder = path.parent().unwrap_or(&self.dir);
-        let aside = || -> io::Result<()> {
+        let mut aside = || -> io::Result<()> {
             fs::create_dir_all(folder)?;
             let mut builder = tempfile::Builder::new();
             // Files written aside are private unless told otherwise; results are for whom the umask says.
             #[cfg(unix)]
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
             let mut file = builder.prefix(".writing-").tempfile_in(folder)?;
-            file.write_all(bytes)?;
+            write(&mut file)?;
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)?;
             File::open(folder)?.sync_all()
@@ -170,7 +181,3 @@ impl Output {
 }
 
 const WAY_OUT: &str = "make room or allow it, or choose another folder with --out DIR";
-
-fn lines(lines: &[String]) -> String {
-    lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
-}

@@ -23,7 +23,7 @@ use shared::tree::Tree;
 use crate::job::{Job, Method};
 use crate::metrics::{RoundMetrics, Scores, Summary, score_text};
 use crate::model::{self, SavedModel};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Sample};
 use crate::progress::duration;
 
 /// What the page is made of.
@@ -237,39 +237,25 @@ fn strings(report: &Report<'_>) -> String {
     )
 }
 
-/// Sentences shown.
-const SAMPLES: usize = 12;
-
-/// Sentences of readable length, evenly over the corpus.
-fn sampled(report: &Report<'_>) -> Vec<usize> {
-    let Some(decoding) = report.outcome.decodings.first() else { return Vec::new() };
-    let readable = |line: &String| (8..=70).contains(&line.chars().count());
-    let all: Vec<usize> =
-        decoding.segmentations.iter().enumerate().filter(|(_, l)| readable(l)).map(|(i, _)| i).collect();
-    let n = all.len().min(SAMPLES);
-    (0..n).map(|at| all[(2 * at + 1) * all.len() / (2 * n)]).collect()
-}
-
 fn samples(report: &Report<'_>) -> String {
     let outcome = report.outcome;
     let unit = report.saved.unit;
-    let chosen = sampled(report);
-    if chosen.is_empty() {
+    if outcome.samples.is_empty() {
         return String::new();
     }
     let mut html = String::from("<h2>Sentences</h2>\n");
-    if outcome.gold.is_some() {
+    if outcome.samples.iter().any(|sample| sample.gold.is_some()) {
         html.push_str("<p class=\"quiet\">Marked segments are not in the gold segmentation.</p>\n");
     }
     html.push_str("<div class=\"samples\">\n");
-    for at in chosen {
-        let gold = outcome.gold.as_ref().map(|gold| segments(&gold[at], unit));
+    for sample in &outcome.samples {
+        let gold = sample.gold.as_ref().map(|gold| segments(gold, unit));
         html.push_str("<dl>");
         if let Some(gold) = &gold {
             row(&mut html, "gold", gold, None);
         }
-        for decoding in &outcome.decodings {
-            let found = segments(&decoding.segmentations[at], unit);
+        for (decoding, found) in outcome.decodings.iter().zip(&sample.segmentations) {
+            let found = segments(found, unit);
             row(&mut html, decoding.name, &found, gold.as_deref());
         }
         html.push_str("</dl>\n");
@@ -310,8 +296,8 @@ fn drawn_tree(report: &Report<'_>) -> String {
     let sticks = report.saved.model.lexicon.sticks.iter();
     let with_strings: BTreeSet<&str> = sticks.map(|stick| grammar.name(stick.symbol)).collect();
     let keep = |label: &str| with_strings.contains(label);
-    let read = |at: usize| tree::drawn(&Tree::parse(decoding.trees.get(at)?).ok()?, &keep, 12);
-    let mut trees = sampled(report).into_iter().filter_map(read);
+    let read = |sample: &Sample| tree::drawn(&Tree::parse(sample.tree.as_deref()?).ok()?, &keep, 12);
+    let mut trees = report.outcome.samples.iter().filter_map(read);
     let Some(drawn) = trees.find(|tree| (3..=12).contains(&tree::n_leaves(tree))) else {
         return String::new();
     };

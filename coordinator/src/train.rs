@@ -22,17 +22,18 @@ pub mod learner;
 pub mod plan;
 pub mod prepare;
 pub mod rounds;
+pub mod shelf;
 pub mod start;
+pub mod text;
 pub mod trees;
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use shared::eval::chains::effective_sample_size;
-use shared::eval::segmentation::score;
+use shared::eval::segmentation::Scorer;
 use shared::model::Params;
 use shared::sampler::tally::Tally;
-use shared::task::Decoder;
 use shared::tree::Tree;
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
@@ -42,7 +43,7 @@ use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, RoundMetrics,
     SAMPLE_AVERAGE, Scores, ScoresByDecoder, Start, decoder_name, traces,
 };
-use crate::outcome::{Decoding, Heads, Outcome};
+use crate::outcome::{Decoding, Heads, Lines, Outcome, Sample, Samples};
 use held_out::HeldOutShards;
 use input::Input;
 use plan::Plan;
@@ -58,8 +59,8 @@ pub fn train(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     observer.started(&Start {
-        sentences: input.corpus.sentences.len(),
-        symbols: input.corpus.n_symbols(),
+        sentences: input.text.n_sentences,
+        symbols: input.text.n_symbols,
         rules: input.n_rules(),
         adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
         max_rounds: job.inference.max_rounds,
@@ -100,7 +101,7 @@ pub fn train(
     if keeper.is_due() {
         keeper.keep(&progress, observer); // choosing strings took long
     }
-    let held_out = HeldOutShards::new(&input.held_out, input.tokens_per_symbol());
+    let held_out = HeldOutShards::new(input.held_out.clone(), input.tokens_per_symbol());
     let Finished { points, progress, failed } =
         Training::new(job, input, &plan, fleet, &held_out, keeper, progress)?.run(observer)?;
     if failed > 0 {
@@ -111,25 +112,28 @@ pub fn train(
     observer.phase(Phase::Decode);
     let begun = clock();
     let mut summaries: Vec<PointSummary> = Vec::new();
+    let is_better = |point: &FinishedPoint, other: &FinishedPoint| match (&point.held_out, &other.held_out) {
+        (Some(found), Some(known)) => found.is_better_than(known),
+        _ => point.bound > other.bound,
+    };
+    let better = |best: usize, at: usize| if is_better(&points[at], &points[best]) { at } else { best };
+    let kept = (0..points.len()).reduce(better).context("a job has at least one run")?;
     let mut best: Option<Outcome> = None;
-    let n_sentences = input.corpus.sentences.len() as u64;
-    for (point, of_job) in points.into_iter().zip(&job.points) {
+    let n_sentences = input.text.n_sentences as u64;
+    for (at, (point, of_job)) in points.into_iter().zip(&job.points).enumerate() {
         let run = point.run;
-        let (mut decodings, mut brackets) = (Vec::new(), BracketsByDecoder::new());
+        let (mut readings, mut brackets) = (Readings::default(), BracketsByDecoder::new());
         let (mut heads, mut attachment) = (Heads::default(), AttachmentByDecoder::new());
         match (&input.trees, &input.dependencies, &point.model.params) {
-            (Some(trees), _, Params::Latent(model)) => (decodings, brackets) = trees.find(model)?,
+            (Some(trees), _, Params::Latent(model)) => (readings.decodings, brackets) = trees.find(model)?,
             (_, Some(dependencies), _) => {
                 let decoders = &job.output.decoders;
                 (heads, attachment) = dependencies.find(fleet, &plan, &point.model, decoders)?;
                 notices.extend(heads.flat_notice(&point.name));
             }
-            _ => decodings = self::decodings(job, input, &plan, fleet, &point)?,
+            _ => readings = self::readings(job, input, &plan, fleet, &point, at == kept)?,
         }
-        let scores: ScoresByDecoder = decodings
-            .iter()
-            .flat_map(|decoding| score_of(input, decoding.name, decoding.ends.clone()))
-            .collect();
+        let Readings { decodings, samples, scores } = readings;
         let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
         let r_hat = rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back();
         let effective_sample_size = of_job.inference.method.is_sampler().then(|| {
@@ -161,11 +165,7 @@ pub fn train(
             components: components.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
-        let is_better = |other: &Outcome| match (&point.held_out, &other.held_out) {
-            (Some(found), Some(known)) => found.is_better_than(known),
-            _ => point.bound > other.bound,
-        };
-        if best.as_ref().is_none_or(is_better) {
+        if at == kept {
             best = Some(Outcome {
                 decodings,
                 model: point.model,
@@ -179,25 +179,22 @@ pub fn train(
                 r_hat,
                 effective_sample_size,
                 points: Vec::new(),
-                sentences: input.corpus.sentences.len(),
+                sentences: input.text.n_sentences,
                 scores,
                 brackets,
                 heads,
                 attachment,
                 components,
                 timings,
-                gold: None,
+                samples,
                 notices: Vec::new(),
             });
         }
     }
     timings.decode = begun.elapsed().as_secs_f64();
-    let gold = input.corpus.gold.as_ref();
-    let gold =
-        gold.map(|gold| gold.iter().enumerate().map(|(at, ends)| input.corpus.line(at, ends)).collect());
     let best = best.context("a job has at least one run")?;
     let points = if summaries.len() > 1 { summaries } else { Vec::new() };
-    Ok(Outcome { points, timings, gold, notices, ..best })
+    Ok(Outcome { points, timings, notices, ..best })
 }
 
 /// How strings are chosen.
@@ -205,51 +202,78 @@ pub fn choice(inference: &InferenceTable) -> Choice {
     Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
 }
 
-/// The score of a segmentation, one list of ends for each sentence, under a name; none without gold, or without segments to score.
-fn score_of(input: &Input, name: &str, ends: Vec<Vec<u32>>) -> Option<(String, Scores)> {
-    let gold = input.corpus.gold.as_ref().filter(|_| !input.segments.is_empty())?;
-    Some((name.to_owned(), Scores::from(&score(&input.corpus.sentences, gold, &ends))))
+/// The corpus as every decoder reads it.
+#[derive(Default)]
+struct Readings {
+    decodings: Vec<Decoding>,
+    samples: Vec<Sample>,
+    scores: ScoresByDecoder,
 }
 
-/// The corpus as every decoder reads it, and then, of samplers, as most samples do.
-fn decodings(
+/// The corpus as every decoder reads it, and then, of samplers, as most samples do; to be written down if it is `kept`.
+fn readings(
     job: &Job,
     input: &Input,
     plan: &Plan,
     fleet: &dyn Map,
     point: &FinishedPoint,
-) -> Result<Vec<Decoding>> {
-    let decoders = &job.output.decoders;
-    let decoded = plan.decode(fleet, &point.model, decoders, true)?;
-    let decoded = input.by_sentence(&decoded);
-    let decoding = |name, ends: Vec<Vec<u32>>, trees| {
-        let line = |(sentence, ends): (usize, &Vec<u32>)| input.corpus.line(sentence, ends);
-        let segmentations = ends.iter().enumerate().map(line).collect();
-        Decoding { name, ends, segmentations, trees }
-    };
-    let mut n_trees = 0;
-    let of_decoder = |(at, &decoder): (usize, &Decoder)| {
-        let ends = decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
-        let mut trees = Vec::new();
-        if decoder.gives_trees() {
-            trees = decoded.iter().map(|decoded| decoded.trees[n_trees].clone()).collect();
-            n_trees += 1;
-        }
-        decoding(decoder_name(decoder), ends, trees)
-    };
-    let mut decodings: Vec<Decoding> = decoders.iter().enumerate().map(of_decoder).collect();
+    kept: bool,
+) -> Result<Readings> {
+    let (text, decoders) = (&input.text, &job.output.decoders);
     // Every sentence has a tree in every sample.
-    let is_segment = |label: &str| input.segments.iter().any(|&symbol| input.grammar.name(symbol) == label);
     let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
-    if let Some(trees) = trees.filter(|trees| !trees.is_empty()) {
-        let ends = |tree: &&str| Ok(Tree::parse(tree)?.segment_ends(is_segment));
-        let ends = trees.iter().map(ends).collect::<Result<_>>()?;
-        let trees = trees.into_iter().map(str::to_owned).collect();
-        decodings.push(decoding(SAMPLE_AVERAGE, ends, trees));
-        let ends = point.tallies.iter().filter_map(Tally::segmentation).map(<[u32]>::to_vec).collect();
-        decodings.push(decoding(MAXIMUM_MARGINAL, ends, Vec::new()));
+    let of_samples = trees.filter(|trees| !trees.is_empty());
+    let is_segment = |label: &str| input.segments.iter().any(|&symbol| input.grammar.name(symbol) == label);
+    let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
+    if of_samples.is_some() {
+        names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
     }
-    Ok(decodings)
+    let decoding = |&name| Decoding {
+        name,
+        segmentations: Lines::new_in(&job.output.dir),
+        trees: Lines::new_in(&job.output.dir),
+    };
+    let mut decodings: Vec<Decoding> = names.iter().map(decoding).collect();
+    let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
+    let mut samples = Samples::default();
+    text.blocks(|sentences, shards, block| {
+        let decoded = plan.decode(fleet, &point.model, shards, decoders, kept)?;
+        for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)) {
+            let mut trees = decoded.trees.iter().map(String::as_str);
+            let mut found: Vec<(Vec<u32>, Option<&str>)> = Vec::with_capacity(names.len());
+            for (decoder, ends) in decoders.iter().zip(&decoded.segmentations) {
+                found.push((ends.clone(), if decoder.gives_trees() { trees.next() } else { None }));
+            }
+            if let Some(of_samples) = &of_samples {
+                let tree = of_samples[place];
+                found.push((Tree::parse(tree)?.segment_ends(is_segment), Some(tree)));
+                found.push((point.tallies[place].segmentation().unwrap_or_default().to_vec(), None));
+            }
+            if let Some(gold) = &block.corpus.gold {
+                for (scorer, (ends, _)) in scorers.iter_mut().zip(&found) {
+                    scorer.add(&block.corpus.sentences[at], &gold[at], ends);
+                }
+            }
+            if kept {
+                let line = |ends: &Vec<u32>| block.corpus.line(at, ends);
+                let segmentations: Vec<String> = found.iter().map(|(ends, _)| line(ends)).collect();
+                for ((decoding, line), (_, tree)) in decodings.iter_mut().zip(&segmentations).zip(&found) {
+                    decoding.segmentations.push(line)?;
+                    tree.map_or(Ok(()), |tree| decoding.trees.push(tree))?;
+                }
+                samples.offer(&segmentations[0], || Sample {
+                    gold: block.corpus.gold.as_ref().map(|gold| line(&gold[at])),
+                    tree: found.iter().find_map(|(_, tree)| *tree).map(str::to_owned),
+                    segmentations: segmentations.clone(),
+                });
+            }
+        }
+        Ok(())
+    })?;
+    let is_scored = text.has_gold && !input.segments.is_empty();
+    let scored = names.iter().zip(&scorers).filter(|_| is_scored);
+    let scores = scored.map(|(&name, scorer)| (name.to_owned(), Scores::from(&scorer.scores()))).collect();
+    Ok(Readings { decodings, samples: samples.chosen(), scores })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a run tells how long it took; nothing is decided by it")]

@@ -12,7 +12,7 @@ use prost::bytes::Bytes;
 use shared::grammar::check::Defect;
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
-use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
+use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings, Strings};
 use shared::task::{
     Analysis, Answer, Candidate, Candidates, Carried, Collapsed, Decode, Decoded, Decoder, Expectation,
     Index, Sample, Sampled,
@@ -229,7 +229,7 @@ impl Wire for Lexicon {
     fn to_wire(&self) -> v1::Lexicon {
         let stick = |stick: &StickStrings| v1::Stick {
             symbol: stick.symbol.0,
-            strings: Some(strings_to_wire(stick.strings.iter().map(|string| &string[..]))),
+            strings: Some(strings_to_wire(stick.strings.iter())),
         };
         v1::Lexicon { sticks: self.sticks.iter().map(stick).collect() }
     }
@@ -268,7 +268,7 @@ impl Wire for Shard {
                 let tokens = symbol_strings("shard.tokens", tokens)?;
                 same_length("shard.multiplicities", multiplicities.len(), tokens.len())?;
                 in_range("shard.multiplicities", multiplicities.iter().copied(), 1..u64::from(u32::MAX) + 1)?;
-                let sentences = tokens.into_iter().zip(multiplicities);
+                let sentences = tokens.iter().map(<[SymbolId]>::to_vec).zip(multiplicities);
                 let sentence = |(tokens, multiplicity)| Sentence { tokens, multiplicity };
                 Ok(Shard::Sentences(sentences.map(sentence).collect()))
             }
@@ -628,29 +628,36 @@ fn ragged(field: &'static str, strings: Option<v1::Strings>) -> Result<Vec<Vec<u
 
 /// Pieces of these lengths.
 fn cut<T: Clone>(field: &'static str, lengths: Vec<u32>, elements: &[T]) -> Result<Vec<Vec<T>>, WireError> {
+    Ok(pieces(field, lengths, elements)?.map(<[T]>::to_vec).collect())
+}
+
+fn pieces<'a, T>(
+    field: &'static str,
+    lengths: Vec<u32>,
+    elements: &'a [T],
+) -> Result<impl Iterator<Item = &'a [T]>, WireError> {
     let expected = lengths.iter().map(|&length| u64::from(length)).sum();
     if elements.len() as u64 != expected {
         return Err(WireError::Length { field, found: elements.len() as u64, expected });
     }
     let mut rest = elements;
-    let piece = |length| {
+    Ok(lengths.into_iter().map(move |length| {
         let (piece, after) = rest.split_at(length as usize);
         rest = after;
-        piece.to_vec()
-    };
-    Ok(lengths.into_iter().map(piece).collect())
+        piece
+    }))
 }
 
 /// Strings of symbols, none of them empty.
-fn symbol_strings(
-    field: &'static str,
-    strings: Option<v1::Strings>,
-) -> Result<Vec<Vec<SymbolId>>, WireError> {
-    let strings = ragged(field, strings)?;
-    if let Some(at) = strings.iter().position(Vec::is_empty) {
-        return Err(WireError::Empty { field, at });
+fn symbol_strings(field: &'static str, strings: Option<v1::Strings>) -> Result<Strings, WireError> {
+    let v1::Strings { lengths, symbols } = strings.ok_or(WireError::Missing { field })?;
+    let symbols: Vec<SymbolId> = symbols.into_iter().map(SymbolId).collect();
+    let empty = lengths.iter().position(|&length| length == 0);
+    let strings = pieces(field, lengths, &symbols)?.collect();
+    match empty {
+        Some(at) => Err(WireError::Empty { field, at }),
+        None => Ok(strings),
     }
-    Ok(strings.into_iter().map(|string| string.into_iter().map(SymbolId).collect()).collect())
 }
 
 /// Pairs of symbol and string, sorted, each once.
@@ -661,6 +668,7 @@ fn labelled_strings(
 ) -> Result<Vec<(SymbolId, Vec<SymbolId>)>, WireError> {
     let strings = symbol_strings(field, strings)?;
     same_length(field, strings.len(), symbols.len())?;
+    let strings = strings.iter().map(<[SymbolId]>::to_vec);
     let labelled: Vec<_> = symbols.into_iter().map(SymbolId).zip(strings).collect();
     ascending(field, &labelled)?;
     Ok(labelled)

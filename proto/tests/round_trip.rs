@@ -14,7 +14,7 @@ use shared::num::Wide;
 use shared::pcfg::Groups;
 use shared::sampler::state::{Choice, Table, TableId};
 use shared::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
-use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings};
+use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings, Strings};
 use shared::task::{
     Analysis, Answer, Candidate, Candidates, Carried, ChainFrom, Chained, Collapse, Collapsed, Decode,
     Decoded, Decoder, Expectation, Index, Named, Sample, Sampled, Sweeps, Task, Work,
@@ -44,7 +44,10 @@ fn lexicon() -> impl Strategy<Value = Lexicon> {
     sticks.prop_map(|sticks| Lexicon {
         sticks: sticks
             .into_iter()
-            .map(|(symbol, strings)| StickStrings { symbol: SymbolId(symbol), strings })
+            .map(|(symbol, strings)| StickStrings {
+                symbol: SymbolId(symbol),
+                strings: strings.iter().collect(),
+            })
             .collect(),
     })
 }
@@ -280,7 +283,7 @@ fn answered() -> Vec<(Task, Answer)> {
     let sentence = |text| Sentence { tokens: symbols(text), multiplicity: 3 };
     let shard = Named::new(Shard::Sentences(sentences.map(sentence).into()));
     let word = grammar.value.symbol("W").expect("it is there");
-    let strings = ["(é", "é", "(", "(éé"].map(symbols).into();
+    let strings = ["(é", "é", "(", "(éé"].map(symbols).iter().collect();
     let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
     let n_params = lexicon.n_params(&grammar.value);
     let one = Wide { mantissa: 1.0, exponent: 0 };
@@ -307,7 +310,7 @@ fn answered() -> Vec<(Task, Answer)> {
     ];
     // For chains: a sentence without a derivation, and no strings of adapted nonterminals.
     let shard_of_chains = Named::new(Shard::Sentences(["(é(", "x", "é"].map(sentence).into()));
-    let bare = Named::new(Lexicon { sticks: vec![StickStrings { symbol: word, strings: Vec::new() }] });
+    let bare = Named::new(Lexicon { sticks: vec![StickStrings { symbol: word, strings: Strings::new() }] });
     let sweep = |from, keep| {
         let prior = HyperPrior { shape: 1.0, scale: 10.0 };
         let settings = Settings { temperature: 1.5, relabel: true, hyper: Some(prior) };
@@ -671,7 +674,7 @@ fn lexicons_are_of_their_grammar_and_readings_end_where_sentences_do() {
     foreign.sticks[0].symbol = start;
     assert!(fits::lexicon(grammar, &foreign).is_err(), "a stick of what is not adapted");
     let mut foreign = lexicon.clone();
-    foreign.sticks[0].strings[0][0] = start;
+    foreign.sticks[0].strings.push(&[start]);
     assert!(fits::lexicon(grammar, &foreign).is_err(), "a string of nonterminals");
 
     assert_eq!(fits::answer(&task, &answer), Ok(()));

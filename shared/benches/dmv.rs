@@ -22,7 +22,7 @@ use shared::forest::chains::Chains;
 use shared::grammar::SymbolId;
 use shared::pcfg::Groups;
 use shared::pcfg::trainer::{Method, Settings, Start, Trainer};
-use shared::shard::{Lexicon, Sentence, Shard};
+use shared::shard::{Lexicon, ParamId, Sentence, Shard};
 use shared::task::{Answer, Named, Task, Work};
 
 fn main() {
@@ -65,7 +65,7 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
         Answer::Index(index) => index.params,
         _ => unreachable!("an index was asked for"),
     };
-    let indexes = shards.iter().map(index).collect();
+    let indexes: Vec<Vec<ParamId>> = shards.iter().map(index).collect();
     let build = seconds() - begun;
     let (n_items, n_edges, n_chains, bytes) =
         size(&Prepared::new(grammar.value.clone(), lexicon.value.clone()), &shards);
@@ -87,12 +87,12 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
         run: 0,
     };
     let alpha = groups.alpha(&grammar.value);
-    let mut trainer = Trainer::new(groups, alpha, indexes, settings);
+    let mut trainer = Trainer::new(groups, alpha, settings);
     let mut round = || {
         trainer.begin(None, false);
-        for (at, shard) in shards.iter().enumerate() {
-            let answer = ask(shard, trainer.work(at));
-            assert!(trainer.add(at, &shard.value, answer));
+        for (at, (shard, params)) in shards.iter().zip(&indexes).enumerate() {
+            let answer = ask(shard, trainer.work(at, params));
+            assert!(trainer.add(params, answer));
         }
         trainer.finish().expect("the likelihood does not fall");
     };

@@ -18,7 +18,7 @@ use shared::eval::segmentation;
 use shared::grammar::syntax;
 use shared::num::random::stream;
 use shared::sampler::{Chain, Hyper, HyperPrior, Items, Moves, Prior, Settings, Start, start};
-use shared::shard::{Lexicon, Shard, StickStrings};
+use shared::shard::{Lexicon, Shard, StickStrings, Strings};
 
 const SETTINGS: Settings =
     Settings { temperature: 1.0, relabel: true, hyper: Some(HyperPrior { shape: 0.01, scale: 100.0 }) };
@@ -58,7 +58,7 @@ fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start, seed: u64) {
     // One shard, as it is the exact sampler that is measured.
     let cut = shards::cut(&tokens, u32::MAX).pop().expect("the corpus has a sentence");
     let Shard::Sentences(sentences) = cut.shard else { unreachable!("sentences were cut") };
-    let sticks = grammar.adapted().map(|symbol| StickStrings { symbol, strings: Vec::new() }).collect();
+    let sticks = grammar.adapted().map(|symbol| StickStrings { symbol, strings: Strings::new() }).collect();
     let prepared = Arc::new(Prepared::new(Arc::new(grammar.clone()), Arc::new(Lexicon { sticks })));
 
     println!("{}: {} sentences", path.display(), tokens.len());

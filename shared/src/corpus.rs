@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Noise;
-pub use read::{Notice, ReadError};
+pub use read::{Notice, ReadError, Reader};
 
 /// How the lines are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Default for Options {
 }
 
 /// Sentences in the order of the file.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Corpus {
     /// Distinct symbols, in order of first occurrence.
     pub symbols: Vec<String>,

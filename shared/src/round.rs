@@ -1,8 +1,54 @@
 //! A round as the coordinator sees it, whatever is trained: sums over the shards, and what came of them.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::grammar::SymbolId;
+use crate::num::{Wide, random};
 use crate::sampler::Moves;
-use crate::shard::{ParamId, Shard};
-use crate::task::Expectation;
+use crate::shard::ParamId;
+use crate::task::{Expectation, Sample, Work};
+
+/// What the shards are asked in a round.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// [`Work::Expect`], with the weights that the shard touches.
+    Expect {
+        /// Of all parameters, `[n_params]`.
+        weights: Arc<Vec<Wide>>,
+        /// Whether losses are to be returned.
+        losses: bool,
+    },
+    /// [`Work::Sample`], with the weights that the shard touches.
+    Sample {
+        /// Of all parameters, `[n_params]`.
+        weights: Arc<Vec<Wide>>,
+        /// Seed, run and round: with the shard, they say where its random numbers come from.
+        seeds: [u64; 3],
+        /// The nonterminals whose constituents are the segments, if the trees are to be returned.
+        keep: Option<Vec<SymbolId>>,
+    },
+    /// The same of every shard.
+    Same(Work),
+    /// Something of its own of every shard.
+    Each(Vec<Work>),
+}
+
+impl Ask {
+    /// What shard number `shard` is asked, whose index is `params`.
+    pub fn work(&self, shard: usize, params: &[ParamId]) -> Work {
+        let touched = |weights: &[Wide]| params.iter().map(|param| weights[param.index()]).collect();
+        match self {
+            Ask::Expect { weights, losses } => Work::Expect { weights: touched(weights), losses: *losses },
+            Ask::Sample { weights, seeds: [seed, run, round], keep } => {
+                let stream = random::shard_seed(*seed, *run, *round, shard as u64);
+                Work::Sample(Sample { weights: touched(weights), stream, keep: keep.clone() })
+            }
+            Ask::Same(work) => work.clone(),
+            Ask::Each(works) => works[shard].clone(),
+        }
+    }
+}
 
 /// Sums over all shards of a round.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,9 +77,9 @@ impl Totals {
         }
     }
 
-    /// Adds what was found for the next shard, whose index is `params`. The sums depend on the order of the shards, so
-    /// that has to be the same every time.
-    pub fn add(&mut self, shard: &Shard, params: &[ParamId], found: Expectation) {
+    /// Adds what was found for the next shard, whose index is `params`, and which is of these `strings` if it is of strings. The
+    /// sums depend on the order of the shards, so that has to be the same every time.
+    pub fn add(&mut self, strings: Option<&Range<u32>>, params: &[ParamId], found: Expectation) {
         if !found.missing.is_empty() {
             self.missing.extend(found.missing); // and the counts mean nothing
             return;
@@ -45,7 +91,7 @@ impl Totals {
         for (param, loss) in params.iter().zip(&found.losses) {
             self.losses[param.index()] += loss;
         }
-        if let Shard::Strings(strings) = shard {
+        if let Some(strings) = strings {
             let strings = strings.start as usize..strings.end as usize;
             self.log_z_strings[strings].copy_from_slice(&found.log_z_items);
         }

@@ -2,6 +2,8 @@
 //!
 //! A shard is cut by content, never by the number of workers, and named by the hash of its content.
 
+mod strings;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::{Grammar, SymbolId};
 use crate::latent;
 use crate::treebank::Rules;
+pub use strings::Strings;
 
 /// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ pub struct StickStrings {
     /// The nonterminal.
     pub symbol: SymbolId,
     /// Distinct, non-empty; the order is that of the parameters, not that of the stick.
-    pub strings: Vec<Vec<SymbolId>>,
+    pub strings: Strings,
 }
 
 /// All strings of the model: which string every string parameter stands for.
@@ -49,18 +52,9 @@ impl Lexicon {
     /// Every substring of up to `max_length` symbols of `sentences`, in lexicographic order, for each nonterminal of `grammar`
     /// that rewrites to substrings.
     pub fn substrings(grammar: &Grammar, sentences: &[Vec<SymbolId>], max_length: usize) -> Lexicon {
-        let mut found: Vec<&[SymbolId]> = Vec::new();
-        for sentence in sentences {
-            for start in 0..sentence.len() {
-                let ends = start + 1..=sentence.len().min(start.saturating_add(max_length));
-                found.extend(ends.map(|end| &sentence[start..end]));
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        let strings: Vec<Vec<SymbolId>> = found.into_iter().map(<[SymbolId]>::to_vec).collect();
-        let parents = grammar.substring_rules().map(|rule| grammar.rules[rule].parent);
-        Lexicon { sticks: parents.map(|symbol| StickStrings { symbol, strings: strings.clone() }).collect() }
+        let mut substrings = Substrings::new(max_length);
+        substrings.add(sentences);
+        substrings.lexicon(grammar)
     }
 
     /// Whether it belongs to `grammar`: a stick for each nonterminal that rewrites to strings, of strings that can be read; an error says what
@@ -103,6 +97,47 @@ impl Lexicon {
     }
 }
 
+/// Gathers the substrings of a corpus that is read in blocks.
+pub struct Substrings {
+    max_length: usize,
+    /// Sorted, each once.
+    found: Strings,
+}
+
+impl Substrings {
+    /// None yet, of up to `max_length` symbols.
+    pub fn new(max_length: usize) -> Substrings {
+        Substrings { max_length, found: Strings::new() }
+    }
+
+    /// Adds those of `sentences`.
+    pub fn add(&mut self, sentences: &[Vec<SymbolId>]) {
+        let mut found: Vec<&[SymbolId]> = Vec::new();
+        for sentence in sentences {
+            for start in 0..sentence.len() {
+                let ends = start + 1..=sentence.len().min(start.saturating_add(self.max_length));
+                found.extend(ends.map(|end| &sentence[start..end]));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        let known = std::mem::replace(&mut self.found, Strings::new());
+        let (mut known, mut found) = (known.iter().peekable(), found.into_iter().peekable());
+        while let Some(next) = known.peek().into_iter().chain(found.peek()).min().copied() {
+            self.found.push(next);
+            known.next_if_eq(&next);
+            found.next_if_eq(&next);
+        }
+    }
+
+    /// All of them for each nonterminal of `grammar` that rewrites to substrings.
+    pub fn lexicon(self, grammar: &Grammar) -> Lexicon {
+        let parents = grammar.substring_rules().map(|rule| grammar.rules[rule].parent);
+        let strings = |symbol| StickStrings { symbol, strings: self.found.clone() };
+        Lexicon { sticks: parents.map(strings).collect() }
+    }
+}
+
 /// A distinct sentence and how often it occurs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sentence {
@@ -130,6 +165,14 @@ pub enum Shard {
 }
 
 impl Shard {
+    /// The strings that it is of, if it is of strings.
+    pub fn strings(&self) -> Option<&Range<u32>> {
+        match self {
+            Shard::Strings(strings) => Some(strings),
+            Shard::Sentences(_) | Shard::Trees { .. } => None,
+        }
+    }
+
     /// Number of items.
     pub fn len(&self) -> usize {
         match self {
@@ -142,5 +185,26 @@ impl Shard {
     /// Whether it has no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn substrings_of_blocks_are_those_of_the_whole() {
+        let sentence = |text: &str| text.bytes().map(|byte| SymbolId(u32::from(byte))).collect::<Vec<_>>();
+        let of_blocks = |blocks: &[&[&str]]| {
+            let mut substrings = Substrings::new(2);
+            for block in blocks {
+                substrings.add(&block.iter().map(|text| sentence(text)).collect::<Vec<_>>());
+            }
+            substrings.found
+        };
+        let found: Vec<Vec<SymbolId>> =
+            ["a", "aa", "ab", "b", "ba", "c", "ca"].iter().map(|text| sentence(text)).collect();
+        assert_eq!(of_blocks(&[&["baab", "ca"]]), found.iter().collect());
+        assert_eq!(of_blocks(&[&["ca", "ab"], &[], &["baa", "ab"]]), found.iter().collect());
     }
 }

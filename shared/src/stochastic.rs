@@ -5,9 +5,12 @@
 //!
 //! s ← (1 − ρ_t) s + ρ_t ŝ,  ρ_t = (t + τ)^−κ
 //!
-//! τ and γ are set from s as they are from counts, which is a natural-gradient step of length ρ_t on the bound. The first
-//! statistics are taken as they are, for there is nothing yet to average them with. With ρ = 1 (κ = 0) over all shards this is batch
-//! training.
+//! τ and γ are set from s as they are from counts, which is a natural-gradient step of length ρ_t on the bound. With ρ = 1 (κ = 0) over
+//! all shards this is batch training.
+//!
+//! The *first* rounds all have the weights that training starts with, and s is the plain mean of their estimates: after an epoch
+//! of them it is what the first round of batch training counts. After one round it is what some sentences say of all strings, and of
+//! those that are not in them, that they are not used.
 //!
 //! Shards are drawn without replacement within an *epoch*, which is as many rounds as it takes to read the corpus once, each of a random
 //! order's shards in runs of (nearly) one length. So every sample of so many shards is as likely as any other, which makes ŝ
@@ -26,6 +29,8 @@ pub struct Schedule {
     pub delay: f64,
     /// κ, from 0 to 1: how fast ρ falls. Above 1/2, and only then, averages settle.
     pub power: f64,
+    /// Rounds that have the weights that training starts with, ≥ 1.
+    pub first: usize,
     /// Seed of the samples,
     pub seed: u64,
     /// and the run, which has its own part of it.
@@ -33,9 +38,17 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// ρ_t of round t (Hoffman et al. 2013, Eq. 26).
+    /// ρ_t of round t (Hoffman et al. 2013, Eq. 26); 1 / t of the first rounds.
     pub fn rate(&self, round: usize) -> f64 {
-        libm::pow(round as f64 + self.delay, -self.power)
+        if self.is_first(round) {
+            return 1.0 / round as f64;
+        }
+        libm::pow((round - self.first) as f64 + self.delay, -self.power)
+    }
+
+    /// Whether the round has the weights that training starts with.
+    pub fn is_first(&self, round: usize) -> bool {
+        round <= self.first
     }
 
     /// Rounds of an epoch.
@@ -78,7 +91,7 @@ mod tests {
     use super::*;
 
     fn schedule(shards: usize, sample: usize) -> Schedule {
-        Schedule { shards, sample, delay: 4.0, power: 0.75, seed: 1, run: 1 }
+        Schedule { shards, sample, delay: 4.0, power: 0.75, first: 2, seed: 1, run: 1 }
     }
 
     #[test]
@@ -110,8 +123,8 @@ mod tests {
 
     #[test]
     fn rates_fall_as_the_power_says_and_not_at_all_without_one() {
-        let rates: Vec<f64> = [12, 77, 252].map(|round| schedule(9, 3).rate(round)).to_vec();
-        for (found, expected) in rates.iter().zip([1.0 / 8.0, 1.0 / 27.0, 1.0 / 64.0]) {
+        let rates = [1, 2, 2 + 12, 2 + 77, 2 + 252].map(|round| schedule(9, 3).rate(round));
+        for (found, expected) in rates.iter().zip([1.0, 1.0 / 2.0, 1.0 / 8.0, 1.0 / 27.0, 1.0 / 64.0]) {
             assert!((found - expected).abs() < 1e-15, "{rates:?}");
         }
         assert_eq!(Schedule { power: 0.0, ..schedule(9, 3) }.rate(17), 1.0);

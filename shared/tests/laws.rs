@@ -145,7 +145,7 @@ impl Case {
         items
     }
 
-    fn strings(&self) -> impl Iterator<Item = (usize, &Vec<SymbolId>)> {
+    fn strings(&self) -> impl Iterator<Item = (usize, &[SymbolId])> {
         let sticks = self.lexicon.sticks.iter().enumerate();
         sticks.flat_map(|(number, stick)| stick.strings.iter().map(move |string| (number, string)))
     }
@@ -315,13 +315,14 @@ proptest! {
         let mut params = first..;
         let mut kept = Vec::new();
         for stick in &mut fewer.lexicon.sticks {
-            stick.strings.retain(|_| {
+            let some = stick.strings.iter().filter(|_| {
                 let param = params.next().unwrap();
                 if !gone[param] {
                     kept.push(param as u32);
                 }
                 !gone[param]
             });
+            stick.strings = some.collect();
         }
         let prepared = fewer.prepared();
         let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);

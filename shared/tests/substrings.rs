@@ -34,7 +34,7 @@ fn every_nonterminal_has_every_substring_once() {
     let (prepared, _) = prepared(VERBS, &["aab", "ab"]);
     let (grammar, lexicon) = (&prepared.grammar, &prepared.lexicon);
     assert_eq!(lexicon.sticks.len(), 3);
-    let printed = |string: &Vec<SymbolId>| string.iter().map(|&s| grammar.name(s)).collect::<String>();
+    let printed = |string: &[SymbolId]| string.iter().map(|&s| grammar.name(s)).collect::<String>();
     let strings: Vec<String> = lexicon.sticks[0].strings.iter().map(printed).collect();
     assert_eq!(strings, ["a", "aa", "aab", "ab", "b"]);
     assert_eq!(

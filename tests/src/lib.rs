@@ -275,7 +275,7 @@ fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
     static MADE: Mutex<BTreeMap<usize, Named<Lexicon>>> = Mutex::new(BTreeMap::new());
     let make = || {
         let more = n_weights.saturating_sub(Lexicon::default().n_params(grammar));
-        let strings = vec![vec![SymbolId(grammar.n_nonterminals)]; more];
+        let strings = std::iter::repeat_n([SymbolId(grammar.n_nonterminals)], more).collect();
         Named::new(Lexicon { sticks: vec![StickStrings { symbol: SymbolId(1), strings }] })
     };
     MADE.lock().unwrap().entry(n_weights).or_insert_with(make).clone()

@@ -19,7 +19,7 @@ use shared::grammar::SymbolId;
 use shared::num::Wide;
 use shared::pcfg::Groups;
 use shared::sampler::{Hyper, Settings};
-use shared::shard::{Lexicon, StickStrings};
+use shared::shard::{Lexicon, StickStrings, Strings};
 use shared::task::{
     Answer, ChainFrom, Chained, Collapse, Collapsed, Decode, Decoder, Named, Sample, Sweeps, Task, Work,
 };
@@ -46,7 +46,7 @@ fn short_tasks(count: u32) -> Vec<Task> {
 /// Runs the tasks, and checks that each is answered once, in order.
 fn answers(fleet: &impl Map, tasks: Vec<Task>) -> Result<(Vec<Answer>, MapReport), FleetError> {
     let mut answers = Vec::new();
-    let report = fleet.map(Stage::Decode, tasks, &mut |at, answer| {
+    let report = fleet.map(Stage::Decode, Arc::new(tasks), &mut |at, answer| {
         assert_eq!(at, answers.len(), "answers come in task order");
         answers.push(answer);
     })?;
@@ -289,7 +289,8 @@ fn the_real_worker_answers_as_the_engine_does() {
     let fleet = Fleet::start(remote_only()).unwrap();
     let mut worker =
         Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
-    let stick = StickStrings { symbol: SymbolId(1), strings: vec![vec![SymbolId(2)], vec![SymbolId(3)]] };
+    let stick =
+        StickStrings { symbol: SymbolId(1), strings: [[SymbolId(2)], [SymbolId(3)]].iter().collect() };
     let lexicon = Named::new(Lexicon { sticks: vec![stick] });
     let one = Wide { mantissa: 1.0, exponent: 0 };
     let decode = Named::new(Decode {
@@ -339,7 +340,7 @@ fn the_real_worker_answers_as_the_engine_does() {
         }));
     }
     let grammar = &short_tasks(1)[0].grammar.value;
-    let stick = StickStrings { symbol: SymbolId(1), strings: vec![] };
+    let stick = StickStrings { symbol: SymbolId(1), strings: Strings::new() };
     let bare = Named::new(Lexicon { sticks: vec![stick] });
     let sweep = |from: &dyn Fn(usize) -> ChainFrom| {
         let sweeps = |at| Sweeps {

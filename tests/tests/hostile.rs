@@ -292,7 +292,7 @@ fn check(does: Does, gets: Gets) {
     });
     let mut expected = Vec::new();
     let inline = Inline::new(Arc::new(echo_at_once));
-    inline.map(Stage::Decode, tasks(8), &mut |_, answer| expected.push(answer)).unwrap();
+    inline.map(Stage::Decode, Arc::new(tasks(8)), &mut |_, answer| expected.push(answer)).unwrap();
     assert_eq!(found, expected, "the good worker's result is right");
     let lost: Vec<&Cause> =
         report.losses.iter().filter(|loss| loss.name == "mallory").map(|loss| &loss.cause).collect();

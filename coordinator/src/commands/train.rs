@@ -219,10 +219,10 @@ fn run_with<I>(
         info!(address = %http.address(), "serving metrics");
         recorder.progress.serving(http.address());
     }
-    let outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
+    let mut outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
     let crew = crew(local_workers, &fleet.status());
     fleet.shutdown();
-    let summary = recorder.output.finish(&job, &recorder.rounds, &outcome, &crew)?;
+    let summary = recorder.output.finish(&job, &recorder.rounds, &mut outcome, &crew)?;
     recorder.finished(&summary);
     if matches!(style, Style::Bar | Style::Lines) {
         let report = recorder.output.dir().join("report.html");

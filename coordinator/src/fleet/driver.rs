@@ -9,15 +9,15 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proto::convert::blob;
 use proto::lease::{BatchId, LeaseId, SessionId, TaskIndex};
 use shared::task::{Answer, ContentHash, Task};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
 use super::audit::Twins;
-use super::scheduler::{Action, Cause, Event, Failure, MemberId, Needs, Patience, Scheduler};
+use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
 use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease, Watcher};
+use super::tasks::{Open, Tasks};
 use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
 use crate::status::service::StatusService;
 
@@ -57,7 +57,7 @@ pub(super) enum Input {
         /// What they are for.
         stage: Stage,
         /// The tasks.
-        tasks: Arc<Vec<Task>>,
+        tasks: Arc<dyn Tasks>,
         /// Those among them that came in for an audit alone.
         twins: Twins,
         /// Where answers go; has room for all of them and the end.
@@ -128,13 +128,13 @@ pub(super) struct Job {
     /// The lease.
     pub lease: LeaseId,
     /// The tasks of its batch.
-    pub tasks: Arc<Vec<Task>>,
+    pub tasks: Arc<Open>,
 }
 
 impl Job {
-    /// The task.
-    pub fn task(&self) -> &Task {
-        &self.tasks[self.lease.task.index()]
+    /// The task; an error says why there is none.
+    pub fn task(&self) -> Result<Arc<Task>, String> {
+        self.tasks.task(self.lease.task)
     }
 }
 
@@ -144,13 +144,13 @@ pub(super) struct Current {
     /// Its id.
     pub id: BatchId,
     /// Its tasks; none once it is over.
-    pub tasks: Arc<Vec<Task>>,
+    pub tasks: Arc<Open>,
 }
 
 impl Current {
     /// Whether nobody waits for its answers any more.
     pub fn is_over(&self) -> bool {
-        self.tasks.is_empty()
+        self.tasks.len() == 0
     }
 }
 
@@ -366,16 +366,15 @@ impl Driver {
     fn submit(
         &mut self,
         stage: Stage,
-        tasks: Arc<Vec<Task>>,
+        tasks: Arc<dyn Tasks>,
         twins: Twins,
         progress: mpsc::Sender<Progress>,
     ) {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
-        let carried = |task: &Task| blob::carried(&task.work).map(|carried| carried.hash);
-        let needs = tasks.iter().map(|task| Needs { shard: task.shard.hash, carried: carried(task) });
-        let needs: Vec<_> = needs.collect();
         let pairs = twins.pairs();
+        let tasks = Arc::new(Open::new(tasks, twins.clone()));
+        let needs = tasks.needs();
         self.current.send_replace(Some(Current { id: batch, tasks }));
         let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
         report.busy_by_task = vec![Duration::ZERO; needs.len()];
@@ -442,6 +441,9 @@ impl Driver {
         let (shard, member) = (self.shard(lease), self.name(id));
         debug!(shard, attempt = lease.attempt.0, member, ?busy, "answered");
         self.tally.accepted += 1;
+        if let Some(current) = &*self.current.borrow() {
+            current.tasks.close(lease.task);
+        }
         // Busy is what the member says: it must not overflow.
         if let Some(member) = self.members.get_mut(&id) {
             member.tasks_done += 1;
@@ -491,7 +493,7 @@ impl Driver {
     fn end(&mut self, failure: Option<Failure>) {
         self.current.send_modify(|current| {
             if let Some(current) = current {
-                current.tasks = Arc::default();
+                current.tasks = Arc::new(Open::none());
             }
         });
         let Some(Batch { progress, begun, mut report, traffic, .. }) = self.batch.take() else {

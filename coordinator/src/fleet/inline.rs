@@ -1,9 +1,11 @@
 //! A fleet of one, the calling thread: for tests and small jobs.
 
-use shared::task::{Answer, Task};
+use std::sync::Arc;
+
+use shared::task::Answer;
 
 use super::scheduler::Failure;
-use super::{Compute, FleetError, Map, MapReport, Stage, engine};
+use super::{Compute, FleetError, Map, MapReport, Stage, Tasks, engine};
 
 /// Runs tasks one after the other on the calling thread.
 pub struct Inline {
@@ -27,20 +29,20 @@ impl Map for Inline {
     fn map(
         &self,
         stage: Stage,
-        tasks: Vec<Task>,
+        tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let begun = super::driver::clock();
         let mut busy_by_task = Vec::with_capacity(tasks.len());
-        for (at, task) in tasks.iter().enumerate() {
+        for at in 0..tasks.len() {
             let started = begun.elapsed();
-            let answer = (self.compute)(task).map_err(|error| FleetError::Batch {
-                stage,
-                failure: Failure::Task {
-                    task: proto::lease::TaskIndex(at as u32),
-                    detail: error.to_string(),
-                },
-            })?;
+            let answer = tasks
+                .make(at)
+                .and_then(|task| (self.compute)(&task).map_err(|error| error.to_string()))
+                .map_err(|detail| FleetError::Batch {
+                    stage,
+                    failure: Failure::Task { task: proto::lease::TaskIndex(at as u32), detail },
+                })?;
             busy_by_task.push(begun.elapsed() - started);
             each(at, answer);
         }

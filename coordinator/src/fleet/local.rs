@@ -50,7 +50,7 @@ fn work(
 
 fn answer(member: MemberId, job: &Job, compute: &Compute) -> Input {
     let (begun, lease) = (clock(), job.lease);
-    match run(compute, job.task()) {
+    match job.task().and_then(|task| run(compute, &task)) {
         Ok(answer) => Input::Answered { member, lease, answer, busy: begun.elapsed() },
         Err(detail) => Input::Happened(Event::Failed { member, lease, detail }),
     }

@@ -199,7 +199,7 @@ struct Arriving {
 /// What has arrived of it.
 enum Body {
     /// An answer to a task that is open.
-    Wanted { task: LentTask, assembly: Assembly },
+    Wanted { task: Arc<Task>, assembly: Assembly },
     /// An answer that nobody waits for any more: the bytes that are still to come, to be forgotten.
     Unwanted { left: u64 },
     /// All of it.
@@ -210,7 +210,7 @@ enum Body {
 enum Step {
     Partial,
     /// With nothing if nobody waits for it.
-    Whole(Option<(LentTask, Bytes)>),
+    Whole(Option<(Arc<Task>, Bytes)>),
 }
 
 impl Arriving {
@@ -237,20 +237,6 @@ impl Arriving {
             },
             Body::Whole => Err("a message out of order".into()),
         }
-    }
-}
-
-/// A task of the batch in work.
-struct LentTask {
-    current: Current,
-    lease: LeaseId,
-}
-
-impl std::ops::Deref for LentTask {
-    type Target = Task;
-
-    fn deref(&self) -> &Task {
-        &self.current.tasks[self.lease.task.index()]
     }
 }
 
@@ -330,7 +316,7 @@ impl Door {
             tokio::pin!(read);
             tokio::select! {
                 cause = &mut read => cause,
-                cause = self.write(orders, &holdings, line) => match cause {
+                cause = self.write(member, orders, &holdings, line) => match cause {
                     // It takes nothing more. Why, its own last words may say: that it leaves.
                     Cause::Disconnected(_) => tokio::time::timeout(LAST_WORDS, read).await.unwrap_or(cause),
                     cause => cause,
@@ -451,7 +437,7 @@ impl Door {
     }
 
     /// The task that was lent, or nothing if its batch is over.
-    fn task(&self, lease: LeaseId) -> Result<Option<LentTask>, String> {
+    fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, String> {
         let Some(current) = self.current.borrow().clone().filter(|current| lease.batch <= current.id) else {
             return Err(format!("answer {lease} is to a batch that never was"));
         };
@@ -462,7 +448,7 @@ impl Door {
         if lease.task.index() >= n_tasks {
             return Err(format!("answer {lease} is to a task that never was: there are {n_tasks}"));
         }
-        Ok(Some(LentTask { current, lease }))
+        current.tasks.task(lease.task).map(Some)
     }
 
     /// Room for an answer of that many bytes. A member that waits for it is not silent.
@@ -515,6 +501,7 @@ impl Door {
     /// Sends what the member is told until it is told nothing more, or cannot be.
     async fn write(
         &self,
+        member: MemberId,
         mut orders: mpsc::Receiver<Order>,
         holdings: &Mutex<Holdings>,
         line: &Line,
@@ -522,7 +509,7 @@ impl Door {
         while let Some(order) = orders.recv().await {
             let sent = match order {
                 Order::Leave => line.send(from_coordinator::Message::Finished(v1::Finished {})).await,
-                Order::Compute(job) => self.send_job(job, holdings, line).await,
+                Order::Compute(job) => self.send_job(member, job, holdings, line).await,
             };
             if !sent {
                 return Cause::Disconnected("closed by the worker".into());
@@ -532,8 +519,18 @@ impl Door {
     }
 
     /// The blobs that the member lacks, those it may forget, and the lease; whether they could be sent.
-    async fn send_job(&self, job: Job, holdings: &Mutex<Holdings>, line: &Line) -> bool {
-        let blobs = Blob::of_task(job.task());
+    async fn send_job(&self, member: MemberId, job: Job, holdings: &Mutex<Holdings>, line: &Line) -> bool {
+        let lease = job.lease;
+        let task = match tokio::task::spawn_blocking(move || job.task()).await {
+            Ok(Ok(task)) => task,
+            Ok(Err(detail)) => {
+                // An error means that the fleet has stopped.
+                let failed = Input::Happened(Event::Failed { member, lease, detail });
+                return self.to_fleet.send(failed).await.is_ok();
+            }
+            Err(_) => return false,
+        };
+        let blobs = Blob::of_task(&task);
         let needed: Vec<ContentHash> = blobs.iter().map(Blob::hash).collect();
         for blob in blobs {
             let hash = blob.hash();
@@ -557,7 +554,7 @@ impl Door {
                 return false;
             }
         }
-        let encode = move || blob::lease_to_wire(job.lease, job.task());
+        let encode = move || blob::lease_to_wire(lease, &task);
         let Ok((head, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
         lock(holdings).lend();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await

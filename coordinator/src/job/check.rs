@@ -197,12 +197,6 @@ impl Job {
         in_range("inference.forget_power", (0.0..=1.0).contains(&power), &power, "from 0 to 1")?;
         let delay = inference.forget_delay;
         in_range("inference.forget_delay", (0.0..=1e9).contains(&delay), &delay, "from 0 to 1000000000")?;
-        in_range(
-            "inference.select_every",
-            inference.select_every >= 1,
-            &inference.select_every,
-            "1 or more",
-        )?;
         let share = self.corpus.held_out_share;
         in_range("corpus.held_out_share", (0.0..1.0).contains(&share), &share, "0 or more and below 1")?;
         let measured = share > 0.0 || !self.corpus.held_out.as_os_str().is_empty();

@@ -23,6 +23,7 @@ use shared::tree::Tree;
 
 use super::held_out::split;
 use super::plan::Plan;
+use super::shelf::Kept;
 use crate::fleet::{Map, Stage};
 use crate::input;
 use crate::job::{CorpusTable, FamiliesSource, InferenceTable, Job, Point};
@@ -169,8 +170,8 @@ impl Dependencies {
             trees: true,
             open: true,
         });
-        let shards = self.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect::<Vec<_>>();
-        let decoded = plan.decode_shards(fleet, Stage::Decode, shards.iter(), model, with)?;
+        let shards = self.shards.iter().map(|shard| Kept::at_hand(Named::new(shard.shard.clone())));
+        let decoded = plan.decode_shards(fleet, Stage::Decode, shards.collect(), model, with)?;
         let mut heads: Vec<Vec<Vec<u32>>> = vec![vec![Vec::new(); self.to_find.len()]; decoders.len()];
         let mut n_flat = 0;
         for (shard, decoded) in self.shards.iter().zip(&decoded) {

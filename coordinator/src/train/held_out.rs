@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use shared::corpus::hold_out;
-use shared::corpus::shards::SentenceShard;
 use shared::model::Model;
 use shared::num::Noise;
 use shared::shard::Shard;
 use shared::task::{Decode, Named};
 
 use super::plan::Plan;
+use super::shelf::Kept;
 use crate::fleet::{Map, Stage};
 use crate::metrics::HeldOut;
 
@@ -33,14 +33,13 @@ pub fn split<T>(items: Vec<T>, share: f64, seed: u64, what: &str) -> Result<(Vec
 
 /// Held-out sentences, in shards.
 pub struct HeldOutShards {
-    shards: Vec<Named<Shard>>,
+    shards: Vec<Kept<Shard>>,
     tokens_per_symbol: usize,
 }
 
 impl HeldOutShards {
     /// Those of a job, in which a symbol of the corpus is so many tokens; there may be none.
-    pub fn new(shards: &[SentenceShard], tokens_per_symbol: usize) -> HeldOutShards {
-        let shards = shards.iter().map(|shard| Named::new(shard.shard.clone())).collect();
+    pub fn new(shards: Vec<Kept<Shard>>, tokens_per_symbol: usize) -> HeldOutShards {
         HeldOutShards { shards, tokens_per_symbol }
     }
 
@@ -62,9 +61,9 @@ impl HeldOutShards {
             open: true,
         });
         let (mut found, mut n_tokens) = (HeldOut::default(), 0);
-        let decoded = plan.decode_shards(fleet, Stage::HeldOut, self.shards.iter(), model, with)?;
+        let decoded = plan.decode_shards(fleet, Stage::HeldOut, self.shards.clone(), model, with)?;
         for (shard, decoded) in self.shards.iter().zip(decoded) {
-            let Shard::Sentences(sentences) = &*shard.value else { continue };
+            let Shard::Sentences(sentences) = &*shard.value()? else { continue };
             for (sentence, decoded) in sentences.iter().zip(decoded) {
                 let times = sentence.multiplicity as usize;
                 found.sentences += times;

@@ -1,20 +1,22 @@
-//! What a run trains on: corpus, grammar, and the sentences as shards.
+//! What a run trains on: sentences, in shards, and grammar.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
-use shared::corpus::{Corpus, Notice};
+use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS};
+use shared::corpus::{Corpus, hold_out};
 use shared::grammar::outside::outside;
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
 use shared::latent;
 use shared::model::Model;
 use shared::num::Noise;
-use shared::shard::Lexicon;
-use shared::task::{Analysis, Decoded};
+use shared::shard::{Lexicon, Shard, Substrings};
+use shared::task::Named;
 use shared::tree::Tree;
 
 use super::dependencies::{Dependencies, Loaded, TOKENS_PER_WORD};
+use super::shelf::{Kept, Shelf};
+use super::text::{Source, Text};
 use super::trees::Trees;
 use crate::input;
 use crate::job::{GrammarSource, InferenceTable, Job, Method, ModelKind, Point, Start};
@@ -23,16 +25,14 @@ use crate::nearest::nearest;
 
 /// Everything read and checked.
 pub struct Input {
-    /// The corpus.
-    pub corpus: Corpus,
+    /// The sentences.
+    pub text: Text,
     /// The grammar.
     pub grammar: Grammar,
     /// The nonterminals whose constituents are the segments.
     pub segments: Vec<SymbolId>,
-    /// Distinct sentences, in shards.
-    pub shards: Vec<SentenceShard>,
     /// Sentences that are not trained on, in shards.
-    pub held_out: Vec<SentenceShard>,
+    pub held_out: Vec<Kept<Shard>>,
     /// The substrings of all sentences, for a PCFG; an adaptor grammar's strings are yet to be chosen.
     pub strings: Option<Lexicon>,
     /// The treebank, where labels have subtypes that nobody annotated.
@@ -43,6 +43,8 @@ pub struct Input {
     pub chains: bool,
     /// Trees, or what gives trees, to start from, if some run does.
     pub start: Option<Given>,
+    /// Where what is too large to hold is kept.
+    pub shelf: Shelf,
     /// What the user should know about the files.
     pub notices: Vec<String>,
 }
@@ -66,32 +68,44 @@ impl Input {
             ModelKind::Dmv => return Input::of_dependencies(job),
             ModelKind::Adaptor | ModelKind::Pcfg => {}
         }
+        // A chain over an adaptor grammar has all tables in one place.
+        let is_chain = |point: &Point| point.inference.method == Method::Hastings;
+        let chains = job.model.kind == ModelKind::Adaptor && job.points.iter().any(is_chain);
+        if chains && !job.points.iter().all(is_chain) {
+            bail!(
+                "inference.method: chains over an adaptor grammar need a job of their own; leave the other methods out"
+            );
+        }
+        let shard_symbols = match job.corpus.shard_symbols {
+            _ if chains => u32::MAX,
+            0 => u32::MAX,
+            symbols => symbols,
+        };
         let options = job.corpus.options();
-        let (mut corpus, notices) = Corpus::open(&job.corpus.path, &options)?;
-        let mut notices: Vec<String> = notices.iter().map(ToString::to_string).collect();
+        let source = Source::open(&job.corpus.path, options, shard_symbols)?;
+        let mut notices = source.notices(true);
         let (share, path) = (job.corpus.held_out_share, &job.corpus.held_out);
-        let mut held_out = None;
-        if !path.as_os_str().is_empty() {
-            let (found, more) = Corpus::open(path, &options)?;
+        let other = match path.as_os_str().is_empty() {
+            true => None,
             // It is there to be predicted; gold is no matter.
-            let more = more.iter().filter(|notice| !matches!(notice, Notice::NoGold { .. }));
-            notices.extend(more.map(ToString::to_string));
-            held_out = Some(found);
-        } else if share > 0.0 {
-            let (kept, rest) = corpus.split(share, Noise::new(job.inference.seed, 0));
-            if kept.sentences.is_empty() || rest.sentences.is_empty() {
+            false => Some(Source::open(path, options, DEFAULT_SHARD_SYMBOLS)?),
+        };
+        notices.extend(other.iter().flat_map(|other| other.notices(false)));
+        let mut left_aside = Vec::new();
+        if other.is_none() && share > 0.0 {
+            let n = source.end.n_sentences;
+            left_aside = hold_out(n, share, Noise::new(job.inference.seed, 0)).1;
+            if left_aside.is_empty() || left_aside.len() == n {
                 bail!(
-                    "corpus.held_out_share: {share} of {} sentences leaves none to train on, or none to hold out; \
-                     choose another share",
-                    corpus.sentences.len()
+                    "corpus.held_out_share: {share} of {n} sentences leaves none to train on, or none to hold out; \
+                     choose another share"
                 );
             }
-            (corpus, held_out) = (kept, Some(rest));
         }
+        let symbols = &source.end.symbols;
         let (mut grammar, word) = match &job.model.grammar {
             GrammarSource::Auto(kind) => {
-                let made =
-                    auto::auto(*kind, &corpus.symbols).context("cannot make a grammar for the corpus")?;
+                let made = auto::auto(*kind, symbols).context("cannot make a grammar for the corpus")?;
                 (made.grammar, Some(made.word))
             }
             GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
@@ -126,7 +140,7 @@ impl Input {
                     ));
                 }
                 grammar = grammar.without_adaptors();
-                let symbols = corpus.symbols.iter().chain(held_out.iter().flat_map(|corpus| &corpus.symbols));
+                let symbols = symbols.iter().chain(other.iter().flat_map(|other| &other.end.symbols));
                 grammar = grammar.with_vocabulary(symbols.map(String::as_str));
             }
         }
@@ -136,44 +150,54 @@ impl Input {
             (names, ..) => segments(names, &grammar, word)?,
         };
         notices.extend(left_out(&grammar, &segments));
-        // A chain over an adaptor grammar has all tables in one place.
-        let is_chain = |point: &Point| point.inference.method == Method::Hastings;
-        let chains = job.model.kind == ModelKind::Adaptor && job.points.iter().any(is_chain);
-        if chains && !job.points.iter().all(is_chain) {
-            bail!(
-                "inference.method: chains over an adaptor grammar need a job of their own; leave the other methods out"
-            );
-        }
-        let shard_symbols = match job.corpus.shard_symbols {
-            _ if chains => u32::MAX,
-            0 => u32::MAX,
-            symbols => symbols,
+        let shelf = Shelf::new_in(&job.output.dir);
+        let mut text = Text::new(source.end.symbols.clone(), source.end.marks_words, options);
+        let mut held_out = Vec::new();
+        let of_pcfg = job.model.kind != ModelKind::Adaptor;
+        let mut substrings = of_pcfg.then(|| Substrings::new(job.inference.max_string as usize));
+        let mut gather = |sentences: &[Vec<SymbolId>]| {
+            let substrings = substrings.as_mut().filter(|_| grammar.substring_rules().next().is_some());
+            substrings.into_iter().for_each(|substrings| substrings.add(sentences));
         };
-        let sentences = corpus.tokens_for(&grammar)?;
-        let shards = shards::cut(&sentences, shard_symbols);
-        let held_out_sentences = match &held_out {
-            Some(corpus) => corpus.tokens_for(&grammar)?,
-            None => Vec::new(),
-        };
-        let held_out = shards::cut(&held_out_sentences, DEFAULT_SHARD_SYMBOLS);
-        let strings = match job.model.kind {
-            ModelKind::Adaptor => None,
-            ModelKind::PcfgLa | ModelKind::Dmv | ModelKind::Pcfg => {
-                let all: Vec<Vec<SymbolId>> = sentences.into_iter().chain(held_out_sentences).collect();
-                Some(Lexicon::substrings(&grammar, &all, job.inference.max_string as usize))
+        let mut measure = |corpus: &Corpus, gather: &mut dyn FnMut(&[Vec<SymbolId>])| -> Result<()> {
+            let sentences = corpus.tokens_for(&grammar)?;
+            gather(&sentences);
+            for shard in shards::cut(&sentences, DEFAULT_SHARD_SYMBOLS) {
+                held_out.push(shelf.keep(shard.shard)?);
             }
+            Ok(())
         };
+        let (mut aside, mut start) = (left_aside.into_iter().peekable(), 0);
+        source.blocks(|mut block| {
+            let end = start + block.sentences.len();
+            if aside.peek().is_some() {
+                let here: Vec<usize> = std::iter::from_fn(|| aside.next_if(|&at| at < end)).collect();
+                let (kept, rest): (Vec<usize>, Vec<usize>) =
+                    (start..end).partition(|at| here.binary_search(at).is_err());
+                let local = |all: Vec<usize>| all.into_iter().map(|at| at - start).collect::<Vec<_>>();
+                measure(&block.subset(&local(rest)), &mut gather)?;
+                block = block.subset(&local(kept));
+            }
+            start = end;
+            let sentences = block.tokens_for(&grammar)?;
+            gather(&sentences);
+            text.push(&shelf, block, shards::cut(&sentences, shard_symbols))
+        })?;
+        if let Some(other) = &other {
+            other.blocks(|block| measure(&block, &mut gather))?;
+        }
+        let strings = substrings.map(|substrings| substrings.lexicon(&grammar));
         Ok(Input {
             start: given(job, &grammar, None)?,
-            corpus,
+            text,
             grammar,
             segments,
-            shards,
             held_out,
             strings,
             trees: None,
             dependencies: None,
             chains,
+            shelf,
             notices,
         })
     }
@@ -182,15 +206,15 @@ impl Input {
         let Loaded { dependencies, corpus, grammar, shards, held_out, notices } = Dependencies::load(job)?;
         Ok(Input {
             start: given(job, &grammar, Some(&dependencies))?,
-            corpus,
+            text: Text::at_hand(corpus, shards),
             grammar,
             segments: Vec::new(),
-            shards,
-            held_out,
+            held_out: held_out.into_iter().map(|shard| Kept::at_hand(Named::new(shard.shard))).collect(),
             strings: (!job.model.is_adapted()).then(Lexicon::default),
             trees: None,
             dependencies: Some(dependencies),
             chains: false,
+            shelf: Shelf::new_in(&job.output.dir),
             notices,
         })
     }
@@ -202,8 +226,7 @@ impl Input {
             words => words,
         };
         Ok(Input {
-            shards: trees.shards(&corpus, shard_words),
-            corpus,
+            text: Text::at_hand(corpus.clone(), trees.shards(&corpus, shard_words)),
             grammar: latent::no_grammar(),
             segments: Vec::new(),
             held_out: Vec::new(),
@@ -212,6 +235,7 @@ impl Input {
             dependencies: None,
             chains: false,
             start: None,
+            shelf: Shelf::new_in(&job.output.dir),
             notices,
         })
     }
@@ -227,41 +251,6 @@ impl Input {
             Some(trees) => trees.treebank.rules.rules.len(),
             None => self.grammar.rules.len(),
         }
-    }
-
-    /// Answers for distinct sentences by shard → one for each sentence of the corpus, in its order.
-    pub fn by_sentence<'a>(&self, decoded: &'a [Vec<Decoded>]) -> Vec<&'a Decoded> {
-        let mut by_sentence: Vec<Option<&Decoded>> = vec![None; self.corpus.sentences.len()];
-        for (shard, decoded) in self.shards.iter().zip(decoded) {
-            for (positions, decoded) in shard.positions.iter().zip(decoded) {
-                positions.iter().for_each(|&position| by_sentence[position as usize] = Some(decoded));
-            }
-        }
-        by_sentence.into_iter().map(|decoded| decoded.expect("shards hold every sentence")).collect()
-    }
-
-    /// Samples by shard and occurrence → one for each sentence of the corpus, in its order; none without samples.
-    pub fn of_samples<'a>(&self, samples: &'a [Vec<Analysis>]) -> Vec<&'a Analysis> {
-        let mut by_sentence: Vec<Option<&Analysis>> = vec![None; self.corpus.sentences.len()];
-        for (shard, samples) in self.shards.iter().zip(samples) {
-            for (&position, sample) in shard.positions.iter().flatten().zip(samples) {
-                by_sentence[position as usize] = Some(sample);
-            }
-        }
-        by_sentence.into_iter().collect::<Option<_>>().unwrap_or_default()
-    }
-
-    /// Line and text of a sentence, by shard and position in it, for messages.
-    pub fn describe(&self, shard: usize, item: u32) -> String {
-        let position = self.shards[shard].positions[item as usize][0] as usize;
-        let corpus = &self.corpus;
-        let whole = [corpus.sentences[position].len() as u32];
-        let mut text: String = corpus.line(position, &whole);
-        if let Some((end, _)) = text.char_indices().nth(60) {
-            text.truncate(end);
-            text.push('…');
-        }
-        format!("{}:{}: {text}", corpus.source_name, corpus.lines[position])
     }
 }
 

@@ -1,7 +1,7 @@
 //! One run, whatever is trained and however: the same verbs for every method.
 //!
 //! ```text
-//! begin → work(shard) → [a worker] → add(shard, answer) → finish → begin …
+//! begin → ask → [workers] → add(shard, answer) → finish → begin …
 //! ```
 //!
 //! Between two rounds its [`State`] is all that matters.
@@ -21,14 +21,14 @@ use shared::logistic_normal::{self, Multinomials, Until};
 use shared::model::Params;
 use shared::num::{Noise, Wide};
 use shared::pcfg::{self, Estimate, Groups, em};
-use shared::round::{BoundFell, Step, Totals};
+use shared::round::{Ask, BoundFell, Step, Totals};
 use shared::sampler::{self, HyperPrior};
-use shared::shard::{Lexicon, ParamId, Shard};
-use shared::task::{Analysis, Answer, Work};
+use shared::shard::{Lexicon, Shard};
+use shared::task::{Analysis, Answer};
 use shared::treebank::Treebank;
 
 use self::sampled::Sampled;
-use super::plan::Plan;
+use super::plan::{Plan, PlannedShard};
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, RulePrior, Selection, Start};
 
 /// A run between two rounds.
@@ -107,7 +107,7 @@ impl State {
 /// A run.
 pub enum Learner<'a> {
     /// Of an adaptor grammar by variational Bayes.
-    Sticks(Box<Sticks<'a>>),
+    Sticks(Box<Sticks>),
     /// Of a PCFG.
     Pcfg(Box<pcfg::trainer::Trainer>),
     /// A Markov chain over the trees of either.
@@ -117,14 +117,13 @@ pub enum Learner<'a> {
     /// A PCFG with logistic-normal priors.
     Normal(Box<logistic_normal::trainer::Trainer>),
     /// An adaptor grammar or a PCFG by stochastic variational Bayes.
-    Sampled(Box<Sampled<'a>>),
+    Sampled(Box<Sampled>),
 }
 
 /// Variational Bayes over sticks, and the round under way.
-pub struct Sticks<'a> {
-    plan: &'a Plan,
+pub struct Sticks {
     trainer: vb::Trainer,
-    weights: Vec<Wide>,
+    weights: Arc<Vec<Wide>>,
     totals: Totals,
 }
 
@@ -177,11 +176,13 @@ impl<'a> Learner<'a> {
                 Some(_) => return Err("it is of another kind of model".to_owned()),
                 None => latent::trainer::State::default(),
             };
-            let shards = plan.shards.iter().filter_map(|shard| match &*shard.shard.value {
+            let shards = plan.shards.iter().map(|shard| shard.shard.value().map_err(told));
+            let shards = shards.collect::<Result<Vec<_>, _>>()?;
+            let trees = shards.iter().filter_map(|shard| match &**shard {
                 Shard::Trees { trees, .. } => Some(trees),
                 Shard::Sentences(_) | Shard::Strings(_) => None,
             });
-            state.check(&settings, &treebank.rules, &shards.collect::<Vec<_>>())?;
+            state.check(&settings, &treebank.rules, &trees.collect::<Vec<_>>())?;
             let trainer = latent::trainer::Trainer::new(treebank.rules.clone(), settings, state);
             return Ok(Learner::Latent(Box::new(trainer), treebank));
         }
@@ -215,22 +216,22 @@ impl<'a> Learner<'a> {
                     Some(_) => return Err("it is of another kind of model".to_owned()),
                     None => vb::Trainer::new(grammar, lexicon, settings, noise),
                 };
-                let (weights, totals) = (Vec::new(), Totals::new(0));
-                Ok(Learner::Sticks(Box::new(Sticks { plan, trainer, weights, totals })))
+                let (weights, totals) = (Arc::default(), Totals::new(0));
+                Ok(Learner::Sticks(Box::new(Sticks { trainer, weights, totals })))
             }
             false => {
                 let groups = Groups::new(&grammar, &lexicon);
-                let indexes: Vec<Vec<ParamId>> =
-                    plan.shards.iter().map(|shard| shard.params.clone()).collect();
                 let alpha = alpha(&grammar, &lexicon, inference);
                 let settings = pcfg(&beginning);
                 let trainer = match state {
                     Some(State::Pcfg(state)) => {
-                        state.check(&groups, &indexes)?;
-                        pcfg::trainer::Trainer::resume(groups, indexes, settings, state)
+                        let n_touched = plan.shards.iter().map(|shard| Ok(shard.params.value()?.len()));
+                        state
+                            .check(&groups, &n_touched.collect::<anyhow::Result<Vec<_>>>().map_err(told)?)?;
+                        pcfg::trainer::Trainer::resume(groups, settings, state)
                     }
                     Some(_) => return Err("it is of another kind of model".to_owned()),
-                    None => pcfg::trainer::Trainer::new(groups, alpha, indexes, settings),
+                    None => pcfg::trainer::Trainer::new(groups, alpha, settings),
                 };
                 Ok(Learner::Pcfg(Box::new(trainer)))
             }
@@ -264,7 +265,7 @@ impl<'a> Learner<'a> {
     /// The shards that the next round reads, ascending.
     pub fn shards(&self, plan: &Plan) -> Vec<usize> {
         match self {
-            Learner::Sampled(sampled) => sampled.shards(),
+            Learner::Sampled(sampled) => sampled.shards(plan),
             Learner::Sticks(_)
             | Learner::Pcfg(_)
             | Learner::Chain(_)
@@ -279,7 +280,7 @@ impl<'a> Learner<'a> {
         let trees = trees.map(<[SymbolId]>::to_vec);
         match self {
             Learner::Sticks(sticks) => {
-                sticks.weights = sticks.trainer.weights();
+                sticks.weights = Arc::new(sticks.trainer.weights());
                 sticks.totals = Totals::new(sticks.weights.len());
             }
             Learner::Pcfg(trainer) => trainer.begin(trees, keep),
@@ -290,40 +291,46 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// What one of the round's shards is asked.
-    pub fn work(&self, shard: usize) -> Work {
-        match self {
+    /// What the round's shards are asked.
+    pub fn ask(&self, plan: &Plan) -> anyhow::Result<Ask> {
+        let n_shards = plan.shards.len();
+        Ok(match self {
             Learner::Sticks(sticks) => {
-                let params = &sticks.plan.shards[shard].params;
-                let weights = params.iter().map(|param| sticks.weights[param.index()]).collect();
-                Work::Expect { weights, losses: sticks.trainer.wants_losses() }
+                Ask::Expect { weights: sticks.weights.clone(), losses: sticks.trainer.wants_losses() }
             }
-            Learner::Pcfg(trainer) => trainer.work(shard),
-            Learner::Chain(trainer) => trainer.work(shard),
-            Learner::Latent(trainer, _) => trainer.work(shard),
-            Learner::Normal(trainer) => trainer.work(),
-            Learner::Sampled(sampled) => sampled.work(shard),
-        }
+            Learner::Pcfg(trainer) => match trainer.ask() {
+                Some(ask) => ask,
+                None => {
+                    let shards = plan.shards.iter().enumerate();
+                    let works = shards.map(|(at, shard)| Ok(trainer.work(at, &shard.params.value()?)));
+                    Ask::Each(works.collect::<anyhow::Result<_>>()?)
+                }
+            },
+            Learner::Chain(trainer) => Ask::Each((0..n_shards).map(|at| trainer.work(at)).collect()),
+            Learner::Latent(trainer, _) => Ask::Each((0..n_shards).map(|at| trainer.work(at)).collect()),
+            Learner::Normal(trainer) => Ask::Same(trainer.work()),
+            Learner::Sampled(sampled) => sampled.ask(),
+        })
     }
 
-    /// Takes in the answer of a shard; shards come in order. Whether it is one to [`Learner::work`].
-    pub fn add(&mut self, plan: &Plan, shard: usize, answer: Answer) -> bool {
-        let planned = &plan.shards[shard];
-        match (self, answer) {
+    /// Takes in the answer of a shard; shards come in order. Whether it is one to what was asked.
+    pub fn add(&mut self, plan: &Plan, shard: usize, answer: Answer) -> anyhow::Result<bool> {
+        let PlannedShard { params, strings, .. } = &plan.shards[shard];
+        Ok(match (self, answer) {
             (Learner::Sticks(sticks), Answer::Expectation(found)) => {
-                sticks.totals.add(&planned.shard.value, &planned.params, found);
+                sticks.totals.add(strings.as_ref(), &params.value()?, found);
                 true
             }
-            (Learner::Pcfg(trainer), answer) => trainer.add(shard, &planned.shard.value, answer),
+            (Learner::Pcfg(trainer), answer) => trainer.add(&params.value()?, answer),
             (Learner::Chain(trainer), answer) => trainer.add(answer),
             (Learner::Latent(trainer, _), answer) => trainer.add(answer),
             (Learner::Normal(trainer), answer) => trainer.add(shard, answer),
             (Learner::Sampled(sampled), Answer::Expectation(found)) => {
-                sampled.add(shard, found);
+                sampled.add(strings.as_ref(), &params.value()?, found);
                 true
             }
             _ => false,
-        }
+        })
     }
 
     /// Ends a round to which all its shards were added.
@@ -414,6 +421,11 @@ impl<'a> Learner<'a> {
             Learner::Pcfg(_) | Learner::Chain(_) | Learner::Latent(..) | Learner::Normal(_) => &[],
         }
     }
+}
+
+/// What cannot be read.
+fn told(error: anyhow::Error) -> String {
+    format!("{error:#}")
 }
 
 /// Whether some nonterminals are adapted.

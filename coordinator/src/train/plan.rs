@@ -1,15 +1,20 @@
 //! What does not change from round to round, and the maps over it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::Result;
+use proto::convert::blob;
 use shared::grammar::Grammar;
 use shared::model::Model;
+use shared::round::Ask;
 use shared::shard::{Lexicon, ParamId, Shard};
 use shared::task::{Answer, Decode, Decoded, Decoder, Named, Task, Work};
 use shared::treebank::Treebank;
 
-use crate::fleet::{Map, Stage};
+use super::shelf::Kept;
+use crate::fleet::scheduler::Needs;
+use crate::fleet::{Map, MapReport, Stage, Tasks};
 
 /// A model in training.
 pub struct Plan {
@@ -20,22 +25,108 @@ pub struct Plan {
     /// The treebank, where trees are annotated; neither grammar nor strings then.
     pub treebank: Option<Arc<Treebank>>,
     /// Sentences first, then strings.
-    pub shards: Vec<PlannedShard>,
+    pub shards: Arc<Vec<PlannedShard>>,
 }
 
 /// A shard and the parameters that it touches.
 pub struct PlannedShard {
     /// The shard.
-    pub shard: Named<Shard>,
+    pub shard: Kept<Shard>,
     /// Its parameters, in the order of its weights and counts.
-    pub params: Vec<ParamId>,
+    pub params: Kept<Vec<ParamId>>,
+    /// The strings that it is of; none of one of sentences or trees.
+    pub strings: Option<Range<u32>>,
+}
+
+/// One work on each of some shards.
+pub struct OnShards {
+    /// The grammar.
+    pub grammar: Named<Grammar>,
+    /// The strings.
+    pub lexicon: Named<Lexicon>,
+    /// The shards.
+    pub shards: Vec<Kept<Shard>>,
+    /// The work.
+    pub work: Work,
+}
+
+impl Tasks for OnShards {
+    fn len(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn needs(&self, at: usize) -> Needs {
+        Needs { shard: self.shards[at].hash, carried: None }
+    }
+
+    fn make(&self, at: usize) -> Result<Task, String> {
+        let shard = self.shards[at].named().map_err(|error| format!("{error:#}"))?;
+        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
+        Ok(Task { grammar, lexicon, shard, work: self.work.clone() })
+    }
+}
+
+/// A round of some runs.
+struct Round {
+    grammar: Named<Grammar>,
+    lexicon: Named<Lexicon>,
+    shards: Arc<Vec<PlannedShard>>,
+    /// By run.
+    asks: Vec<Ask>,
+    /// By task: the run, and the shard that is asked.
+    asked: Vec<(usize, usize)>,
+}
+
+impl Tasks for Round {
+    fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    fn needs(&self, at: usize) -> Needs {
+        let (run, shard) = self.asked[at];
+        let carried = match &self.asks[run] {
+            Ask::Each(works) => blob::carried(&works[shard]).map(|carried| carried.hash),
+            Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
+        };
+        Needs { shard: self.shards[shard].shard.hash, carried }
+    }
+
+    fn make(&self, at: usize) -> Result<Task, String> {
+        let (run, at) = self.asked[at];
+        let PlannedShard { shard, params, .. } = &self.shards[at];
+        let told = |error: anyhow::Error| format!("{error:#}");
+        let work = self.asks[run].work(at, &params.value().map_err(told)?);
+        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
+        Ok(Task { grammar, lexicon, shard: shard.named().map_err(told)?, work })
+    }
+}
+
+/// As [`Map::map`], for answers that may be refused.
+pub fn map(
+    fleet: &dyn Map,
+    stage: Stage,
+    tasks: impl Tasks + 'static,
+    mut each: impl FnMut(usize, Answer) -> Result<()>,
+) -> Result<MapReport> {
+    let mut refused = None;
+    let report = fleet.map(stage, Arc::new(tasks), &mut |at, answer| {
+        if refused.is_none() {
+            refused = each(at, answer).err();
+        }
+    })?;
+    refused.map_or(Ok(report), Err)
 }
 
 impl Plan {
-    /// That work on that shard.
-    pub fn task(&self, shard: &PlannedShard, work: Work) -> Task {
+    /// The shards of sentences.
+    pub fn sentence_shards(&self) -> impl Iterator<Item = &PlannedShard> {
+        self.shards.iter().filter(|shard| shard.strings.is_none())
+    }
+
+    /// The tasks of a round of some runs: what each of them asks, and by task the number of the ask and the shard that is asked.
+    pub fn round(&self, asks: Vec<Ask>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        Task { grammar, lexicon, shard: shard.shard.clone(), work }
+        Round { grammar, lexicon, shards: self.shards.clone(), asks, asked }
     }
 
     /// The strings of `model`, which are those of the plan unless they come from samples.
@@ -46,11 +137,12 @@ impl Plan {
         }
     }
 
-    /// Best analyses of all distinct sentences, by sentence shard.
+    /// Best analyses of the distinct sentences of these shards, by shard.
     pub fn decode(
         &self,
         fleet: &dyn Map,
         model: &Model,
+        shards: Range<usize>,
         decoders: &[Decoder],
         trees: bool,
     ) -> Result<Vec<Vec<Decoded>>> {
@@ -61,32 +153,27 @@ impl Plan {
             trees,
             open: false,
         });
-        let shards = self.shards.iter().map(|shard| &shard.shard);
-        let sentences = shards.filter(|shard| matches!(shard.value.as_ref(), Shard::Sentences(_)));
-        self.decode_shards(fleet, Stage::Decode, sentences, model, with)
+        let shards = self.shards[shards].iter().map(|shard| shard.shard.clone());
+        self.decode_shards(fleet, Stage::Decode, shards.collect(), model, with)
     }
 
     /// What `with` finds for the sentences of these shards, which `model` is to read.
-    pub fn decode_shards<'a>(
+    pub fn decode_shards(
         &self,
         fleet: &dyn Map,
         stage: Stage,
-        shards: impl Iterator<Item = &'a Named<Shard>>,
+        shards: Vec<Kept<Shard>>,
         model: &Model,
         with: Named<Decode>,
     ) -> Result<Vec<Vec<Decoded>>> {
-        let lexicon = self.lexicon_of(model);
-        let task = |shard: &Named<Shard>| Task {
-            grammar: self.grammar.clone(),
-            lexicon: lexicon.clone(),
-            shard: shard.clone(),
-            work: Work::Decode(with.clone()),
-        };
+        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon_of(model));
+        let tasks = OnShards { grammar, lexicon, shards, work: Work::Decode(with) };
         let mut decoded = Vec::new();
-        fleet.map(stage, shards.map(task).collect(), &mut |_, answer| {
+        map(fleet, stage, tasks, |_, answer| {
             if let Answer::Decoded(sentences) = answer {
                 decoded.push(sentences);
             }
+            Ok(())
         })?;
         Ok(decoded)
     }

@@ -1,5 +1,7 @@
 //! Chooses the strings of the sticks and cuts the shards (§3.3 of Cohen, Blei & Smith 2010).
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -7,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use shared::adaptor::candidates::Tally;
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::grammar::{Grammar, SymbolId};
-use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
-use shared::task::{Answer, Index, Named, Task, Work};
+use shared::shard::{Lexicon, ParamId, Shard, StickStrings, Strings};
+use shared::task::{Answer, Index, Named, Work};
 use shared::treebank::Treebank;
 
 use super::input::Input;
-use super::plan::{Plan, PlannedShard};
+use super::plan::{self, OnShards, Plan, PlannedShard};
+use super::shelf::Kept;
 use crate::fleet::{Map, Stage};
 
 /// How strings are chosen.
@@ -55,7 +58,8 @@ pub fn plan(
         None if input.chains => without_strings(fleet, input, &sentences)?,
         None => return prepare(fleet, input, sentences, choice),
     };
-    let plan = if input.chains { sentences.for_chains(&chosen) } else { again(fleet, sentences, &chosen)? };
+    let plan =
+        if input.chains { sentences.for_chains(&chosen) } else { again(fleet, input, sentences, &chosen)? };
     Ok((chosen, plan))
 }
 
@@ -67,15 +71,13 @@ pub fn prepare(
     choice: &Choice,
 ) -> Result<(Chosen, Plan)> {
     let grammar = &sentences.grammar.value;
-    let count = Work::Candidates { max_length: choice.max_length };
-    let tasks = |empty: &Named<Lexicon>| sentences.tasks(empty, &sentences.shards, &count);
-    let mut lexicon = Named::new(candidates(fleet, input, choice, tasks)?);
+    let mut lexicon = Named::new(candidates(fleet, input, choice, &sentences)?);
 
     let mut underivable = 0;
     let (mut strings, mut indexes);
     loop {
         strings = string_shards(grammar, &lexicon.value);
-        indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;
+        indexes = index(fleet, input, strings.on(&sentences, &lexicon))?;
         let gone = unparsable_strings(&strings, &indexes);
         if gone.is_empty() {
             break;
@@ -84,33 +86,34 @@ pub fn prepare(
         lexicon = Named::new(without(grammar, &lexicon.value, &gone));
     }
 
-    let missing = missing(fleet, sentences.tasks(&lexicon, &sentences.shards, &Work::Cover))?;
+    let missing = missing(fleet, sentences.tasks(&lexicon, Work::Cover))?;
     let added = missing.len();
     if added > 0 {
         let mut covered = lexicon.value.as_ref().clone();
         for (symbol, string) in missing {
             let stick = covered.sticks.iter_mut().find(|stick| stick.symbol == symbol);
-            stick.expect("workers answer with adapted nonterminals").strings.push(string);
+            stick.expect("workers answer with adapted nonterminals").strings.push(&string);
         }
         lexicon = Named::new(covered);
         strings = string_shards(grammar, &lexicon.value);
-        indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;
+        indexes = index(fleet, input, strings.on(&sentences, &lexicon))?;
     }
     let chosen = Chosen { lexicon: lexicon.value.as_ref().clone(), underivable, added };
-    Ok((chosen, sentences.plan(fleet, lexicon, strings, indexes)?))
+    Ok((chosen, sentences.plan(fleet, input, lexicon, strings, indexes)?))
 }
 
 /// Plans for a PCFG, whose strings are given; refuses sentences that the grammar cannot derive.
 fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon) -> Result<(Chosen, Plan)> {
     let lexicon = Named::new(strings.clone());
-    let indexes = index(fleet, sentences.tasks(&lexicon, &sentences.shards, &Work::Index))?;
+    let indexes = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
     let of_shard =
-        |(shard, index): (usize, &Index)| index.unparsable.iter().map(move |&item| (shard, item)).collect();
+        |(shard, index): (usize, &Indexed)| index.unparsable.iter().map(move |&item| (shard, item)).collect();
     let unparsable: Vec<Vec<(usize, u32)>> = indexes.iter().enumerate().map(of_shard).collect();
     refuse_unparsable(input, &unparsable.concat())?;
     let shards = sentences.shards.into_iter().zip(indexes);
-    let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
+    let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params, strings: None });
     let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
+    let shards = Arc::new(shards.collect());
     Ok((chosen, Plan { grammar: sentences.grammar, lexicon, treebank: None, shards }))
 }
 
@@ -118,18 +121,16 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
 /// cannot derive.
 fn without_strings(fleet: &dyn Map, input: &Input, sentences: &Sentences) -> Result<Chosen> {
     let choice = Choice { truncation: 0, rho: 0.0, max_length: 1 };
-    let count = Work::Candidates { max_length: choice.max_length };
-    let tasks = |empty: &Named<Lexicon>| sentences.tasks(empty, &sentences.shards, &count);
-    let lexicon = candidates(fleet, input, &choice, tasks)?;
+    let lexicon = candidates(fleet, input, &choice, sentences)?;
     Ok(Chosen { lexicon, underivable: 0, added: 0 })
 }
 
 /// Plans with strings that were chosen before.
-fn again(fleet: &dyn Map, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
+fn again(fleet: &dyn Map, input: &Input, sentences: Sentences, chosen: &Chosen) -> Result<Plan> {
     let lexicon = Named::new(chosen.lexicon.clone());
     let strings = string_shards(&sentences.grammar.value, &lexicon.value);
-    let indexes = index(fleet, sentences.tasks(&lexicon, &strings, &Work::Index))?;
-    sentences.plan(fleet, lexicon, strings, indexes)
+    let indexes = index(fleet, input, strings.on(&sentences, &lexicon))?;
+    sentences.plan(fleet, input, lexicon, strings, indexes)
 }
 
 /// The grammar and the shards of sentences, named by their content.
@@ -137,75 +138,102 @@ pub struct Sentences {
     /// The grammar.
     pub grammar: Named<Grammar>,
     /// The sentences.
-    pub shards: Vec<Named<Shard>>,
+    pub shards: Vec<Kept<Shard>>,
 }
+
+/// Which parameters a shard touches.
+struct Indexed {
+    params: Kept<Vec<ParamId>>,
+    unparsable: Vec<u32>,
+}
+
+/// Shards of stick strings, by parameter.
+struct StringShards(Vec<Range<u32>>);
 
 impl Sentences {
     /// Those of a job.
     pub fn new(input: &Input) -> Sentences {
-        let shards = input.shards.iter().map(|shard| Named::new(shard.shard.clone())).collect();
-        Sentences { grammar: Named::new(input.grammar.clone()), shards }
+        Sentences { grammar: Named::new(input.grammar.clone()), shards: input.text.shards.clone() }
     }
 
-    fn tasks(&self, lexicon: &Named<Lexicon>, shards: &[Named<Shard>], work: &Work) -> Vec<Task> {
-        let task = |shard: &Named<Shard>| Task {
-            grammar: self.grammar.clone(),
-            lexicon: lexicon.clone(),
-            shard: shard.clone(),
-            work: work.clone(),
-        };
-        shards.iter().map(task).collect()
+    fn tasks(&self, lexicon: &Named<Lexicon>, work: Work) -> OnShards {
+        let (grammar, lexicon) = (self.grammar.clone(), lexicon.clone());
+        OnShards { grammar, lexicon, shards: self.shards.clone(), work }
     }
 
     /// Of the sentences alone, each shard having all parameters.
     pub fn for_chains(self, chosen: &Chosen) -> Plan {
         let n_params = chosen.lexicon.n_params(&self.grammar.value) as u32;
-        let params: Vec<ParamId> = (0..n_params).map(ParamId).collect();
-        let shards = self.shards.into_iter().map(|shard| PlannedShard { shard, params: params.clone() });
         let lexicon = Named::new(chosen.lexicon.clone());
-        Plan { grammar: self.grammar, lexicon, treebank: None, shards: shards.collect() }
+        self.with_params(lexicon, (0..n_params).map(ParamId).collect(), None)
     }
 
     /// Of trees, which need no parameters named: each shard has those of the whole treebank.
     pub fn for_trees(self, treebank: Arc<Treebank>) -> Plan {
-        let shards = self.shards.into_iter().map(|shard| PlannedShard { shard, params: Vec::new() });
-        let lexicon = Named::new(Lexicon::default());
-        Plan { grammar: self.grammar, lexicon, treebank: Some(treebank), shards: shards.collect() }
+        self.with_params(Named::new(Lexicon::default()), Vec::new(), Some(treebank))
+    }
+
+    fn with_params(
+        self,
+        lexicon: Named<Lexicon>,
+        params: Vec<ParamId>,
+        treebank: Option<Arc<Treebank>>,
+    ) -> Plan {
+        let params = Kept::at_hand(Named::new(params));
+        let planned = |shard| PlannedShard { shard, params: params.clone(), strings: None };
+        let shards = Arc::new(self.shards.into_iter().map(planned).collect());
+        Plan { grammar: self.grammar, lexicon, treebank, shards }
     }
 
     /// Of the sentences and `strings`, whose parameters are known already.
     fn plan(
         self,
         fleet: &dyn Map,
+        input: &Input,
         lexicon: Named<Lexicon>,
-        strings: Vec<Named<Shard>>,
-        mut of_strings: Vec<Index>,
+        strings: StringShards,
+        of_strings: Vec<Indexed>,
     ) -> Result<Plan> {
-        let mut indexes = index(fleet, self.tasks(&lexicon, &self.shards, &Work::Index))?;
-        indexes.append(&mut of_strings);
-        let shards = self.shards.into_iter().chain(strings).zip(indexes);
-        let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params }).collect();
+        let of_sentences = index(fleet, input, self.tasks(&lexicon, Work::Index))?;
+        let sentences = self.shards.into_iter().zip(of_sentences);
+        let sentences =
+            sentences.map(|(shard, index)| PlannedShard { shard, params: index.params, strings: None });
+        let strings = strings.shards().zip(&strings.0).zip(of_strings);
+        let strings = strings.map(|((shard, strings), index)| PlannedShard {
+            shard,
+            params: index.params,
+            strings: Some(strings.clone()),
+        });
+        let shards = Arc::new(sentences.chain(strings).collect());
         Ok(Plan { grammar: self.grammar, lexicon, treebank: None, shards })
     }
 }
 
+impl StringShards {
+    fn shards(&self) -> impl Iterator<Item = Kept<Shard>> {
+        self.0.iter().map(|strings| Kept::at_hand(Named::new(Shard::Strings(strings.clone()))))
+    }
+
+    /// Tasks to index them.
+    fn on(&self, sentences: &Sentences, lexicon: &Named<Lexicon>) -> OnShards {
+        OnShards { shards: self.shards().collect(), ..sentences.tasks(lexicon, Work::Index) }
+    }
+}
+
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
-fn candidates(
-    fleet: &dyn Map,
-    input: &Input,
-    choice: &Choice,
-    tasks: impl FnOnce(&Named<Lexicon>) -> Vec<Task>,
-) -> Result<Lexicon> {
+fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {
     let adapted: Vec<SymbolId> = input.grammar.adapted().collect();
-    let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Vec::new() });
+    let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Strings::new() });
     let empty = Named::new(Lexicon { sticks: empty.collect() });
     let mut tally = Tally::default();
     let mut unparsable: Vec<(usize, u32)> = Vec::new();
-    fleet.map(Stage::Candidates, tasks(&empty), &mut |shard, answer| {
+    let count = Work::Candidates { max_length: choice.max_length };
+    plan::map(fleet, Stage::Candidates, sentences.tasks(&empty, count), |shard, answer| {
         if let Answer::Candidates(candidates) = answer {
             tally.add(candidates.found);
             unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
         }
+        Ok(())
     })?;
     refuse_unparsable(input, &unparsable)?;
     Ok(Lexicon { sticks: tally.top(&adapted, choice.truncation, choice.rho) })
@@ -220,34 +248,34 @@ fn refuse_unparsable(input: &Input, unparsable: &[(usize, u32)]) -> Result<()> {
     };
     bail!(
         "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, or leave it out",
-        input.describe(shard, item)
+        input.text.describe(shard, item)?
     );
 }
 
-fn missing(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<(SymbolId, Vec<SymbolId>)>> {
-    let mut missing = Vec::new();
-    fleet.map(Stage::Cover, tasks, &mut |_, answer| {
+fn missing(fleet: &dyn Map, tasks: OnShards) -> Result<Vec<(SymbolId, Vec<SymbolId>)>> {
+    let mut missing = BTreeSet::new();
+    plan::map(fleet, Stage::Cover, tasks, |_, answer| {
         if let Answer::Missing(strings) = answer {
             missing.extend(strings);
         }
+        Ok(())
     })?;
-    missing.sort_unstable();
-    missing.dedup();
-    Ok(missing)
+    Ok(missing.into_iter().collect())
 }
 
-fn index(fleet: &dyn Map, tasks: Vec<Task>) -> Result<Vec<Index>> {
+fn index(fleet: &dyn Map, input: &Input, tasks: OnShards) -> Result<Vec<Indexed>> {
     let mut indexes = Vec::new();
-    fleet.map(Stage::Index, tasks, &mut |_, answer| {
-        if let Answer::Index(index) = answer {
-            indexes.push(index);
+    plan::map(fleet, Stage::Index, tasks, |_, answer| {
+        if let Answer::Index(Index { params, unparsable }) = answer {
+            indexes.push(Indexed { params: input.shelf.keep(params)?, unparsable });
         }
+        Ok(())
     })?;
     Ok(indexes)
 }
 
 /// Runs of stick strings, in parameter order: one ends with the string that brings it to the size of a shard.
-fn string_shards(grammar: &Grammar, lexicon: &Lexicon) -> Vec<Named<Shard>> {
+fn string_shards(grammar: &Grammar, lexicon: &Lexicon) -> StringShards {
     let mut shards = Vec::new();
     for (number, stick) in lexicon.sticks.iter().enumerate() {
         let params = lexicon.params(grammar, number);
@@ -255,34 +283,30 @@ fn string_shards(grammar: &Grammar, lexicon: &Lexicon) -> Vec<Named<Shard>> {
         for (param, string) in params.clone().zip(&stick.strings) {
             n_symbols += string.len();
             if n_symbols >= DEFAULT_SHARD_SYMBOLS as usize {
-                shards.push(Named::new(Shard::Strings(start..param + 1)));
+                shards.push(start..param + 1);
                 (start, n_symbols) = (param + 1, 0);
             }
         }
         if start < params.end {
-            shards.push(Named::new(Shard::Strings(start..params.end)));
+            shards.push(start..params.end);
         }
     }
-    shards
+    StringShards(shards)
 }
 
 /// Parameters of the strings that have no derivation, ascending.
-fn unparsable_strings(shards: &[Named<Shard>], indexes: &[Index]) -> Vec<u32> {
-    let of_shard = |(shard, index): (&Named<Shard>, &Index)| match shard.value.as_ref() {
-        Shard::Strings(params) => {
-            let first = params.start;
-            index.unparsable.iter().map(|item| first + item).collect()
-        }
-        Shard::Sentences(_) | Shard::Trees { .. } => Vec::new(),
+fn unparsable_strings(shards: &StringShards, indexes: &[Indexed]) -> Vec<u32> {
+    let of_shard = |(strings, index): (&Range<u32>, &Indexed)| -> Vec<u32> {
+        index.unparsable.iter().map(|item| strings.start + item).collect()
     };
-    shards.iter().zip(indexes).flat_map(of_shard).collect()
+    shards.0.iter().zip(indexes).flat_map(of_shard).collect()
 }
 
 fn without(grammar: &Grammar, lexicon: &Lexicon, gone: &[u32]) -> Lexicon {
     let sticks = lexicon.sticks.iter().enumerate().map(|(number, stick)| {
         let kept = lexicon.params(grammar, number).zip(&stick.strings);
         let kept = kept.filter(|(param, _)| gone.binary_search(param).is_err());
-        StickStrings { symbol: stick.symbol, strings: kept.map(|(_, string)| string.clone()).collect() }
+        StickStrings { symbol: stick.symbol, strings: kept.map(|(_, string)| string).collect() }
     });
     Lexicon { sticks: sticks.collect() }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use shared::eval::chains::split_r_hat;
+use shared::eval::segmentation::Scorer;
 use shared::logistic_normal::trainer::Failure as Normal;
 use shared::model::Model;
 use shared::num::Noise;
@@ -19,14 +20,14 @@ use shared::task::Decoder;
 use super::held_out::HeldOutShards;
 use super::input::Input;
 use super::learner::{Beginning, Failure, GivenTrees, Learner, State};
-use super::plan::Plan;
+use super::plan::{self, Plan};
 use super::prepare::Chosen;
-use super::{clock, score_of, start};
+use super::{clock, start};
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
 use crate::job::{self, InferenceTable, Job, Method};
 use crate::metrics::{
-    AttachmentByDecoder, ComponentMetrics, HeldOut, Hyper, Observer, RoundMetrics, ScoresByDecoder,
+    AttachmentByDecoder, ComponentMetrics, HeldOut, Hyper, Observer, RoundMetrics, Scores, ScoresByDecoder,
     decoder_name, traces,
 };
 
@@ -157,52 +158,55 @@ impl<'a> Training<'a> {
     fn batch(&mut self) -> Result<Vec<RoundMetrics>> {
         let begun = clock();
         let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over()).collect();
-        let mut tasks = Vec::new();
-        let mut asked: Vec<(usize, usize)> = Vec::new();
+        let mut asks = Vec::with_capacity(active.len());
+        let mut asked = Vec::new();
         for &run in &active {
             let Active { learner, inference, .. } = &mut self.runs[run];
             let round = learner.rounds() + 1;
             let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
             let with_trees = keep || due || round == inference.max_rounds;
             learner.begin(with_trees.then_some(&self.input.segments[..]), keep);
-            let shards = learner.shards(self.plan);
-            tasks.extend(shards.iter().map(|&at| self.plan.task(&self.plan.shards[at], learner.work(at))));
-            asked.extend(shards.into_iter().map(|shard| (run, shard)));
+            asked.extend(learner.shards(self.plan).into_iter().map(|shard| (asks.len(), shard)));
+            asks.push(learner.ask(self.plan)?);
         }
         let first = active[0];
         let stage = Stage::Round { run: first + 1, round: self.runs[first].learner.rounds() + 1 };
-        let mut foreign = None;
         let (plan, runs) = (self.plan, &mut self.runs);
-        let report = self.fleet.map(stage, tasks, &mut |at, answer| {
-            let (run, shard) = asked[at];
-            if !runs[run].learner.add(plan, shard, answer) {
-                foreign = Some(shard);
+        let report = plan::map(self.fleet, stage, plan.round(asks, asked.clone()), |at, answer| {
+            let (ask, shard) = asked[at];
+            let run = active[ask];
+            if !runs[run].learner.add(plan, shard, answer)? {
+                bail!("internal error: shard {shard} has no counts; please report it");
             }
+            Ok(())
         })?;
-        if let Some(shard) = foreign {
-            bail!("internal error: shard {shard} has no counts; please report it");
-        }
-        let mut finished: Vec<(usize, RoundReport, Duration)> = Vec::new();
-        for &run in &active {
-            let of_run = report.busy_by_task.iter().zip(&asked).filter(|(_, asked)| asked.0 == run);
+        let mut finished: Vec<(usize, RoundReport, Duration, f64)> = Vec::new();
+        let n_sentence_shards = plan.sentence_shards().count() as f64;
+        for (ask, &run) in active.iter().enumerate() {
+            let of_run = report.busy_by_task.iter().zip(&asked).filter(|(_, asked)| asked.0 == ask);
             let busy = of_run.map(|(busy, _)| *busy).sum();
+            let of_sentences =
+                |&&(of, shard): &&(usize, usize)| of == ask && plan.shards[shard].strings.is_none();
+            let share = asked.iter().filter(of_sentences).count() as f64 / n_sentence_shards;
             let active = &mut self.runs[run];
             match active.learner.finish().map_err(|failure| told(self.input, failure))? {
                 Step::Again { restored } => active.restored += restored,
-                Step::Next(report) => finished.push((run, report, busy)),
+                Step::Next(report) => finished.push((run, report, busy, share)),
             }
         }
         let seconds = begun.elapsed().as_secs_f64() / finished.len().max(1) as f64;
-        finished.into_iter().map(|(run, report, busy)| self.conclude(run, report, seconds, busy)).collect()
+        let conclude = |(run, report, busy, share)| self.conclude(run, report, seconds, busy, share);
+        finished.into_iter().map(conclude).collect()
     }
 
-    /// Measures a round that is over, and says whether the run is.
+    /// Measures a round that is over and has read this share of the sentences, and says whether the run is.
     fn conclude(
         &mut self,
         run: usize,
         report: RoundReport,
         seconds: f64,
         busy: Duration,
+        share: f64,
     ) -> Result<RoundMetrics> {
         let round = self.runs[run].learner.rounds();
         self.runs[run].converged = report.converged;
@@ -210,16 +214,30 @@ impl<'a> Training<'a> {
         let due = round.is_multiple_of(self.job.output.score_every);
         let mut scored = ScoresByDecoder::new();
         let mut held_out = None;
-        let is_scored = self.input.corpus.gold.is_some() && !self.input.segments.is_empty();
-        let samples = self.input.of_samples(self.runs[run].learner.samples());
-        if is_scored && !samples.is_empty() && (due || last) {
-            let ends = samples.iter().map(|sample| sample.ends.clone()).collect();
-            scored.extend(score_of(self.input, SAMPLE, ends));
-        }
-        if keeps(self.runs[run].inference, round) {
+        let is_scored = self.input.text.has_gold && !self.input.segments.is_empty();
+        let samples = self.runs[run].learner.samples();
+        let has_samples = !samples.is_empty() && samples.iter().all(|of_shard| !of_shard.is_empty());
+        if has_samples {
+            let mut scorer = Scorer::default();
             let tallies = &mut self.progress.tallies[self.runs[run].point];
-            tallies.resize(samples.len(), Tally::default());
-            tallies.iter_mut().zip(&samples).for_each(|(tally, sample)| tally.add(sample));
+            let keeps = keeps(self.runs[run].inference, round);
+            tallies.resize(if keeps { self.input.text.n_sentences } else { tallies.len() }, Tally::default());
+            self.input.text.blocks(|sentences, shards, block| {
+                let samples = block.by_occurrence(&samples[shards]).unwrap_or_default();
+                for (at, sample) in samples.iter().enumerate() {
+                    if let Some(gold) = &block.corpus.gold {
+                        scorer.add(&block.corpus.sentences[at], &gold[at], &sample.ends);
+                    }
+                }
+                if keeps {
+                    let tallies = tallies[sentences].iter_mut();
+                    tallies.zip(samples).for_each(|(tally, sample)| tally.add(sample));
+                }
+                Ok(())
+            })?;
+            if is_scored && (due || last) {
+                scored.insert(SAMPLE.to_owned(), Scores::from(&scorer.scores()));
+            }
         }
         let mut attachment = AttachmentByDecoder::new();
         let dependencies = self.input.dependencies.as_ref().filter(|_| due && !last);
@@ -227,14 +245,12 @@ impl<'a> Training<'a> {
             let model = self.model(&self.runs[run].learner);
             attachment = dependencies.find(self.fleet, self.plan, &model, &[Decoder::Viterbi])?.1;
         }
-        if (due || last) && (!self.held_out.is_empty() || samples.is_empty() && is_scored && !last) {
+        let is_decoded = !has_samples && is_scored && !last;
+        if (due || last) && (!self.held_out.is_empty() || is_decoded) {
             let model = self.model(&self.runs[run].learner);
-            if samples.is_empty() && is_scored && !last {
-                let viterbi = [Decoder::Viterbi];
-                let decoded = self.plan.decode(self.fleet, &model, &viterbi, false)?;
-                let decoded = self.input.by_sentence(&decoded);
-                let ends = decoded.iter().map(|decoded| decoded.segmentations[0].clone()).collect();
-                scored.extend(score_of(self.input, decoder_name(Decoder::Viterbi), ends));
+            if is_decoded {
+                let found = self.viterbi(&model)?;
+                scored.insert(decoder_name(Decoder::Viterbi).to_owned(), found);
             }
             held_out = self.held_out.measure(self.fleet, self.plan, &model)?;
         }
@@ -261,7 +277,7 @@ impl<'a> Training<'a> {
             change: report.change,
             seconds,
             busy_seconds: busy.as_secs_f64(),
-            sentences_per_second: self.input.corpus.sentences.len() as f64 / seconds,
+            sentences_per_second: share * self.input.text.n_sentences as f64 / seconds,
             strings: strings.collect(),
             hyper: hyper.collect(),
             scores: scored,
@@ -276,6 +292,22 @@ impl<'a> Training<'a> {
             changed: report.moves.map(|moves| moves.changed as f64 / moves.proposed.max(1) as f64),
             r_hat: None,
         })
+    }
+
+    /// Scores of the corpus as Viterbi reads it.
+    fn viterbi(&self, model: &Model) -> Result<Scores> {
+        let mut scorer = Scorer::default();
+        self.input.text.blocks(|_, shards, block| {
+            let decoded = self.plan.decode(self.fleet, model, shards, &[Decoder::Viterbi], false)?;
+            let gold = block.corpus.gold.iter().flatten();
+            for ((sentence, gold), decoded) in
+                block.corpus.sentences.iter().zip(gold).zip(block.by_sentence(&decoded))
+            {
+                scorer.add(sentence, gold, &decoded.segmentations[0]);
+            }
+            Ok(())
+        })?;
+        Ok(Scores::from(&scorer.scores()))
     }
 
     /// Split R-hat of the objective over the chains of a point, the first half of the rounds left out; told with the last chain's
@@ -332,7 +364,10 @@ impl<'a> Training<'a> {
 fn told(input: &Input, failure: Failure) -> anyhow::Error {
     match failure {
         Failure::Normal(Normal::Unbounded { shard, sentence }) => {
-            anyhow!("{}: {failure}", input.describe(shard, sentence as u32))
+            match input.text.describe(shard, sentence as u32) {
+                Ok(place) => anyhow!("{place}: {failure}"),
+                Err(_) => failure.into(),
+            }
         }
         Failure::Normal(Normal::Prior { .. } | Normal::Mixture(_)) | Failure::BoundFell(_) => failure.into(),
     }

@@ -6,11 +6,11 @@ use anyhow::{Result, anyhow, ensure};
 use shared::model::Params;
 use shared::pcfg::trees;
 use shared::shard::Shard;
-use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
+use shared::task::{Answer, Decode, Decoder, Named, Work};
 
 use super::input::{Given, Input};
 use super::learner::GivenTrees;
-use super::plan::Plan;
+use super::plan::{self, OnShards, Plan};
 use crate::fleet::{Map, Stage};
 
 /// The trees that are given; or what a given model has counted, with `chains` the trees that it finds most probable.
@@ -22,16 +22,18 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains:
                     .map_err(|(at, foreign)| anyhow!("inference.start_from: tree {}: {foreign}", at + 1))?,
                 None => Vec::new(),
             };
-            let n = input.corpus.sentences.len();
-            let text = |&position: &u32| trees[position as usize].to_string();
+            let n = input.text.n_sentences;
             // Methods that want counts alone take trees of other sentences as well.
-            let by_shard = if trees.len() == n {
-                let of_shard =
-                    |positions: &Vec<Vec<u32>>| Arc::new(positions.iter().flatten().map(text).collect());
-                input.shards.iter().map(|shard| of_shard(&shard.positions)).collect()
-            } else {
-                Vec::new()
-            };
+            let mut by_shard = Vec::new();
+            if trees.len() == n {
+                input.text.blocks(|sentences, _, block| {
+                    let text = |&position: &u32| trees[sentences.start + position as usize].to_string();
+                    let of_shard =
+                        |positions: &Vec<Vec<u32>>| Arc::new(positions.iter().flatten().map(text).collect());
+                    by_shard.extend(block.positions.iter().map(of_shard));
+                    Ok(())
+                })?;
+            }
             Ok(GivenTrees { counts, by_shard })
         }
         Given::Model(model) => {
@@ -57,19 +59,15 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains:
                 open: true,
             });
             let (grammar, lexicon) = (Named::new(model.grammar.clone()), Named::new(model.lexicon.clone()));
-            let task = |shard: &super::plan::PlannedShard| Task {
-                grammar: grammar.clone(),
-                lexicon: lexicon.clone(),
-                shard: shard.shard.clone(),
-                work: Work::Decode(with.clone()),
-            };
+            let shards: Vec<_> = plan.shards.iter().map(|shard| shard.shard.clone()).collect();
             let mut by_shard: Vec<Arc<Vec<String>>> = Vec::new();
             let mut without = 0;
-            fleet.map(Stage::Decode, plan.shards.iter().map(task).collect(), &mut |at, answer| {
+            let tasks = OnShards { grammar, lexicon, shards, work: Work::Decode(with) };
+            plan::map(fleet, Stage::Decode, tasks, |at, answer| {
                 let (Shard::Sentences(sentences), Answer::Decoded(decoded)) =
-                    (&*plan.shards[at].shard.value, answer)
+                    (&*plan.shards[at].shard.value()?, answer)
                 else {
-                    return;
+                    return Ok(());
                 };
                 let mut trees = Vec::new();
                 for (sentence, decoded) in sentences.iter().zip(decoded) {
@@ -78,6 +76,7 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains:
                     trees.extend(std::iter::repeat_n(tree, sentence.multiplicity as usize));
                 }
                 by_shard.push(Arc::new(trees));
+                Ok(())
             })?;
             ensure!(
                 without == 0,

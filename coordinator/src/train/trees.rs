@@ -25,7 +25,7 @@ use super::held_out::split;
 use crate::input;
 use crate::job::{CorpusTable, Job};
 use crate::metrics::BracketsByDecoder;
-use crate::outcome::Decoding;
+use crate::outcome::{Decoding, Lines};
 
 /// Trees to train on, and trees to find.
 pub struct Trees {
@@ -100,14 +100,15 @@ impl Trees {
         for (decoder, name) in DECODERS {
             let parse = |tree: &Tree| parser.parse(&tree.terminals().collect::<Vec<_>>(), decoder).tree;
             let found: Vec<Tree> = self.held_out.par_iter().map(parse).collect();
-            let trees = found.iter().map(line).collect();
+            let mut trees = Lines::default();
+            found.iter().try_for_each(|tree| trees.push(&line(tree)))?;
             let found = entries(found);
             let scored: ByLength = score(
                 Source { name: "the held-out trees", items: &gold },
                 Source { name: "their parses", items: &found },
                 self.max_length as usize,
             )?;
-            decodings.push(Decoding { name, ends: Vec::new(), segmentations: Vec::new(), trees });
+            decodings.push(Decoding { name, segmentations: Lines::default(), trees });
             scores.insert(name.to_owned(), scored.all);
         }
         Ok((decodings, scores))

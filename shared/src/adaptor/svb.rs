@@ -141,7 +141,7 @@ impl Trainer {
 
     /// Weights for the next round, `[n_params]`.
     pub fn weights(&self) -> Vec<Wide> {
-        if self.state.rounds > 0 {
+        if !self.schedule.is_first(self.state.rounds + 1) {
             return self.state.params.weights(&self.grammar, &self.lexicon);
         }
         let noise = Noise::new(self.schedule.seed, self.schedule.run);
@@ -151,8 +151,13 @@ impl Trainer {
     /// Whether the next round is to report losses.
     pub fn wants_losses(&self) -> bool {
         self.settings.select_by_bound
-            && self.state.rounds >= ROUNDS_BEFORE_DROPS
+            && self.state.rounds >= self.rounds_before_drops()
             && self.settings.drop_share > 0.0
+    }
+
+    /// As in batch, where the one first round is an epoch.
+    fn rounds_before_drops(&self) -> usize {
+        self.schedule.first + ROUNDS_BEFORE_DROPS - 1
     }
 
     /// Takes in a round that ran with [`Trainer::weights`]: the sums over the shards of [`Trainer::sampled`], and those over all
@@ -167,15 +172,13 @@ impl Trainer {
         let round = self.state.rounds + 1;
         let (rate, scale) = (self.schedule.rate(round), self.schedule.scale(round));
         let with_losses = self.wants_losses();
-        let bound = self.bound(rate, scale * sample.log_z, strings.log_z);
+        let bound = self.bound(round, scale * sample.log_z, strings.log_z);
         let change = relative_change(self.state.bound, bound);
         self.state.bound = bound;
         self.state.rounds = round;
 
         let scaled = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| scale * value).collect() };
-        // The first ones have nothing to be averaged with.
-        let first = |is_first: bool| if is_first { 1.0 } else { rate };
-        average(&mut self.state.sentences.counts, &scaled(&sample.counts), first(round == 1));
+        average(&mut self.state.sentences.counts, &scaled(&sample.counts), rate);
         self.state.uses = sums(&self.state.sentences.counts, &strings.counts);
 
         let due = round.is_multiple_of(self.select_every);
@@ -186,8 +189,9 @@ impl Trainer {
         if with_losses {
             let losses = sample.losses.iter().zip(&sample.counts);
             let finite: Vec<f64> = losses.map(|(loss, uses)| loss.min(IRREPLACEABLE * uses)).collect();
-            let is_first = round == ROUNDS_BEFORE_DROPS + 1;
-            average(&mut self.state.sentences.losses, &scaled(&finite), first(is_first));
+            // The first ones have nothing to be averaged with.
+            let rate = if round == self.rounds_before_drops() + 1 { 1.0 } else { rate };
+            average(&mut self.state.sentences.losses, &scaled(&finite), rate);
             if due {
                 let losses = sums(&self.state.sentences.losses, &strings.losses);
                 let (counts, log_z) = (&self.state.uses, &strings.log_z_strings);
@@ -202,12 +206,12 @@ impl Trainer {
     }
 
     /// Σ log Z of all sentences, averaged, and of all strings, less the divergence of the parameters of this round. None for
-    /// the first, whose weights come from no q.
-    fn bound(&mut self, rate: f64, sentences: f64, strings: f64) -> Option<f64> {
-        if self.state.rounds == 0 {
+    /// first rounds, whose weights come from no q.
+    fn bound(&mut self, round: usize, sentences: f64, strings: f64) -> Option<f64> {
+        if self.schedule.is_first(round) {
             return None;
         }
-        let before = self.state.sentences.log_z;
+        let (before, rate) = (self.state.sentences.log_z, self.schedule.rate(round));
         let log_z = before.map_or(sentences, |before| averaged(before, sentences, rate));
         self.state.sentences.log_z = Some(log_z);
         Some(log_z + strings - self.state.params.divergence(&self.grammar))

@@ -1,7 +1,7 @@
 //! Reading corpus files, line by line.
 //!
-//! In: bytes, plain or gzip, of unknown length and quality. Out: a [`Corpus`], or the first [`ReadError`] with its
-//! line and byte. A line that is too long is refused before it is in memory.
+//! In: bytes, plain or gzip, of unknown length and quality. Out: a [`Corpus`] or, by [`Reader`], one block of it after the other;
+//! or the first [`ReadError`] with its line and byte. A line that is too long is refused before it is in memory.
 //!
 //! Byte offsets count from 0, in the text as decompressed.
 
@@ -158,11 +158,7 @@ impl Corpus {
     /// # Errors
     /// See [`ReadError`].
     pub fn open(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>), ReadError> {
-        let source_name = path.display().to_string();
-        match File::open(path) {
-            Ok(file) => Corpus::read(file, &source_name, options),
-            Err(error) => Err(ReadError::Open { source_name, error }),
-        }
+        Corpus::whole(Reader::open(path, options)?)
     }
 
     /// Reads a corpus; `source_name` is what messages call it, and gzip if that ends with `.gz` or the content
@@ -175,115 +171,211 @@ impl Corpus {
         source_name: &str,
         options: &Options,
     ) -> Result<(Corpus, Vec<Notice>), ReadError> {
+        Corpus::whole(Reader::new(reader, source_name, options)?)
+    }
+
+    fn whole(mut reader: Reader<'_>) -> Result<(Corpus, Vec<Notice>), ReadError> {
+        let whole = reader.block(usize::MAX)?;
+        let end = reader.finish()?;
+        let mut corpus = whole.expect("a text without sentences was refused");
+        corpus.gold = corpus.gold.filter(|_| end.marks_words);
+        Ok((corpus, end.notices))
+    }
+}
+
+/// Reads a corpus in blocks of sentences that stand together, so that it is never in memory as a whole.
+pub struct Reader<'a> {
+    lines: Lines<'a>,
+    gzip: bool,
+    symbols: Vec<String>,
+    ids: FxHashMap<String, u32>,
+    n_sentences: usize,
+    n_symbols: usize,
+    marks_words: bool,
+    empty_lines: u32,
+    first_empty: u32,
+}
+
+/// A line that is not empty.
+struct Sentence {
+    line: u32,
+    symbols: Vec<u32>,
+    /// End positions of its words.
+    ends: Vec<u32>,
+}
+
+/// What is known of a corpus once all of it was read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct End {
+    /// Distinct symbols, in order of first occurrence.
+    pub symbols: Vec<String>,
+    /// Number of sentences.
+    pub n_sentences: usize,
+    /// Number of symbols in all of them.
+    pub n_symbols: usize,
+    /// Whether some line marks a word boundary; else there is no gold segmentation.
+    pub marks_words: bool,
+    /// What the user should know.
+    pub notices: Vec<Notice>,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins with the file at `path`; gzip if it is named `.gz` or begins as such files do.
+    ///
+    /// # Errors
+    /// [`ReadError::Open`] and [`ReadError::Read`].
+    pub fn open(path: &Path, options: &Options) -> Result<Reader<'static>, ReadError> {
+        let source_name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => Reader::new(file, &source_name, options),
+            Err(error) => Err(ReadError::Open { source_name, error }),
+        }
+    }
+
+    /// Begins; `source_name` is what messages call the text, and gzip if that ends with `.gz` or the content begins as such
+    /// files do.
+    ///
+    /// # Errors
+    /// [`ReadError::Read`].
+    pub fn new(
+        reader: impl Read + 'a,
+        source_name: &str,
+        options: &Options,
+    ) -> Result<Reader<'a>, ReadError> {
         let mut head = Vec::new();
         let mut reader = BufReader::with_capacity(1 << 16, reader);
         let read = reader.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head);
-        read.map_err(|error| ReadError::Read {
-            source_name: source_name.to_owned(),
-            line: 1,
-            byte: 0,
-            error,
-        })?;
+        let source_name = source_name.to_owned();
+        if let Err(error) = read {
+            return Err(ReadError::Read { source_name, line: 1, byte: 0, error });
+        }
         let gzip = source_name.ends_with(".gz") || head == GZIP_MAGIC;
         let whole = io::Cursor::new(head).chain(reader);
-        if gzip {
-            let text = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole));
-            read_text(text, source_name, options).map_err(|error| match error {
-                ReadError::Read { source_name, line, byte, error } => {
+        let text: Box<dyn BufRead + 'a> = match gzip {
+            true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(whole))),
+            false => Box::new(whole),
+        };
+        Ok(Reader {
+            lines: Lines { text, source_name, options: *options, line: 0, byte: 0, buffer: Vec::new() },
+            gzip,
+            symbols: Vec::new(),
+            ids: FxHashMap::default(),
+            n_sentences: 0,
+            n_symbols: 0,
+            marks_words: false,
+            empty_lines: 0,
+            first_empty: 0,
+        })
+    }
+
+    /// The next sentences, up to the one that brings them to `n_symbols` symbols or more; `None` at the end. Its symbols are
+    /// those seen so far, and it has a gold segmentation even if no line marks words.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn block(&mut self, n_symbols: usize) -> Result<Option<Corpus>, ReadError> {
+        let Options { format, unit, .. } = self.lines.options;
+        let (mut sentences, mut gold, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+        let mut n_read = 0;
+        while n_read < n_symbols {
+            let Some(sentence) = self.sentence()? else { break };
+            n_read += sentence.symbols.len();
+            sentences.push(sentence.symbols);
+            gold.push(sentence.ends);
+            lines.push(sentence.line);
+        }
+        if sentences.is_empty() {
+            return Ok(None);
+        }
+        self.n_sentences += sentences.len();
+        self.n_symbols += n_read;
+        let (symbols, source_name) = (self.symbols.clone(), self.lines.source_name.clone());
+        Ok(Some(Corpus { symbols, sentences, gold: Some(gold), lines, source_name, format, unit }))
+    }
+
+    /// The next sentence.
+    fn sentence(&mut self) -> Result<Option<Sentence>, ReadError> {
+        let Options { format, unit, max_symbols } = self.lines.options;
+        loop {
+            let next = self.lines.next().map_err(|error| match error {
+                ReadError::Read { source_name, line, byte, error } if self.gzip => {
                     ReadError::Gzip { source_name, line, byte, error }
                 }
                 other => other,
-            })
-        } else {
-            read_text(whole, source_name, options)
-        }
-    }
-}
-
-fn read_text(
-    text: impl BufRead,
-    source_name: &str,
-    options: &Options,
-) -> Result<(Corpus, Vec<Notice>), ReadError> {
-    let mut lines = Lines { text, source_name, options, line: 0, byte: 0, buffer: Vec::new() };
-    let mut corpus = Corpus {
-        symbols: Vec::new(),
-        sentences: Vec::new(),
-        gold: None,
-        lines: Vec::new(),
-        source_name: source_name.to_owned(),
-        format: options.format,
-        unit: options.unit,
-    };
-    let mut ids: FxHashMap<String, u32> = FxHashMap::default();
-    let mut gold = Vec::new();
-    let mut marks_words = false;
-    let (mut empty_lines, mut first_empty) = (0, 0);
-    while let Some((line, byte, text)) = lines.next()? {
-        let (mut sentence, mut ends) = (Vec::new(), Vec::new());
-        let mut push = |symbol: &str| {
-            let id = ids.get(symbol).copied().unwrap_or_else(|| {
-                let id = corpus.symbols.len() as u32;
-                corpus.symbols.push(symbol.to_owned());
-                ids.insert(symbol.to_owned(), id);
-                id
-            });
-            sentence.push(id);
-            sentence.len() as u32
-        };
-        let mut n_symbols = 0;
-        for word in text.split_whitespace() {
-            match (options.format, options.unit) {
-                (Format::Segmented, Unit::Char) => {
-                    let mut utf8 = [0; 4];
-                    for letter in word.chars() {
-                        n_symbols = push(letter.encode_utf8(&mut utf8));
+            })?;
+            let Some((line, byte, text)) = next else { return Ok(None) };
+            let (mut sentence, mut ends) = (Vec::new(), Vec::new());
+            let mut push = |symbol: &str| {
+                let id = self.ids.get(symbol).copied().unwrap_or_else(|| {
+                    let id = self.symbols.len() as u32;
+                    self.symbols.push(symbol.to_owned());
+                    self.ids.insert(symbol.to_owned(), id);
+                    id
+                });
+                sentence.push(id);
+                sentence.len() as u32
+            };
+            let mut n_symbols = 0;
+            for word in text.split_whitespace() {
+                match (format, unit) {
+                    (Format::Segmented, Unit::Char) => {
+                        let mut utf8 = [0; 4];
+                        for letter in word.chars() {
+                            n_symbols = push(letter.encode_utf8(&mut utf8));
+                        }
+                        ends.push(n_symbols);
                     }
-                    ends.push(n_symbols);
+                    (Format::Segmented, Unit::Token) if word == BOUNDARY => {
+                        self.marks_words = true;
+                        ends.extend((n_symbols > ends.last().copied().unwrap_or(0)).then_some(n_symbols));
+                    }
+                    _ => n_symbols = push(word),
                 }
-                (Format::Segmented, Unit::Token) if word == BOUNDARY => {
-                    marks_words = true;
-                    ends.extend((n_symbols > ends.last().copied().unwrap_or(0)).then_some(n_symbols));
+                if n_symbols > max_symbols {
+                    return Err(self.lines.too_long(line, byte));
                 }
-                _ => n_symbols = push(word),
             }
-            if n_symbols > options.max_symbols {
-                return Err(lines.too_long(line, byte));
+            if n_symbols == 0 {
+                self.empty_lines += 1;
+                self.first_empty = if self.first_empty == 0 { line } else { self.first_empty };
+                continue;
             }
+            if ends.last() != Some(&n_symbols) {
+                ends.push(n_symbols);
+            }
+            self.marks_words |= ends.len() > 1;
+            return Ok(Some(Sentence { line, symbols: sentence, ends }));
         }
-        if n_symbols == 0 {
-            empty_lines += 1;
-            first_empty = if first_empty == 0 { line } else { first_empty };
-            continue;
+    }
+
+    /// What is known once [`Reader::block`] has given all there is.
+    ///
+    /// # Errors
+    /// [`ReadError::Empty`].
+    pub fn finish(self) -> Result<End, ReadError> {
+        let Reader { lines, symbols, n_sentences, n_symbols, marks_words, empty_lines, first_empty, .. } =
+            self;
+        let Options { format, unit, .. } = lines.options;
+        let source_name = lines.source_name;
+        if n_sentences == 0 {
+            return Err(ReadError::Empty { source_name, empty_lines });
         }
-        if ends.last() != Some(&n_symbols) {
-            ends.push(n_symbols);
+        let mut notices = Vec::new();
+        if format == Format::Segmented && !marks_words {
+            notices.push(Notice::NoGold { source_name: source_name.clone(), unit });
         }
-        marks_words |= ends.len() > 1;
-        gold.push(ends);
-        corpus.sentences.push(sentence);
-        corpus.lines.push(line);
+        if empty_lines > 0 {
+            notices.push(Notice::EmptyLines { source_name, n_lines: empty_lines, first_line: first_empty });
+        }
+        Ok(End { symbols, n_sentences, n_symbols, marks_words, notices })
     }
-    let source_name = source_name.to_owned();
-    if corpus.sentences.is_empty() {
-        return Err(ReadError::Empty { source_name, empty_lines });
-    }
-    corpus.gold = marks_words.then_some(gold);
-    let mut notices = Vec::new();
-    if options.format == Format::Segmented && !marks_words {
-        notices.push(Notice::NoGold { source_name: source_name.clone(), unit: options.unit });
-    }
-    if empty_lines > 0 {
-        notices.push(Notice::EmptyLines { source_name, n_lines: empty_lines, first_line: first_empty });
-    }
-    Ok((corpus, notices))
 }
 
 /// The lines of a text, each within its limits and fit to be read.
-struct Lines<'a, R> {
-    text: R,
-    source_name: &'a str,
-    options: &'a Options,
+struct Lines<'a> {
+    text: Box<dyn BufRead + 'a>,
+    source_name: String,
+    options: Options,
     /// Lines read so far.
     line: u32,
     /// Bytes read so far.
@@ -291,14 +383,14 @@ struct Lines<'a, R> {
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<'_, R> {
+impl Lines<'_> {
     /// The next line with its number and the offset of its first byte.
     fn next(&mut self) -> Result<Option<(u32, u64, &str)>, ReadError> {
         // Characters have at most 4 bytes, and tokens are rarely longer than 64; blanks count too.
         let limit = u64::from(self.options.max_symbols) * 64 + 64;
         self.buffer.clear();
         let read = self.text.by_ref().take(limit).read_until(b'\n', &mut self.buffer);
-        let source_name = || self.source_name.to_owned();
+        let source_name = || self.source_name.clone();
         let mut start = self.byte;
         let length = read.map_err(|error| ReadError::Read {
             source_name: source_name(),
@@ -341,6 +433,6 @@ impl<R: BufRead> Lines<'_, R> {
 
     fn too_long(&self, line: u32, byte: u64) -> ReadError {
         let max_symbols = self.options.max_symbols;
-        ReadError::TooLong { source_name: self.source_name.to_owned(), line, byte, max_symbols }
+        ReadError::TooLong { source_name: self.source_name.clone(), line, byte, max_symbols }
     }
 }

@@ -121,39 +121,83 @@ pub fn score_corpora(gold: &Corpus, predicted: &Corpus) -> Result<SegmentationSc
 ///
 /// # Panics
 /// If the three have different lengths, or a segment ends outside of its sentence.
-pub fn score<T: Eq + Hash>(
+pub fn score<T: Eq + Hash + Clone>(
     sentences: &[Vec<T>],
     gold: &[Vec<u32>],
     predicted: &[Vec<u32>],
 ) -> SegmentationScores {
     assert_eq!(sentences.len(), gold.len(), "one gold segmentation per sentence");
     assert_eq!(sentences.len(), predicted.len(), "one predicted segmentation per sentence");
-    let (mut token, mut boundary, mut edges) = (Count::default(), Count::default(), Count::default());
-    let (mut gold_lexicon, mut predicted_lexicon) = (FxHashSet::default(), FxHashSet::default());
-    let mut exact = 0;
+    let mut scorer = Scorer::default();
     for ((sentence, gold), predicted) in sentences.iter().zip(gold).zip(predicted) {
-        exact += u64::from(gold == predicted);
-        token.add(&spans(gold).collect(), &spans(predicted).collect());
-        let inner = |ends: &[u32]| ends[..ends.len().saturating_sub(1)].iter().copied().collect();
-        boundary.add(&inner(gold), &inner(predicted));
-        let all = |ends: &[u32]| std::iter::once(0).chain(ends.iter().copied()).collect();
-        edges.add(&all(gold), &all(predicted));
-        let segment = |(start, end): (u32, u32)| &sentence[start as usize..end as usize];
-        gold_lexicon.extend(spans(gold).map(segment));
-        predicted_lexicon.extend(spans(predicted).map(segment));
+        scorer.add(sentence, gold, predicted);
     }
-    let lexicon = Count {
-        right: gold_lexicon.intersection(&predicted_lexicon).count(),
-        gold: gold_lexicon.len(),
-        predicted: predicted_lexicon.len(),
-    };
-    SegmentationScores {
-        token: token.prf(),
-        boundary: boundary.prf(),
-        boundary_edges: edges.prf(),
-        lexicon: lexicon.prf(),
-        sentences: sentences.len() as u64,
-        exact,
+    scorer.scores()
+}
+
+/// Scores sentence by sentence, so that a corpus need not be in memory; its lexicons are.
+pub struct Scorer<T> {
+    token: Count,
+    boundary: Count,
+    edges: Count,
+    gold_lexicon: FxHashSet<Vec<T>>,
+    predicted_lexicon: FxHashSet<Vec<T>>,
+    sentences: u64,
+    exact: u64,
+}
+
+impl<T> Default for Scorer<T> {
+    fn default() -> Scorer<T> {
+        Scorer {
+            token: Count::default(),
+            boundary: Count::default(),
+            edges: Count::default(),
+            gold_lexicon: FxHashSet::default(),
+            predicted_lexicon: FxHashSet::default(),
+            sentences: 0,
+            exact: 0,
+        }
+    }
+}
+
+impl<T: Eq + Hash + Clone> Scorer<T> {
+    /// Adds a sentence with the end positions of its segments, ascending, the last one its length.
+    ///
+    /// # Panics
+    /// If a segment ends outside of it.
+    pub fn add(&mut self, sentence: &[T], gold: &[u32], predicted: &[u32]) {
+        self.sentences += 1;
+        self.exact += u64::from(gold == predicted);
+        self.token.add(&spans(gold).collect(), &spans(predicted).collect());
+        let inner = |ends: &[u32]| ends[..ends.len().saturating_sub(1)].iter().copied().collect();
+        self.boundary.add(&inner(gold), &inner(predicted));
+        let all = |ends: &[u32]| std::iter::once(0).chain(ends.iter().copied()).collect();
+        self.edges.add(&all(gold), &all(predicted));
+        for (lexicon, ends) in [(&mut self.gold_lexicon, gold), (&mut self.predicted_lexicon, predicted)] {
+            for (start, end) in spans(ends) {
+                let segment = &sentence[start as usize..end as usize];
+                if !lexicon.contains(segment) {
+                    lexicon.insert(segment.to_vec());
+                }
+            }
+        }
+    }
+
+    /// Of all that was added.
+    pub fn scores(&self) -> SegmentationScores {
+        let lexicon = Count {
+            right: self.gold_lexicon.intersection(&self.predicted_lexicon).count(),
+            gold: self.gold_lexicon.len(),
+            predicted: self.predicted_lexicon.len(),
+        };
+        SegmentationScores {
+            token: self.token.prf(),
+            boundary: self.boundary.prf(),
+            boundary_edges: self.edges.prf(),
+            lexicon: lexicon.prf(),
+            sentences: self.sentences,
+            exact: self.exact,
+        }
     }
 }
 

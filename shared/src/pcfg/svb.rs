@@ -29,8 +29,6 @@ pub struct State {
     pub rounds: usize,
     /// The last estimate of the bound.
     pub bound: Option<f64>,
-    /// Whether there are statistics: those of a round, or of given trees.
-    counted: bool,
     /// Σ log Z of the corpus, averaged over the rounds whose weights came from statistics.
     log_z: Option<f64>,
 }
@@ -48,17 +46,19 @@ impl State {
 impl Trainer {
     /// Starts with the pseudo-counts `alpha`.
     pub fn new(groups: Groups, alpha: Vec<f64>, start: Start, schedule: Schedule) -> Trainer {
-        let (counts, counted) = match &start {
-            Start::Counts(counts) => (counts.clone(), true),
-            Start::Uniform | Start::Jitter(_) | Start::Noise(_) => (vec![0.0; groups.n_params()], false),
+        let counts = match &start {
+            Start::Counts(counts) => counts.clone(),
+            Start::Uniform | Start::Jitter(_) | Start::Noise(_) => vec![0.0; groups.n_params()],
         };
         let estimate = Estimate { alpha, counts };
-        let state = State { estimate, rounds: 0, bound: None, counted, log_z: None };
+        let state = State { estimate, rounds: 0, bound: None, log_z: None };
         Trainer::resume(groups, start, schedule, state)
     }
 
     /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
     pub fn resume(groups: Groups, start: Start, schedule: Schedule, state: State) -> Trainer {
+        let first = if matches!(start, Start::Counts(_)) { 0 } else { schedule.first };
+        let schedule = Schedule { first, ..schedule };
         Trainer { groups, start, schedule, state }
     }
 
@@ -80,20 +80,20 @@ impl Trainer {
 
     /// Weights for the next round, `[n_params]`. None is zero, so that no sentence lacks a derivation.
     pub fn weights(&self) -> Vec<Wide> {
-        match self.state.counted {
-            true => vb::weights(&self.groups, &self.state.estimate),
-            false => self.start.weights(&self.groups, self.schedule.seed, self.schedule.run),
+        match self.schedule.is_first(self.state.rounds + 1) {
+            true => self.start.weights(&self.groups, self.schedule.seed, self.schedule.run),
+            false => vb::weights(&self.groups, &self.state.estimate),
         }
     }
 
     /// Takes in a round that ran with [`Trainer::weights`]: the sums over the shards of [`Trainer::sampled`].
     pub fn absorb(&mut self, sample: Totals) -> Step {
         debug_assert!(sample.missing.is_empty(), "no weight is zero");
-        let State { estimate, rounds, bound: last, counted, log_z } = &mut self.state;
+        let State { estimate, rounds, bound: last, log_z } = &mut self.state;
         let round = *rounds + 1;
         let (rate, scale) = (self.schedule.rate(round), self.schedule.scale(round));
         let mut bound = None;
-        if *counted {
+        if !self.schedule.is_first(round) {
             let found = scale * sample.log_z;
             let averaged = log_z.map_or(found, |before| averaged(before, found, rate));
             *log_z = Some(averaged);
@@ -101,9 +101,8 @@ impl Trainer {
         }
         let change = relative_change(*last, bound);
         let scaled: Vec<f64> = sample.counts.iter().map(|count| scale * count).collect();
-        // The first ones have nothing to be averaged with.
-        average(&mut estimate.counts, &scaled, if *counted { rate } else { 1.0 });
-        (*rounds, *last, *counted) = (round, bound, true);
+        average(&mut estimate.counts, &scaled, rate);
+        (*rounds, *last) = (round, bound);
         let (dropped, resorted, converged, temperature, moves) = (0, false, false, None, None);
         Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves })
     }

@@ -1,11 +1,13 @@
 //! What the coordinator does with the answers of a round, for every method.
 //!
 //! ```text
-//! begin → work(shard) … add(shard, answer) … → finish ─┬─ a sentence has no derivation → Step::Again, with what it lacks
+//! begin → ask, work(shard) … add(answer) … → finish ─┬─ a sentence has no derivation → Step::Again, with what it lacks
 //!                                                      └─ counts, α                    → Step::Next
 //! ```
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +15,10 @@ use super::{Estimate, Groups, Params, collapsed, em, gibbs, map_em, vb};
 use crate::adaptor::hyper::alpha_scale;
 use crate::anneal::{Anneal, heat};
 use crate::grammar::SymbolId;
-use crate::num::{Noise, Wide, random};
-use crate::round::{BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
-use crate::shard::{ParamId, Shard};
-use crate::task::{Analysis, Answer, Carried, Collapse, Expectation, Named, Sample, Sampled, Work};
+use crate::num::{Noise, Wide};
+use crate::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::shard::ParamId;
+use crate::task::{Analysis, Answer, Carried, Collapse, Expectation, Named, Sampled, Work};
 
 /// How the probabilities of rules are estimated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,8 +124,9 @@ const REVIVED: f64 = 1e-10;
 pub(super) const MAX_ROUNDS: usize = 1 << 32;
 
 impl State {
-    /// Whether a trainer of these multinomials and shards can go on from it; an error says what does not hold.
-    pub fn check(&self, groups: &Groups, indexes: &[Vec<ParamId>]) -> Result<(), String> {
+    /// Whether a trainer of these multinomials and of shards that touch so many parameters each can go on from it; an error says
+    /// what does not hold.
+    pub fn check(&self, groups: &Groups, n_touched: &[usize]) -> Result<(), String> {
         self.estimate.check(groups)?;
         if self.rounds > MAX_ROUNDS {
             return Err(format!("it has {} rounds behind it", self.rounds));
@@ -131,14 +134,14 @@ impl State {
         if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
             return Err("it keeps a parameter that is not there".to_owned());
         }
-        if !self.carried.is_empty() && self.carried.len() != indexes.len() {
+        if !self.carried.is_empty() && self.carried.len() != n_touched.len() {
             return Err("its shards are others".to_owned());
         }
-        for (share, index) in self.carried.iter().zip(indexes) {
-            if share.counts.len() != index.len() {
+        for (share, &n_touched) in self.carried.iter().zip(n_touched) {
+            if share.counts.len() != n_touched {
                 return Err("a shard's counts are not those of its parameters".to_owned());
             }
-            share.carried.check(index.len())?;
+            share.carried.check(n_touched)?;
         }
         let Average { samples, counts } = &self.average;
         if *samples > self.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
@@ -154,12 +157,10 @@ impl State {
 /// Moves the parameters from round to round.
 pub struct Trainer {
     groups: Groups,
-    /// The parameters that each shard touches.
-    indexes: Vec<Vec<ParamId>>,
     settings: Settings,
     state: State,
     /// Of the round under way.
-    weights: Vec<Wide>,
+    weights: Arc<Vec<Wide>>,
     trees: Option<Vec<SymbolId>>,
     keep: bool,
     gathered: Gathered,
@@ -183,7 +184,7 @@ impl Gathered {
 
 impl Trainer {
     /// Starts with the pseudo-counts `alpha`.
-    pub fn new(groups: Groups, alpha: Vec<f64>, indexes: Vec<Vec<ParamId>>, settings: Settings) -> Trainer {
+    pub fn new(groups: Groups, alpha: Vec<f64>, settings: Settings) -> Trainer {
         let (counts, counted) = match &settings.start {
             Start::Counts(counts) => (counts.clone(), true),
             Start::Uniform | Start::Jitter(_) | Start::Noise(_) => (vec![0.0; groups.n_params()], false),
@@ -198,14 +199,14 @@ impl Trainer {
             carried: Vec::new(),
             average: Average::default(),
         };
-        Trainer::resume(groups, indexes, settings, state)
+        Trainer::resume(groups, settings, state)
     }
 
     /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
-    pub fn resume(groups: Groups, indexes: Vec<Vec<ParamId>>, settings: Settings, state: State) -> Trainer {
+    pub fn resume(groups: Groups, settings: Settings, state: State) -> Trainer {
         let gathered = Gathered::new(groups.n_params());
-        let (weights, trees, keep, samples) = (Vec::new(), None, false, Vec::new());
-        Trainer { groups, indexes, settings, state, weights, trees, keep, gathered, samples }
+        let (weights, trees, keep, samples) = (Arc::default(), None, false, Vec::new());
+        Trainer { groups, settings, state, weights, trees, keep, gathered, samples }
     }
 
     /// What it knows.
@@ -256,47 +257,57 @@ impl Trainer {
         (self.trees, self.keep) = (trees, keep);
         let Settings { seed, run, .. } = self.settings;
         let round = self.state.rounds as u64 + 1;
-        self.weights = match (self.state.counted, self.settings.method) {
+        let mut weights = match (self.state.counted, self.settings.method) {
             (false, _) => self.settings.start.weights(&self.groups, seed, run),
             (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
             (true, _) => self.reading_weights(),
         };
         let temperature = self.temperature();
-        heat(&mut self.weights, temperature);
+        heat(&mut weights, temperature);
+        self.weights = Arc::new(weights);
         self.gathered = Gathered::new(self.groups.n_params());
     }
 
-    /// What a shard is asked.
-    pub fn work(&self, shard: usize) -> Work {
-        let index = &self.indexes[shard];
-        let weights = index.iter().map(|param| self.weights[param.index()]).collect();
-        match (self.settings.method, self.state.carried.get(shard)) {
-            (Method::CollapsedVb, Some(share)) => {
-                let Estimate { alpha, counts } = &self.state.estimate;
-                let mut others = counts.clone();
-                for (param, own) in index.iter().zip(&share.counts) {
-                    others[param.index()] = (counts[param.index()] - own).max(0.0);
-                }
-                others.iter_mut().zip(alpha).for_each(|(count, alpha)| *count += alpha);
-                Work::Collapse(Collapse::Others {
-                    pseudo: index.iter().map(|param| others[param.index()]).collect(),
-                    sums: self.groups.sums(&others),
-                    temperature: self.temperature(),
-                    carried: Named::new(share.carried.clone()),
-                })
-            }
-            (Method::CollapsedVb, None) => Work::Collapse(Collapse::Start { weights }),
-            (Method::Em | Method::MapEm | Method::Vb { .. }, _) => Work::Expect { weights, losses: false },
-            (Method::Gibbs, _) => {
+    /// What the shards are asked, if their indexes alone tell; else [`Trainer::work`] says it of each.
+    pub fn ask(&self) -> Option<Ask> {
+        let weights = self.weights.clone();
+        match self.settings.method {
+            Method::Em | Method::MapEm | Method::Vb { .. } => Some(Ask::Expect { weights, losses: false }),
+            Method::Gibbs => {
                 let Settings { seed, run, .. } = self.settings;
-                let stream = random::shard_seed(seed, run, self.state.rounds as u64 + 1, shard as u64);
-                Work::Sample(Sample { weights, stream, keep: self.trees.clone() })
+                let seeds = [seed, run, self.state.rounds as u64 + 1];
+                Some(Ask::Sample { weights, seeds, keep: self.trees.clone() })
             }
+            Method::CollapsedVb => None,
         }
     }
 
-    /// Takes in what was found for a shard; shards come in order. Whether the answer is one to [`Trainer::work`].
-    pub fn add(&mut self, shard: usize, items: &Shard, answer: Answer) -> bool {
+    /// What a shard is asked, whose index is `params`.
+    pub fn work(&self, shard: usize, params: &[ParamId]) -> Work {
+        if let Some(ask) = self.ask() {
+            return ask.work(shard, params);
+        }
+        let Some(share) = self.state.carried.get(shard) else {
+            let weights = params.iter().map(|param| self.weights[param.index()]).collect();
+            return Work::Collapse(Collapse::Start { weights });
+        };
+        let Estimate { alpha, counts } = &self.state.estimate;
+        let mut others = counts.clone();
+        for (param, own) in params.iter().zip(&share.counts) {
+            others[param.index()] = (counts[param.index()] - own).max(0.0);
+        }
+        others.iter_mut().zip(alpha).for_each(|(count, alpha)| *count += alpha);
+        Work::Collapse(Collapse::Others {
+            pseudo: params.iter().map(|param| others[param.index()]).collect(),
+            sums: self.groups.sums(&others),
+            temperature: self.temperature(),
+            carried: Named::new(share.carried.clone()),
+        })
+    }
+
+    /// Takes in what was found for the next shard, whose index is `params`; shards come in order. Whether the answer is one to
+    /// [`Trainer::work`].
+    pub fn add(&mut self, params: &[ParamId], answer: Answer) -> bool {
         let Gathered { totals, carried, samples } = &mut self.gathered;
         let expectation = match answer {
             Answer::Expectation(expectation) => expectation,
@@ -311,7 +322,7 @@ impl Trainer {
             }
             _ => return false,
         };
-        totals.add(items, &self.indexes[shard], expectation);
+        totals.add(None, params, expectation);
         true
     }
 

@@ -41,7 +41,7 @@ pub fn counts(grammar: &Grammar, lexicon: &Lexicon, trees: &[Tree]) -> Result<Ve
     }
     for (number, stick) in lexicon.sticks.iter().enumerate() {
         let strings = lexicon.params(grammar, number).map(ParamId).zip(&stick.strings);
-        params.extend(strings.map(|(param, string)| ((stick.symbol, string.as_slice()), param)));
+        params.extend(strings.map(|(param, string)| ((stick.symbol, string), param)));
     }
     let mut counts = vec![0.0; lexicon.n_params(grammar)];
     for (at, tree) in trees.iter().enumerate() {
@@ -91,7 +91,7 @@ mod tests {
         let text = "1 1 S --> A S b\n1 1 S --> A\n1 1 A --> <substrings>\n";
         let grammar = syntax::parse(text, "g").unwrap().0.with_vocabulary(["x", "y"]);
         let letter = |name: &str| grammar.symbol(name).unwrap();
-        let strings = vec![vec![letter("x")], vec![letter("x"), letter("y")]];
+        let strings = [vec![letter("x")], vec![letter("x"), letter("y")]].into_iter().collect();
         let symbol = grammar.symbol("A").unwrap();
         let lexicon = Lexicon { sticks: vec![crate::shard::StickStrings { symbol, strings }] };
         let trees: Vec<Tree> = trees.iter().map(|tree| Tree::parse(tree).unwrap()).collect();

@@ -437,13 +437,13 @@ mod tests {
     use crate::grammar::{Grammar, SymbolId, syntax};
     use crate::num::random::stream;
     use crate::sampler::{Chain, Settings, Start};
-    use crate::shard::{Lexicon, Sentence, StickStrings};
+    use crate::shard::{Lexicon, Sentence, StickStrings, Strings};
 
     const TEXT: &str =
         "1 1 S --> C\n1 1 S --> C S\n1 0.5 1 C --> W\n1 0.5 1 C --> W W\n1 0 2 W --> a\n1 0 2 W --> a W\n";
 
     fn items(grammar: &Grammar) -> Items {
-        let sticks = grammar.adapted().map(|symbol| StickStrings { symbol, strings: Vec::new() });
+        let sticks = grammar.adapted().map(|symbol| StickStrings { symbol, strings: Strings::new() });
         let prepared =
             Prepared::new(Arc::new(grammar.clone()), Arc::new(Lexicon { sticks: sticks.collect() }));
         let a: SymbolId = grammar.symbol("a").unwrap();

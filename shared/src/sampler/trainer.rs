@@ -299,7 +299,7 @@ impl Trainer {
             let mut strings = by_symbol.remove(&symbol).unwrap_or_default();
             strings.sort_by(|a, b| b.1.total_cmp(&a.1)); // stable: ties stay in order of their strings
             uses.extend(strings.iter().map(|&(_, customers)| customers));
-            let strings = strings.into_iter().map(|(string, _)| string.clone()).collect();
+            let strings = strings.into_iter().map(|(string, _)| string).collect();
             lexicon.sticks.push(StickStrings { symbol, strings });
         }
         let first = 1 + grammar.rules.len();

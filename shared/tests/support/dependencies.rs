@@ -73,6 +73,7 @@ impl Model {
 pub struct Training {
     engine: Engine,
     run: Run,
+    indexes: Vec<Vec<ParamId>>,
     pub trainer: Trainer,
 }
 
@@ -89,17 +90,17 @@ impl Training {
         let indexes: Vec<Vec<ParamId>> = run.shards.iter().map(index).collect();
         let settings = Settings { method, start, anneal: Anneal::default(), tolerance: 0.0, seed: 1, run: 0 };
         let alpha = model.groups().alpha(&model.prepared.grammar);
-        let trainer = Trainer::new(model.groups(), alpha, indexes, settings);
-        Training { engine, run, trainer }
+        let trainer = Trainer::new(model.groups(), alpha, settings);
+        Training { engine, run, indexes, trainer }
     }
 
     /// A round, and its objective.
     pub fn round(&mut self) -> Option<f64> {
         for _ in 0..20 {
             self.trainer.begin(None, false);
-            for (at, shard) in self.run.shards.iter().enumerate() {
-                let answer = self.run.answer(&self.engine, shard, self.trainer.work(at));
-                assert!(self.trainer.add(at, &shard.value, answer));
+            for (at, (shard, params)) in self.run.shards.iter().zip(&self.indexes).enumerate() {
+                let answer = self.run.answer(&self.engine, shard, self.trainer.work(at, params));
+                assert!(self.trainer.add(params, answer));
             }
             if let Step::Next(report) = self.trainer.finish().unwrap() {
                 return report.bound;

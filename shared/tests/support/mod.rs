@@ -336,7 +336,8 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
         let without: BTreeSet<ParamId> = run.underivable(&engine).into_iter().collect();
         for (number, stick) in lexicon.sticks.iter_mut().enumerate() {
             let mut params = run.lexicon.value.params(grammar, number);
-            stick.strings.retain(|_| !without.contains(&ParamId(params.next().unwrap())));
+            let kept = stick.strings.iter().filter(|_| !without.contains(&ParamId(params.next().unwrap())));
+            stick.strings = kept.collect();
         }
         if !without.is_empty() {
             continue;
@@ -351,7 +352,7 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
         }
         for (symbol, string) in missing {
             let stick = adapted.binary_search(&symbol).unwrap();
-            lexicon.sticks[stick].strings.push(string);
+            lexicon.sticks[stick].strings.push(&string);
         }
     }
     panic!("no set of strings was found that covers the sentences");

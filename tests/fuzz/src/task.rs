@@ -105,7 +105,7 @@ fn is_small(task: &Task) -> bool {
         && n_fit_rounds <= MAX_FIT_ROUNDS
         && occurrences <= MAX_SYMBOLS
         && sides <= MAX_RULES
-        && strings.map(Vec::len).sum::<usize>() <= MAX_SYMBOLS
+        && strings.map(<[_]>::len).sum::<usize>() <= MAX_SYMBOLS
 }
 
 /// Nobody asks for trees of sentences that have none.
@@ -131,7 +131,7 @@ fn work_with(task: &Task, answer: Answer) {
             let mut covered = lexicon.as_ref().clone();
             for (symbol, string) in missing {
                 if let Some(stick) = covered.sticks.iter_mut().find(|stick| stick.symbol == symbol) {
-                    stick.strings.push(string);
+                    stick.strings.push(&string);
                 }
             }
             index(task, covered);
@@ -204,7 +204,7 @@ fn totals(task: &Task, found: Expectation) -> Totals {
         panic!("a shard that can be counted can be indexed")
     };
     let mut totals = Totals::new(task.lexicon.value.n_params(&task.grammar.value));
-    totals.add(&task.shard.value, &index.params, found);
+    totals.add(task.shard.value.strings(), &index.params, found);
     totals
 }
 

@@ -1,22 +1,24 @@
 //! A run by stochastic variational Bayes: a round reads some of the shards of sentences, and all shards of strings.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use shared::adaptor::{Stick, svb, vb};
 use shared::model::Params;
 use shared::num::Wide;
 use shared::pcfg::{self, Groups};
-use shared::round::{Step, Totals};
-use shared::shard::Shard;
+use shared::round::{Ask, Step, Totals};
+use shared::shard::ParamId;
 use shared::stochastic::Schedule;
-use shared::task::{Expectation, Work};
+use shared::task::Expectation;
 
 use super::{Beginning, State, alpha, first, first_of_sticks, is_adapted, sticks};
 use crate::train::plan::Plan;
 
 /// The run, and its round under way.
-pub struct Sampled<'a> {
-    plan: &'a Plan,
+pub struct Sampled {
     trainer: Trainer,
-    weights: Vec<Wide>,
+    weights: Arc<Vec<Wide>>,
     sample: Totals,
     strings: Totals,
 }
@@ -26,26 +28,26 @@ enum Trainer {
     Pcfg(pcfg::svb::Trainer),
 }
 
-impl<'a> Sampled<'a> {
+impl Sampled {
     /// A new run, or one that goes on.
-    pub fn new(
-        plan: &'a Plan,
-        beginning: &Beginning<'_>,
-        state: Option<State>,
-    ) -> Result<Sampled<'a>, String> {
+    pub fn new(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Result<Sampled, String> {
         let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
         let Beginning { inference, run, .. } = *beginning;
         let schedule = Schedule {
-            shards: plan.shards.iter().filter(|shard| is_sentences(&shard.shard.value)).count(),
+            shards: plan.sentence_shards().count(),
             sample: inference.sample_shards,
             delay: inference.forget_delay,
             power: inference.forget_power,
+            first: inference.first_rounds,
             seed: inference.seed,
             run: run as u64,
         };
+        let or_epoch = |rounds: usize| if rounds == 0 { schedule.epoch() } else { rounds };
+        let schedule = Schedule { first: or_epoch(schedule.first), ..schedule };
         let trainer = if is_adapted(plan) {
             let start = first_of_sticks(beginning, &grammar, &lexicon);
-            let (settings, every) = (vb::Settings { start, ..sticks(inference) }, inference.select_every);
+            let (settings, every) =
+                (vb::Settings { start, ..sticks(inference) }, or_epoch(inference.select_every));
             Trainer::Sticks(match state {
                 Some(State::SampledSticks(state)) => {
                     svb::Trainer::resume(grammar, lexicon, settings, schedule, every, state)
@@ -65,7 +67,7 @@ impl<'a> Sampled<'a> {
             })
         };
         let (sample, strings) = (Totals::new(0), Totals::new(0));
-        Ok(Sampled { plan, trainer, weights: Vec::new(), sample, strings })
+        Ok(Sampled { trainer, weights: Arc::default(), sample, strings })
     }
 
     /// What it knows.
@@ -85,42 +87,36 @@ impl<'a> Sampled<'a> {
     }
 
     /// The shards that the next round reads, ascending.
-    pub fn shards(&self) -> Vec<usize> {
+    pub fn shards(&self, plan: &Plan) -> Vec<usize> {
         let mut shards = match &self.trainer {
             Trainer::Sticks(trainer) => trainer.sampled(),
             Trainer::Pcfg(trainer) => trainer.sampled(),
         };
-        let all = 0..self.plan.shards.len();
-        shards.extend(all.filter(|&at| !is_sentences(&self.plan.shards[at].shard.value)));
+        shards.extend((0..plan.shards.len()).filter(|&at| plan.shards[at].strings.is_some()));
         shards
     }
 
     /// Begins a round.
     pub fn begin(&mut self) {
-        self.weights = match &self.trainer {
+        self.weights = Arc::new(match &self.trainer {
             Trainer::Sticks(trainer) => trainer.weights(),
             Trainer::Pcfg(trainer) => trainer.weights(),
-        };
+        });
         let n_params = self.weights.len();
         (self.sample, self.strings) = (Totals::new(n_params), Totals::new(n_params));
     }
 
-    /// What one of the round's shards is asked.
-    pub fn work(&self, shard: usize) -> Work {
-        let params = &self.plan.shards[shard].params;
-        let weights = params.iter().map(|param| self.weights[param.index()]).collect();
+    /// What the round's shards are asked.
+    pub fn ask(&self) -> Ask {
         let losses = matches!(&self.trainer, Trainer::Sticks(trainer) if trainer.wants_losses());
-        Work::Expect { weights, losses }
+        Ask::Expect { weights: self.weights.clone(), losses }
     }
 
-    /// Takes in the answer of a shard; shards come in order.
-    pub fn add(&mut self, shard: usize, found: Expectation) {
-        let planned = &self.plan.shards[shard];
-        let totals = match is_sentences(&planned.shard.value) {
-            true => &mut self.sample,
-            false => &mut self.strings,
-        };
-        totals.add(&planned.shard.value, &planned.params, found);
+    /// Takes in what was found for a shard, whose index is `params`, and which is of these `strings` if it is of strings; shards come
+    /// in order.
+    pub fn add(&mut self, strings: Option<&Range<u32>>, params: &[ParamId], found: Expectation) {
+        let totals = if strings.is_some() { &mut self.strings } else { &mut self.sample };
+        totals.add(strings, params, found);
     }
 
     /// Ends a round to which all its shards were added.
@@ -148,8 +144,4 @@ impl<'a> Sampled<'a> {
             Trainer::Pcfg(_) => &[],
         }
     }
-}
-
-fn is_sentences(shard: &Shard) -> bool {
-    matches!(shard, Shard::Sentences(_))
 }

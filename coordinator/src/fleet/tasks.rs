@@ -1,0 +1,91 @@
+//! The tasks of a batch, each made when it is lent and kept until it is answered: weights and shards of all of them are never in
+//! memory at once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto::convert::blob;
+use proto::lease::TaskIndex;
+use rustc_hash::FxHashMap;
+use shared::task::Task;
+
+use super::audit::Twins;
+use super::scheduler::Needs;
+
+/// What a batch is made of.
+pub trait Tasks: Send + Sync {
+    /// How many.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the task at that position works on.
+    fn needs(&self, at: usize) -> Needs;
+
+    /// The task at that position; the same whenever it is asked for. An error says why there is none.
+    fn make(&self, at: usize) -> Result<Task, String>;
+}
+
+impl Tasks for Vec<Task> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn needs(&self, at: usize) -> Needs {
+        let task = &self[at];
+        Needs { shard: task.shard.hash, carried: blob::carried(&task.work).map(|carried| carried.hash) }
+    }
+
+    fn make(&self, at: usize) -> Result<Task, String> {
+        Ok(self[at].clone())
+    }
+}
+
+/// The tasks of the batch in work, their twins after them.
+pub(super) struct Open {
+    tasks: Arc<dyn Tasks>,
+    twins: Twins,
+    /// Those that were lent and are not answered.
+    made: Mutex<FxHashMap<TaskIndex, Arc<Task>>>,
+}
+
+impl Open {
+    pub fn new(tasks: Arc<dyn Tasks>, twins: Twins) -> Open {
+        Open { tasks, twins, made: Mutex::default() }
+    }
+
+    /// Of a batch that is over.
+    pub fn none() -> Open {
+        Open::new(Arc::new(Vec::new()), Twins::default())
+    }
+
+    pub fn len(&self) -> usize {
+        self.tasks.len() + self.twins.audited().count()
+    }
+
+    pub fn needs(&self) -> Vec<Needs> {
+        let all = (0..self.tasks.len() as u32).map(TaskIndex).chain(self.twins.audited());
+        all.map(|task| self.tasks.needs(task.index())).collect()
+    }
+
+    /// The task, made if it is not there.
+    pub fn task(&self, task: TaskIndex) -> Result<Arc<Task>, String> {
+        if let Some(made) = self.made().get(&task) {
+            return Ok(made.clone());
+        }
+        let made = Arc::new(self.tasks.make(self.twins.original(task).index())?);
+        self.made().insert(task, made.clone());
+        Ok(made)
+    }
+
+    /// Forgets the task, which was answered.
+    pub fn close(&self, task: TaskIndex) {
+        self.made().remove(&task);
+    }
+
+    fn made(&self) -> MutexGuard<'_, FxHashMap<TaskIndex, Arc<Task>>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

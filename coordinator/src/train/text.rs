@@ -1,0 +1,272 @@
+//! The sentences that a job trains on: in blocks of neighbours, each cut into shards by itself, and on a shelf.
+//!
+//! In: a corpus file of any size. Out: what is known of it as a whole, and its blocks. What is in memory at a time is one block.
+//! The cut depends on the sentences, [`BLOCK_SYMBOLS`] and `corpus.shard_symbols` alone.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+use shared::corpus::read::End;
+use shared::corpus::shards::SentenceShard;
+use shared::corpus::{Corpus, Format, Notice, Options, Reader, Unit};
+use shared::shard::Shard;
+use shared::task::Named;
+
+use super::shelf::{Kept, Shelf};
+
+/// A block ends with the sentence that brings it to so many symbols, or to a shard's if that is more. Equal sentences of a block are
+/// computed once.
+pub const BLOCK_SYMBOLS: usize = 1 << 20;
+
+/// A corpus file that was read to its end, to be read again block by block.
+pub struct Source {
+    path: PathBuf,
+    options: Options,
+    block_symbols: usize,
+    /// What is known of it.
+    pub end: End,
+    /// All of it, if it is one block.
+    whole: Option<Corpus>,
+}
+
+impl Source {
+    /// Reads the file at `path` once. A block has room for a shard of `shard_symbols` symbols.
+    pub fn open(path: &Path, options: Options, shard_symbols: u32) -> Result<Source> {
+        let block_symbols = BLOCK_SYMBOLS.max(shard_symbols as usize);
+        let mut reader = Reader::open(path, &options)?;
+        let mut whole = reader.block(block_symbols)?;
+        while reader.block(BLOCK_SYMBOLS)?.is_some() {
+            whole = None;
+        }
+        Ok(Source { path: path.to_owned(), options, block_symbols, end: reader.finish()?, whole })
+    }
+
+    /// What the user should know, of a file with or without a gold segmentation to score against.
+    pub fn notices(&self, wants_gold: bool) -> Vec<String> {
+        let told = |notice: &&Notice| wants_gold || !matches!(notice, Notice::NoGold { .. });
+        self.end.notices.iter().filter(told).map(ToString::to_string).collect()
+    }
+
+    /// Hands every block to `each`, in order; none has gold unless the file as a whole has.
+    pub fn blocks(&self, mut each: impl FnMut(Corpus) -> Result<()>) -> Result<()> {
+        let marked = |corpus: Corpus| Corpus {
+            symbols: self.end.symbols.clone(),
+            gold: corpus.gold.filter(|_| self.end.marks_words),
+            ..corpus
+        };
+        if let Some(whole) = &self.whole {
+            return each(marked(whole.clone()));
+        }
+        let mut reader = Reader::open(&self.path, &self.options)?;
+        while let Some(block) = reader.block(self.block_symbols)? {
+            each(marked(block))?;
+        }
+        let name = self.path.display();
+        ensure!(
+            reader.finish()? == self.end,
+            "{name}: the corpus changed while it was read; start once more"
+        );
+        Ok(())
+    }
+}
+
+/// The sentences of a job.
+pub struct Text {
+    /// Distinct symbols.
+    pub symbols: Vec<String>,
+    /// Number of sentences.
+    pub n_sentences: usize,
+    /// Number of symbols in all of them.
+    pub n_symbols: usize,
+    /// Whether there is a gold segmentation.
+    pub has_gold: bool,
+    /// How the file is written.
+    pub format: Format,
+    /// What a symbol is.
+    pub unit: Unit,
+    /// Distinct sentences of every block, in shards.
+    pub shards: Vec<Kept<Shard>>,
+    blocks: Vec<Place>,
+}
+
+/// Where a block is.
+struct Place {
+    /// Its sentences among all.
+    sentences: Range<usize>,
+    /// Its shards among all.
+    shards: Range<usize>,
+    block: Kept<Block>,
+}
+
+/// Neighbouring sentences, and where those of the shards come from.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Block {
+    /// The sentences.
+    pub corpus: Corpus,
+    /// By shard and sentence of it: positions in the block, ascending.
+    pub positions: Vec<Vec<Vec<u32>>>,
+}
+
+impl Text {
+    /// Of no sentences yet, in which these symbols occur.
+    pub fn new(symbols: Vec<String>, has_gold: bool, options: Options) -> Text {
+        let Options { format, unit, .. } = options;
+        let (shards, blocks) = (Vec::new(), Vec::new());
+        Text { symbols, n_sentences: 0, n_symbols: 0, has_gold, format, unit, shards, blocks }
+    }
+
+    /// Of a corpus in memory, which stays there.
+    pub fn at_hand(corpus: Corpus, shards: Vec<SentenceShard>) -> Text {
+        let options = Options { format: corpus.format, unit: corpus.unit, ..Options::default() };
+        let mut text = Text::new(corpus.symbols.clone(), corpus.gold.is_some(), options);
+        let (shards, positions) = shards.into_iter().map(|shard| (shard.shard, shard.positions)).unzip();
+        let shards: Vec<Shard> = shards;
+        let shards = shards.into_iter().map(|shard| Kept::at_hand(Named::new(shard))).collect();
+        text.add(Block { corpus, positions }, shards, |block| Ok(Kept::at_hand(Named::new(block))))
+            .expect("nothing is written");
+        text
+    }
+
+    /// Adds a block that was cut into shards, and puts it on the shelf.
+    pub fn push(&mut self, shelf: &Shelf, corpus: Corpus, cut: Vec<SentenceShard>) -> Result<()> {
+        let mut shards = Vec::with_capacity(cut.len());
+        let mut positions = Vec::with_capacity(cut.len());
+        for shard in cut {
+            shards.push(shelf.keep(shard.shard)?);
+            positions.push(shard.positions);
+        }
+        self.add(Block { corpus, positions }, shards, |block| shelf.keep(block))
+    }
+
+    fn add(
+        &mut self,
+        block: Block,
+        shards: Vec<Kept<Shard>>,
+        keep: impl FnOnce(Block) -> Result<Kept<Block>>,
+    ) -> Result<()> {
+        let (n, n_symbols) = (block.corpus.sentences.len(), block.corpus.n_symbols());
+        let at = self.shards.len();
+        self.blocks.push(Place {
+            sentences: self.n_sentences..self.n_sentences + n,
+            shards: at..at + shards.len(),
+            block: keep(block)?,
+        });
+        self.n_sentences += n;
+        self.n_symbols += n_symbols;
+        self.shards.extend(shards);
+        Ok(())
+    }
+
+    /// Hands every block to `each`, in order, with its sentences and shards among all.
+    pub fn blocks(
+        &self,
+        mut each: impl FnMut(Range<usize>, Range<usize>, &Block) -> Result<()>,
+    ) -> Result<()> {
+        let mut places = self.blocks.iter();
+        places.try_for_each(|at| each(at.sentences.clone(), at.shards.clone(), &*at.block.value()?))
+    }
+
+    /// Line and text of a sentence, by shard and position in it, for messages.
+    pub fn describe(&self, shard: usize, item: u32) -> Result<String> {
+        let place = self.blocks.partition_point(|place| place.shards.end <= shard);
+        let Place { shards, block, .. } = &self.blocks[place];
+        let Block { corpus, positions } = &*block.value()?;
+        let position = positions[shard - shards.start][item as usize][0] as usize;
+        let whole = [corpus.sentences[position].len() as u32];
+        let mut text: String = corpus.line(position, &whole);
+        if let Some((end, _)) = text.char_indices().nth(60) {
+            text.truncate(end);
+            text.push('…');
+        }
+        Ok(format!("{}:{}: {text}", corpus.source_name, corpus.lines[position]))
+    }
+}
+
+impl Block {
+    /// What was found for distinct sentences by shard → one for each sentence of the block, in its order.
+    pub fn by_sentence<'a, T>(&self, found: &'a [Vec<T>]) -> Vec<&'a T> {
+        let mut by_sentence: Vec<Option<&T>> = vec![None; self.corpus.sentences.len()];
+        for (positions, found) in self.positions.iter().zip(found) {
+            for (positions, found) in positions.iter().zip(found) {
+                positions.iter().for_each(|&position| by_sentence[position as usize] = Some(found));
+            }
+        }
+        by_sentence.into_iter().map(|found| found.expect("shards hold every sentence")).collect()
+    }
+
+    /// What was found for every occurrence, by shard → one for each sentence of the block, in its order; none if nothing was found.
+    pub fn by_occurrence<'a, T>(&self, found: &'a [Vec<T>]) -> Option<Vec<&'a T>> {
+        let mut by_sentence: Vec<Option<&T>> = vec![None; self.corpus.sentences.len()];
+        for (positions, found) in self.positions.iter().zip(found) {
+            for (&position, found) in positions.iter().flatten().zip(found) {
+                by_sentence[position as usize] = Some(found);
+            }
+        }
+        by_sentence.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use shared::corpus::shards;
+    use shared::grammar::SymbolId;
+
+    use super::*;
+
+    const LINES: [&str; 7] = ["a b", "", "ab a", "a b", "cd", "ab a", "a b"];
+
+    #[test]
+    fn blocks_together_are_the_corpus() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("corpus.txt");
+        fs::write(&path, LINES.join("\n")).unwrap();
+        let options = Options::default();
+        let mut source = Source::open(&path, options, 8).unwrap();
+        let (corpus, _) = Corpus::open(&path, &options).unwrap();
+        assert_eq!((source.end.n_sentences, source.end.n_symbols), (6, 14));
+        assert_eq!(source.whole.as_ref(), Some(&corpus));
+        source.block_symbols = 4;
+        source.whole = None;
+        let shelf = Shelf::new_in(dir.path());
+        let mut text = Text::new(source.end.symbols.clone(), source.end.marks_words, options);
+        let mut sizes = Vec::new();
+        let cut = |block: Corpus| {
+            sizes.push(block.sentences.len());
+            let tokens = |sentence: &Vec<u32>| sentence.iter().map(|&symbol| SymbolId(symbol)).collect();
+            let sentences: Vec<Vec<SymbolId>> = block.sentences.iter().map(tokens).collect();
+            text.push(&shelf, block, shards::cut(&sentences, 2))
+        };
+        source.blocks(cut).unwrap();
+        assert_eq!(sizes, [2, 2, 2]);
+        assert_eq!(text.shards.len(), 6);
+        assert_eq!(text.describe(5, 0).unwrap(), format!("{}:7: ab", path.display()));
+        let mut lines = Vec::new();
+        let blocks = text.blocks(|sentences, shards, block| {
+            assert_eq!((sentences.start, shards.start), (lines.len(), lines.len()));
+            let found: Vec<Vec<usize>> = shards.map(|shard| vec![shard]).collect();
+            for (at, &shard) in block.by_sentence(&found).into_iter().enumerate() {
+                assert_eq!(shard, lines.len());
+                lines.push(block.corpus.line(at, &block.corpus.gold.as_ref().unwrap()[at]));
+            }
+            Ok(())
+        });
+        blocks.unwrap();
+        assert_eq!(lines, LINES.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_corpus_that_changes_while_it_is_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("corpus.txt");
+        fs::write(&path, LINES.join("\n")).unwrap();
+        let mut source = Source::open(&path, Options::default(), 8).unwrap();
+        source.whole = None;
+        fs::write(&path, "a b").unwrap();
+        let refused = source.blocks(|_| Ok(())).unwrap_err().to_string();
+        assert!(refused.contains("changed while it was read"), "{refused}");
+    }
+}
