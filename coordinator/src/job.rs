@@ -225,6 +225,16 @@ pub struct InferenceTable {
     pub gamma_scale: f64,
     /// Measurements on held-out sentences without improvement after which a run ends; 0: it goes on.
     pub patience: usize,
+    /// Shards of sentences that a round reads, of stochastic variational Bayes.
+    pub sample_shards: usize,
+    /// Rounds of it that all have the weights that training starts with; 0: as many as it takes to read the corpus once.
+    pub first_rounds: usize,
+    /// How fast its averages cease to forget: κ of the rate (round + τ)^−κ.
+    pub forget_power: f64,
+    /// How little its early rounds count: τ.
+    pub forget_delay: f64,
+    /// Rounds from one change of the strings in use to the next; 0: as many as it takes to read the corpus once.
+    pub select_every: usize,
     /// Subtypes of every label, with latent annotations.
     pub subtypes: usize,
     /// How the harmonic start of a dependency model weighs a head at distance d: 1 / (d + offset).
@@ -317,6 +327,11 @@ impl Default for InferenceTable {
             gamma_shape: 0.01,
             gamma_scale: 100.0,
             patience: 0,
+            sample_shards: 16,
+            first_rounds: 0,
+            forget_power: 0.75,
+            forget_delay: 0.0,
+            select_every: 0,
             subtypes: 2,
             harmonic_offset: 0.0,
             harmonic_per_child: true,
@@ -407,6 +422,8 @@ pub enum Method {
     MapEm,
     /// Variational Bayes with fitted pseudo-counts.
     VbEm,
+    /// Stochastic variational Bayes: rounds over samples of the corpus (Hoffman et al. 2013; Zhai, Boyd-Graber & Cohen 2014).
+    Svb,
     /// Collapsed variational Bayes (Wang & Blunsom 2013).
     Cvb,
     /// Gibbs sampling of trees and probabilities (Johnson, Griffiths & Goldwater 2007, §3).
@@ -424,7 +441,7 @@ impl Method {
     /// Whether models of that kind can be trained with it.
     fn trains(self, kind: ModelKind) -> bool {
         match kind {
-            ModelKind::Adaptor => matches!(self, Method::Vb | Method::Hastings),
+            ModelKind::Adaptor => matches!(self, Method::Vb | Method::Svb | Method::Hastings),
             ModelKind::Pcfg | ModelKind::Dmv => true,
             ModelKind::PcfgLa => matches!(self, Method::Em | Method::Vb | Method::Cvb),
         }
@@ -793,9 +810,9 @@ mod tests {
                  rho, max_rounds, tolerance, seed, selection, drop_share, fit, concentration, discount, \
                  max_string, grow_from, grow_by, restarts, jitter, alpha, start, start_from, noise, \
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
-                 gamma_scale, patience, subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, \
-                 harmonic_stop, harmonic_smoothing, prior, families, estimate, components, mixture, base_from, \
-                 base_by, base_to",
+                 gamma_scale, patience, sample_shards, first_rounds, forget_power, forget_delay, select_every, \
+                 subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, harmonic_stop, \
+                 harmonic_smoothing, prior, families, estimate, components, mixture, base_from, base_by, base_to",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (
@@ -1025,7 +1042,7 @@ mod tests {
             ),
             (
                 "[[sweep]]\nmethod = [\"vb\", \"em\"]\n",
-                "job.toml:7:17: inference.method must be \"vb\" or \"hastings\" for an adaptor grammar; the others are for \
+                "job.toml:7:17: inference.method must be \"vb\", \"svb\" or \"hastings\" for an adaptor grammar; the others are for \
                  model.kind = \"pcfg\", found another",
             ),
         ] {

@@ -31,6 +31,8 @@ pub mod anneal;
 
 pub mod round;
 
+pub mod stochastic;
+
 pub mod adaptor;
 
 pub mod pcfg;

@@ -15,7 +15,7 @@
 //! | [`gibbs`] | a draw from Dirichlet(α + f) | one tree for each sentence | log P(trees \| α) |
 //! | [`collapsed`] | (α + f) / Σ (α + f), f without the sentence itself | collapsed VB: expected counts; Hastings: one tree | Σ log Z; log P(trees \| α) |
 //!
-//! [`trainer`] takes them from round to round.
+//! [`trainer`] takes them from round to round, [`svb`] variational Bayes from sample to sample.
 
 pub mod groups;
 
@@ -30,6 +30,8 @@ pub mod gibbs;
 pub mod collapsed;
 
 pub mod trainer;
+
+pub mod svb;
 
 pub mod params;
 

@@ -60,7 +60,7 @@ fn same_everywhere(folder: &Folder, name: &str, settings: &[&str]) -> Trained {
 #[test]
 fn pcfgs_by_every_method() {
     let folder = folder("kind = \"pcfg\"\ngrammar = \"words.gr\"");
-    for method in ["em", "map-em", "vb", "vb-em", "cvb", "gibbs", "hastings"] {
+    for method in ["em", "map-em", "vb", "vb-em", "svb", "cvb", "gibbs", "hastings"] {
         let method_is = format!("inference.method={method}");
         let settings = [
             &method_is[..],
@@ -68,6 +68,7 @@ fn pcfgs_by_every_method() {
             "inference.start=jitter",
             "inference.anneal_from=2",
             "inference.anneal_rounds=3",
+            "inference.sample_shards=2",
         ];
         let trained = same_everywhere(&folder, method, &settings);
         assert!(
@@ -82,6 +83,29 @@ fn pcfgs_by_every_method() {
         let parsed = folder.run(&["parse", &format!("{method}-one"), "corpus.txt", "--format", "brackets"]);
         assert!(parsed.code == 0 || parsed.code == 1 && ["em", "map-em"].contains(&method), "{}", parsed.log);
     }
+}
+
+#[test]
+fn adaptor_grammars_by_samples() {
+    let folder = folder("grammar = \"auto:colloc\"");
+    let settings = ["inference.method=svb", "inference.sample_shards=2", "inference.grow_from=40"];
+    let sampled = same_everywhere(&folder, "sampled", &settings);
+    assert_eq!(sampled.rounds.len(), 16);
+    assert!(sampled.f1("viterbi") > 0.0);
+    assert!(sampled.summary["held_out"]["perplexity"].as_f64() > Some(1.0), "{}", sampled.summary);
+    // A round of everything, of which nothing is forgotten but what was before, is one of `vb`.
+    let whole = ["corpus.shard_symbols=500", "inference.restarts=1", "inference.selection=sorted"];
+    let whole: Vec<&str> = whole.iter().flat_map(|&setting| ["--set", setting]).collect();
+    let everything = ["--set", "inference.method=svb", "--set", "inference.forget_power=0"];
+    let everything = folder.train("everything", &[&whole[..], &everything].concat());
+    let batch = folder.train("batch", &whole);
+    let bound = |trained: &Trained| trained.summary["bound"].as_f64().unwrap();
+    assert!(
+        (bound(&everything) / bound(&batch) - 1.0).abs() < 1e-9,
+        "{} {}",
+        bound(&everything),
+        bound(&batch)
+    );
 }
 
 #[test]

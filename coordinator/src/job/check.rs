@@ -65,7 +65,7 @@ impl Job {
         let methods = match kind {
             ModelKind::PcfgLa => "\"em\", \"vb\" or \"cvb\" for a PCFG with latent annotations",
             ModelKind::Adaptor | ModelKind::Pcfg | ModelKind::Dmv => {
-                "\"vb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\""
+                "\"vb\", \"svb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\""
             }
         };
         in_range("inference.method", holds, &"another", methods)?;
@@ -84,8 +84,13 @@ impl Job {
         let adapted = &self.model.adapted;
         let holds = kind == ModelKind::Dmv || adapted.is_empty();
         in_range("model.adapted", holds, &"tags", "left out, unless model.kind is \"dmv\"")?;
-        let holds = adapted.is_empty() || inference.method == Method::Vb;
-        in_range("inference.method", holds, &"another", "\"vb\" with adapted constituents (model.adapted)")?;
+        let holds = adapted.is_empty() || matches!(inference.method, Method::Vb | Method::Svb);
+        in_range(
+            "inference.method",
+            holds,
+            &"another",
+            "\"vb\" or \"svb\" with adapted constituents (model.adapted)",
+        )?;
         let source = &self.model.grammar;
         let holds = (kind == ModelKind::Dmv) == (*source == GrammarSource::Dmv);
         in_range(
@@ -186,6 +191,12 @@ impl Job {
             &"none",
             "the file that inference.start asks for",
         )?;
+        let sample = inference.sample_shards;
+        in_range("inference.sample_shards", sample >= 1, &sample, "1 or more")?;
+        let power = inference.forget_power;
+        in_range("inference.forget_power", (0.0..=1.0).contains(&power), &power, "from 0 to 1")?;
+        let delay = inference.forget_delay;
+        in_range("inference.forget_delay", (0.0..=1e9).contains(&delay), &delay, "from 0 to 1000000000")?;
         let share = self.corpus.held_out_share;
         in_range("corpus.held_out_share", (0.0..1.0).contains(&share), &share, "0 or more and below 1")?;
         let measured = share > 0.0 || !self.corpus.held_out.as_os_str().is_empty();

@@ -138,6 +138,7 @@ fn objective(report: &Report<'_>) -> &'static str {
     let is_adaptor = report.job.model.kind == ModelKind::Adaptor;
     match report.method() {
         Method::Vb | Method::VbEm => "Variational bound",
+        Method::Svb => "Variational bound, estimated",
         Method::Em => "Log-likelihood",
         Method::MapEm => "Log posterior, up to a constant",
         Method::Cvb => "Log-likelihood of sentences given all others",

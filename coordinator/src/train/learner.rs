@@ -6,12 +6,14 @@
 //!
 //! Between two rounds its [`State`] is all that matters.
 
+mod sampled;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use shared::adaptor::hyper::Fit;
 use shared::adaptor::start::{Start as StickStart, base_weights};
-use shared::adaptor::vb;
+use shared::adaptor::{Stick, svb, vb};
 use shared::anneal::Anneal;
 use shared::grammar::{Grammar, SymbolId};
 use shared::latent;
@@ -25,6 +27,7 @@ use shared::shard::{Lexicon, Shard};
 use shared::task::{Analysis, Answer};
 use shared::treebank::Treebank;
 
+use self::sampled::Sampled;
 use super::plan::{Plan, PlannedShard};
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, RulePrior, Selection, Start};
 
@@ -41,6 +44,10 @@ pub enum State {
     Latent(latent::trainer::State),
     /// Of a PCFG with logistic-normal priors.
     Normal(logistic_normal::trainer::State),
+    /// Of an adaptor grammar by stochastic variational Bayes.
+    SampledSticks(svb::State),
+    /// Of a PCFG by the same.
+    SampledPcfg(pcfg::svb::State),
 }
 
 /// Why a round came to nothing.
@@ -63,6 +70,8 @@ impl State {
             State::Chain(state) => state.rounds,
             State::Latent(state) => state.rounds,
             State::Normal(state) => state.rounds,
+            State::SampledSticks(state) => state.rounds,
+            State::SampledPcfg(state) => state.rounds,
         }
     }
 
@@ -74,6 +83,8 @@ impl State {
             State::Chain(state) => state.bound,
             State::Latent(state) => state.bound,
             State::Normal(state) => state.bound,
+            State::SampledSticks(state) => state.bound,
+            State::SampledPcfg(state) => state.bound,
         }
     }
 
@@ -87,6 +98,8 @@ impl State {
             // All that it says is about its shards.
             State::Latent(_) => Ok(()),
             State::Normal(state) => state.check(&multinomials(grammar)?),
+            State::SampledSticks(state) => state.check(grammar, lexicon),
+            State::SampledPcfg(state) => state.check(&Groups::new(grammar, lexicon)),
         }
     }
 }
@@ -103,6 +116,8 @@ pub enum Learner<'a> {
     Latent(Box<latent::trainer::Trainer>, &'a Treebank),
     /// A PCFG with logistic-normal priors.
     Normal(Box<logistic_normal::trainer::Trainer>),
+    /// An adaptor grammar or a PCFG by stochastic variational Bayes.
+    Sampled(Box<Sampled>),
 }
 
 /// Variational Bayes over sticks, and the round under way.
@@ -184,6 +199,9 @@ impl<'a> Learner<'a> {
             let trainer = logistic_normal::trainer::Trainer::new(settings, state);
             return Ok(Learner::Normal(Box::new(trainer)));
         }
+        if inference.method == Method::Svb {
+            return Ok(Learner::Sampled(Box::new(Sampled::new(plan, &beginning, state)?)));
+        }
         match is_adapted(plan) {
             true => {
                 let settings = vb::Settings {
@@ -228,6 +246,7 @@ impl<'a> Learner<'a> {
             Learner::Chain(trainer) => State::Chain(trainer.state().clone()),
             Learner::Latent(trainer, _) => State::Latent(trainer.state().clone()),
             Learner::Normal(trainer) => State::Normal(trainer.state().clone()),
+            Learner::Sampled(sampled) => sampled.state(),
         }
     }
 
@@ -239,6 +258,19 @@ impl<'a> Learner<'a> {
             Learner::Chain(trainer) => trainer.state().rounds,
             Learner::Latent(trainer, _) => trainer.state().rounds,
             Learner::Normal(trainer) => trainer.state().rounds,
+            Learner::Sampled(sampled) => sampled.rounds(),
+        }
+    }
+
+    /// The shards that the next round reads, ascending.
+    pub fn shards(&self, plan: &Plan) -> Vec<usize> {
+        match self {
+            Learner::Sampled(sampled) => sampled.shards(plan),
+            Learner::Sticks(_)
+            | Learner::Pcfg(_)
+            | Learner::Chain(_)
+            | Learner::Latent(..)
+            | Learner::Normal(_) => (0..plan.shards.len()).collect(),
         }
     }
 
@@ -255,10 +287,11 @@ impl<'a> Learner<'a> {
             Learner::Chain(trainer) => trainer.begin(trees, keep),
             Learner::Latent(trainer, _) => trainer.begin(),
             Learner::Normal(trainer) => trainer.begin(),
+            Learner::Sampled(sampled) => sampled.begin(),
         }
     }
 
-    /// What the shards are asked.
+    /// What the round's shards are asked.
     pub fn ask(&self, plan: &Plan) -> anyhow::Result<Ask> {
         let n_shards = plan.shards.len();
         Ok(match self {
@@ -276,6 +309,7 @@ impl<'a> Learner<'a> {
             Learner::Chain(trainer) => Ask::Each((0..n_shards).map(|at| trainer.work(at)).collect()),
             Learner::Latent(trainer, _) => Ask::Each((0..n_shards).map(|at| trainer.work(at)).collect()),
             Learner::Normal(trainer) => Ask::Same(trainer.work()),
+            Learner::Sampled(sampled) => sampled.ask(),
         })
     }
 
@@ -291,11 +325,15 @@ impl<'a> Learner<'a> {
             (Learner::Chain(trainer), answer) => trainer.add(answer),
             (Learner::Latent(trainer, _), answer) => trainer.add(answer),
             (Learner::Normal(trainer), answer) => trainer.add(shard, answer),
+            (Learner::Sampled(sampled), Answer::Expectation(found)) => {
+                sampled.add(strings.as_ref(), &params.value()?, found);
+                true
+            }
             _ => false,
         })
     }
 
-    /// Ends a round to which all shards were added.
+    /// Ends a round to which all its shards were added.
     pub fn finish(&mut self) -> Result<Step, Failure> {
         Ok(match self {
             Learner::Sticks(sticks) => {
@@ -306,13 +344,14 @@ impl<'a> Learner<'a> {
             Learner::Chain(trainer) => trainer.finish(),
             Learner::Latent(trainer, _) => trainer.finish()?,
             Learner::Normal(trainer) => trainer.finish()?,
+            Learner::Sampled(sampled) => sampled.finish(),
         })
     }
 
     /// The trees of the last round, by shard and occurrence, if they were kept.
     pub fn samples(&self) -> &[Vec<Analysis>] {
         match self {
-            Learner::Sticks(_) | Learner::Latent(..) | Learner::Normal(_) => &[],
+            Learner::Sticks(_) | Learner::Latent(..) | Learner::Normal(_) | Learner::Sampled(_) => &[],
             Learner::Pcfg(trainer) => trainer.samples(),
             Learner::Chain(trainer) => trainer.samples(),
         }
@@ -325,6 +364,7 @@ impl<'a> Learner<'a> {
             (Learner::Sticks(sticks), _) => (lexicon(), Params::Adaptor(sticks.trainer.params().clone())),
             (Learner::Pcfg(trainer), _) => (lexicon(), Params::Pcfg(trainer.params())),
             (Learner::Normal(trainer), _) => (lexicon(), Params::LogisticNormal(trainer.params())),
+            (Learner::Sampled(sampled), _) => (lexicon(), sampled.params()),
             (Learner::Latent(trainer, treebank), _) => {
                 let model = latent::parse::Model {
                     rules: treebank.rules.clone(),
@@ -346,14 +386,10 @@ impl<'a> Learner<'a> {
     /// Discount and concentration of the adapted nonterminals, in symbol order.
     pub fn hyper(&self) -> Vec<(f64, f64)> {
         match self {
-            Learner::Sticks(sticks) => {
-                let sticks = &sticks.trainer.params().sticks;
-                sticks.iter().map(|stick| (stick.discount, stick.concentration)).collect()
-            }
             Learner::Chain(trainer) => {
                 trainer.hyper().iter().map(|hyper| (hyper.discount, hyper.concentration)).collect()
             }
-            Learner::Pcfg(_) | Learner::Latent(..) | Learner::Normal(_) => Vec::new(),
+            _ => self.sticks().iter().map(|stick| (stick.discount, stick.concentration)).collect(),
         }
     }
 
@@ -361,18 +397,28 @@ impl<'a> Learner<'a> {
     pub fn components(&self) -> Vec<(&str, logistic_normal::trainer::Share)> {
         match self {
             Learner::Normal(trainer) => trainer.shares().collect(),
-            Learner::Sticks(_) | Learner::Pcfg(_) | Learner::Chain(_) | Learner::Latent(..) => Vec::new(),
+            Learner::Sticks(_)
+            | Learner::Pcfg(_)
+            | Learner::Chain(_)
+            | Learner::Latent(..)
+            | Learner::Sampled(_) => Vec::new(),
         }
     }
 
     /// Strings in use, by adapted nonterminal in symbol order, where that is known.
     pub fn n_strings(&self) -> Vec<usize> {
         match self {
-            Learner::Sticks(sticks) => {
-                sticks.trainer.params().sticks.iter().map(|stick| stick.order.len()).collect()
-            }
             Learner::Chain(trainer) => trainer.n_strings(),
-            Learner::Pcfg(_) | Learner::Latent(..) | Learner::Normal(_) => Vec::new(),
+            _ => self.sticks().iter().map(|stick| stick.order.len()).collect(),
+        }
+    }
+
+    /// The sticks of variational Bayes; none of other methods.
+    fn sticks(&self) -> &[Stick] {
+        match self {
+            Learner::Sticks(sticks) => &sticks.trainer.params().sticks,
+            Learner::Sampled(sampled) => sampled.sticks(),
+            Learner::Pcfg(_) | Learner::Chain(_) | Learner::Latent(..) | Learner::Normal(_) => &[],
         }
     }
 }
@@ -439,7 +485,7 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         Method::VbEm => Estimator::Vb { fit_alpha: true },
         Method::Cvb => Estimator::CollapsedVb,
         Method::Gibbs => Estimator::Gibbs,
-        Method::Hastings => unreachable!("a chain is another learner"),
+        Method::Svb | Method::Hastings => unreachable!("samples and chains have other learners"),
     };
     Settings {
         method,
@@ -508,7 +554,7 @@ fn annotations(beginning: &Beginning<'_>) -> latent::trainer::Settings {
             Method::Em => latent::Method::Em,
             Method::Vb => latent::Method::Vb,
             Method::Cvb => latent::Method::Cvb,
-            Method::MapEm | Method::VbEm | Method::Gibbs | Method::Hastings => {
+            Method::MapEm | Method::VbEm | Method::Svb | Method::Gibbs | Method::Hastings => {
                 unreachable!("the job was checked: no such method with latent annotations")
             }
         },

@@ -66,22 +66,25 @@ impl Tasks for OnShards {
     }
 }
 
-/// A round of some runs: for each run in turn, what every shard is asked.
+/// A round of some runs.
 struct Round {
     grammar: Named<Grammar>,
     lexicon: Named<Lexicon>,
     shards: Arc<Vec<PlannedShard>>,
+    /// By run.
     asks: Vec<Ask>,
+    /// By task: the run, and the shard that is asked.
+    asked: Vec<(usize, usize)>,
 }
 
 impl Tasks for Round {
     fn len(&self) -> usize {
-        self.asks.len() * self.shards.len()
+        self.asked.len()
     }
 
     fn needs(&self, at: usize) -> Needs {
-        let (ask, shard) = (&self.asks[at / self.shards.len()], at % self.shards.len());
-        let carried = match ask {
+        let (run, shard) = self.asked[at];
+        let carried = match &self.asks[run] {
             Ask::Each(works) => blob::carried(&works[shard]).map(|carried| carried.hash),
             Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
         };
@@ -89,10 +92,10 @@ impl Tasks for Round {
     }
 
     fn make(&self, at: usize) -> Result<Task, String> {
-        let (ask, at) = (&self.asks[at / self.shards.len()], at % self.shards.len());
+        let (run, at) = self.asked[at];
         let PlannedShard { shard, params, .. } = &self.shards[at];
         let told = |error: anyhow::Error| format!("{error:#}");
-        let work = ask.work(at, &params.value().map_err(told)?);
+        let work = self.asks[run].work(at, &params.value().map_err(told)?);
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
         Ok(Task { grammar, lexicon, shard: shard.named().map_err(told)?, work })
     }
@@ -123,10 +126,10 @@ impl Plan {
         self.shards.iter().filter(|shard| shard.strings.is_none())
     }
 
-    /// The tasks of a round: for each of some runs in turn, what every shard is asked.
-    pub fn round(&self, asks: Vec<Ask>) -> impl Tasks + use<> {
+    /// The tasks of a round of some runs: what each of them asks, and by task the number of the ask and the shard that is asked.
+    pub fn round(&self, asks: Vec<Ask>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        Round { grammar, lexicon, shards: self.shards.clone(), asks }
+        Round { grammar, lexicon, shards: self.shards.clone(), asks, asked }
     }
 
     /// The strings of `model`, which are those of the plan unless they come from samples.

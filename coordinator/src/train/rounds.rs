@@ -158,46 +158,55 @@ impl<'a> Training<'a> {
     fn batch(&mut self) -> Result<Vec<RoundMetrics>> {
         let begun = clock();
         let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over()).collect();
-        let n_shards = self.plan.shards.len();
         let mut asks = Vec::with_capacity(active.len());
+        let mut asked = Vec::new();
         for &run in &active {
             let Active { learner, inference, .. } = &mut self.runs[run];
             let round = learner.rounds() + 1;
             let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
             let with_trees = keep || due || round == inference.max_rounds;
             learner.begin(with_trees.then_some(&self.input.segments[..]), keep);
+            asked.extend(learner.shards(self.plan).into_iter().map(|shard| (asks.len(), shard)));
             asks.push(learner.ask(self.plan)?);
         }
         let first = active[0];
         let stage = Stage::Round { run: first + 1, round: self.runs[first].learner.rounds() + 1 };
         let (plan, runs) = (self.plan, &mut self.runs);
-        let report = plan::map(self.fleet, stage, plan.round(asks), |at, answer| {
-            let (run, shard) = (active[at / n_shards], at % n_shards);
+        let report = plan::map(self.fleet, stage, plan.round(asks, asked.clone()), |at, answer| {
+            let (ask, shard) = asked[at];
+            let run = active[ask];
             if !runs[run].learner.add(plan, shard, answer)? {
                 bail!("internal error: shard {shard} has no counts; please report it");
             }
             Ok(())
         })?;
-        let mut finished: Vec<(usize, RoundReport, Duration)> = Vec::new();
-        for (at, &run) in active.iter().enumerate() {
-            let busy = report.busy_by_task[at * n_shards..(at + 1) * n_shards].iter().sum();
+        let mut finished: Vec<(usize, RoundReport, Duration, f64)> = Vec::new();
+        let n_sentence_shards = plan.sentence_shards().count() as f64;
+        for (ask, &run) in active.iter().enumerate() {
+            let of_run = report.busy_by_task.iter().zip(&asked).filter(|(_, asked)| asked.0 == ask);
+            let busy = of_run.map(|(busy, _)| *busy).sum();
+            let of_sentences =
+                |&&(of, shard): &&(usize, usize)| of == ask && plan.shards[shard].strings.is_none();
+            let share = asked.iter().filter(of_sentences).count() as f64 / n_sentence_shards;
             let active = &mut self.runs[run];
             match active.learner.finish().map_err(|failure| told(self.input, failure))? {
                 Step::Again { restored } => active.restored += restored,
-                Step::Next(report) => finished.push((run, report, busy)),
+                Step::Next(report) => finished.push((run, report, busy, share)),
             }
         }
         let seconds = begun.elapsed().as_secs_f64() / finished.len().max(1) as f64;
-        finished.into_iter().map(|(run, report, busy)| self.conclude(run, report, seconds, busy)).collect()
+        let conclude = |(run, report, busy, share)| self.conclude(run, report, seconds, busy, share);
+        finished.into_iter().map(conclude).collect()
     }
 
-    /// Measures a round that is over, and says whether the run is.
+    /// Measures a round that is over and has read this share of the sentences, and says whether the run is.
     fn conclude(
         &mut self,
         run: usize,
         report: RoundReport,
         seconds: f64,
         busy: Duration,
+        share: f64,
     ) -> Result<RoundMetrics> {
         let round = self.runs[run].learner.rounds();
         self.runs[run].converged = report.converged;
@@ -268,7 +277,7 @@ impl<'a> Training<'a> {
             change: report.change,
             seconds,
             busy_seconds: busy.as_secs_f64(),
-            sentences_per_second: self.input.text.n_sentences as f64 / seconds,
+            sentences_per_second: share * self.input.text.n_sentences as f64 / seconds,
             strings: strings.collect(),
             hyper: hyper.collect(),
             scores: scored,

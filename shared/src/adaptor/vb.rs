@@ -60,6 +60,50 @@ pub struct Growth {
     pub step: usize,
 }
 
+impl Settings {
+    /// Parameters that equal the priors, with all strings of `lexicon` in use, or the first of them if sticks grow.
+    pub(super) fn prior(&self, grammar: &Grammar, lexicon: &Lexicon) -> Params {
+        let in_use = self.growth.map_or(usize::MAX, |growth| growth.start);
+        let sticks = lexicon.sticks.iter().enumerate().map(|(number, strings)| {
+            let adaptor = grammar.adaptors[strings.symbol.index()].unwrap_or_default();
+            Stick {
+                symbol: strings.symbol,
+                order: lexicon.params(grammar, number).take(in_use).map(ParamId).collect(),
+                gamma1: Vec::new(),
+                gamma2: Vec::new(),
+                discount: match self.pitman_yor {
+                    true => adaptor.discount.unwrap_or(self.discount),
+                    false => 0.0,
+                },
+                concentration: adaptor.concentration.unwrap_or(self.concentration),
+            }
+        });
+        Params::new(grammar, sticks.collect())
+    }
+
+    /// Weights for the first round, `[n_params]`. `noise` is drawn from only if there is jitter.
+    pub(super) fn first_weights(
+        &self,
+        params: &Params,
+        grammar: &Grammar,
+        lexicon: &Lexicon,
+        noise: Noise,
+    ) -> Vec<Wide> {
+        let mut weights = params.uniform_weights(grammar, lexicon);
+        let in_use = weights.iter_mut().enumerate().skip(1).filter(|(_, weight)| !weight.is_zero());
+        match &self.start {
+            Start::Uniform => {}
+            Start::Jitter(size) => {
+                in_use.for_each(|(at, weight)| {
+                    *weight = Wide::from_ln(size * noise.symmetric(at as u64));
+                });
+            }
+            Start::Weights(given) => in_use.for_each(|(at, weight)| *weight = given[at]),
+        }
+        weights
+    }
+}
+
 /// Moves the parameters from round to round.
 pub struct Trainer {
     grammar: Arc<Grammar>,
@@ -107,31 +151,16 @@ impl State {
 }
 
 /// More than any run has.
-const MAX_ROUNDS: usize = 1 << 32;
+pub(super) const MAX_ROUNDS: usize = 1 << 32;
 /// Rounds before the first drop: the first counts are those of uniform weights.
-const ROUNDS_BEFORE_DROPS: usize = 2;
+pub(super) const ROUNDS_BEFORE_DROPS: usize = 2;
 
 impl Trainer {
     /// Starts with all strings of `lexicon` in use, or the first of them if sticks grow. `noise` is drawn from only if
     /// there is jitter.
     pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, settings: Settings, noise: Noise) -> Trainer {
-        let in_use = settings.growth.map_or(usize::MAX, |growth| growth.start);
-        let sticks = lexicon.sticks.iter().enumerate().map(|(number, strings)| {
-            let adaptor = grammar.adaptors[strings.symbol.index()].unwrap_or_default();
-            Stick {
-                symbol: strings.symbol,
-                order: lexicon.params(&grammar, number).take(in_use).map(ParamId).collect(),
-                gamma1: Vec::new(),
-                gamma2: Vec::new(),
-                discount: match settings.pitman_yor {
-                    true => adaptor.discount.unwrap_or(settings.discount),
-                    false => 0.0,
-                },
-                concentration: adaptor.concentration.unwrap_or(settings.concentration),
-            }
-        });
         let state = State {
-            params: Params::new(&grammar, sticks.collect()),
+            params: settings.prior(&grammar, &lexicon),
             rounds: 0,
             bound: None,
             counts: vec![0.0; lexicon.n_params(&grammar)],
@@ -168,18 +197,7 @@ impl Trainer {
         if self.state.rounds > 0 {
             return self.state.params.weights(&self.grammar, &self.lexicon);
         }
-        let mut weights = self.state.params.uniform_weights(&self.grammar, &self.lexicon);
-        let in_use = weights.iter_mut().enumerate().skip(1).filter(|(_, weight)| !weight.is_zero());
-        match &self.settings.start {
-            Start::Uniform => {}
-            Start::Jitter(size) => {
-                in_use.for_each(|(at, weight)| {
-                    *weight = Wide::from_ln(size * self.noise.symmetric(at as u64));
-                });
-            }
-            Start::Weights(given) => in_use.for_each(|(at, weight)| *weight = given[at]),
-        }
-        weights
+        self.settings.first_weights(&self.state.params, &self.grammar, &self.lexicon, self.noise)
     }
 
     /// Whether the next round is to report losses.

@@ -121,7 +121,7 @@ struct Share {
 /// Of a parameter that is kept above zero, in a multinomial that sums to one.
 const REVIVED: f64 = 1e-10;
 /// More than any run has.
-const MAX_ROUNDS: usize = 1 << 32;
+pub(super) const MAX_ROUNDS: usize = 1 << 32;
 
 impl State {
     /// Whether a trainer of these multinomials and of shards that touch so many parameters each can go on from it; an error says
