@@ -68,7 +68,8 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         let begun = now();
         learner.begin(None, false);
         let weighed = millis(begun);
-        let tasks = plan.round(vec![learner.ask(plan).expect("the shards are there")]);
+        let asked = learner.shards(plan).into_iter().map(|shard| (0, shard)).collect();
+        let tasks = plan.round(vec![learner.ask(plan).expect("the shards are there")], asked);
         let stage = Stage::Round { run: 1, round };
         let add = |at, answer| learner.add(plan, at, answer).map(|is_one| assert!(is_one));
         plan::map(fleet, stage, tasks, add).expect("workers answer");
