@@ -49,9 +49,7 @@ impl Shuffle {
     pub fn add(&mut self, counted: &[Candidate]) -> Result<()> {
         for candidate in counted {
             let Candidate { symbol, string, expected } = candidate;
-            let mut hasher = FxHasher::default();
-            (symbol, string).hash(&mut hasher);
-            let buffer = &mut self.partitions[hasher.finish() as usize % PARTITIONS].buffer;
+            let buffer = &mut self.partitions[partition(*symbol, string)].buffer;
             let before = buffer.len();
             encode_varint(symbol.0.into(), buffer);
             encode_varint(string.len() as u64, buffer);
@@ -86,6 +84,13 @@ impl Shuffle {
         };
         self.partitions.into_par_iter().try_fold(&empty, rank).try_reduce(&empty, merge)
     }
+}
+
+/// Where a string belongs.
+fn partition(symbol: SymbolId, string: &[SymbolId]) -> usize {
+    let mut hasher = FxHasher::default();
+    (symbol, string).hash(&mut hasher);
+    hasher.finish() as usize % PARTITIONS
 }
 
 impl Partition {
@@ -127,6 +132,19 @@ mod tests {
     use shared::num::Noise;
 
     use super::*;
+
+    #[test]
+    fn no_partition_is_much_larger_than_the_others() {
+        let mut sizes = [0; PARTITIONS];
+        // Short strings of few symbols, all of them.
+        for number in 0..200_000u32 {
+            let string: Vec<SymbolId> =
+                number.to_string().bytes().map(|b| SymbolId(10 + u32::from(b))).collect();
+            sizes[partition(SymbolId(3), &string)] += 1;
+        }
+        let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+        assert!(*least > 500 && *most < 1100, "{least} to {most}, 781 on average");
+    }
 
     #[test]
     fn neither_budget_nor_threads_change_a_bit() {

@@ -10,7 +10,7 @@ use proto::convert::blob::{self, Blob};
 use proto::convert::fits;
 use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1::LeaseHead;
-use shared::adaptor::candidates::Tally;
+use shared::adaptor::candidates::{Ranking, Tally};
 use shared::adaptor::hyper;
 use shared::adaptor::start::Start;
 use shared::adaptor::vb::{Settings, Trainer};
@@ -26,10 +26,10 @@ use shared::num::{Noise, Wide};
 use shared::pcfg::Groups;
 use shared::round::Totals;
 use shared::sampler::{Hyper, HyperPrior, Settings as OfSweep};
-use shared::shard::{Lexicon, Sentence, Shard};
+use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
 use shared::task::{
-    Analysis, Answer, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Fit, Fitted,
-    Named, Sample, Sampled, Sweeps, Task, Weighted, Work,
+    Analysis, Answer, Candidate, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Fit,
+    Fitted, Named, Sample, Sampled, Sweeps, Task, Weighted, Work,
 };
 
 use crate::parts;
@@ -117,15 +117,24 @@ fn is_derived(task: &Task) -> bool {
     matches!(indexed, Ok(Answer::Index(index)) if index.unparsable.is_empty())
 }
 
+/// The best four of each nonterminal.
+fn best(adapted: &[SymbolId], found: Vec<Candidate>) -> Vec<StickStrings> {
+    let mut tally = Tally::default();
+    for Candidate { symbol, string, expected } in found {
+        tally.add(symbol, &string, expected);
+    }
+    let mut ranking = Ranking::new(adapted, 4, -0.2);
+    tally.sums().for_each(|(symbol, string, sum)| ranking.add(symbol, string, sum));
+    ranking.top()
+}
+
 /// What a coordinator does with an answer that fits.
 fn work_with(task: &Task, answer: Answer) {
     let (grammar, lexicon) = (&task.grammar.value, &task.lexicon.value);
     match answer {
         Answer::Candidates(found) => {
             let adapted: Vec<SymbolId> = grammar.adapted().collect();
-            let mut tally = Tally::default();
-            tally.add(found.found);
-            index(task, Lexicon { sticks: tally.top(&adapted, 4, -0.2) });
+            index(task, Lexicon { sticks: best(&adapted, found.found) });
         }
         Answer::Missing(missing) => {
             let mut covered = lexicon.as_ref().clone();
@@ -317,7 +326,7 @@ pub fn examples() -> Vec<Example> {
             Sentence { tokens, multiplicity }
         };
         let sentences = vec![sentence(&["a", "b"], 2), sentence(&["b", "a", "a"], 1)];
-        let empty = Lexicon { sticks: Tally::default().top(&adapted, 0, 0.0) };
+        let empty = Lexicon { sticks: best(&adapted, Vec::new()) };
         let (grammar, sentences) = (Named::new(grammar), Named::new(Shard::Sentences(sentences)));
         let mut example = |lexicon: &Lexicon, shard: &Named<Shard>, work| {
             let (grammar, lexicon) = (grammar.clone(), Named::new(lexicon.clone()));
@@ -346,9 +355,7 @@ pub fn examples() -> Vec<Example> {
         let trees: Vec<String> = chained.analyses.into_iter().map(|analysis| analysis.tree).collect();
         sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, true, None);
         sweep(ChainFrom::Carried(Named::new(chained.carried)), false, None);
-        let mut tally = Tally::default();
-        tally.add(found.found);
-        let lexicon = Lexicon { sticks: tally.top(&adapted, 4, -0.2) };
+        let lexicon = Lexicon { sticks: best(&adapted, found.found) };
         example(&lexicon, &sentences, Work::Cover);
         let first = lexicon.params(&grammar.value, 0);
         for shard in [sentences.clone(), Named::new(Shard::Strings(first))] {
