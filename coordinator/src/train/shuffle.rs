@@ -21,6 +21,9 @@ use shared::task::Candidate;
 /// Runs of strings that are summed each by itself: as many as are needed for one of them to be small when all are large.
 const PARTITIONS: usize = 256;
 
+/// Bytes of records, about, that are summed at a time.
+const PART: usize = 1 << 20;
+
 /// What was counted so far.
 pub struct Shuffle {
     /// Where files are made.
@@ -29,6 +32,8 @@ pub struct Shuffle {
     budget: usize,
     buffered: usize,
     partitions: Vec<Partition>,
+    /// [`PART`].
+    part: usize,
 }
 
 #[derive(Default)]
@@ -42,7 +47,7 @@ impl Shuffle {
     /// Of nothing, with room for `budget` bytes in memory and files in `folder` beyond.
     pub fn new_in(folder: &Path, budget: usize) -> Shuffle {
         let partitions = (0..PARTITIONS).map(|_| Partition::default()).collect();
-        Shuffle { folder: folder.to_owned(), budget, buffered: 0, partitions }
+        Shuffle { folder: folder.to_owned(), budget, buffered: 0, partitions, part: PART }
     }
 
     /// Adds what was counted in the next shard; shards come in order.
@@ -77,20 +82,25 @@ impl Shuffle {
             one.merge(other);
             Ok(one)
         };
+        let part = self.part;
         let rank = |mut ranking: Ranking, partition: Partition| -> Result<Ranking> {
-            let tally = partition.sum().context("candidate strings cannot be read again")?;
-            tally.sums().for_each(|(symbol, string, sum)| ranking.add(symbol, string, sum));
+            let summed = partition.sum(part, |symbol, string, sum| ranking.add(symbol, string, sum));
+            summed.context("candidate strings cannot be read again")?;
             Ok(ranking)
         };
         self.partitions.into_par_iter().try_fold(&empty, rank).try_reduce(&empty, merge)
     }
 }
 
-/// Where a string belongs.
-fn partition(symbol: SymbolId, string: &[SymbolId]) -> usize {
+/// Says where a string belongs.
+fn hash(symbol: SymbolId, string: &[SymbolId]) -> u64 {
     let mut hasher = FxHasher::default();
     (symbol, string).hash(&mut hasher);
-    hasher.finish() as usize % PARTITIONS
+    hasher.finish()
+}
+
+fn partition(symbol: SymbolId, string: &[SymbolId]) -> usize {
+    hash(symbol, string) as usize % PARTITIONS
 }
 
 impl Partition {
@@ -107,24 +117,44 @@ impl Partition {
         Ok(())
     }
 
-    fn sum(self) -> Result<Tally> {
+    /// Hands over the sum of every string, of about `part` bytes of records at a time.
+    fn sum(self, part: usize, mut each: impl FnMut(SymbolId, &[SymbolId], f64)) -> Result<()> {
         let mut records = Vec::new();
         if let Some(mut file) = self.file {
+            records.reserve_exact(file.metadata()?.len() as usize + self.buffer.len());
             file.rewind()?;
             file.read_to_end(&mut records)?;
         }
         records.extend(self.buffer);
-        let (mut records, mut string, mut tally) = (&records[..], Vec::new(), Tally::default());
-        while records.has_remaining() {
-            let symbol = SymbolId(decode_varint(&mut records)? as u32);
-            string.clear();
-            for _ in 0..decode_varint(&mut records)? {
-                string.push(SymbolId(decode_varint(&mut records)? as u32));
-            }
-            tally.add(symbol, &string, records.try_get_f64_le()?);
+        // Tables that fit into a cache, one after the other, are filled faster than a large one.
+        let mut parts: Vec<Vec<u32>> = vec![Vec::new(); records.len() / part + 1];
+        let (mut rest, mut string) = (&records[..], Vec::new());
+        while rest.has_remaining() {
+            let at = records.len() - rest.len();
+            let (symbol, _) = record(&mut rest, &mut string)?;
+            let part = hash(symbol, &string) as usize / PARTITIONS % parts.len();
+            parts[part].push(u32::try_from(at).context("more than 4 GiB of them")?);
         }
-        Ok(tally)
+        for part in parts {
+            let mut tally = Tally::default();
+            for at in part {
+                let (symbol, expected) = record(&mut &records[at as usize..], &mut string)?;
+                tally.add(symbol, &string, expected);
+            }
+            tally.sums().for_each(|(symbol, string, sum)| each(symbol, string, sum));
+        }
+        Ok(())
     }
+}
+
+/// Reads a record: nonterminal, string, and what was counted.
+fn record(records: &mut &[u8], string: &mut Vec<SymbolId>) -> Result<(SymbolId, f64)> {
+    let symbol = SymbolId(decode_varint(records)? as u32);
+    string.clear();
+    for _ in 0..decode_varint(records)? {
+        string.push(SymbolId(decode_varint(records)? as u32));
+    }
+    Ok((symbol, records.try_get_f64_le()?))
 }
 
 #[cfg(test)]
@@ -163,8 +193,9 @@ mod tests {
         };
         let adapted = [SymbolId(1), SymbolId(2)];
         let dir = tempfile::tempdir().unwrap();
-        let top = |budget: usize| {
+        let top = |budget: usize, part: usize| {
             let mut shuffle = Shuffle::new_in(dir.path(), budget);
+            shuffle.part = part;
             (0..200).for_each(|at| shuffle.add(&shard(at)).unwrap());
             let spilled = shuffle.partitions.iter().filter(|partition| partition.file.is_some()).count();
             (shuffle.rank(|| Ranking::new(&adapted, 100, -0.2)).unwrap().top(), spilled)
@@ -176,7 +207,7 @@ mod tests {
         let mut ranking = Ranking::new(&adapted, 100, -0.2);
         tally.sums().for_each(|(symbol, string, sum)| ranking.add(symbol, string, sum));
         let expected = ranking.top();
-        let ((in_memory, none), (in_files, many)) = (top(usize::MAX), top(1000));
+        let ((in_memory, none), (in_files, many)) = (top(usize::MAX, PART), top(1000, 50));
         assert_eq!((&in_memory, &in_files), (&expected, &expected));
         assert!(none == 0 && many > 100, "{none} and {many} spilled");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "files have no names");
