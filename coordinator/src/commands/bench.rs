@@ -1,7 +1,7 @@
 //! `grammaton bench`: what training takes on this machine, for those who have to choose others.
 //!
-//! Sentences are drawn from a made-up language ([`language`]), or from a grammar that is given, and trained on by
-//! processes of their own ([`trial`]): by threads of one process, and by worker processes over loopback. All files are in
+//! Sentences are drawn from a made-up language (`language`), or from a grammar that is given, and trained on by
+//! processes of their own (`trial`): by threads of one process, and by worker processes over loopback. All files are in
 //! a temporary folder.
 
 use std::fs;

@@ -3,9 +3,9 @@
 //! In: a [`Load`], the tasks of a round with what each was measured to cost; a [`Cluster`] to imagine. Out: a
 //! [`Forecast`] for each of its sizes. Everything that is said follows from these and a seed: no clock is read here.
 //!
-//! What is modelled, in [`world`]: who computes which task, with backups and the forests that a member has already, is
+//! What is modelled, in `world`: who computes which task, with backups and the forests that a member has already, is
 //! decided by the [`Scheduler`](super::scheduler::Scheduler) of real runs; which blobs travel, by the
-//! [`Holdings`](super::holdings::Holdings) of real runs. The coordinator has one network interface through which all
+//! `Holdings` of real runs. The coordinator has one network interface through which all
 //! transfers go one after the other, both ways; cores that encode and decode; one thread that decides and one that adds
 //! answers up, in task order. Members give signs of life and compute as many tasks at a time as they have threads.
 //!

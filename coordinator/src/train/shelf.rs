@@ -1,4 +1,4 @@
-//! Where a job keeps what may be too large to hold: in memory up to [`HELD`], beyond it in files named by the hash of their content,
+//! Where a job keeps what may be too large to hold: in memory up to `HELD`, beyond it in files named by the hash of their content,
 //! read when they are asked for.
 //!
 //! Files are of use to the process that wrote them alone, which removes them when it ends; those of one that was killed are removed by

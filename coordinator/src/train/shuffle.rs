@@ -1,6 +1,6 @@
 //! The shuffle of candidate strings: what workers counted in their shards, summed string by string in bounded memory.
 //!
-//! In: the counts of one shard after the other. Out: the best strings. Each string belongs to one of [`PARTITIONS`], by a hash; a
+//! In: the counts of one shard after the other. Out: the best strings. Each string belongs to one of `PARTITIONS`, by a hash; a
 //! partition is a run of records in the order in which they came, in memory or, beyond the budget, in a file. At the end each
 //! partition is summed by itself, in the order of the shards: neither budget nor partitions change a bit.
 
