@@ -7,19 +7,17 @@
 
 mod check;
 pub mod located;
+pub mod source;
 pub mod sweep;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
 use shared::corpus::{Format, Options, Unit};
 use shared::dependency::{Punctuation, Tags};
 use shared::dmv::constraint::Component;
 use shared::dmv::harmonic::{Harmonic, Stops};
-use shared::grammar::auto::Auto;
 use shared::logistic_normal::PointEstimate;
 use shared::logistic_normal::trainer::Constrained;
 use shared::mixture::{Limit, Mixture, MixtureError};
@@ -28,6 +26,8 @@ use shared::treebank::Classes;
 
 use crate::store;
 use located::{Fault, Node, Problem};
+use source::{AUTO, DMV, TREEBANK};
+pub use source::{FamiliesSource, GrammarSource};
 use sweep::{Sweep, SweepTable};
 
 /// A training job.
@@ -493,55 +493,6 @@ pub enum RulePrior {
     LogisticNormal,
 }
 
-/// Where families of tags come from.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum FamiliesSource {
-    /// There are none.
-    #[default]
-    None,
-    /// Built in, of the tags of the Penn Treebank.
-    Ptb,
-    /// Built in, of the universal tags.
-    Ud,
-    /// A file, a family a line.
-    File(PathBuf),
-}
-
-impl From<&str> for FamiliesSource {
-    fn from(text: &str) -> FamiliesSource {
-        match text {
-            "none" => FamiliesSource::None,
-            "ptb" => FamiliesSource::Ptb,
-            "ud" => FamiliesSource::Ud,
-            path => FamiliesSource::File(path.into()),
-        }
-    }
-}
-
-impl fmt::Display for FamiliesSource {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FamiliesSource::None => write!(out, "none"),
-            FamiliesSource::Ptb => write!(out, "ptb"),
-            FamiliesSource::Ud => write!(out, "ud"),
-            FamiliesSource::File(path) => write!(out, "{}", path.display()),
-        }
-    }
-}
-
-impl Serialize for FamiliesSource {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for FamiliesSource {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FamiliesSource, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Ok(FamiliesSource::from(&text[..]))
-    }
-}
-
 /// Priors over an adapted nonterminal's strings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -578,58 +529,8 @@ pub enum Hyperparameter {
     Alpha,
 }
 
-/// Where the grammar comes from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum GrammarSource {
-    /// Made for the symbols of the corpus: `auto:unigram`.
-    Auto(Auto),
-    /// A file in py-cfg's syntax.
-    File(PathBuf),
-    /// The rules of the corpus, which is a treebank: `auto:treebank`.
-    Treebank,
-    /// The dependency model of the corpus's tags: `auto:dmv`.
-    Dmv,
-}
-
-const AUTO: &str = "auto:";
-const TREEBANK: &str = "treebank";
-const DMV: &str = "dmv";
-/// Of all points together.
+/// Runs of all points together.
 const MAX_RUNS: usize = 1000;
-
-impl fmt::Display for GrammarSource {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GrammarSource::Auto(Auto::Unigram) => write!(out, "{AUTO}unigram"),
-            GrammarSource::Auto(Auto::Colloc) => write!(out, "{AUTO}colloc"),
-            GrammarSource::File(path) => write!(out, "{}", path.display()),
-            GrammarSource::Treebank => write!(out, "{AUTO}{TREEBANK}"),
-            GrammarSource::Dmv => write!(out, "{AUTO}{DMV}"),
-        }
-    }
-}
-
-impl Serialize for GrammarSource {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for GrammarSource {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<GrammarSource, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match text.strip_prefix(AUTO) {
-            Some(TREEBANK) => Ok(GrammarSource::Treebank),
-            Some(DMV) => Ok(GrammarSource::Dmv),
-            Some(name) => {
-                let name: de::value::StrDeserializer<'_, D::Error> =
-                    de::IntoDeserializer::into_deserializer(name);
-                Auto::deserialize(name).map(GrammarSource::Auto)
-            }
-            None => Ok(GrammarSource::File(text.into())),
-        }
-    }
-}
 
 /// Why there is no job.
 #[derive(Debug, thiserror::Error)]
@@ -755,6 +656,8 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
+    use shared::grammar::auto::Auto;
+
     use super::*;
 
     const JOB: &str = "[model]\ngrammar = \"../g.gr\"\n\n[corpus]\npath = \"c.txt\"\n";

@@ -137,12 +137,6 @@ impl Corpus {
         }
     }
 
-    /// All but a `share` of the sentences, and the rest, each in corpus order; which sentences those are is decided by `noise`.
-    pub fn split(&self, share: f64, noise: Noise) -> (Corpus, Corpus) {
-        let (kept, held_out) = hold_out(self.sentences.len(), share, noise);
-        (self.subset(&kept), self.subset(&held_out))
-    }
-
     /// The sentences as terminals of `grammar`, in corpus order.
     ///
     /// # Errors
