@@ -28,7 +28,7 @@ pub struct Forest {
     pub first_edge: Vec<u32>,
     /// Grouped by head.
     pub edges: Vec<Edge>,
-    /// `[n_nodes]`: what each node derives.
+    /// `[n_nodes]`: what each node derives; none once the forest is folded ([`chains`]), where nobody asks.
     pub labels: Vec<Label>,
 }
 
@@ -54,10 +54,15 @@ pub struct Label {
     pub end: u32,
 }
 
+impl Label {
+    /// That of the empty derivation.
+    const NONE: Label = Label { symbol: u32::MAX, start: 0, end: 0 };
+}
+
 impl Forest {
     /// Number of nodes, the empty one included.
     pub fn n_nodes(&self) -> usize {
-        self.labels.len()
+        self.first_edge.len() - 1
     }
 
     /// The last node.
@@ -105,7 +110,9 @@ impl Forest {
                 }
             }
         }
-        let mut forest = Forest::empty();
+        let mut forest = Forest::default();
+        forest.clear();
+        forest.labels.extend(self.labels.first());
         let mut renamed = vec![0u32; n];
         for node in (1..n).filter(|&node| reached[node] && productive[node]) {
             renamed[node] = forest.n_nodes() as u32;
@@ -113,33 +120,25 @@ impl Forest {
                 let tails = edge.tails.map(|tail| renamed[tail as usize]);
                 forest.edges.push(Edge { param: edge.param, tails });
             }
-            forest.end_node(self.labels[node]);
+            forest.end_node();
+            forest.labels.extend(self.labels.get(node));
         }
         forest.edges.shrink_to_fit();
         Some(forest)
     }
 
-    /// A forest of the empty derivation alone, to which nodes are added by [`Forest::end_node`].
-    fn empty() -> Forest {
-        let mut forest = Forest::default();
-        forest.clear();
-        forest
-    }
-
-    /// Makes it [`Forest::empty`], in the memory that it has.
+    /// Leaves the empty derivation alone, without a label; nodes are added by [`Forest::end_node`].
     fn clear(&mut self) {
         let Forest { first_edge, edges, labels } = self;
         first_edge.clear();
         first_edge.extend([0, 0]);
         edges.clear();
         labels.clear();
-        labels.push(Label { symbol: u32::MAX, start: 0, end: 0 });
     }
 
     /// Closes a node: the edges pushed since the last call are its own.
-    fn end_node(&mut self, label: Label) {
+    fn end_node(&mut self) {
         self.first_edge.push(self.edges.len() as u32);
-        self.labels.push(label);
     }
 
     /// Bytes held.

@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
             order: Vec::new(),
             places: Vec::new(),
             nodes: Vec::new(),
-            forest: Forest::empty(),
+            forest: Forest::default(),
         }
     }
 
@@ -345,6 +345,7 @@ impl<'a> Builder<'a> {
             }
         }
         forest.clear();
+        forest.labels.push(Label::NONE);
         for &goal in order.iter() {
             if nodes[goal as usize] == REACHED {
                 for edge in edges(goal).iter().filter(|edge| derives(edge, nodes)) {
@@ -352,7 +353,8 @@ impl<'a> Builder<'a> {
                     forest.edges.push(Edge { param: edge.param, tails });
                 }
                 nodes[goal as usize] = forest.n_nodes() as u32;
-                forest.end_node(goals[goal as usize].label);
+                forest.end_node();
+                forest.labels.push(goals[goal as usize].label);
             }
         }
         true

@@ -155,7 +155,7 @@ impl Chains {
         number
     }
 
-    /// `forest` with chains for parameters, where parameter 0 is the constant one and strings begin at `first_string`.
+    /// `forest` with chains for parameters and without labels, where parameter 0 is the constant one and strings begin at `first_string`.
     pub fn fold(&mut self, forest: &Forest, first_string: u32) -> Forest {
         let n = forest.n_nodes();
         let Scratch { mut uses, mut fates, mut folded, mut chain, mut result } =
@@ -192,7 +192,7 @@ impl Chains {
                 }
             }
             if let Fate::Kept(_) = fate {
-                result.end_node(forest.labels[node]);
+                result.end_node();
             }
             fates.push(fate);
         }

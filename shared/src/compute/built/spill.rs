@@ -96,12 +96,11 @@ impl BuiltShard {
         put(&mut bytes, params);
         put(&mut bytes, &self.items.iter().map(|item| item.multiplicity).collect::<Vec<_>>());
         put(&mut bytes, &self.items.iter().map(|item| item.own.unwrap_or(NO_STRING)).collect::<Vec<_>>());
-        let none = Forest { first_edge: Vec::new(), edges: Vec::new(), labels: Vec::new() };
+        let none = Forest::default();
         for Item { forest, .. } in &self.items {
-            let Forest { first_edge, edges, labels } = forest.as_ref().unwrap_or(&none);
+            let Forest { first_edge, edges, .. } = forest.as_ref().unwrap_or(&none);
             put(&mut bytes, first_edge);
             put(&mut bytes, edges);
-            put(&mut bytes, labels);
         }
         bytes
     }
@@ -114,7 +113,7 @@ impl BuiltShard {
         let (multiplicities, own): (Vec<f64>, Vec<u32>) = (take(bytes)?, take(bytes)?);
         let mut items = Vec::with_capacity(own.len());
         for (multiplicity, own) in multiplicities.into_iter().zip(own) {
-            let forest = Forest { first_edge: take(bytes)?, edges: take(bytes)?, labels: take(bytes)? };
+            let forest = Forest { first_edge: take(bytes)?, edges: take(bytes)?, labels: Vec::new() };
             let forest = Some(forest).filter(|forest| !forest.first_edge.is_empty());
             let own = Some(own).filter(|&own| own != NO_STRING);
             items.push(Item { forest, restricted: Vec::new(), multiplicity, own });
