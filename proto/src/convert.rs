@@ -14,8 +14,8 @@ use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::num::Wide;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings, Strings};
 use shared::task::{
-    Analysis, Answer, Candidate, Candidates, Carried, Collapsed, Decode, Decoded, Decoder, Expectation,
-    Index, Sample, Sampled,
+    Analysis, Answer, Candidates, Carried, Collapsed, Decode, Decoded, Decoder, Expectation, Index, Sample,
+    Sampled,
 };
 
 use crate::v1;
@@ -454,11 +454,11 @@ impl Wire for Answer {
 
     fn to_wire(&self) -> v1::Answer {
         let answer = match self {
-            Answer::Candidates(Candidates { found, unparsable }) => {
+            Answer::Candidates(Candidates { symbols, strings, expected, unparsable }) => {
                 v1::answer::Answer::Candidates(v1::Candidates {
-                    symbols: found.iter().map(|candidate| candidate.symbol.0).collect(),
-                    strings: Some(strings_to_wire(found.iter().map(|candidate| &candidate.string[..]))),
-                    expected: found.iter().map(|candidate| candidate.expected).collect(),
+                    symbols: symbols.iter().map(|symbol| symbol.0).collect(),
+                    strings: Some(strings_to_wire(strings.iter())),
+                    expected: expected.clone(),
                     unparsable: unparsable.clone(),
                 })
             }
@@ -491,13 +491,13 @@ impl Wire for Answer {
     fn from_wire(message: v1::Answer) -> Result<Answer, WireError> {
         match message.answer.ok_or(WireError::Missing { field: "answer" })? {
             v1::answer::Answer::Candidates(v1::Candidates { symbols, strings, expected, unparsable }) => {
-                let labelled = labelled_strings("candidates", symbols, strings)?;
-                same_length("candidates.expected", expected.len(), labelled.len())?;
+                let strings = symbol_strings("candidates.strings", strings)?;
+                same_length("candidates.symbols", symbols.len(), strings.len())?;
+                same_length("candidates.expected", expected.len(), strings.len())?;
                 numbers("candidates.expected", &expected, NON_NEGATIVE, non_negative)?;
-                let candidates = labelled.into_iter().zip(expected);
-                let candidate = |((symbol, string), expected)| Candidate { symbol, string, expected };
                 ascending("candidates.unparsable", &unparsable)?;
-                Ok(Answer::Candidates(Candidates { found: candidates.map(candidate).collect(), unparsable }))
+                let symbols = symbols.into_iter().map(SymbolId).collect();
+                Ok(Answer::Candidates(Candidates { symbols, strings, expected, unparsable }))
             }
             v1::answer::Answer::Missing(v1::Missing { symbols, strings }) => {
                 Ok(Answer::Missing(labelled_strings("missing", symbols, strings)?))

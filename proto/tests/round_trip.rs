@@ -16,8 +16,8 @@ use shared::sampler::state::{Choice, Table, TableId};
 use shared::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
 use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings, Strings};
 use shared::task::{
-    Analysis, Answer, Candidate, Candidates, Carried, ChainFrom, Chained, Collapse, Collapsed, Decode,
-    Decoded, Decoder, Expectation, Index, Named, Sample, Sampled, Sweeps, Task, Work,
+    Analysis, Answer, Candidates, Carried, ChainFrom, Chained, Collapse, Collapsed, Decode, Decoded, Decoder,
+    Expectation, Index, Named, Sample, Sampled, Sweeps, Task, Work,
 };
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
@@ -181,9 +181,10 @@ fn sampled() -> impl Strategy<Value = Sampled> {
 fn answer() -> impl Strategy<Value = Answer> {
     let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
     let candidates = (labelled(), btree_set(0..99u32, 0..4)).prop_map(|(labelled, unparsable)| {
-        let candidate = |(symbol, string)| Candidate { symbol, string, expected: 0.25 };
-        let found = labelled.into_iter().map(candidate).collect();
-        Answer::Candidates(Candidates { found, unparsable: unparsable.into_iter().collect() })
+        let expected = vec![0.25; labelled.len()];
+        let (symbols, strings): (_, Vec<Vec<SymbolId>>) = labelled.into_iter().unzip();
+        let (strings, unparsable) = (strings.iter().collect(), unparsable.into_iter().collect());
+        Answer::Candidates(Candidates { symbols, strings, expected, unparsable })
     });
     let index = (params(), btree_set(0..99u32, 0..4)).prop_map(|(params, unparsable)| {
         Answer::Index(Index { params, unparsable: unparsable.into_iter().collect() })

@@ -14,7 +14,7 @@ use crate::latent;
 use crate::logistic_normal::{Prior, Statistics, Until};
 use crate::num::Wide;
 use crate::sampler;
-use crate::shard::{Lexicon, ParamId, Shard};
+use crate::shard::{Lexicon, ParamId, Shard, Strings};
 
 /// Hash of the content of a [`Named`] value (BLAKE3 of its bincode form).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -318,21 +318,22 @@ pub enum Answer {
 /// Strings of a shard of sentences that could be on a stick.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Candidates {
-    /// Sorted by (symbol, string), each once.
-    pub found: Vec<Candidate>,
+    /// Adapted nonterminals. `[n]`
+    pub symbols: Vec<SymbolId>,
+    /// Their yields: each pair once, in the order in which they are first found. `[n]`
+    pub strings: Strings,
+    /// Expected numbers of such constituents over the shard, multiplicities counted. `[n]`
+    pub expected: Vec<f64>,
     /// Sentences (positions in the shard) that the grammar cannot derive.
     pub unparsable: Vec<u32>,
 }
 
-/// Expected number of constituents of one label and yield.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Candidate {
-    /// An adapted nonterminal.
-    pub symbol: SymbolId,
-    /// The yield.
-    pub string: Vec<SymbolId>,
-    /// Expected count over the shard, multiplicities counted.
-    pub expected: f64,
+impl Candidates {
+    /// Nonterminal, yield and expected number.
+    pub fn iter(&self) -> impl Iterator<Item = (SymbolId, &[SymbolId], f64)> {
+        let labelled = self.symbols.iter().zip(&self.strings);
+        labelled.zip(&self.expected).map(|((&symbol, string), &expected)| (symbol, string, expected))
+    }
 }
 
 /// The parameters that a shard touches.

@@ -79,10 +79,15 @@ fn candidates_are_expected_under_unit_weights() {
             let Answer::Candidates(found) = run.answer(&Engine::default(), &run.shards[0], work) else {
                 unreachable!()
             };
-            let keys: Vec<_> = found.found.iter().map(|c| (c.symbol, c.string.clone())).collect();
-            assert_eq!(keys, expected.keys().cloned().collect::<Vec<_>>(), "{name}, {max_length}");
+            let n_found = found.expected.len();
+            let found: BTreeMap<_, f64> = found
+                .iter()
+                .map(|(symbol, string, expected)| ((symbol, string.to_vec()), expected))
+                .collect();
+            assert_eq!(n_found, found.len(), "{name}, {max_length}: each once");
+            assert!(found.keys().eq(expected.keys()), "{name}, {max_length}");
             let (found, expected): (Vec<f64>, Vec<f64>) =
-                (found.found.iter().map(|c| c.expected).collect(), expected.into_values().collect());
+                (found.into_values().collect(), expected.into_values().collect());
             assert_all_close(&found, &expected, 1e-12, name);
         }
     }

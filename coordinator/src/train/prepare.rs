@@ -242,7 +242,7 @@ fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sente
     let count = Work::Candidates { max_length: choice.max_length };
     plan::map(fleet, Stage::Candidates, sentences.tasks(&empty, count), |shard, answer| {
         if let Answer::Candidates(candidates) = answer {
-            shuffle.add(&candidates.found)?;
+            shuffle.add(&candidates)?;
             unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
         }
         Ok(())

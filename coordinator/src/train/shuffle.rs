@@ -1,78 +1,104 @@
 //! The shuffle of candidate strings: what workers counted in their shards, summed string by string in bounded memory.
 //!
 //! In: the counts of one shard after the other. Out: the best strings. Each string belongs to one of `PARTITIONS`, by a hash; a
-//! partition is a run of records in the order in which they came, in memory or, beyond the budget, in a file. At the end each
+//! partition is a run of records in the order in which they came, in memory or, beyond the budget, in pieces of a file. At the end each
 //! partition is summed by itself, in the order of the shards: neither budget nor partitions change a bit.
+//!
+//! A record is the length of its key as a varint, the key, and an `f64`; a key is nonterminal and string as varints.
 
 use std::fs::File;
-use std::hash::{Hash, Hasher};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::hash::Hasher;
+use std::io::Write as _;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use prost::bytes::{Buf, BufMut};
+use prost::bytes::{Buf as _, BufMut as _};
 use prost::encoding::{decode_varint, encode_varint};
 use rayon::prelude::*;
-use rustc_hash::FxHasher;
-use shared::adaptor::candidates::{Ranking, Tally};
+use rustc_hash::{FxHashMap, FxHasher};
+use shared::adaptor::candidates::Ranking;
 use shared::grammar::SymbolId;
-use shared::task::Candidate;
+use shared::task::Candidates;
 
 /// Runs of strings that are summed each by itself: as many as are needed for one of them to be small when all are large.
-const PARTITIONS: usize = 256;
+const PARTITIONS: usize = 1024;
 
-/// Bytes of records, about, that are summed at a time.
+/// Bytes of records, about, that are summed at a time: tables that fit into a cache, one after the other, are filled faster than
+/// a large one.
 const PART: usize = 1 << 20;
 
 /// What was counted so far.
 pub struct Shuffle {
-    /// Where files are made.
+    /// Where the file is made.
     folder: PathBuf,
-    /// Bytes of records in memory beyond which they are written to files.
+    /// Bytes of records in memory beyond which they are written to the file.
     budget: usize,
     buffered: usize,
     partitions: Vec<Partition>,
+    /// It has no name, and goes with the process.
+    file: Option<File>,
+    /// Its length.
+    written: u64,
+    key: Vec<u8>,
     /// [`PART`].
     part: usize,
 }
 
 #[derive(Default)]
 struct Partition {
-    /// Records before those of the buffer; it has no name, and goes with the process.
-    file: Option<File>,
+    /// Pieces of the file, before the buffer.
+    pieces: Vec<Range<u64>>,
     buffer: Vec<u8>,
 }
 
 impl Shuffle {
-    /// Of nothing, with room for `budget` bytes in memory and files in `folder` beyond.
+    /// Of nothing, with room for `budget` bytes in memory and a file in `folder` beyond.
     pub fn new_in(folder: &Path, budget: usize) -> Shuffle {
         let partitions = (0..PARTITIONS).map(|_| Partition::default()).collect();
-        Shuffle { folder: folder.to_owned(), budget, buffered: 0, partitions, part: PART }
+        let (folder, key) = (folder.to_owned(), Vec::new());
+        Shuffle { folder, budget, buffered: 0, partitions, file: None, written: 0, key, part: PART }
     }
 
     /// Adds what was counted in the next shard; shards come in order.
-    pub fn add(&mut self, counted: &[Candidate]) -> Result<()> {
-        for candidate in counted {
-            let Candidate { symbol, string, expected } = candidate;
-            let buffer = &mut self.partitions[partition(*symbol, string)].buffer;
+    pub fn add(&mut self, counted: &Candidates) -> Result<()> {
+        let key = &mut self.key;
+        for (symbol, string, expected) in counted.iter() {
+            key.clear();
+            put_varint(symbol.0, key);
+            string.iter().for_each(|token| put_varint(token.0, key));
+            let buffer = &mut self.partitions[hash(key) % PARTITIONS].buffer;
             let before = buffer.len();
-            encode_varint(symbol.0.into(), buffer);
-            encode_varint(string.len() as u64, buffer);
-            string.iter().for_each(|token| encode_varint(token.0.into(), buffer));
-            buffer.put_f64_le(*expected);
+            put_varint(key.len() as u32, buffer);
+            buffer.put_slice(key);
+            buffer.put_f64_le(expected);
             self.buffered += buffer.len() - before;
         }
         if self.buffered > self.budget {
-            let folder = &self.folder;
-            let refused = || {
-                format!("{}: cannot keep candidate strings; make room, or choose --out DIR", folder.display())
-            };
-            self.partitions
-                .iter_mut()
-                .try_for_each(|partition| partition.spill(folder))
-                .with_context(refused)?;
-            self.buffered = 0;
+            let folder = self.folder.display().to_string();
+            let refused =
+                || format!("{folder}: cannot keep candidate strings; make room, or choose --out DIR");
+            self.spill().with_context(refused)?;
         }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> std::io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                std::fs::create_dir_all(&self.folder)?;
+                self.file.insert(tempfile::tempfile_in(&self.folder)?)
+            }
+        };
+        for Partition { pieces, buffer } in &mut self.partitions {
+            file.write_all(buffer)?;
+            pieces.push(self.written..self.written + buffer.len() as u64);
+            self.written += buffer.len() as u64;
+            buffer.clear();
+        }
+        self.buffered = 0;
         Ok(())
     }
 
@@ -82,83 +108,92 @@ impl Shuffle {
             one.merge(other);
             Ok(one)
         };
-        let part = self.part;
+        let (part, file) = (self.part, self.file);
         let rank = |mut ranking: Ranking, partition: Partition| -> Result<Ranking> {
-            let summed = partition.sum(part, |symbol, string, sum| ranking.add(symbol, string, sum));
-            summed.context("candidate strings cannot be read again")?;
+            let parts =
+                partition.parts(file.as_ref(), part).context("candidate strings cannot be read again")?;
+            let mut string = Vec::new();
+            for part in parts {
+                for (mut key, sum) in sums(&part)? {
+                    string.clear();
+                    while !key.is_empty() {
+                        string.push(SymbolId(decode_varint(&mut key)? as u32));
+                    }
+                    ranking.add(string[0], &string[1..], sum);
+                }
+            }
             Ok(ranking)
         };
         self.partitions.into_par_iter().try_fold(&empty, rank).try_reduce(&empty, merge)
     }
 }
 
-/// Says where a string belongs.
-fn hash(symbol: SymbolId, string: &[SymbolId]) -> u64 {
-    let mut hasher = FxHasher::default();
-    (symbol, string).hash(&mut hasher);
-    hasher.finish()
-}
-
-fn partition(symbol: SymbolId, string: &[SymbolId]) -> usize {
-    hash(symbol, string) as usize % PARTITIONS
-}
-
 impl Partition {
-    fn spill(&mut self, folder: &Path) -> std::io::Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => {
-                std::fs::create_dir_all(folder)?;
-                self.file.insert(tempfile::tempfile_in(folder)?)
+    /// Its records, dealt out by string into parts of about `part` bytes; in each in the order in which they came.
+    fn parts(self, file: Option<&File>, part: usize) -> Result<Vec<Vec<u8>>> {
+        let Partition { pieces, buffer } = self;
+        let in_file: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
+        let n_parts = (in_file as usize + buffer.len()) / part + 1;
+        let mut parts = vec![Vec::new(); n_parts];
+        let mut deal = |records: &[u8]| -> Result<()> {
+            let mut rest = records;
+            while !rest.is_empty() {
+                let (record, key) = record(&mut rest)?;
+                parts[hash(key) / PARTITIONS % n_parts].extend_from_slice(record);
             }
+            Ok(())
         };
-        file.write_all(&self.buffer)?;
-        self.buffer = Vec::new();
-        Ok(())
-    }
-
-    /// Hands over the sum of every string, of about `part` bytes of records at a time.
-    fn sum(self, part: usize, mut each: impl FnMut(SymbolId, &[SymbolId], f64)) -> Result<()> {
-        let mut records = Vec::new();
-        if let Some(mut file) = self.file {
-            records.reserve_exact(file.metadata()?.len() as usize + self.buffer.len());
-            file.rewind()?;
-            file.read_to_end(&mut records)?;
+        let mut piece = Vec::new();
+        for at in pieces {
+            piece.resize((at.end - at.start) as usize, 0);
+            file.context("there is no file")?.read_exact_at(&mut piece, at.start)?;
+            deal(&piece)?;
         }
-        records.extend(self.buffer);
-        // Tables that fit into a cache, one after the other, are filled faster than a large one.
-        let mut parts: Vec<Vec<u32>> = vec![Vec::new(); records.len() / part + 1];
-        let (mut rest, mut string) = (&records[..], Vec::new());
-        while rest.has_remaining() {
-            let at = records.len() - rest.len();
-            let (symbol, _) = record(&mut rest, &mut string)?;
-            let part = hash(symbol, &string) as usize / PARTITIONS % parts.len();
-            parts[part].push(u32::try_from(at).context("more than 4 GiB of them")?);
-        }
-        for part in parts {
-            let mut tally = Tally::default();
-            for at in part {
-                let (symbol, expected) = record(&mut &records[at as usize..], &mut string)?;
-                tally.add(symbol, &string, expected);
-            }
-            tally.sums().for_each(|(symbol, string, sum)| each(symbol, string, sum));
-        }
-        Ok(())
+        deal(&buffer)?;
+        Ok(parts)
     }
 }
 
-/// Reads a record: nonterminal, string, and what was counted.
-fn record(records: &mut &[u8], string: &mut Vec<SymbolId>) -> Result<(SymbolId, f64)> {
-    let symbol = SymbolId(decode_varint(records)? as u32);
-    string.clear();
-    for _ in 0..decode_varint(records)? {
-        string.push(SymbolId(decode_varint(records)? as u32));
+/// Keys and their sums, each once.
+fn sums(mut records: &[u8]) -> Result<impl Iterator<Item = (&[u8], f64)>> {
+    let mut sums: FxHashMap<&[u8], f64> = FxHashMap::default();
+    while !records.is_empty() {
+        let (record, key) = record(&mut records)?;
+        *sums.entry(key).or_default() += (&record[record.len() - size_of::<f64>()..]).try_get_f64_le()?;
     }
-    Ok((symbol, records.try_get_f64_le()?))
+    Ok(sums.into_iter())
+}
+
+/// The first record, and its key; `records` goes on behind it.
+fn record<'a>(records: &mut &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
+    let mut rest = *records;
+    let length = decode_varint(&mut rest)? as usize;
+    let start = records.len() - rest.len();
+    let (record, rest) =
+        records.split_at_checked(start + length + size_of::<f64>()).context("a record is cut")?;
+    *records = rest;
+    Ok((record, &record[start..start + length]))
+}
+
+/// Says where a string belongs.
+fn hash(key: &[u8]) -> usize {
+    let mut hasher = FxHasher::default();
+    hasher.write(key);
+    hasher.finish() as usize
+}
+
+/// As [`encode_varint`], by a shorter way for most tokens.
+fn put_varint(number: u32, buffer: &mut Vec<u8>) {
+    match number {
+        0..0x80 => buffer.push(number as u8),
+        _ => encode_varint(number.into(), buffer),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use shared::num::Noise;
 
     use super::*;
@@ -168,28 +203,28 @@ mod tests {
         let mut sizes = [0; PARTITIONS];
         // Short strings of few symbols, all of them.
         for number in 0..200_000u32 {
-            let string: Vec<SymbolId> =
-                number.to_string().bytes().map(|b| SymbolId(10 + u32::from(b))).collect();
-            sizes[partition(SymbolId(3), &string)] += 1;
+            let key = format!("\u{3}{number}");
+            sizes[hash(key.as_bytes()) % PARTITIONS] += 1;
         }
         let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
-        assert!(*least > 500 && *most < 1100, "{least} to {most}, 781 on average");
+        assert!(*least > 120 && *most < 280, "{least} to {most}, 195 on average");
     }
 
     #[test]
     fn neither_budget_nor_threads_change_a_bit() {
         // Sums of many terms, so that another order gives other bits, and other strings.
         let noise = Noise::new(7, 0);
-        let shard = |at: usize| -> Vec<Candidate> {
-            let one = |within: usize| {
+        let shard = |at: usize| -> Candidates {
+            let mut found = Candidates::default();
+            for within in 0..90 {
                 let number = (at * 131 + within * 17) % 700;
-                Candidate {
-                    symbol: SymbolId(1 + (number % 2) as u32),
-                    string: format!("{number}").bytes().map(|byte| SymbolId(u32::from(byte) + 200)).collect(),
-                    expected: 1.0 + noise.symmetric((at * 1000 + within) as u64),
-                }
-            };
-            (0..90).map(one).collect()
+                let string: Vec<SymbolId> =
+                    format!("{number}").bytes().map(|byte| SymbolId(u32::from(byte) + 200)).collect();
+                found.symbols.push(SymbolId(1 + (number % 2) as u32));
+                found.strings.push(&string);
+                found.expected.push(1.0 + noise.symmetric((at * 1000 + within) as u64));
+            }
+            found
         };
         let adapted = [SymbolId(1), SymbolId(2)];
         let dir = tempfile::tempdir().unwrap();
@@ -197,19 +232,21 @@ mod tests {
             let mut shuffle = Shuffle::new_in(dir.path(), budget);
             shuffle.part = part;
             (0..200).for_each(|at| shuffle.add(&shard(at)).unwrap());
-            let spilled = shuffle.partitions.iter().filter(|partition| partition.file.is_some()).count();
+            let spilled = shuffle.written;
             (shuffle.rank(|| Ranking::new(&adapted, 100, -0.2)).unwrap().top(), spilled)
         };
-        let mut tally = Tally::default();
-        for Candidate { symbol, string, expected } in (0..200).flat_map(shard) {
-            tally.add(symbol, &string, expected);
+        let mut sums: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
+        for found in (0..200).map(shard) {
+            for (symbol, string, expected) in found.iter() {
+                *sums.entry((symbol, string.to_vec())).or_default() += expected;
+            }
         }
         let mut ranking = Ranking::new(&adapted, 100, -0.2);
-        tally.sums().for_each(|(symbol, string, sum)| ranking.add(symbol, string, sum));
+        sums.iter().for_each(|((symbol, string), &sum)| ranking.add(*symbol, string, sum));
         let expected = ranking.top();
-        let ((in_memory, none), (in_files, many)) = (top(usize::MAX, PART), top(1000, 50));
-        assert_eq!((&in_memory, &in_files), (&expected, &expected));
-        assert!(none == 0 && many > 100, "{none} and {many} spilled");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "files have no names");
+        let ((in_memory, none), (in_file, most)) = (top(usize::MAX, PART), top(1000, 50));
+        assert_eq!((&in_memory, &in_file), (&expected, &expected));
+        assert!(none == 0 && most > 200_000, "{none} and {most} bytes spilled");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file has no name");
     }
 }

@@ -12,8 +12,7 @@ use shared::sampler::State;
 use shared::sampler::state::Choice;
 use shared::shard::{Lexicon, ParamId, Sentence, Shard};
 use shared::task::{
-    Answer, Candidates, Carried, ChainFrom, Chained, Collapse, Decode, Decoder, Expectation, Sample, Sweeps,
-    Task, Work,
+    Answer, Carried, ChainFrom, Chained, Collapse, Decode, Decoder, Expectation, Sample, Sweeps, Task, Work,
 };
 
 use super::{WireError, fit, in_range, latent, same_length};
@@ -124,11 +123,11 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
     let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
     let (n_items, n_params) = (task.shard.value.len(), lexicon.n_params(grammar) as u64);
     match (&task.work, answer) {
-        (Work::Candidates { .. }, Answer::Candidates(Candidates { found, unparsable })) => {
-            in_range("candidates.unparsable", unparsable.iter().copied(), 0..n_items as u64)?;
-            for (at, candidate) in found.iter().enumerate() {
-                adapted("candidates.symbols", at, grammar, candidate.symbol)?;
-                terminals("candidates.strings", grammar, &candidate.string)?;
+        (Work::Candidates { .. }, Answer::Candidates(found)) => {
+            in_range("candidates.unparsable", found.unparsable.iter().copied(), 0..n_items as u64)?;
+            for (at, (symbol, string, _)) in found.iter().enumerate() {
+                adapted("candidates.symbols", at, grammar, symbol)?;
+                terminals("candidates.strings", grammar, string)?;
             }
             Ok(())
         }

@@ -4,53 +4,11 @@
 //! strings ranked by c(A, s) = `Σ_x E[count] − ρ ln|s|` (Eq. 3 without its 1/n: with it, and ρ = −0.2, length alone would
 //! rank; NOTES in `docs/MATHS.md`).
 //!
-//! A [`Tally`] adds, [`Ranking`] ranks. Strings may be dealt out over any number of tallies, each string to one of them, and a
-//! ranking may take them in any order: it comes out the same.
-
-use rustc_hash::FxHashMap;
+//! A [`Ranking`] takes the sums in any order, dealt out over any number of rankings: it comes out the same.
 
 use crate::grammar::SymbolId;
 use crate::num::special;
 use crate::shard::{StickStrings, Strings};
-
-/// Adds up the expected counts of strings.
-#[derive(Default)]
-pub struct Tally {
-    /// By nonterminal and string, end to end.
-    expected: FxHashMap<Vec<SymbolId>, f64>,
-    key: Vec<SymbolId>,
-}
-
-impl Tally {
-    /// Adds constituents of `symbol` over `string`. The sum depends on the order of those that are added, which has to be the same
-    /// every time.
-    pub fn add(&mut self, symbol: SymbolId, string: &[SymbolId], expected: f64) {
-        self.key.clear();
-        self.key.push(symbol);
-        self.key.extend_from_slice(string);
-        match self.expected.get_mut(&self.key) {
-            Some(sum) => *sum += expected,
-            None => {
-                self.expected.insert(self.key.clone(), expected);
-            }
-        }
-    }
-
-    /// Number of distinct (nonterminal, string) pairs.
-    pub fn len(&self) -> usize {
-        self.expected.len()
-    }
-
-    /// Whether nothing was counted.
-    pub fn is_empty(&self) -> bool {
-        self.expected.is_empty()
-    }
-
-    /// Nonterminal, string and sum of every pair, in any order.
-    pub fn sums(&self) -> impl Iterator<Item = (SymbolId, &[SymbolId], f64)> {
-        self.expected.iter().map(|(key, &expected)| (key[0], &key[1..], expected))
-    }
-}
 
 /// The best strings of every adapted nonterminal, so far.
 pub struct Ranking {
@@ -66,6 +24,8 @@ pub struct Ranking {
 struct Best {
     strings: Strings,
     scores: Vec<f64>,
+    /// What is below has no place among them, once there are enough.
+    least: Option<f64>,
 }
 
 impl Ranking {
@@ -79,7 +39,11 @@ impl Ranking {
     pub fn add(&mut self, symbol: SymbolId, string: &[SymbolId], expected: f64) {
         let Ok(stick) = self.adapted.binary_search(&symbol) else { return };
         let best = &mut self.best[stick];
-        best.scores.push(expected - self.rho * special::ln(string.len() as f64));
+        let score = expected - self.rho * special::ln(string.len() as f64);
+        if best.least.is_some_and(|least| score.total_cmp(&least).is_lt()) {
+            return;
+        }
+        best.scores.push(score);
         best.strings.push(string);
         // Twice as many, so that what is left out pays for the work of finding it.
         if best.scores.len() > self.truncation.saturating_mul(2).max(1 << 12) {
@@ -131,10 +95,10 @@ impl Best {
 
     fn truncated(&self, n: usize) -> Best {
         let order = self.order(n);
-        Best {
-            strings: order.iter().map(|&at| &self.strings[at as usize]).collect(),
-            scores: order.iter().map(|&at| self.scores[at as usize]).collect(),
-        }
+        let scores: Vec<f64> = order.iter().map(|&at| self.scores[at as usize]).collect();
+        // Of equal ones the string decides.
+        let least = scores.iter().copied().min_by(f64::total_cmp).filter(|_| scores.len() == n);
+        Best { strings: order.iter().map(|&at| &self.strings[at as usize]).collect(), scores, least }
     }
 }
 
@@ -151,19 +115,6 @@ mod tests {
         let number =
             |at: usize| (SymbolId(2 + (at % 2) as u32 * 3), string(&format!("{at}")), (at % 97) as f64);
         (0..20_000).map(number).collect()
-    }
-
-    #[test]
-    fn sums_are_by_nonterminal_and_string() {
-        let mut tally = Tally::default();
-        for (symbol, text, expected) in [(1, "ab", 0.5), (2, "ab", 4.0), (1, "ab", 0.25), (1, "a", 1.0)] {
-            tally.add(SymbolId(symbol), &string(text), expected);
-        }
-        let mut sums: Vec<_> =
-            tally.sums().map(|(symbol, string, sum)| (symbol.0, string.to_vec(), sum)).collect();
-        sums.sort_by(|a, b| a.partial_cmp(b).unwrap());
-        assert_eq!(sums, [(1, string("a"), 1.0), (1, string("ab"), 0.75), (2, string("ab"), 4.0)]);
-        assert_eq!(tally.len(), 3);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Both look at the grammar without its adaptors, where an adapted nonterminal expands through its rules.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
@@ -14,7 +15,7 @@ use crate::forest::{Forest, best};
 use crate::grammar::SymbolId;
 use crate::num::Wide;
 use crate::shard::Sentence;
-use crate::task::{Candidate, Candidates};
+use crate::task::Candidates;
 
 /// Expected number of constituents of every adapted nonterminal and yield of at most `max_length` symbols, with all
 /// rules of weight one (§3.3 of the paper, G_heur).
@@ -24,29 +25,33 @@ pub fn count(prepared: &Prepared, sentences: &[Sentence], max_length: u32) -> Ca
     let wide = vec![Wide::ONE; 1 + prepared.grammar.rules.len()];
     let weights = Weights { real: &real(&wide), wide: &wide };
     let mut scratch = Scratch::default();
-    let mut tally: FxHashMap<(SymbolId, &[SymbolId]), f64> = FxHashMap::default();
-    let mut unparsable = Vec::new();
+    let mut known: FxHashMap<(SymbolId, &[SymbolId]), u32> = FxHashMap::default();
+    let mut found = Candidates::default();
     for (sentence, item) in sentences.iter().zip(0..) {
         let tokens = sentence.tokens.as_slice();
         let Some(forest) = limited.build(0, tokens).or_else(|| unlimited.build(0, tokens)) else {
-            unparsable.push(item);
+            found.unparsable.push(item);
             continue;
         };
         edge_posteriors(&forest, &weights, &mut scratch, |node, _, posterior| {
             let label = forest.labels[node];
             if let Kind::Adapted(_) = prepared.binary.kinds[label.symbol as usize] {
+                let symbol = SymbolId(label.symbol);
                 let string = &tokens[label.start as usize..label.end as usize];
-                *tally.entry((SymbolId(label.symbol), string)).or_insert(0.0) +=
-                    f64::from(sentence.multiplicity) * posterior;
+                let expected = f64::from(sentence.multiplicity) * posterior;
+                match known.entry((symbol, string)) {
+                    Entry::Occupied(at) => found.expected[*at.get() as usize] += expected,
+                    Entry::Vacant(new) => {
+                        new.insert(found.expected.len() as u32);
+                        found.symbols.push(symbol);
+                        found.strings.push(string);
+                        found.expected.push(expected);
+                    }
+                }
             }
         });
     }
-    let mut found: Vec<Candidate> = tally
-        .into_iter()
-        .map(|((symbol, string), expected)| Candidate { symbol, string: string.to_vec(), expected })
-        .collect();
-    found.sort_unstable_by(|a, b| (a.symbol, &a.string).cmp(&(b.symbol, &b.string)));
-    Candidates { found, unparsable }
+    found
 }
 
 /// Strings that the lexicon lacks and some sentence cannot do without: the fewest for each such sentence, then the

@@ -9,7 +9,7 @@ pub mod world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use shared::adaptor::candidates::{Ranking, Tally};
+use shared::adaptor::candidates::Ranking;
 use shared::compute::Engine;
 use shared::corpus::shards;
 use shared::grammar::{Grammar, SymbolId, syntax};
@@ -17,7 +17,7 @@ use shared::num::Wide;
 use shared::round::Totals;
 use shared::sample;
 use shared::shard::{Lexicon, ParamId, Shard, StickStrings};
-use shared::task::{Answer, Candidate, Named, Task, Work};
+use shared::task::{Answer, Named, Task, Work};
 
 pub fn grammar(text: &str) -> Grammar {
     syntax::parse(text, "g").unwrap_or_else(|error| panic!("{error}\n{text}")).0
@@ -323,17 +323,17 @@ impl Run {
 pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize, rho: f64) -> Lexicon {
     let engine = Engine::default();
     let adapted: Vec<SymbolId> = grammar.adapted().collect();
-    let mut tally = Tally::default();
+    let mut sums: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
     let run = Run::new(grammar, &Lexicon::default(), sentences);
     for shard in &run.shards {
         let work = Work::Candidates { max_length: u32::MAX };
         let Answer::Candidates(found) = run.answer(&engine, shard, work) else { unreachable!() };
-        for Candidate { symbol, string, expected } in found.found {
-            tally.add(symbol, &string, expected);
+        for (symbol, string, expected) in found.iter() {
+            *sums.entry((symbol, string.to_vec())).or_default() += expected;
         }
     }
     let mut ranking = Ranking::new(&adapted, truncation, rho);
-    tally.sums().for_each(|(symbol, string, sum)| ranking.add(symbol, string, sum));
+    sums.iter().for_each(|((symbol, string), &sum)| ranking.add(*symbol, string, sum));
     let mut lexicon = Lexicon { sticks: ranking.top() };
     for _ in 0..20 {
         let run = Run::new(grammar, &lexicon, sentences);

@@ -1,6 +1,7 @@
 //! Tasks as a worker takes them, and answers as a coordinator does: what fits is computed without a panic, the answer fits
 //! its task, and a hostile answer that fits can be worked with.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prost::Message;
@@ -10,7 +11,7 @@ use proto::convert::blob::{self, Blob};
 use proto::convert::fits;
 use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1::LeaseHead;
-use shared::adaptor::candidates::{Ranking, Tally};
+use shared::adaptor::candidates::Ranking;
 use shared::adaptor::hyper;
 use shared::adaptor::start::Start;
 use shared::adaptor::vb::{Settings, Trainer};
@@ -28,7 +29,7 @@ use shared::round::Totals;
 use shared::sampler::{Hyper, HyperPrior, Settings as OfSweep};
 use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
 use shared::task::{
-    Analysis, Answer, Candidate, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Fit,
+    Analysis, Answer, Candidates, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Fit,
     Fitted, Named, Sample, Sampled, Sweeps, Task, Weighted, Work,
 };
 
@@ -118,13 +119,11 @@ fn is_derived(task: &Task) -> bool {
 }
 
 /// The best four of each nonterminal.
-fn best(adapted: &[SymbolId], found: Vec<Candidate>) -> Vec<StickStrings> {
-    let mut tally = Tally::default();
-    for Candidate { symbol, string, expected } in found {
-        tally.add(symbol, &string, expected);
-    }
+fn best(adapted: &[SymbolId], found: &Candidates) -> Vec<StickStrings> {
     let mut ranking = Ranking::new(adapted, 4, -0.2);
-    tally.sums().for_each(|(symbol, string, sum)| ranking.add(symbol, string, sum));
+    let mut known = BTreeSet::new();
+    let mut once = found.iter().filter(|(symbol, string, _)| known.insert((*symbol, *string)));
+    once.for_each(|(symbol, string, expected)| ranking.add(symbol, string, expected));
     ranking.top()
 }
 
@@ -134,7 +133,7 @@ fn work_with(task: &Task, answer: Answer) {
     match answer {
         Answer::Candidates(found) => {
             let adapted: Vec<SymbolId> = grammar.adapted().collect();
-            index(task, Lexicon { sticks: best(&adapted, found.found) });
+            index(task, Lexicon { sticks: best(&adapted, &found) });
         }
         Answer::Missing(missing) => {
             let mut covered = lexicon.as_ref().clone();
