@@ -5,7 +5,7 @@
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
 //! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `tasks` are made when they
-//! are lent; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
+//! are lent; `backlog` bounds the answers that wait; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! [`forecast`] asks the scheduler what clusters would do that are not there.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
@@ -24,6 +24,7 @@ use tracing::Instrument as _;
 use crate::status::Board;
 
 use self::audit::{Audit, Doubt, Twins};
+use self::backlog::Backlog;
 use self::driver::{Input, Progress};
 use self::scheduler::{Cause, Failure, Patience};
 
@@ -32,6 +33,7 @@ pub mod scheduler;
 pub mod forecast;
 
 mod audit;
+mod backlog;
 mod driver;
 mod holdings;
 mod inline;
@@ -44,6 +46,9 @@ pub use inline::Inline;
 pub use shared::compute::{Compute, MEMORY, engine, engine_with};
 pub use status::{FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
 pub use tasks::Tasks;
+
+/// [`FleetConfig::room`] by default.
+pub const ROOM: usize = 512 << 20;
 
 /// Who computes, and when to give up on whom.
 #[derive(Clone)]
@@ -66,6 +71,9 @@ pub struct FleetConfig {
     pub lease_deadline: Duration,
     /// Share of the tasks, 0 to 1, that two members compute, to be compared.
     pub audit: f64,
+    /// Bytes of answers that may wait to be taken; beyond it tasks are begun one by one, as the caller needs them. A thousand
+    /// workers that answer 50 kB every .4 s fill [`ROOM`] in four seconds.
+    pub room: usize,
     /// How local threads compute, and how it is decided which of two answers is right.
     pub compute: Compute,
     /// What the caller is doing, for those who ask the fleet for the status.
@@ -85,6 +93,7 @@ impl Default for FleetConfig {
             dead_after: patience.dead_after,
             lease_deadline: patience.lease_deadline,
             audit: 0.0,
+            room: ROOM,
             compute: engine(),
             board: Board::default(),
         }
@@ -295,6 +304,8 @@ pub struct Fleet {
     inputs: mpsc::Sender<Input>,
     address: Option<SocketAddr>,
     audit: f64,
+    /// For answers that wait.
+    room: usize,
     /// The arbiter of audits.
     compute: Compute,
     /// Number of batches so far; held while one is in work: there is one at a time.
@@ -326,7 +337,7 @@ impl Fleet {
             .build()
             .map_err(FleetError::Start)?;
         let (to_fleet, span) = (inputs.clone(), tracing::Span::current());
-        let (audit, compute) = (config.audit, config.compute.clone());
+        let (audit, room, compute) = (config.audit, config.room, config.compute.clone());
         std::thread::Builder::new()
             .name("fleet".into())
             .spawn(move || {
@@ -334,7 +345,7 @@ impl Fleet {
                 runtime.shutdown_background();
             })
             .map_err(FleetError::Start)?;
-        Ok(Fleet { inputs, address, audit, compute, turn: Mutex::new(0) })
+        Ok(Fleet { inputs, address, audit, room, compute, turn: Mutex::new(0) })
     }
 
     /// Where remote workers may join; with the port that was taken.
@@ -405,10 +416,13 @@ impl Map for Fleet {
         let twins = Twins::choose(n_tasks, self.audit, *turn);
         *turn += 1;
         let mut audit = Audit::new(twins.clone());
-        // Each task is accepted once, and then comes the end: sending never waits for a slow `each`.
+        // Each task is accepted once, and then comes the end: sending never waits for a slow `each`, for which others are begun later.
         let (progress, mut received) = mpsc::channel(n_tasks + twins.audited().count() + 1);
-        let submitted = Input::Submitted { stage, tasks: tasks.clone(), twins, progress };
-        self.inputs.blocking_send(submitted).map_err(|_| FleetError::Stopped)?;
+        let backlog = Arc::new(Backlog::new(self.room));
+        let told = backlog.clone();
+        let submitted = Input::Submitted { stage, tasks: tasks.clone(), twins, progress, backlog: told };
+        let tell = |input| self.inputs.blocking_send(input).map_err(|_| FleetError::Stopped);
+        tell(submitted)?;
         let mut early = std::collections::BTreeMap::new();
         let mut next = 0;
         loop {
@@ -417,12 +431,20 @@ impl Map for Fleet {
                     if let Err(doubt) = audit.hear(task, member, &answer) {
                         return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
                     }
+                    let taken = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
+                        true => tell(Input::Taken),
+                        false => Ok(()),
+                    };
                     if task.index() < n_tasks {
                         early.insert(task.index(), answer);
+                    } else {
+                        taken(answer.size(), next)?;
                     }
                     while let Some(answer) = early.remove(&next) {
+                        let size = answer.size();
                         each(next, answer);
                         next += 1;
+                        taken(size, next)?;
                     }
                 }
                 Progress::Done(report) => {
@@ -479,6 +501,11 @@ impl Traffic {
 
 #[cfg(test)]
 mod tests {
+    use shared::grammar::SymbolId;
+    use shared::latent;
+    use shared::shard::{Lexicon, Shard};
+    use shared::task::{Named, Work};
+
     use super::*;
 
     #[test]
@@ -519,6 +546,35 @@ mod tests {
     fn a_fleet_that_takes_fewer_than_it_waits_for_is_refused() {
         let config = FleetConfig { min_members: 3, max_members: 2, ..FleetConfig::default() };
         assert!(matches!(Fleet::start(config), Err(FleetError::Bounds { min: 3, max: 2 })));
+    }
+
+    #[test]
+    fn a_slow_caller_holds_up_the_tasks() {
+        let begun = Arc::new(AtomicU64::new(0));
+        let counted = begun.clone();
+        let compute: Compute = Arc::new(move |_| {
+            // The first one of all is late.
+            let late = if counted.fetch_add(1, Ordering::Relaxed) == 0 { 50 } else { 0 };
+            std::thread::sleep(Duration::from_millis(late));
+            Ok(Answer::Missing(vec![(SymbolId(0), vec![SymbolId(1)])]))
+        });
+        let config = FleetConfig { local_workers: 2, room: 200, compute, ..FleetConfig::default() };
+        let fleet = Fleet::start(config).unwrap();
+        let task = Task {
+            grammar: Named::new(latent::no_grammar()),
+            lexicon: Named::new(Lexicon::default()),
+            shard: Named::new(Shard::Sentences(Vec::new())),
+            work: Work::Cover,
+        };
+        let mut taken = 0;
+        let report = fleet.map(Stage::Cover, vec![task; 60], |at, _| {
+            assert_eq!(at, taken);
+            taken += 1;
+            std::thread::sleep(Duration::from_millis(2));
+            // Those that fill the room, and those that were begun before it was full.
+            assert!(begun.load(Ordering::Relaxed) <= taken as u64 + 200 / 36 + 4);
+        });
+        assert_eq!((report.unwrap().attempts, taken), (60, 60));
     }
 
     #[test]

@@ -16,6 +16,8 @@ use crate::num::Wide;
 use crate::sampler;
 use crate::shard::{Lexicon, ParamId, Shard, Strings};
 
+mod size;
+
 /// Hash of the content of a [`Named`] value (BLAKE3 of its bincode form).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ContentHash(pub [u8; 32]);

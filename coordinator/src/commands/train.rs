@@ -13,7 +13,7 @@ use tracing::{info, info_span, warn};
 use super::Answer;
 use crate::checkpoint::Checkpoints;
 use crate::fleet::scheduler::Cause;
-use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, MEMORY, Map, engine_with};
+use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, MEMORY, Map, ROOM, engine_with};
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::{Crew, Outcome};
@@ -56,7 +56,8 @@ pub struct FleetOptions {
     /// Workers in this process; all cores by default, none with --listen
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
-    /// Mebibytes of forests that workers in this process keep in memory; others go to files in the output folder [default: 4096]
+    /// Mebibytes of forests that workers in this process keep in memory, others go to files in the output folder; 512 at most also
+    /// bound answers that wait [default: 4096]
     #[arg(long, value_name = "MIB")]
     pub memory: Option<u32>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
@@ -142,6 +143,8 @@ impl FleetOptions {
             dead_after,
             lease_deadline: self.lease_deadline.unwrap_or(defaults.lease_deadline),
             audit: self.audit.unwrap_or(defaults.audit),
+            // Small ones keep a few answers waiting still.
+            room: self.memory().clamp(ROOM / 8, ROOM),
             ..defaults
         })
     }

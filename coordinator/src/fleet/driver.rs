@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
 use super::audit::Twins;
+use super::backlog::Backlog;
 use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
 use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease, Watcher};
 use super::tasks::{Open, Tasks};
@@ -62,7 +63,11 @@ pub(super) enum Input {
         twins: Twins,
         /// Where answers go; has room for all of them and the end.
         progress: mpsc::Sender<Progress>,
+        /// Those that the caller has yet to take.
+        backlog: Arc<Backlog>,
     },
+    /// The caller took answers when there was no room for others.
+    Taken,
     /// Somebody wants to know what the fleet is doing.
     StatusAsked {
         /// Where to say so.
@@ -176,6 +181,7 @@ struct Batch {
     /// Those of its tasks that came in for an audit alone.
     twins: Twins,
     progress: mpsc::Sender<Progress>,
+    backlog: Arc<Backlog>,
     begun: Instant,
     report: MapReport,
     /// Bytes sent and received before.
@@ -319,7 +325,15 @@ impl Driver {
             Input::Answered { member, lease, answer, busy } => {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
-            Input::Submitted { stage, tasks, twins, progress } => self.submit(stage, tasks, twins, progress),
+            Input::Submitted { stage, tasks, twins, progress, backlog } => {
+                self.submit(stage, tasks, twins, progress, backlog)
+            }
+            Input::Taken => {
+                if let Some(batch) = &self.batch {
+                    let only = batch.backlog.only();
+                    self.decide(Event::Backlog { only }, None);
+                }
+            }
             Input::StatusAsked { reply } => {
                 // Whoever asked may have gone.
                 let _ = reply.send(self.status());
@@ -369,6 +383,7 @@ impl Driver {
         tasks: Arc<dyn Tasks>,
         twins: Twins,
         progress: mpsc::Sender<Progress>,
+        backlog: Arc<Backlog>,
     ) {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
@@ -380,7 +395,8 @@ impl Driver {
         report.busy_by_task = vec![Duration::ZERO; needs.len()];
         let (run, round) = stage.place().unzip();
         let span = info_span!("batch", %stage, run, round);
-        self.batch = Some(Batch { id: batch, stage, span, twins, progress, begun: clock(), report, traffic });
+        let begun = clock();
+        self.batch = Some(Batch { id: batch, stage, span, twins, progress, backlog, begun, report, traffic });
         self.decide(Event::BatchSubmitted { batch, needs, twins: pairs }, None);
     }
 
@@ -402,7 +418,8 @@ impl Driver {
                     }
                     Action::Accept { member, lease } => {
                         if let Some((answer, busy)) = answer.take() {
-                            self.accept(member, lease, answer, busy);
+                            let only = self.accept(member, lease, answer, busy);
+                            events.extend(only.map(|only| Event::Backlog { only: Some(only) }));
                         }
                     }
                     Action::Discard { member, lease } => {
@@ -437,7 +454,8 @@ impl Driver {
         desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
     }
 
-    fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) {
+    /// Hands the answer on; if there is no room for others from now on, the one that is taken next.
+    fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) -> Option<TaskIndex> {
         let (shard, member) = (self.shard(lease), self.name(id));
         debug!(shard, attempt = lease.attempt.0, member, ?busy, "answered");
         self.tally.accepted += 1;
@@ -449,14 +467,15 @@ impl Driver {
             member.tasks_done += 1;
             member.busy = member.busy.saturating_add(busy);
         }
-        if let Some(batch) = &mut self.batch {
-            batch.report.busy = batch.report.busy.saturating_add(busy);
-            if let Some(of_task) = batch.report.busy_by_task.get_mut(lease.task.index()) {
-                *of_task = busy;
-            }
-            // Room is never short; the caller may have gone.
-            let _ = batch.progress.try_send(Progress::Answered { task: lease.task, member, answer });
+        let batch = self.batch.as_mut()?;
+        batch.report.busy = batch.report.busy.saturating_add(busy);
+        if let Some(of_task) = batch.report.busy_by_task.get_mut(lease.task.index()) {
+            *of_task = busy;
         }
+        let is_full = batch.backlog.add(answer.size());
+        // The channel has room for all; the caller may have gone.
+        let _ = batch.progress.try_send(Progress::Answered { task: lease.task, member, answer });
+        batch.backlog.only().filter(|_| is_full)
     }
 
     /// For logs: which of the caller's tasks a lease is for.

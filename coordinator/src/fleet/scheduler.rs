@@ -30,7 +30,8 @@
 //! One whose name was lost again and again is on probation, and is lent one task at a time.
 //!
 //! Invariants ([`Scheduler::check`], after each event): a task is free, lent or done; a member holds at most
-//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot. A result depends on
+//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot, but for those that may not be begun
+//! while the caller has answers enough ([`Event::Backlog`]). A result depends on
 //! the task alone, so of several answers the first one counts, whoever sent it and however late.
 //!
 //! Placement: a shard goes to the member that computed it last, who has its forests and what it carries, or to the one that
@@ -186,6 +187,11 @@ impl Scheduler {
             }
             Event::BatchSubmitted { batch, needs, twins } => {
                 self.submit(now, batch, needs, twins, &mut actions)
+            }
+            Event::Backlog { only } => {
+                if let Some(batch) = &mut self.batch {
+                    batch.only = only;
+                }
             }
             Event::Tick => self.tick(now, &mut actions),
         }
@@ -443,6 +449,14 @@ impl Scheduler {
         if !self.assembled {
             return;
         }
+        match self.batch.as_ref().and_then(|batch| batch.only) {
+            Some(task) => self.lend_only(now, task, actions),
+            None => self.lend_free(now, actions),
+        }
+        self.lend_backups(now, actions);
+    }
+
+    fn lend_free(&mut self, now: Duration, actions: &mut Vec<Action>) {
         for room in [Room::Slot, Room::Beyond] {
             for offer in [Offer::Own, Offer::Unowned, Offer::Others] {
                 let enough = if room == Room::Slot { 0 } else { self.members.n_slots() };
@@ -451,7 +465,18 @@ impl Scheduler {
                 }
             }
         }
-        self.lend_backups(now, actions);
+    }
+
+    /// Lends that task, if it is free.
+    fn lend_only(&mut self, now: Duration, task: TaskIndex, actions: &mut Vec<Action>) {
+        let only = self.members.n_healthy() == 1;
+        let Some(batch) = self.batch.as_mut().filter(|batch| batch.free.contains(task)) else { return };
+        let taker = self.members.with(Room::Slot).find(|&id| batch.may(id, task, only));
+        if let Some(id) = taker {
+            let lease = batch.lend(now, id, task);
+            self.members.lend(now, id, lease);
+            actions.push(Action::Lend { member: id, lease });
+        }
     }
 
     /// One lease to each member with that room in turn, until none takes any.
@@ -585,7 +610,8 @@ impl Scheduler {
         let (held, holders): (BTreeSet<_>, BTreeSet<_>) = (held.collect(), holders.collect());
         ensure(held == holders, "leases of members and holders of tasks differ")?;
         let only = self.members.n_healthy() == 1;
-        let idles = |id| batch.free.iter().any(|task| batch.may(id, task, only));
+        let may_begin = |task: &TaskIndex| batch.only.is_none_or(|only| only == *task);
+        let idles = |id| batch.free.iter().filter(may_begin).any(|task| batch.may(id, task, only));
         let idle = self.assembled && self.members.with(Room::Slot).any(idles);
         ensure(!idle, "a slot is idle while a task is free that its member may have")
     }

@@ -50,6 +50,11 @@ impl Strings {
         self.symbols.len()
     }
 
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        size_of_val(&self.symbols[..]) + size_of_val(&self.ends[..])
+    }
+
     /// The strings, in order.
     pub fn iter(&self) -> Iter<'_> {
         Iter { symbols: &self.symbols, start: 0, ends: self.ends.iter() }

@@ -47,6 +47,8 @@ pub(super) struct Batch {
     pub tasks: Vec<Task>,
     /// How many are answered.
     pub n_done: usize,
+    /// The only one that may be begun, while answers are not taken as fast as they come.
+    pub only: Option<TaskIndex>,
     /// Those that nobody holds.
     pub free: Free,
     /// Those that wait for one holder alone, by the time of lending.
@@ -75,7 +77,7 @@ impl Batch {
         }
         let mut free = Free::default();
         (0..tasks.len() as u32).for_each(|task| free.insert(TaskIndex(task), None));
-        Batch { id, tasks, n_done: 0, free, lone: BTreeSet::new(), answered_age: Duration::ZERO }
+        Batch { id, tasks, n_done: 0, only: None, free, lone: BTreeSet::new(), answered_age: Duration::ZERO }
     }
 
     /// Sorts the free tasks that prefer nobody by the members that have what they need.

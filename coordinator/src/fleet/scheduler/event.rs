@@ -154,6 +154,11 @@ pub enum Event {
         /// task is in one pair at most, and the second of a pair came in for the audit alone.
         twins: Vec<(TaskIndex, TaskIndex)>,
     },
+    /// The answers that the caller of the batch in work has yet to take fill the room for them, or do so no longer.
+    Backlog {
+        /// The answer that the caller takes next: while there is no room, no other task is begun.
+        only: Option<TaskIndex>,
+    },
     /// Time passed, and nothing else happened.
     Tick,
 }

@@ -3,8 +3,8 @@
 //!
 //! The world keeps its own books of who holds what. After every event, from these books alone: an open task is
 //! accepted once, no answer to an earlier batch counts, no member holds more than its slots and one, one that joins
-//! while tasks are free is lent one at once, nobody is lent the twin of what it holds or answered while another
-//! healthy member is there; and, for all members in small worlds, for whoever is concerned and now and then for all in
+//! while tasks are free is lent one at once, nothing but the first open task is begun while there is no room for answers,
+//! nobody is lent the twin of what it holds or answered while another healthy member is there; and, for all members in small worlds, for whoever is concerned and now and then for all in
 //! large ones: no healthy member idles while a task that it may have is free, or is held by a suspect alone, nobody is
 //! kept who was silent for `dead_after` or whose lease is as old as `lease_deadline`, and [`Scheduler::check`]. Every batch ends: it is done,
 //! or fails for a reason that the books confirm.
@@ -60,6 +60,7 @@ pub(super) struct Tally {
     unaudited: u64,
     pauses: u64,
     restarts: u64,
+    backlogs: u64,
     most_members: usize,
 }
 
@@ -83,6 +84,7 @@ impl Tally {
         self.unaudited += other.unaudited;
         self.pauses += other.pauses;
         self.restarts += other.restarts;
+        self.backlogs += other.backlogs;
         self.most_members = self.most_members.max(other.most_members);
     }
 
@@ -103,6 +105,7 @@ impl Tally {
             ("audits for want of members", self.unaudited),
             ("pauses", self.pauses),
             ("restarts", self.restarts),
+            ("backlogs", self.backlogs),
         ];
         for (what, count) in happened {
             assert!(count > 0, "the worlds had no {what}");
@@ -151,6 +154,8 @@ enum Coming {
     Stall(u64),
     /// A worker says that it lives, and will again.
     Beat(u64),
+    /// There is no room for answers, or there is again.
+    Backlog(bool),
     /// The coordinator is stopped for a while.
     Pause,
     /// The coordinator's process ends, and another one begins.
@@ -183,9 +188,13 @@ pub(super) struct World {
     batch: BatchId,
     /// Whether it is in work.
     open: bool,
+    /// While there is no room for answers, the only task that may be begun, as the scheduler was told last.
+    only: Option<TaskIndex>,
     needs: Vec<Needs>,
     twins: BTreeMap<TaskIndex, TaskIndex>,
     answered_by: BTreeMap<TaskIndex, MemberId>,
+    /// The first task without an answer.
+    first_open: TaskIndex,
     /// Of each task.
     holders: Vec<BTreeSet<MemberId>>,
     /// Tasks without holder and answer.
@@ -239,9 +248,11 @@ impl World {
             worker_of: BTreeMap::new(),
             batch: BatchId(0),
             open: false,
+            only: None,
             needs: Vec::new(),
             twins: BTreeMap::new(),
             answered_by: BTreeMap::new(),
+            first_open: TaskIndex(0),
             holders: Vec::new(),
             free: BTreeSet::new(),
             lost: BTreeMap::new(),
@@ -289,6 +300,12 @@ impl World {
             }
             if !has_threads && self.rng.random_bool(0.1) {
                 self.plan(0..40_000, Coming::Pause);
+            }
+            if self.rng.random_bool(0.15) {
+                self.plan(0..20_000, Coming::Backlog(true));
+                if self.rng.random_bool(0.7) {
+                    self.plan(20_000..60_000, Coming::Backlog(false));
+                }
             }
             loop {
                 match self.run_batch()? {
@@ -351,7 +368,7 @@ impl World {
     fn run_batch(&mut self) -> Result<End, String> {
         let (n_tasks, n_twins) = (self.needs.len(), self.twins.len() / 2);
         self.batch = BatchId(self.batch.0 + 1);
-        self.open = true;
+        (self.open, self.only, self.first_open) = (true, None, TaskIndex(0));
         self.answered_by.clear();
         self.lost.clear();
         self.given_up.clear();
@@ -395,6 +412,11 @@ impl World {
             Coming::Arrival => return self.arrive(),
             Coming::Join(worker) => return self.join(worker),
             Coming::Restart => return Ok(Some(self.restart())),
+            Coming::Backlog(full) => {
+                self.tally.backlogs += u64::from(self.open && full);
+                self.only = full.then_some(self.first_open);
+                return self.happen(Event::Backlog { only: self.only });
+            }
             Coming::Crash(worker) => {
                 let Some(worker) = self.workers.remove(&worker) else { return Ok(None) };
                 let late = if self.rng.random_bool(0.1) { 200_000 } else { 20_000 };
@@ -533,7 +555,7 @@ impl World {
             self.note(Line::Event(self.now, event.clone()));
         }
         // The one that completes the assembly shares with those who were there before.
-        let in_work = self.open && self.assembled && !self.free.is_empty();
+        let in_work = self.open && self.assembled && self.free.iter().any(|&task| self.may_begin(task));
         let concerned = self.book(&event);
         let newcomer = concerned.filter(|_| matches!(event, Event::MemberJoined { .. }));
         let hungry = newcomer.filter(|_| in_work);
@@ -602,7 +624,7 @@ impl World {
                 return Some(*member);
             }
             Event::Tick => self.give_up_threads(),
-            Event::BatchSubmitted { .. } => {}
+            Event::BatchSubmitted { .. } | Event::Backlog { .. } => {}
         }
         None
     }
@@ -695,6 +717,13 @@ impl World {
                     return Err(format!("{lease} was accepted twice, or late"));
                 }
                 self.free.remove(&lease.task);
+                while self.answered_by.contains_key(&self.first_open) {
+                    self.first_open.0 += 1;
+                    // The caller takes it, and waits for the next one.
+                    if self.only.is_some() {
+                        self.plan(0..300, Coming::Backlog(true));
+                    }
+                }
                 self.tally.accepted += 1;
                 let twin = self.twins.get(&lease.task).and_then(|twin| self.answered_by.get(twin));
                 match twin {
@@ -748,9 +777,13 @@ impl World {
         if self.knows_twin(member, lease.task) && self.has_other_healthy(member) {
             return Err(format!("{member:?} is lent {lease}, and had to do with its twin"));
         }
+        let begins = self.may_begin(lease.task);
         let known =
             self.known.get_mut(&member).ok_or(format!("{lease} was lent to {member:?}, who is gone"))?;
         known.held.insert(lease, self.now);
+        if self.free.contains(&lease.task) && !begins {
+            return Err(format!("{lease} is begun while there is no room for its answer"));
+        }
         if known.held.len() > known.slots as usize + 1 {
             return Err(format!("{member:?} holds {} leases in {} slots", known.held.len(), known.slots));
         }
@@ -824,7 +857,7 @@ impl World {
         if !self.open || !self.has_free_slot(id) {
             return Ok(());
         }
-        match self.free.iter().find(|&&task| self.may(id, task)) {
+        match self.free.iter().find(|&&task| self.may_begin(task) && self.may(id, task)) {
             Some(task) => Err(format!("{id:?} idles while {task:?} is free")),
             None => Ok(()),
         }
@@ -860,6 +893,11 @@ impl World {
     /// Whether the member may be lent the task, which it does not hold.
     fn may(&self, id: MemberId, task: TaskIndex) -> bool {
         !self.knows_twin(id, task) || !self.has_other_healthy(id)
+    }
+
+    /// Whether the task, which is free, may be begun.
+    fn may_begin(&self, task: TaskIndex) -> bool {
+        self.only.is_none_or(|only| only == task)
     }
 
     fn note(&mut self, line: Line) {
