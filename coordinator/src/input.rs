@@ -1,21 +1,32 @@
-//! Corpora, grammars, families of tags, trees and dependencies from files; corpora, trees and dependencies also from standard input.
+//! Corpora, grammars, families of tags, trees and dependencies from files and object stores; what commands are given, also from standard input.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use shared::corpus::{Corpus, Notice, Options, ReadError};
+use shared::corpus::{Corpus, Notice, Options, Reader};
 use shared::dependency::{self, Sentence, Tags};
 use shared::grammar::{Grammar, syntax};
 use shared::logistic_normal::Families;
 use shared::treebank::brackets::{Entry, read};
 
+use crate::store::{self, Download};
+
 /// Reads the corpus at `path`; `-` is standard input.
-pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>), ReadError> {
-    if path.as_os_str() == "-" {
-        return Corpus::read(io::stdin().lock(), "standard input", options);
-    }
-    Corpus::open(path, options)
+pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>)> {
+    let reader = match path.as_os_str() == "-" {
+        true => Reader::new(io::stdin().lock(), "standard input", options)?,
+        false => reader(path, options)?,
+    };
+    Ok(Corpus::whole(reader)?)
+}
+
+/// Begins with the corpus at `path`, as often as it is asked to.
+pub fn reader(path: &Path, options: &Options) -> Result<Reader<'static>> {
+    Ok(match store::url(path) {
+        Some(url) => Reader::new(Download::open(url)?, url, options)?,
+        None => Reader::open(path, options)?,
+    })
 }
 
 /// Reads the grammar at `path`, and what is to be said about it.
@@ -32,8 +43,8 @@ pub fn families(path: &Path) -> Result<Families> {
 }
 
 /// The text at `path`, of which messages speak by its name and as `what`.
-fn text(path: &Path, name: &str, what: &str) -> Result<String> {
-    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read the {what}"))?;
+pub fn text(path: &Path, name: &str, what: &str) -> Result<String> {
+    let bytes = bytes(path).with_context(|| format!("{name}: cannot read the {what}"))?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
@@ -64,9 +75,21 @@ pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Vec<Sentence>)> 
 fn named_bytes(path: &Path, what: &str) -> Result<(String, Vec<u8>)> {
     let standard = path.as_os_str() == "-";
     let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
-    let mut bytes = Vec::new();
-    let read =
-        if standard { io::stdin().read_to_end(&mut bytes).map(|_| bytes) } else { std::fs::read(path) };
+    let read = if standard { all(io::stdin()) } else { bytes(path) };
     let bytes = read.with_context(|| format!("{name}: cannot read the {what}"))?;
     Ok((name, bytes))
+}
+
+/// What is in the file or object at `path`.
+fn bytes(path: &Path) -> Result<Vec<u8>> {
+    match store::url(path) {
+        Some(url) => all(Download::open(url)?),
+        None => Ok(std::fs::read(path)?),
+    }
+}
+
+fn all(mut reader: impl Read) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -585,6 +585,7 @@ impl Job {
         }
         if let Some(value) = root.find_string("inference.families")
             && let FamiliesSource::File(path) = FamiliesSource::from(&value[..])
+            && !store::is_url(value)
         {
             *value = folder.join(path).display().to_string();
         }
@@ -631,7 +632,7 @@ impl Job {
 
     /// The job as a job file which does the same from any folder: paths are absolute, defaults are spelled out.
     pub fn to_toml(&self) -> String {
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let absolute = store::absolute;
         let mut job = self.clone();
         job.corpus.path = absolute(&job.corpus.path);
         job.output.dir = absolute(&job.output.dir);
@@ -647,7 +648,7 @@ impl Job {
             *path = absolute(path);
         }
         let checkpoints = &mut job.output.checkpoints;
-        if !checkpoints.is_empty() && !store::is_url(checkpoints) {
+        if !checkpoints.is_empty() {
             *checkpoints = absolute(Path::new(&*checkpoints)).display().to_string();
         }
         toml::to_string(&job).expect("tables of plain values have a TOML form")

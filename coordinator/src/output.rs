@@ -18,6 +18,7 @@ use crate::metrics::{MAXIMUM_MARGINAL, RoundMetrics, SAMPLE_AVERAGE, Summary, de
 use crate::model::{self, SavedModel};
 use crate::outcome::{Crew, Outcome};
 use crate::report::{self, Report};
+use crate::store;
 use crate::train::shelf;
 
 const SUMMARY: &str = "summary.json";
@@ -48,6 +49,11 @@ impl Output {
     /// Makes the folder if it is not there and tries to write to it; refuses one that another run writes to. Nothing in it
     /// changes yet.
     pub fn open(dir: &Path) -> Result<Output> {
+        if let Some(url) = store::url(dir) {
+            bail!(
+                "{url}: the output folder is one of this machine; of its parts only output.checkpoints can be a URL"
+            );
+        }
         let refused = || format!("{}: cannot write to the output folder; {WAY_OUT}", dir.display());
         fs::create_dir_all(dir).with_context(refused)?;
         tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"?")).with_context(refused)?;

@@ -1,4 +1,4 @@
-//! Where whole objects are kept: a folder, or a prefix of an object store.
+//! Where whole objects are kept: a folder, or a prefix of an object store; and objects that are read piece by piece ([`Download`]).
 //!
 //! An object is there as a whole or not at all, and once [`Store::put`] returns it stays: in a folder it is written
 //! aside, synced and renamed. Calls block, but not for ever: a disk that hangs or a network that is gone is an error after
@@ -18,15 +18,30 @@ use object_store::local::LocalFileSystem;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use tokio::runtime::Runtime;
 
+pub use self::download::Download;
+
+mod download;
+
 /// How long a call waits for a store that does not answer.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes a second below which a store counts as one that does not answer.
 const SLOWEST: u64 = 1 << 20;
 
-/// Whether `location` is the URL of an object store; else it is a folder.
+/// Whether `location` is a URL, in an object store; else it is a path.
 pub fn is_url(location: &str) -> bool {
     location.contains("://")
+}
+
+/// The URL that `path` is, if it is one.
+pub fn url(path: &Path) -> Option<&str> {
+    path.to_str().filter(|location| is_url(location))
+}
+
+/// `path` from any folder; a URL is that as it stands.
+pub fn absolute(path: &Path) -> PathBuf {
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    url(path).map_or_else(absolute, PathBuf::from)
 }
 
 /// A folder or prefix.
@@ -34,27 +49,17 @@ pub struct Store {
     location: String,
     objects: Arc<dyn ObjectStore>,
     prefix: object_store::path::Path,
-    /// Always there until it is dropped.
-    runtime: Option<Runtime>,
+    patient: Patient,
 }
 
 impl Store {
     /// The store at `location`; a folder is made if it is not there. Not to be called within a runtime.
     pub fn open(location: &str) -> Result<Store> {
-        let (objects, prefix) = match location.split_once("://") {
-            None => (folder(Path::new(location))?, ""),
-            Some((scheme, rest)) => {
-                let path = rest.split_once('/').map_or("", |(_, path)| path);
-                let objects = bucket(scheme, location)
-                    .with_context(|| format!("{location}: cannot use this object store"))?;
-                (objects, path)
-            }
+        let (objects, prefix) = match is_url(location) {
+            false => (folder(Path::new(location))?, object_store::path::Path::default()),
+            true => reach(location)?,
         };
-        let prefix = object_store::path::Path::parse(prefix.trim_end_matches('/'))
-            .with_context(|| format!("{location}: not a prefix of an object store"))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.context("cannot start a runtime for the store")?;
-        Ok(Store { location: location.to_owned(), objects, prefix, runtime: Some(runtime) })
+        Ok(Store { location: location.to_owned(), objects, prefix, patient: Patient::new()? })
     }
 
     /// The object's place, for messages.
@@ -62,17 +67,9 @@ impl Store {
         format!("{}/{name}", self.location.trim_end_matches('/'))
     }
 
-    /// Waits for an answer about `bytes`, not for ever.
-    fn ask<T>(&self, bytes: usize, answer: impl Future<Output = object_store::Result<T>>) -> Result<T> {
-        let runtime = self.runtime.as_ref().context("the store is closed")?;
-        let patience = PATIENCE + Duration::from_secs(bytes as u64 / SLOWEST);
-        let answer = runtime.block_on(async { tokio::time::timeout(patience, answer).await });
-        Ok(answer.with_context(|| format!("no answer for {patience:?}"))??)
-    }
-
     /// Names of all objects directly in it, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
-        let listed = self.ask(0, self.objects.list_with_delimiter(Some(&self.prefix)));
+        let listed = self.patient.ask(0, self.objects.list_with_delimiter(Some(&self.prefix)));
         let listed = listed.with_context(|| format!("{}: cannot be listed", self.location))?;
         let names = listed.objects.iter().filter_map(|object| object.location.filename().map(str::to_owned));
         let mut names: Vec<String> = names.collect();
@@ -83,15 +80,15 @@ impl Store {
     /// The bytes of an object.
     pub fn get(&self, name: &str) -> Result<Vec<u8>> {
         let place = self.prefix.clone().join(name);
-        let size = self.ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
-        let bytes = self.ask(size, async { self.objects.get(&place).await?.bytes().await });
+        let size = self.patient.ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
+        let bytes = self.patient.ask(size, async { self.objects.get(&place).await?.bytes().await });
         Ok(bytes.with_context(|| format!("{}: cannot be read", self.describe(name)))?.to_vec())
     }
 
     /// Puts a whole object there.
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let place = self.prefix.clone().join(name);
-        let put = self.ask(bytes.len(), self.objects.put(&place, bytes.into()));
+        let put = self.patient.ask(bytes.len(), self.objects.put(&place, bytes.into()));
         put.map(drop).with_context(|| format!("{}: cannot be written", self.describe(name)))
     }
 
@@ -104,17 +101,48 @@ impl Store {
                 removed => removed,
             }
         };
-        self.ask(0, remove).with_context(|| format!("{}: cannot be removed", self.describe(name)))
+        self.patient.ask(0, remove).with_context(|| format!("{}: cannot be removed", self.describe(name)))
     }
 }
 
-impl Drop for Store {
+/// Who waits for answers.
+struct Patient {
+    /// Always there until it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Patient {
+    fn new() -> Result<Patient> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Patient { runtime: Some(runtime.context("cannot start a runtime for the store")?) })
+    }
+
+    /// Waits for an answer about `bytes`, not for ever.
+    fn ask<T>(&self, bytes: usize, answer: impl Future<Output = object_store::Result<T>>) -> Result<T> {
+        let runtime = self.runtime.as_ref().context("the store is closed")?;
+        let patience = PATIENCE + Duration::from_secs(bytes as u64 / SLOWEST);
+        let answer = runtime.block_on(async { tokio::time::timeout(patience, answer).await });
+        Ok(answer.with_context(|| format!("no answer for {patience:?}"))??)
+    }
+}
+
+impl Drop for Patient {
     /// Without waiting for a disk that hangs.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
+}
+
+/// The object store that `url` speaks of, and the place in it.
+fn reach(url: &str) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let path = rest.split_once('/').map_or("", |(_, path)| path);
+    let objects = bucket(scheme, url).with_context(|| format!("{url}: cannot use this object store"))?;
+    let place = object_store::path::Path::parse(path.trim_end_matches('/'))
+        .with_context(|| format!("{url}: not a place in an object store"))?;
+    Ok((objects, place))
 }
 
 fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>> {
@@ -161,7 +189,7 @@ fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
             Arc::new(store.with_client_options(client).with_retry(retry).build()?)
         }
         other => {
-            bail!("{other}:// is not a scheme that can be stored to; use a folder, s3://, gs:// or az://")
+            bail!("{other}:// is not an object store; use a path, s3://, gs:// or az://")
         }
     })
 }
@@ -201,8 +229,8 @@ mod tests {
         let error = format!("{:#}", Store::open("ftp://host/path").err().unwrap());
         assert_eq!(
             error,
-            "ftp://host/path: cannot use this object store: ftp:// is not a scheme that can be stored to; use a \
-             folder, s3://, gs:// or az://"
+            "ftp://host/path: cannot use this object store: ftp:// is not an object store; use a path, s3://, \
+             gs:// or az://"
         );
     }
 }

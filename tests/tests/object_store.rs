@@ -1,10 +1,12 @@
-//! Checkpoints in an object store: a real S3-speaking server, `moto_server`, where it is on the path; else skipped.
+//! Checkpoints and corpora in an object store: a real S3-speaking server, `moto_server`, where it is on the path; else skipped.
 //! `pip install "moto[s3,server]"` brings it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, eventually};
 
@@ -27,11 +29,16 @@ fn server() -> Option<(Process, SocketAddr)> {
 
 /// What the server answers, if it does.
 fn request(address: SocketAddr, verb: &str, path: &str) -> Option<String> {
+    put(address, verb, path, b"")
+}
+
+fn put(address: SocketAddr, verb: &str, path: &str, body: &[u8]) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
-    let request = format!(
-        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    let length = body.len();
+    let head = format!(
+        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(request.as_bytes()).ok()?;
+    stream.write_all(&[head.as_bytes(), body].concat()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     Some(answer)
@@ -57,6 +64,39 @@ fn train(folder: &Folder, at: SocketAddr, out: &str, more: &[&str]) -> Process {
         .env("AWS_REGION", "us-east-1")
         .env("GRAMMATON_LOG", "debug");
     Process::spawn(&mut command)
+}
+
+#[test]
+fn a_corpus_and_a_grammar_in_the_object_store_are_as_good_as_files() {
+    let folder = folder();
+    let Some((_server, at)) = server() else { return };
+    let corpus = std::fs::read(folder.path("corpus.txt")).unwrap();
+    let mut gz = GzEncoder::new(Vec::new(), Compression::default());
+    gz.write_all(&corpus).unwrap();
+    let grammar = std::fs::read(examples().join("grammars/unigram.gr")).unwrap();
+    std::fs::write(folder.path("unigram.gr"), &grammar).unwrap();
+    for (name, body) in
+        [("corpus.txt", &corpus), ("corpus.txt.gz", &gz.finish().unwrap()), ("unigram.gr", &grammar)]
+    {
+        let answer = put(at, "PUT", &format!("/models/texts/{name}"), body).unwrap();
+        assert!(answer.contains(" 200 "), "{answer}");
+    }
+    let here = ["--set", "output.checkpoints=", "--set", "inference.max_rounds=3"];
+    let of_files = folder.train("of-files", &[&here[..], &["--set", "model.grammar=unigram.gr"]].concat());
+    for name in ["corpus.txt", "corpus.txt.gz"] {
+        let corpus = format!("corpus.path=s3://models/texts/{name}");
+        let grammar = "model.grammar=s3://models/texts/unigram.gr";
+        let set = ["--set", &corpus, "--set", grammar];
+        let out = format!("of-{name}");
+        let mut process = train(&folder, at, &out, &[&here[..], &set].concat());
+        assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+        Trained::read(&folder.path(&out)).check_equals(&of_files);
+    }
+    let missing = ["--set", "corpus.path=s3://models/texts/corpus"];
+    let mut process = train(&folder, at, "out", &[&here[..], &missing].concat());
+    assert_eq!(process.wait().code(), Some(2), "{}", process.log());
+    let (log, place) = (process.log(), "error: s3://models/texts/corpus: cannot be read: ");
+    assert!(log.lines().last().is_some_and(|error| error.starts_with(place)), "{log}");
 }
 
 fn objects(at: SocketAddr) -> Vec<String> {

@@ -10,17 +10,18 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use shared::corpus::read::End;
 use shared::corpus::shards::SentenceShard;
-use shared::corpus::{Corpus, Format, Notice, Options, Reader, Unit};
+use shared::corpus::{Corpus, Format, Notice, Options, Unit};
 use shared::shard::Shard;
 use shared::task::Named;
 
 use super::shelf::{Kept, Shelf};
+use crate::input;
 
 /// A block ends with the sentence that brings it to so many symbols, or to a shard's if that is more. Equal sentences of a block are
 /// computed once.
 pub const BLOCK_SYMBOLS: usize = 1 << 20;
 
-/// A corpus file that was read to its end, to be read again block by block.
+/// A corpus, in a file or an object store, that was read to its end, to be read again block by block.
 pub struct Source {
     path: PathBuf,
     options: Options,
@@ -32,10 +33,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads the file at `path` once. A block has room for a shard of `shard_symbols` symbols.
+    /// Reads the corpus at `path` once. A block has room for a shard of `shard_symbols` symbols.
     pub fn open(path: &Path, options: Options, shard_symbols: u32) -> Result<Source> {
         let block_symbols = BLOCK_SYMBOLS.max(shard_symbols as usize);
-        let mut reader = Reader::open(path, &options)?;
+        let mut reader = input::reader(path, &options)?;
         let mut whole = reader.block(block_symbols)?;
         while reader.block(BLOCK_SYMBOLS)?.is_some() {
             whole = None;
@@ -59,7 +60,7 @@ impl Source {
         if let Some(whole) = &self.whole {
             return each(marked(whole.clone()));
         }
-        let mut reader = Reader::open(&self.path, &self.options)?;
+        let mut reader = input::reader(&self.path, &self.options)?;
         while let Some(block) = reader.block(self.block_symbols)? {
             each(marked(block))?;
         }

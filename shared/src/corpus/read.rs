@@ -174,7 +174,11 @@ impl Corpus {
         Corpus::whole(Reader::new(reader, source_name, options)?)
     }
 
-    fn whole(mut reader: Reader<'_>) -> Result<(Corpus, Vec<Notice>), ReadError> {
+    /// All that `reader` has.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn whole(mut reader: Reader<'_>) -> Result<(Corpus, Vec<Notice>), ReadError> {
         let whole = reader.block(usize::MAX)?;
         let end = reader.finish()?;
         let mut corpus = whole.expect("a text without sentences was refused");

@@ -1,0 +1,45 @@
+//! An object as a stream of bytes, for those too large to be held.
+
+use std::io::{self, Cursor, Read};
+use std::pin::Pin;
+
+use anyhow::{Context, Result};
+use object_store::ObjectStoreExt as _;
+use tokio_stream::{Stream, StreamExt as _};
+
+use super::{Patient, reach};
+
+/// The bytes of an object, in order. A connection that breaks is taken up where it was, unless the object is another by then.
+pub struct Download {
+    patient: Patient,
+    pieces: Pin<Box<dyn Stream<Item = object_store::Result<Vec<u8>>> + Send>>,
+    piece: Cursor<Vec<u8>>,
+}
+
+impl Download {
+    /// Begins with the object at `url`. Not to be called within a runtime, nor is what reads it.
+    pub fn open(url: &str) -> Result<Download> {
+        let (objects, place) = reach(url)?;
+        let patient = Patient::new()?;
+        let found = patient.ask(0, async { objects.get(&place).await });
+        let found = found.with_context(|| format!("{url}: cannot be read"))?;
+        let pieces = Box::pin(found.into_stream().map(|piece| piece.map(|piece| piece.to_vec())));
+        Ok(Download { patient, pieces, piece: Cursor::default() })
+    }
+}
+
+impl Read for Download {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.piece.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
+            }
+            let next = async { self.pieces.next().await.transpose() };
+            match self.patient.ask(0, next).map_err(|error| io::Error::other(format!("{error:#}")))? {
+                Some(piece) => self.piece = Cursor::new(piece),
+                None => return Ok(0),
+            }
+        }
+    }
+}
