@@ -21,6 +21,7 @@ pub mod input;
 pub mod learner;
 pub mod plan;
 pub mod prepare;
+pub mod readings;
 pub mod rounds;
 pub mod shelf;
 pub mod shuffle;
@@ -32,23 +33,19 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use shared::eval::chains::effective_sample_size;
-use shared::eval::segmentation::Scorer;
 use shared::model::Params;
-use shared::sampler::tally::Tally;
-use shared::tree::Tree;
 
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
-    AttachmentByDecoder, BracketsByDecoder, MAXIMUM_MARGINAL, Observer, Phase, PointSummary, RoundMetrics,
-    SAMPLE_AVERAGE, Scores, ScoresByDecoder, Start, decoder_name, traces,
+    AttachmentByDecoder, BracketsByDecoder, Observer, Phase, PointSummary, RoundMetrics, Start, traces,
 };
-use crate::outcome::{Decoding, Heads, Lines, Outcome, Sample, Samples};
+use crate::outcome::{Heads, Outcome};
 use held_out::HeldOutShards;
 use input::Input;
-use plan::Plan;
 use prepare::{Choice, Sentences};
+use readings::Readings;
 use rounds::{Finished, FinishedPoint, Keeper, Training};
 
 /// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
@@ -132,7 +129,7 @@ pub fn train(
                 (heads, attachment) = dependencies.find(fleet, &plan, &point.model, decoders)?;
                 notices.extend(heads.flat_notice(&point.name));
             }
-            _ => readings = self::readings(job, input, &plan, fleet, &point, at == kept)?,
+            _ => readings = Readings::of(job, input, &plan, fleet, &point, at == kept)?,
         }
         let Readings { decodings, samples, scores } = readings;
         let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
@@ -201,80 +198,6 @@ pub fn train(
 /// How strings are chosen.
 pub fn choice(inference: &InferenceTable) -> Choice {
     Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
-}
-
-/// The corpus as every decoder reads it.
-#[derive(Default)]
-struct Readings {
-    decodings: Vec<Decoding>,
-    samples: Vec<Sample>,
-    scores: ScoresByDecoder,
-}
-
-/// The corpus as every decoder reads it, and then, of samplers, as most samples do; to be written down if it is `kept`.
-fn readings(
-    job: &Job,
-    input: &Input,
-    plan: &Plan,
-    fleet: &dyn Map,
-    point: &FinishedPoint,
-    kept: bool,
-) -> Result<Readings> {
-    let (text, decoders) = (&input.text, &job.output.decoders);
-    // Every sentence has a tree in every sample.
-    let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
-    let of_samples = trees.filter(|trees| !trees.is_empty());
-    let is_segment = |label: &str| input.segments.iter().any(|&symbol| input.grammar.name(symbol) == label);
-    let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
-    if of_samples.is_some() {
-        names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
-    }
-    let decoding = |&name| Decoding {
-        name,
-        segmentations: Lines::new_in(&job.output.dir),
-        trees: Lines::new_in(&job.output.dir),
-    };
-    let mut decodings: Vec<Decoding> = names.iter().map(decoding).collect();
-    let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
-    let mut samples = Samples::default();
-    text.blocks(|sentences, shards, block| {
-        let decoded = plan.decode(fleet, &point.model, shards, decoders, kept)?;
-        for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)) {
-            let mut trees = decoded.trees.iter().map(String::as_str);
-            let mut found: Vec<(Vec<u32>, Option<&str>)> = Vec::with_capacity(names.len());
-            for (decoder, ends) in decoders.iter().zip(&decoded.segmentations) {
-                found.push((ends.clone(), if decoder.gives_trees() { trees.next() } else { None }));
-            }
-            if let Some(of_samples) = &of_samples {
-                let tree = of_samples[place];
-                found.push((Tree::parse(tree)?.segment_ends(is_segment), Some(tree)));
-                found.push((point.tallies[place].segmentation().unwrap_or_default().to_vec(), None));
-            }
-            if let Some(gold) = &block.corpus.gold {
-                for (scorer, (ends, _)) in scorers.iter_mut().zip(&found) {
-                    scorer.add(&block.corpus.sentences[at], &gold[at], ends);
-                }
-            }
-            if kept {
-                let line = |ends: &Vec<u32>| block.corpus.line(at, ends);
-                let segmentations: Vec<String> = found.iter().map(|(ends, _)| line(ends)).collect();
-                for ((decoding, line), (_, tree)) in decodings.iter_mut().zip(&segmentations).zip(&found) {
-                    decoding.segmentations.push(line)?;
-                    tree.map_or(Ok(()), |tree| decoding.trees.push(tree))?;
-                }
-                samples.offer(&segmentations[0], || Sample {
-                    gold: block.corpus.gold.as_ref().map(|gold| line(&gold[at])),
-                    tree: found.iter().find_map(|(_, tree)| *tree).map(str::to_owned),
-                    segmentations: segmentations.clone(),
-                });
-            }
-        }
-        Ok(())
-    })?;
-    let is_scored = text.has_gold && !input.segments.is_empty();
-    let scored = names.iter().zip(&scorers).filter(|_| is_scored);
-    let scores = scored.map(|(&name, scorer)| (name.to_owned(), Scores::from(&scorer.scores()))).collect();
-    Ok(Readings { decodings, samples: samples.chosen(), scores })
 }
 
 #[expect(clippy::disallowed_methods, reason = "a run tells how long it took; nothing is decided by it")]

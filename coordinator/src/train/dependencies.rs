@@ -163,15 +163,15 @@ impl Dependencies {
         model: &Model,
         decoders: &[Decoder],
     ) -> Result<(Heads, AttachmentByDecoder)> {
-        let with = Named::new(Decode {
+        let with = Decode {
             weights: model.decoding_weights(),
             segments: Vec::new(),
             decoders: decoders.to_vec(),
             trees: true,
             open: true,
-        });
+        };
         let shards = self.shards.iter().map(|shard| Kept::at_hand(Named::new(shard.shard.clone())));
-        let decoded = plan.decode_shards(fleet, Stage::Decode, shards.collect(), model, with)?;
+        let decoded = plan.parser_with(model, with).parse(fleet, Stage::Decode, shards.collect())?;
         let mut heads: Vec<Vec<Vec<u32>>> = vec![vec![Vec::new(); self.to_find.len()]; decoders.len()];
         let mut n_flat = 0;
         for (shard, decoded) in self.shards.iter().zip(&decoded) {

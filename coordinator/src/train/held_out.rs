@@ -7,7 +7,7 @@ use shared::corpus::hold_out;
 use shared::model::Model;
 use shared::num::Noise;
 use shared::shard::Shard;
-use shared::task::{Decode, Named};
+use shared::task::Decode;
 
 use super::plan::Plan;
 use super::shelf::Kept;
@@ -53,15 +53,15 @@ impl HeldOutShards {
         if self.is_empty() {
             return Ok(None);
         }
-        let with = Named::new(Decode {
+        let with = Decode {
             weights: model.predictive_weights(),
             segments: Vec::new(),
             decoders: Vec::new(),
             trees: false,
             open: true,
-        });
+        };
         let (mut found, mut n_tokens) = (HeldOut::default(), 0);
-        let decoded = plan.decode_shards(fleet, Stage::HeldOut, self.shards.clone(), model, with)?;
+        let decoded = plan.parser_with(model, with).parse(fleet, Stage::HeldOut, self.shards.clone())?;
         for (shard, decoded) in self.shards.iter().zip(decoded) {
             let Shard::Sentences(sentences) = &*shard.value()? else { continue };
             for (sentence, decoded) in sentences.iter().zip(decoded) {

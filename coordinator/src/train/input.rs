@@ -102,53 +102,7 @@ impl Input {
                 );
             }
         }
-        let symbols = &source.end.symbols;
-        let (mut grammar, word) = match &job.model.grammar {
-            GrammarSource::Auto(kind) => {
-                let made = auto::auto(*kind, symbols).context("cannot make a grammar for the corpus")?;
-                (made.grammar, Some(made.word))
-            }
-            GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
-            GrammarSource::Dmv => bail!("{}: needs model.kind = \"dmv\"", job.model.grammar),
-            GrammarSource::File(path) => {
-                let (grammar, more) = input::grammar(path)?;
-                notices.extend(more);
-                let word = grammar.symbol(DEFAULT_SEGMENT).filter(|&word| grammar.is_nonterminal(word));
-                (grammar, word)
-            }
-        };
-        let of_strings: Vec<SymbolId> =
-            grammar.substring_rules().map(|rule| grammar.rules[rule].parent).collect();
-        match job.model.kind {
-            ModelKind::Adaptor => {
-                refuse_without_adaptors(job, &grammar)?;
-                if let Some(&symbol) = of_strings.first() {
-                    bail!(
-                        "{}: `{} --> {SUBSTRINGS}` needs model.kind = \"pcfg\"",
-                        job.model.grammar,
-                        grammar.name(symbol)
-                    );
-                }
-            }
-            ModelKind::PcfgLa | ModelKind::Dmv | ModelKind::Pcfg => {
-                let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
-                if !adapted.is_empty() {
-                    notices.push(format!(
-                        "{}: a PCFG has no adapted nonterminals; taken without adaptors: {}",
-                        job.model.grammar,
-                        adapted.join(", ")
-                    ));
-                }
-                grammar = grammar.without_adaptors();
-                let symbols = symbols.iter().chain(other.iter().flat_map(|other| &other.end.symbols));
-                grammar = grammar.with_vocabulary(symbols.map(String::as_str));
-            }
-        }
-        let segments = match (&job.output.segments[..], &of_strings[..], job.model.kind) {
-            ([], [], ModelKind::Pcfg) => word.into_iter().collect(),
-            ([], [_, ..], ModelKind::Pcfg) => of_strings,
-            (names, ..) => segments(names, &grammar, word)?,
-        };
+        let (grammar, segments) = grammar(job, &source, other.as_ref(), &mut notices)?;
         notices.extend(left_out(&grammar, &segments));
         let shelf = Shelf::new_in(&job.output.dir);
         let mut text = Text::new(source.end.symbols.clone(), source.end.marks_words, options);
@@ -254,6 +208,63 @@ impl Input {
     }
 }
 
+/// The grammar of a job of sentences with every symbol of the corpora, and its segments; what is to be said of it goes to `notices`.
+fn grammar(
+    job: &Job,
+    source: &Source,
+    other: Option<&Source>,
+    notices: &mut Vec<String>,
+) -> Result<(Grammar, Vec<SymbolId>)> {
+    let symbols = &source.end.symbols;
+    let (mut grammar, word) = match &job.model.grammar {
+        GrammarSource::Auto(kind) => {
+            let made = auto::auto(*kind, symbols).context("cannot make a grammar for the corpus")?;
+            (made.grammar, Some(made.word))
+        }
+        GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
+        GrammarSource::Dmv => bail!("{}: needs model.kind = \"dmv\"", job.model.grammar),
+        GrammarSource::File(path) => {
+            let (grammar, more) = input::grammar(path)?;
+            notices.extend(more);
+            let word = grammar.symbol(DEFAULT_SEGMENT).filter(|&word| grammar.is_nonterminal(word));
+            (grammar, word)
+        }
+    };
+    let of_strings: Vec<SymbolId> =
+        grammar.substring_rules().map(|rule| grammar.rules[rule].parent).collect();
+    match job.model.kind {
+        ModelKind::Adaptor => {
+            refuse_without_adaptors(job, &grammar)?;
+            if let Some(&symbol) = of_strings.first() {
+                bail!(
+                    "{}: `{} --> {SUBSTRINGS}` needs model.kind = \"pcfg\"",
+                    job.model.grammar,
+                    grammar.name(symbol)
+                );
+            }
+        }
+        ModelKind::PcfgLa | ModelKind::Dmv | ModelKind::Pcfg => {
+            let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
+            if !adapted.is_empty() {
+                notices.push(format!(
+                    "{}: a PCFG has no adapted nonterminals; taken without adaptors: {}",
+                    job.model.grammar,
+                    adapted.join(", ")
+                ));
+            }
+            grammar = grammar.without_adaptors();
+            let symbols = symbols.iter().chain(other.iter().flat_map(|other| &other.end.symbols));
+            grammar = grammar.with_vocabulary(symbols.map(String::as_str));
+        }
+    }
+    let segments = match (&job.output.segments[..], &of_strings[..], job.model.kind) {
+        ([], [], ModelKind::Pcfg) => word.into_iter().collect(),
+        ([], [_, ..], ModelKind::Pcfg) => of_strings,
+        (names, ..) => segments(names, &grammar, word)?,
+    };
+    Ok((grammar, segments))
+}
+
 /// What runs of the job start from, if it is trees or a model: given ones, or for chains that of the harmonic start.
 fn given(job: &Job, grammar: &Grammar, dependencies: Option<&Dependencies>) -> Result<Option<Given>> {
     let wants = |point: &&InferenceTable| match point.start {
@@ -318,8 +329,8 @@ fn refuse_without_adaptors(job: &Job, grammar: &Grammar) -> Result<()> {
 
 /// Reads bracketed trees, one a line.
 fn trees(path: &Path) -> Result<Vec<Tree>> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot read the trees"))?;
+    let name = path.display().to_string();
+    let text = input::text(path, &name, "trees")?;
     let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
     let tree = |(line, number)| {
         Tree::parse(line)

@@ -126,6 +126,11 @@ impl Plan {
         self.shards.iter().filter(|shard| shard.strings.is_none())
     }
 
+    /// Shards, by number.
+    pub fn shards(&self, numbers: Range<usize>) -> Vec<Kept<Shard>> {
+        self.shards[numbers].iter().map(|shard| shard.shard.clone()).collect()
+    }
+
     /// The tasks of a round of some runs: what each of them asks, and by task the number of the ask and the shard that is asked.
     pub fn round(&self, asks: Vec<Ask>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
@@ -140,37 +145,43 @@ impl Plan {
         }
     }
 
-    /// Best analyses of the distinct sentences of these shards, by shard.
-    pub fn decode(
-        &self,
-        fleet: &dyn Map,
-        model: &Model,
-        shards: Range<usize>,
-        decoders: &[Decoder],
-        trees: bool,
-    ) -> Result<Vec<Vec<Decoded>>> {
-        let with = Named::new(Decode {
-            weights: model.decoding_weights(),
-            segments: model.segments.clone(),
-            decoders: decoders.to_vec(),
-            trees,
-            open: false,
-        });
-        let shards = self.shards[shards].iter().map(|shard| shard.shard.clone());
-        self.decode_shards(fleet, Stage::Decode, shards.collect(), model, with)
+    /// `model`, to find the best analyses of sentences by these decoders.
+    pub fn parser(&self, model: &Model, decoders: &[Decoder], trees: bool) -> Parser {
+        self.parser_with(
+            model,
+            Decode {
+                weights: model.decoding_weights(),
+                segments: model.segments.clone(),
+                decoders: decoders.to_vec(),
+                trees,
+                open: false,
+            },
+        )
     }
 
-    /// What `with` finds for the sentences of these shards, which `model` is to read.
-    pub fn decode_shards(
+    /// `model`, to find what `with` asks for.
+    pub fn parser_with(&self, model: &Model, with: Decode) -> Parser {
+        Parser { grammar: self.grammar.clone(), lexicon: self.lexicon_of(model), with: Named::new(with) }
+    }
+}
+
+/// A model that reads sentences.
+pub struct Parser {
+    grammar: Named<Grammar>,
+    lexicon: Named<Lexicon>,
+    with: Named<Decode>,
+}
+
+impl Parser {
+    /// What is found for the distinct sentences of these shards, by shard.
+    pub fn parse(
         &self,
         fleet: &dyn Map,
         stage: Stage,
         shards: Vec<Kept<Shard>>,
-        model: &Model,
-        with: Named<Decode>,
     ) -> Result<Vec<Vec<Decoded>>> {
-        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon_of(model));
-        let tasks = OnShards { grammar, lexicon, shards, work: Work::Decode(with) };
+        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
+        let tasks = OnShards { grammar, lexicon, shards, work: Work::Decode(self.with.clone()) };
         let mut decoded = Vec::new();
         map(fleet, stage, tasks, |_, answer| {
             if let Answer::Decoded(sentences) = answer {

@@ -297,8 +297,9 @@ impl<'a> Training<'a> {
     /// Scores of the corpus as Viterbi reads it.
     fn viterbi(&self, model: &Model) -> Result<Scores> {
         let mut scorer = Scorer::default();
+        let parser = self.plan.parser(model, &[Decoder::Viterbi], false);
         self.input.text.blocks(|_, shards, block| {
-            let decoded = self.plan.decode(self.fleet, model, shards, &[Decoder::Viterbi], false)?;
+            let decoded = parser.parse(self.fleet, Stage::Decode, self.plan.shards(shards))?;
             let gold = block.corpus.gold.iter().flatten();
             for ((sentence, gold), decoded) in
                 block.corpus.sentences.iter().zip(gold).zip(block.by_sentence(&decoded))
