@@ -1,7 +1,7 @@
 //! Grammars, corpora, forests and variational inference: all of Grammaton's mathematics and data.
 //!
-//! Synchronous and pure: no clock, no entropy, no threads, no sockets. A result depends on its arguments
-//! and nothing else, so the coordinator and every worker call the same functions and get the same bits.
+//! Synchronous and pure: no clock, no entropy, no sockets; other cores only within a call ([`num::blocks`]). A result depends on its
+//! arguments and nothing else, so the coordinator and every worker call the same functions and get the same bits.
 //!
 //! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
 //! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`pcfg`] (Johnson, Griffiths &

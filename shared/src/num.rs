@@ -1,5 +1,6 @@
 //! Numbers: weights with an unbounded exponent, special functions, reproducible random numbers.
 
+pub mod blocks;
 pub mod bulk;
 pub mod noise;
 pub mod random;

@@ -3,10 +3,11 @@
 //! Each moves by one Newton step a round, since q moves as well. The objectives are concave (ln Γ and ln B are convex, and
 //! their arguments linear), so a step that does not pass the top raises them, and the bound never falls.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
-use super::params::{AT_ONCE, Params, Stick, groups};
+use super::params::{Params, Stick, groups};
 use crate::grammar::Grammar;
+use crate::num::blocks::{self, BLOCK};
 use crate::num::bulk::{digamma_each, trigamma_each};
 use crate::num::special::{digamma, ln_gamma, trigamma};
 
@@ -97,25 +98,27 @@ struct Gammas {
 /// Calls `found(i, left_i, [of c, of d])` for the atoms i from 1, in order, where `arguments(i)` are c and d.
 fn for_each_atom(
     left: &[f64],
-    arguments: impl Fn(f64) -> [f64; 2],
+    arguments: impl Fn(f64) -> [f64; 2] + Sync,
     mut found: impl FnMut(f64, f64, [Gammas; 2]),
 ) {
-    let mut digammas = [[0.0; AT_ONCE]; 2];
-    let mut trigammas = digammas;
-    for (chunk, left) in left.chunks(AT_ONCE).enumerate() {
-        let i = |at: usize| (chunk * AT_ONCE + at + 1) as f64;
+    let make = |atoms: Range<usize>| {
+        let n = atoms.len();
+        let mut digammas = [[0.0; BLOCK]; 2];
         let [of_c, of_d] = &mut digammas;
-        for (at, (c, d)) in of_c.iter_mut().zip(of_d).take(left.len()).enumerate() {
-            [*c, *d] = arguments(i(at));
+        for (i, (c, d)) in atoms.zip(of_c.iter_mut().zip(of_d)) {
+            [*c, *d] = arguments((i + 1) as f64);
         }
-        trigammas.clone_from(&digammas);
-        digammas.iter_mut().for_each(|some| digamma_each(&mut some[..left.len()]));
-        trigammas.iter_mut().for_each(|some| trigamma_each(&mut some[..left.len()]));
-        for (at, &left) in left.iter().enumerate() {
+        let mut trigammas = digammas;
+        digammas.iter_mut().for_each(|some| digamma_each(&mut some[..n]));
+        trigammas.iter_mut().for_each(|some| trigamma_each(&mut some[..n]));
+        (digammas, trigammas)
+    };
+    blocks::each(left.len(), make, |atoms, (digammas, trigammas)| {
+        for (at, i) in atoms.enumerate() {
             let of = |which: usize| Gammas { digamma: digammas[which][at], trigamma: trigammas[which][at] };
-            found(i(at), left, [of(0), of(1)]);
+            found((i + 1) as f64, left[i], [of(0), of(1)]);
         }
-    }
+    });
 }
 
 /// Σ_{i<N} E_q[ln Beta(v_i; 1 − b, a + i·b)]: what the fits of a and b climb.

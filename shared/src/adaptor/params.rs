@@ -4,11 +4,13 @@
 //! Dirichlet(α_A) with discount b and concentration a.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
+use crate::num::blocks::{self, BLOCK};
 use crate::num::bulk::{digamma_each, ln_beta_each, ln_gamma_each};
 use crate::num::special::{digamma, ln_gamma};
 use crate::pcfg::vb::divergence;
@@ -41,9 +43,6 @@ pub struct Stick {
     /// Concentration of the Pitman–Yor process.
     pub concentration: f64,
 }
-
-/// Atoms whose logarithms are taken together: their scratch memory stays in the first cache.
-pub(super) const AT_ONCE: usize = 256;
 
 /// E[ln v_i] and E[ln(1 − v_i)] under q, `[order.len() − 1]` each.
 pub(crate) struct StickLogs {
@@ -121,14 +120,23 @@ impl Params {
             }
         }
         for stick in &self.sticks {
-            let logs = stick.logs();
+            let StickLogs { broken: mut phi, left } = stick.logs();
+            // φ_{A→s_i} = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)]  (Fig. 1, line 4, with j inside the sum); v_N = 1
             let mut left_so_far = 0.0;
-            for (i, param) in stick.order.iter().enumerate() {
-                // φ_{A→s_i} = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)]  (Fig. 1, line 4, with j inside the sum); v_N = 1
-                let broken = logs.broken.get(i).copied().unwrap_or(0.0);
-                weights[param.index()] = Wide::from_ln(broken + left_so_far);
-                left_so_far += logs.left.get(i).copied().unwrap_or(0.0);
+            for (phi, left) in phi.iter_mut().zip(left) {
+                *phi += left_so_far;
+                left_so_far += left;
             }
+            phi.extend((!stick.order.is_empty()).then_some(left_so_far));
+            let exp = |atoms: Range<usize>| {
+                let mut exp = [Wide::ZERO; BLOCK];
+                exp.iter_mut().zip(&phi[atoms]).for_each(|(exp, &phi)| *exp = Wide::from_ln(phi));
+                exp
+            };
+            blocks::each(phi.len(), exp, |atoms, exp| {
+                let atoms = stick.order[atoms].iter().zip(exp);
+                atoms.for_each(|(param, exp)| weights[param.index()] = exp);
+            });
         }
         weights
     }
@@ -162,7 +170,7 @@ fn are_positive(numbers: &[f64]) -> bool {
 }
 
 /// The rules of each nonterminal, as ranges.
-pub(crate) fn groups(grammar: &Grammar) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+pub(crate) fn groups(grammar: &Grammar) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
     grammar.rules.chunk_by(|a, b| a.parent == b.parent).map(move |chunk| {
         let range = start..start + chunk.len();
@@ -199,9 +207,17 @@ impl Stick {
         sorted.update(uses);
         let fit = |stick: &Stick| -> f64 {
             let n = stick.order.len().saturating_sub(1);
-            let mut ln_betas = stick.gamma1[..n].to_vec();
-            ln_beta_each(&mut ln_betas, &stick.gamma2[..n]);
-            ln_betas.iter().sum()
+            let ln_betas = |atoms: Range<usize>| {
+                let mut ln_betas = [0.0; BLOCK];
+                ln_betas[..atoms.len()].copy_from_slice(&stick.gamma1[atoms.clone()]);
+                ln_beta_each(&mut ln_betas[..atoms.len()], &stick.gamma2[atoms]);
+                ln_betas
+            };
+            let mut sum = 0.0;
+            blocks::each(n, ln_betas, |atoms, ln_betas| {
+                ln_betas[..atoms.len()].iter().for_each(|ln_beta| sum += ln_beta);
+            });
+            sum
         };
         let mut unsorted = self.clone();
         unsorted.update(uses);
@@ -230,17 +246,24 @@ impl Stick {
 
     pub(crate) fn logs(&self) -> StickLogs {
         let n = self.order.len().saturating_sub(1);
-        let mut logs = StickLogs { broken: self.gamma1[..n].to_vec(), left: self.gamma2[..n].to_vec() };
-        let mut sums = [0.0; AT_ONCE];
-        for (broken, left) in logs.broken.chunks_mut(AT_ONCE).zip(logs.left.chunks_mut(AT_ONCE)) {
-            let sums = &mut sums[..broken.len()];
-            sums.iter_mut().zip(broken.iter().zip(&*left)).for_each(|(sum, (one, two))| *sum = one + two);
-            digamma_each(sums);
-            for psi in [broken, left] {
-                digamma_each(psi);
-                psi.iter_mut().zip(&*sums).for_each(|(psi, sum)| *psi -= sum);
+        let mut logs = StickLogs { broken: Vec::with_capacity(n), left: Vec::with_capacity(n) };
+        let make = |atoms: Range<usize>| {
+            let n = atoms.len();
+            let [mut broken, mut left, mut sums] = [[0.0; BLOCK]; 3];
+            broken[..n].copy_from_slice(&self.gamma1[atoms.clone()]);
+            left[..n].copy_from_slice(&self.gamma2[atoms]);
+            sums.iter_mut().zip(broken.iter().zip(&left)).for_each(|(sum, (one, two))| *sum = one + two);
+            digamma_each(&mut sums[..n]);
+            for psi in [&mut broken, &mut left] {
+                digamma_each(&mut psi[..n]);
+                psi.iter_mut().zip(&sums).for_each(|(psi, sum)| *psi -= sum);
             }
-        }
+            (broken, left)
+        };
+        blocks::each(n, make, |atoms, (broken, left)| {
+            logs.broken.extend_from_slice(&broken[..atoms.len()]);
+            logs.left.extend_from_slice(&left[..atoms.len()]);
+        });
         logs
     }
 
@@ -249,19 +272,21 @@ impl Stick {
         let logs = self.logs();
         let prior1 = 1.0 - self.discount;
         let ln_gamma1 = ln_gamma(prior1);
-        let [mut ln_gamma2, mut ln_gamma_sum, mut ln_betas] = [[0.0; AT_ONCE]; 3];
-        let mut sum = 0.0;
-        for first in (0..logs.left.len()).step_by(AT_ONCE) {
-            let atoms = first..logs.left.len().min(first + AT_ONCE);
-            let prior2 = |i: usize| self.concentration + (i + 1) as f64 * self.discount;
+        let prior2 = |i: usize| self.concentration + (i + 1) as f64 * self.discount;
+        let make = |atoms: Range<usize>| {
+            let n = atoms.len();
+            let [mut ln_gamma2, mut ln_gamma_sum, mut ln_betas] = [[0.0; BLOCK]; 3];
             for (at, i) in atoms.clone().enumerate() {
                 (ln_gamma2[at], ln_gamma_sum[at], ln_betas[at]) =
                     (prior2(i), prior1 + prior2(i), self.gamma1[i]);
             }
-            let n = atoms.len();
             ln_gamma_each(&mut ln_gamma2[..n]);
             ln_gamma_each(&mut ln_gamma_sum[..n]);
-            ln_beta_each(&mut ln_betas[..n], &self.gamma2[atoms.clone()]);
+            ln_beta_each(&mut ln_betas[..n], &self.gamma2[atoms]);
+            [ln_gamma2, ln_gamma_sum, ln_betas]
+        };
+        let mut sum = 0.0;
+        blocks::each(logs.left.len(), make, |atoms, [ln_gamma2, ln_gamma_sum, ln_betas]| {
             for (at, i) in atoms.enumerate() {
                 let (gamma1, gamma2, prior2) = (self.gamma1[i], self.gamma2[i], prior2(i));
                 if (gamma1, gamma2) == (prior1, prior2) {
@@ -271,7 +296,7 @@ impl Stick {
                     + (gamma1 - prior1) * logs.broken[i]
                     + (gamma2 - prior2) * logs.left[i];
             }
-        }
+        });
         sum
     }
 }
