@@ -44,6 +44,7 @@ use crate::metrics::{
 use crate::outcome::{Heads, Outcome};
 use held_out::HeldOutShards;
 use input::Input;
+use learner::sampled;
 use prepare::{Choice, Sentences};
 use readings::Readings;
 use rounds::{Finished, FinishedPoint, Keeper, Training};
@@ -91,6 +92,11 @@ pub fn train(
             chosen.underivable
         ));
     }
+    let n_shards = plan.sentence_shards().count();
+    let mut of_points: Vec<String> =
+        job.points.iter().filter_map(|point| sampled::notice(&point.inference, n_shards)).collect();
+    of_points.dedup();
+    notices.extend(of_points);
     notices.iter().for_each(|notice| observer.notice(notice));
     progress.timings.preprocess += begun.elapsed().as_secs_f64();
 

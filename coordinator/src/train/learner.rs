@@ -6,7 +6,7 @@
 //!
 //! Between two rounds its [`State`] is all that matters.
 
-mod sampled;
+pub mod sampled;
 
 use std::sync::Arc;
 

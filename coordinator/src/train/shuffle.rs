@@ -124,7 +124,10 @@ impl Shuffle {
             }
             Ok(ranking)
         };
-        self.partitions.into_par_iter().try_fold(&empty, rank).try_reduce(&empty, merge)
+        // A ranking for every core, and no more: each has twice as many strings as there will be.
+        let at_least = PARTITIONS.div_ceil(rayon::current_num_threads());
+        let partitions = self.partitions.into_par_iter().with_min_len(at_least);
+        partitions.try_fold(&empty, rank).try_reduce(&empty, merge)
     }
 }
 

@@ -122,7 +122,7 @@ fn is_derived(task: &Task) -> bool {
 fn best(adapted: &[SymbolId], found: &Candidates) -> Vec<StickStrings> {
     let mut ranking = Ranking::new(adapted, 4, -0.2);
     let mut known = BTreeSet::new();
-    let mut once = found.iter().filter(|(symbol, string, _)| known.insert((*symbol, *string)));
+    let once = found.iter().filter(|(symbol, string, _)| known.insert((*symbol, *string)));
     once.for_each(|(symbol, string, expected)| ranking.add(symbol, string, expected));
     ranking.top()
 }
@@ -325,7 +325,7 @@ pub fn examples() -> Vec<Example> {
             Sentence { tokens, multiplicity }
         };
         let sentences = vec![sentence(&["a", "b"], 2), sentence(&["b", "a", "a"], 1)];
-        let empty = Lexicon { sticks: best(&adapted, Vec::new()) };
+        let empty = Lexicon { sticks: best(&adapted, &Candidates::default()) };
         let (grammar, sentences) = (Named::new(grammar), Named::new(Shard::Sentences(sentences)));
         let mut example = |lexicon: &Lexicon, shard: &Named<Shard>, work| {
             let (grammar, lexicon) = (grammar.clone(), Named::new(lexicon.clone()));
@@ -354,7 +354,7 @@ pub fn examples() -> Vec<Example> {
         let trees: Vec<String> = chained.analyses.into_iter().map(|analysis| analysis.tree).collect();
         sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, true, None);
         sweep(ChainFrom::Carried(Named::new(chained.carried)), false, None);
-        let lexicon = Lexicon { sticks: best(&adapted, found.found) };
+        let lexicon = Lexicon { sticks: best(&adapted, &found) };
         example(&lexicon, &sentences, Work::Cover);
         let first = lexicon.params(&grammar.value, 0);
         for shard in [sentences.clone(), Named::new(Shard::Strings(first))] {

@@ -13,6 +13,7 @@ use shared::stochastic::Schedule;
 use shared::task::Expectation;
 
 use super::{Beginning, State, alpha, first, first_of_sticks, is_adapted, sticks};
+use crate::job::{InferenceTable, Method};
 use crate::train::plan::Plan;
 
 /// The run, and its round under way.
@@ -28,26 +29,50 @@ enum Trainer {
     Pcfg(pcfg::svb::Trainer),
 }
 
+/// Which of so many shards of sentences the rounds of a run read.
+fn schedule(inference: &InferenceTable, shards: usize, run: usize) -> Schedule {
+    let schedule = Schedule {
+        shards,
+        sample: inference.sample_shards,
+        delay: inference.forget_delay,
+        power: inference.forget_power,
+        first: inference.first_rounds,
+        seed: inference.seed,
+        run: run as u64,
+    };
+    Schedule { first: or_epoch(schedule.first, &schedule), ..schedule }
+}
+
+/// Rounds; those of an epoch if nobody says how many.
+fn or_epoch(rounds: usize, schedule: &Schedule) -> usize {
+    if rounds == 0 { schedule.epoch() } else { rounds }
+}
+
+/// Says so if a run over so many shards of sentences ends before it learns from what it read.
+pub fn notice(inference: &InferenceTable, shards: usize) -> Option<String> {
+    let InferenceTable { method, max_rounds, .. } = *inference;
+    if method != Method::Svb {
+        return None;
+    }
+    let Schedule { first, .. } = schedule(inference, shards, 1);
+    (max_rounds <= first).then(|| {
+        format!(
+            "all {max_rounds} rounds have the weights that training starts with, as the first {first} do; raise inference.max_rounds \
+             to several times that, or set inference.first_rounds"
+        )
+    })
+}
+
 impl Sampled {
     /// A new run, or one that goes on.
     pub fn new(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Result<Sampled, String> {
         let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
         let Beginning { inference, run, .. } = *beginning;
-        let schedule = Schedule {
-            shards: plan.sentence_shards().count(),
-            sample: inference.sample_shards,
-            delay: inference.forget_delay,
-            power: inference.forget_power,
-            first: inference.first_rounds,
-            seed: inference.seed,
-            run: run as u64,
-        };
-        let or_epoch = |rounds: usize| if rounds == 0 { schedule.epoch() } else { rounds };
-        let schedule = Schedule { first: or_epoch(schedule.first), ..schedule };
+        let schedule = schedule(inference, plan.sentence_shards().count(), run);
         let trainer = if is_adapted(plan) {
             let start = first_of_sticks(beginning, &grammar, &lexicon);
             let (settings, every) =
-                (vb::Settings { start, ..sticks(inference) }, or_epoch(inference.select_every));
+                (vb::Settings { start, ..sticks(inference) }, or_epoch(inference.select_every, &schedule));
             Trainer::Sticks(match state {
                 Some(State::SampledSticks(state)) => {
                     svb::Trainer::resume(grammar, lexicon, settings, schedule, every, state)
@@ -143,5 +168,25 @@ impl Sampled {
             Trainer::Sticks(trainer) => &trainer.params().sticks,
             Trainer::Pcfg(_) => &[],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_ends_with_its_first_rounds_is_told() {
+        let inference = |max_rounds| InferenceTable {
+            method: Method::Svb,
+            sample_shards: 4,
+            max_rounds,
+            ..InferenceTable::default()
+        };
+        assert_eq!(notice(&inference(6), 20), None);
+        let told = notice(&inference(5), 20).unwrap();
+        assert!(told.contains("as the first 5 do; raise inference.max_rounds"), "{told}");
+        assert_eq!(notice(&InferenceTable { first_rounds: 4, ..inference(5) }, 20), None);
+        assert_eq!(notice(&InferenceTable { method: Method::Vb, ..inference(5) }, 20), None);
     }
 }
