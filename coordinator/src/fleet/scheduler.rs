@@ -443,8 +443,7 @@ impl Scheduler {
         }
     }
 
-    /// Lends until no healthy member has a free slot, or no free task that it may have; then again to the ones who
-    /// idle.
+    /// Lends what may be begun; then, to the ones who idle, what is late.
     fn lend(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if !self.assembled {
             return;
@@ -456,6 +455,7 @@ impl Scheduler {
         self.lend_backups(now, actions);
     }
 
+    /// Lends until no healthy member has a free slot, or no free task that it may have.
     fn lend_free(&mut self, now: Duration, actions: &mut Vec<Action>) {
         for room in [Room::Slot, Room::Beyond] {
             for offer in [Offer::Own, Offer::Unowned, Offer::Others] {
