@@ -67,6 +67,8 @@ pub struct BinaryGrammar {
     pub max_length: Vec<u32>,
     /// `[n_symbols]`: the terminal that all yields end with; `None` if there are several.
     pub ends_in: Vec<Option<SymbolId>>,
+    /// `[n_symbols]`: whether a string of some stick can be part of a yield.
+    pub meets_strings: Vec<bool>,
     /// `[n_symbols]`: terminals that a yield can begin with, as a set.
     first: Vec<TerminalSet>,
     /// `[n_symbols]`: terminals that a yield can end with, as a set.
@@ -148,6 +150,10 @@ impl BinaryGrammar {
             n_ranks: 1,
             min_length: vec![u32::MAX; kinds.len()],
             max_length: vec![0; kinds.len()],
+            meets_strings: kinds
+                .iter()
+                .map(|kind| matches!(kind, Kind::Adapted(_) | Kind::Substrings(_)))
+                .collect(),
             ends_in,
             first,
             last,
@@ -158,6 +164,7 @@ impl BinaryGrammar {
         };
         binary.find_ranks();
         binary.find_lengths();
+        binary.find_strings();
         binary
     }
 
@@ -209,6 +216,23 @@ impl BinaryGrammar {
             }
         }
         self.n_ranks += self.rank.iter().copied().max().unwrap_or(0) as usize;
+    }
+
+    fn find_strings(&mut self) {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for symbol in 0..self.n_symbols() {
+                let meets = |p: &Production| {
+                    let right = p.right.is_some_and(|right| self.meets_strings[right as usize]);
+                    right || self.meets_strings[p.left as usize]
+                };
+                if !self.meets_strings[symbol] && self.productions[symbol].iter().any(meets) {
+                    self.meets_strings[symbol] = true;
+                    changed = true;
+                }
+            }
+        }
     }
 
     fn find_lengths(&mut self) {
@@ -339,6 +363,16 @@ mod tests {
             [n, n + 1, n + 2, n + 3, x, a].map(ends),
             [Some(b), Some(a), Some(a), Some(a), None, Some(a)]
         );
+    }
+
+    #[test]
+    fn strings_are_met_above_what_is_adapted_and_not_below() {
+        let text = "1 1 S --> T W\n1 1 T --> a b T\n1 1 T --> b\nW --> T T\n1 1 V --> W a b\n1 1 S --> V\n";
+        let binary = BinaryGrammar::new(&syntax::parse(text, "g").unwrap().0);
+        let grammar = syntax::parse(text, "g").unwrap().0;
+        let meets = |name: &str| binary.meets_strings[grammar.symbol(name).unwrap().index()];
+        assert_eq!(["S", "T", "W", "V", "a"].map(meets), [true, false, true, true, false]);
+        assert!(!binary.meets_strings[binary.base[0] as usize], "a string of W is made of rules alone");
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl<'a> Builder<'a> {
 
     /// As [`Builder::build`], in memory that the next call uses again.
     pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Option<&Forest> {
-        self.find_strings(tokens);
+        self.find_strings(root, tokens);
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
         self.ends.sort_unstable();
@@ -143,11 +143,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn find_strings(&mut self, tokens: &[SymbolId]) {
+    fn find_strings(&mut self, root: u32, tokens: &[SymbolId]) {
         self.found.clear();
         self.first_found.clear();
         self.first_found.push(0);
-        let finds = self.adapted != Adapted::Rules || self.binary.base.is_empty();
+        let finds = (self.adapted != Adapted::Rules || self.binary.base.is_empty())
+            && self.binary.meets_strings[root as usize];
         for start in 0..tokens.len() {
             if finds {
                 let found = &mut self.found;
