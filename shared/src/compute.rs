@@ -1,7 +1,7 @@
 //! How a worker answers a task.
 //!
-//! An [`Engine`] keeps what is costly to build from one task to the next: the binarised grammar with the index of its
-//! strings, and the forests of shards. Nothing it keeps changes an answer.
+//! An [`Engine`] keeps what is costly to build from one task to the next: binarised grammars with the index of their
+//! strings, and the forests of shards ([`models`]). Nothing it keeps changes an answer.
 
 mod annotated;
 mod built;
@@ -9,12 +9,11 @@ mod candidates;
 mod chained;
 mod collapsed;
 mod fitted;
+mod models;
 mod sampled;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-
-use rustc_hash::FxHashMap;
 
 use crate::adaptor::decode;
 use crate::dmv::constraint::{Component, Constraints, Unsuited};
@@ -25,17 +24,16 @@ use crate::grammar::Grammar;
 use crate::pcfg::Groups;
 use crate::sampler::Items;
 use crate::shard::{Lexicon, Sentence, Shard};
-use crate::task::{Answer, ContentHash, Decoder, Named, Task, Weighted, Work};
+use crate::task::{Answer, Decoder, Named, Task, Weighted, Work};
 use built::BuiltShard;
 use built::spill::Spill;
+use models::{Models, under};
 
 /// Answers tasks. One per process, shared by its threads.
 pub struct Engine {
-    memory: usize,
-    /// For built shards that do not fit in it.
+    models: Models,
+    /// For built shards that do not fit in memory.
     spill: Option<Spill>,
-    prepared: Mutex<Option<(ContentHash, ContentHash, Arc<Prepared>)>>,
-    cache: Mutex<Cache>,
 }
 
 /// How a task is answered; [`engine`] unless a test says otherwise.
@@ -133,37 +131,11 @@ impl Prepared {
         let strings = StringIndex::new(&grammar, lexicon.clone());
         Prepared { grammar, lexicon, binary, strings }
     }
-}
 
-/// Shards in the forms that work needs.
-#[derive(Default)]
-struct Cache {
-    built: Kept<BuiltShard>,
-    /// Of shards under dense grammars, for work that needs their forests.
-    forests: Kept<BuiltShard>,
-    /// With the forests of components.
-    constrained: Kept<BuiltShard>,
-    /// For chains.
-    items: Kept<Items>,
-}
-
-/// Shards in one form, under one grammar and lexicon.
-struct Kept<T> {
-    under: Option<(ContentHash, ContentHash)>,
-    shards: FxHashMap<ContentHash, Arc<T>>,
-    bytes: usize,
-}
-
-impl<T> Default for Kept<T> {
-    fn default() -> Kept<T> {
-        Kept { under: None, shards: FxHashMap::default(), bytes: 0 }
-    }
-}
-
-impl Cache {
-    /// Of all forms together.
-    fn bytes(&self) -> usize {
-        self.built.bytes + self.forests.bytes + self.constrained.bytes + self.items.bytes
+    /// Bytes held, lexicon included.
+    fn size(&self) -> usize {
+        let strings = self.lexicon.sticks.iter().map(|stick| stick.strings.size());
+        self.binary.size() + self.strings.size() + strings.sum::<usize>()
     }
 }
 
@@ -175,10 +147,10 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// Keeps at most `bytes` of forests; shards beyond that are built anew for every task.
+    /// Keeps at most `bytes` of forests, whatever grammars they are under; shards beyond that are built anew for every task. Of grammars
+    /// and lexicons, prepared, it keeps half as many bytes, and those in use.
     pub fn with_memory(bytes: usize) -> Engine {
-        let (prepared, cache) = (Mutex::new(None), Mutex::new(Cache::default()));
-        Engine { memory: bytes, spill: None, prepared, cache }
+        Engine { models: Models::new(bytes), spill: None }
     }
 
     /// Writes forests for which there is no room into files in `folder`, which is empty and for this alone, and reads them from
@@ -192,7 +164,7 @@ impl Engine {
         if let Work::Annotate(annotate) = &task.work {
             return annotated::pass(&task.shard.value, annotate).map(Answer::Annotated);
         }
-        let prepared = self.prepared(task);
+        let prepared = self.models.prepared(task);
         let sentences = match task.shard.value.as_ref() {
             Shard::Sentences(sentences) => Some(sentences),
             Shard::Strings(params) => {
@@ -266,26 +238,15 @@ impl Engine {
         }
     }
 
-    fn prepared(&self, task: &Task) -> Arc<Prepared> {
-        let mut kept = lock(&self.prepared);
-        if let Some((grammar, lexicon, prepared)) = kept.as_ref()
-            && (*grammar, *lexicon) == (task.grammar.hash, task.lexicon.hash)
-        {
-            return prepared.clone();
-        }
-        let prepared = Arc::new(Prepared::new(task.grammar.value.clone(), task.lexicon.value.clone()));
-        *kept = Some((task.grammar.hash, task.lexicon.hash, prepared.clone()));
-        prepared
-    }
-
     /// The shard, and whether it stays in memory.
     fn built(&self, task: &Task, prepared: &Prepared) -> (Arc<BuiltShard>, bool) {
-        let (under, shard) = ((task.grammar.hash, task.lexicon.hash), task.shard.hash);
+        let (under, shard) = (under(task), task.shard.hash);
         let build = || {
             let spilled = self.spill.as_ref().and_then(|spill| spill.read(under, shard));
             spilled.unwrap_or_else(|| BuiltShard::new(prepared, task.shard.value.clone()))
         };
-        let (built, stays) = self.kept(|cache| &mut cache.built, task, shard, build, BuiltShard::size);
+        let (built, stays) =
+            self.models.shard(under, |shards| &mut shards.built, shard, build, BuiltShard::size);
         if let (Some(spill), false) = (&self.spill, stays) {
             spill.write(under, shard, &built);
         }
@@ -298,7 +259,9 @@ impl Engine {
             return built;
         }
         let build = || built.with_forests(prepared, task.shard.value.clone());
-        self.kept(|cache| &mut cache.forests, task, task.shard.hash, build, BuiltShard::size).0
+        self.models
+            .shard(under(task), |shards| &mut shards.forests, task.shard.hash, build, BuiltShard::size)
+            .0
     }
 
     fn constrained(
@@ -311,45 +274,12 @@ impl Engine {
         let constraints = Constraints::new(&prepared.grammar, components.iter().copied())?;
         let key = Named::new((task.shard.hash, components)).hash;
         let build = || BuiltShard::constrained(prepared, task.shard.value.clone(), &constraints);
-        Ok(self.kept(|cache| &mut cache.constrained, task, key, build, BuiltShard::size).0)
+        Ok(self.models.shard(under(task), |shards| &mut shards.constrained, key, build, BuiltShard::size).0)
     }
 
     fn items(&self, task: &Task, prepared: &Arc<Prepared>, sentences: &[Sentence]) -> Arc<Items> {
         let build = || Items::new(prepared.clone(), sentences);
-        self.kept(|cache| &mut cache.items, task, task.shard.hash, build, Items::size).0
-    }
-
-    /// What `build` gives for the task's shard; from the cache if it is there, in which `form` and `key` find it. Whether it is
-    /// there from now on.
-    fn kept<T>(
-        &self,
-        form: fn(&mut Cache) -> &mut Kept<T>,
-        task: &Task,
-        key: ContentHash,
-        build: impl FnOnce() -> T,
-        size: impl Fn(&T) -> usize,
-    ) -> (Arc<T>, bool) {
-        let under = Some((task.grammar.hash, task.lexicon.hash));
-        {
-            let mut cache = lock(&self.cache);
-            let kept = form(&mut cache);
-            if kept.under != under {
-                *kept = Kept { under, ..Kept::default() };
-            }
-            if let Some(built) = kept.shards.get(&key) {
-                return (built.clone(), true);
-            }
-        }
-        let built = Arc::new(build());
-        let bytes = size(&built);
-        let mut cache = lock(&self.cache);
-        let fits = cache.bytes() + bytes <= self.memory;
-        let kept = form(&mut cache);
-        if kept.under == under && fits && !kept.shards.contains_key(&key) {
-            kept.bytes += bytes;
-            kept.shards.insert(key, built.clone());
-        }
-        (built, kept.shards.contains_key(&key))
+        self.models.shard(under(task), |shards| &mut shards.items, task.shard.hash, build, Items::size).0
     }
 }
 

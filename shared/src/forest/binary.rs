@@ -76,6 +76,14 @@ pub struct BinaryGrammar {
 }
 
 impl BinaryGrammar {
+    /// Bytes held, and those of the grammar that it was made of, which is about as large.
+    pub fn size(&self) -> usize {
+        let productions: usize = self.productions.iter().map(|of| size_of_val(&of[..])).sum();
+        let sets = self.first.iter().chain(&self.last).map(|set| size_of_val(&set.0[..])).sum::<usize>();
+        let symbol = size_of::<(Kind, Vec<Production>, [u32; 5], [TerminalSet; 2])>();
+        2 * (productions + self.kinds.len() * symbol) + sets
+    }
+
     /// Binarises `grammar`.
     pub fn new(grammar: &Grammar) -> BinaryGrammar {
         let n = grammar.symbols.len();

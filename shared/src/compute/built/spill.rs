@@ -1,8 +1,9 @@
 //! Built shards in files: for those that memory has no room for, since to read one is far less work than to build it.
 //!
-//! In: built shards by content, under one grammar and lexicon at a time. Out: the same, or nothing, and then they are built anew: a
+//! In: built shards by content, under a few grammars and lexicons at a time. Out: the same, or nothing, and then they are built anew: a
 //! disk that is full or damaged costs time, and nothing else. The files are of use to this process alone.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,21 +13,19 @@ use rustc_hash::FxHashSet;
 
 use super::{BuiltShard, Item};
 use crate::compute::lock;
+use crate::compute::models::Under;
 use crate::forest::Forest;
 use crate::forest::chains::Chains;
 use crate::task::{ContentHash, Index};
 
+/// Models of which there are files at a time: the jobs that may take turns on one machine.
+const MODELS: usize = 8;
+
 /// A folder of built shards.
 pub struct Spill {
     folder: PathBuf,
-    there: Mutex<There>,
-}
-
-/// What there is, under which grammar and lexicon.
-#[derive(Default)]
-struct There {
-    under: Option<(ContentHash, ContentHash)>,
-    shards: FxHashSet<ContentHash>,
+    /// What there is, by grammar and lexicon; those used last at the end.
+    there: Mutex<VecDeque<(Under, FxHashSet<ContentHash>)>>,
 }
 
 impl Spill {
@@ -36,48 +35,55 @@ impl Spill {
     }
 
     /// The shard, if it was written.
-    pub fn read(&self, under: (ContentHash, ContentHash), shard: ContentHash) -> Option<BuiltShard> {
-        {
-            let there = lock(&self.there);
-            if there.under != Some(under) || !there.shards.contains(&shard) {
-                return None;
-            }
+    pub fn read(&self, under: Under, shard: ContentHash) -> Option<BuiltShard> {
+        if !self.turn_to(under, |shards| shards.contains(&shard)) {
+            return None;
         }
-        let read = fs::read(self.path(shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
+        let read = fs::read(self.path(under, shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
         if read.is_none() {
-            lock(&self.there).shards.remove(&shard);
+            self.turn_to(under, |shards| shards.remove(&shard));
         }
         read
     }
 
     /// Writes the shard, unless it is there.
-    pub fn write(&self, under: (ContentHash, ContentHash), shard: ContentHash, built: &BuiltShard) {
-        {
-            let mut there = lock(&self.there);
-            if there.under != Some(under) {
-                there.shards.drain().for_each(|shard| {
-                    // What cannot be removed is in nobody's way.
-                    let _ = fs::remove_file(self.path(shard));
-                });
-                there.under = Some(under);
-            }
-            if there.shards.contains(&shard) || built.is_dense() {
-                return;
-            }
+    pub fn write(&self, under: Under, shard: ContentHash, built: &BuiltShard) {
+        if built.is_dense() || self.turn_to(under, |shards| shards.contains(&shard)) {
+            return;
         }
-        let (path, aside) = (self.path(shard), self.path(shard).with_extension("aside"));
+        let path = self.path(under, shard);
+        let aside = path.with_extension("aside");
         let written = fs::write(&aside, built.to_bytes()).and_then(|()| fs::rename(&aside, &path));
-        let mut there = lock(&self.there);
-        if written.is_ok() && there.under == Some(under) {
-            there.shards.insert(shard);
+        if written.is_ok() {
+            self.turn_to(under, |shards| shards.insert(shard));
         } else {
-            // As above.
+            // What cannot be removed is in nobody's way.
             let _ = fs::remove_file(aside);
         }
     }
 
-    fn path(&self, shard: ContentHash) -> PathBuf {
-        self.folder.join(blake3::Hash::from_bytes(shard.0).to_hex().as_str())
+    /// Whatever `with` says of the shards there are under this grammar and lexicon. If there are too many of these, the files of those that
+    /// were used least recently go.
+    fn turn_to<R>(&self, under: Under, with: impl FnOnce(&mut FxHashSet<ContentHash>) -> R) -> R {
+        let mut there = lock(&self.there);
+        let at = there.iter().position(|(other, _)| *other == under);
+        let (_, mut shards) = at.and_then(|at| there.remove(at)).unwrap_or((under, FxHashSet::default()));
+        let said = with(&mut shards);
+        there.push_back((under, shards));
+        if there.len() > MODELS
+            && let Some((oldest, shards)) = there.pop_front()
+        {
+            shards.into_iter().for_each(|shard| {
+                // As above.
+                let _ = fs::remove_file(self.path(oldest, shard));
+            });
+        }
+        said
+    }
+
+    fn path(&self, (grammar, lexicon): Under, shard: ContentHash) -> PathBuf {
+        let name = [grammar, lexicon, shard].map(|hash| hash.0).concat();
+        self.folder.join(blake3::hash(&name).to_hex().as_str())
     }
 }
 
