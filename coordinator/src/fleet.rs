@@ -1,32 +1,32 @@
 //! The fleet: everything that computes tasks, in this process or far away, behind one blocking call.
 //!
-//! In: batches of [`Task`]s. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
-//! is answered exactly once, and the same whoever computed it, so callers never see that members come and go.
+//! In: batches of [`Task`](shared::task::Task)s, of several jobs at a time. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
+//! is answered exactly once, and the same whoever computed it, so callers see neither that members come and go nor each other.
 //!
-//! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts;
+//! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts; `handle` is how a job calls;
 //! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `tasks` are made when they
 //! are lent; `backlog` bounds the answers that wait; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! [`forecast`] asks the scheduler what clusters would do that are not there.
 //! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proto::lease::TaskIndex;
 use proto::tls::ServerTls;
 use proto::token::Token;
-use shared::task::{Answer, Task};
+use shared::task::Answer;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
 use crate::status::Board;
 
-use self::audit::{Audit, Doubt, Twins};
-use self::backlog::Backlog;
-use self::driver::{Input, Progress};
+use self::driver::Input;
+use self::handle::Link;
 use self::scheduler::{Cause, Failure, Patience};
+use self::tasks::Register;
 
 pub mod scheduler;
 
@@ -35,6 +35,7 @@ pub mod forecast;
 mod audit;
 mod backlog;
 mod driver;
+mod handle;
 mod holdings;
 mod inline;
 mod local;
@@ -42,9 +43,11 @@ mod remote;
 mod status;
 mod tasks;
 
+pub use handle::Handle;
 pub use inline::Inline;
+pub use scheduler::{Account, AccountId};
 pub use shared::compute::{Compute, MEMORY, engine, engine_with};
-pub use status::{FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
+pub use status::{AccountStatus, FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
 pub use tasks::Tasks;
 
 /// [`FleetConfig::room`] by default.
@@ -71,7 +74,7 @@ pub struct FleetConfig {
     pub lease_deadline: Duration,
     /// Share of the tasks, 0 to 1, that two members compute, to be compared.
     pub audit: f64,
-    /// Bytes of answers that may wait to be taken; beyond it tasks are begun one by one, as the caller needs them. A thousand
+    /// Bytes of answers that may wait to be taken by the caller of a batch; beyond it tasks are begun one by one, as the caller needs them. A thousand
     /// workers that answer 50 kB every .4 s fill [`ROOM`] in four seconds.
     pub room: usize,
     /// How local threads compute, and how it is decided which of two answers is right.
@@ -167,6 +170,9 @@ pub enum FleetError {
         /// Whose answer is wrong.
         mismatch: Mismatch,
     },
+    /// Its job was cancelled.
+    #[error("the job was cancelled")]
+    Cancelled,
     /// The fleet has stopped.
     #[error("the fleet has stopped")]
     Stopped,
@@ -219,9 +225,9 @@ pub struct MapReport {
     pub attempts: usize,
     /// Members lost meanwhile.
     pub losses: Vec<Loss>,
-    /// Bytes sent to remote members.
+    /// Bytes sent to remote members meanwhile, those of other batches included.
     pub bytes_sent: u64,
-    /// Bytes received from remote members.
+    /// Bytes received from remote members meanwhile, those of other batches included.
     pub bytes_received: u64,
     /// Tasks to which two members gave the same answer.
     pub audited: usize,
@@ -301,15 +307,10 @@ pub trait Map {
 /// Dropped without [`Fleet::shutdown`], it cuts its connections, and remote workers wait for a coordinator to
 /// come back.
 pub struct Fleet {
-    inputs: mpsc::Sender<Input>,
+    link: Link,
     address: Option<SocketAddr>,
-    audit: f64,
-    /// For answers that wait.
-    room: usize,
-    /// The arbiter of audits.
-    compute: Compute,
-    /// Number of batches so far; held while one is in work: there is one at a time.
-    turn: Mutex<usize>,
+    /// Of the account that has no other name.
+    own: Handle,
 }
 
 impl Fleet {
@@ -337,15 +338,19 @@ impl Fleet {
             .build()
             .map_err(FleetError::Start)?;
         let (to_fleet, span) = (inputs.clone(), tracing::Span::current());
+        let register = Arc::new(Register::default());
         let (audit, room, compute) = (config.audit, config.room, config.compute.clone());
+        let link = Link { inputs, register: register.clone(), audit, room, compute };
         std::thread::Builder::new()
             .name("fleet".into())
             .spawn(move || {
-                runtime.block_on(driver::run(config, listener, to_fleet, received).instrument(span));
+                runtime
+                    .block_on(driver::run(config, listener, register, to_fleet, received).instrument(span));
                 runtime.shutdown_background();
             })
             .map_err(FleetError::Start)?;
-        Ok(Fleet { inputs, address, audit, room, compute, turn: Mutex::new(0) })
+        let own = Handle::new(link.clone(), Account::default());
+        Ok(Fleet { link, address, own })
     }
 
     /// Where remote workers may join; with the port that was taken.
@@ -353,7 +358,13 @@ impl Fleet {
         self.address
     }
 
-    /// As [`Map::map`].
+    /// A way to have batches computed on an account of its own, beside those of other accounts. There is one for each account, and
+    /// the account is forgotten once it and its clones are gone.
+    pub fn account(&self, account: Account) -> Handle {
+        Handle::new(self.link.clone(), account)
+    }
+
+    /// As [`Map::map`], on the account [`Account::default`].
     pub fn map(
         &self,
         stage: Stage,
@@ -375,29 +386,14 @@ impl Fleet {
 
     /// A way to ask for the status from other tasks, while batches are in work.
     pub fn watcher(&self) -> Watcher {
-        Watcher::new(self.inputs.clone())
-    }
-
-    /// Says whose answer is wrong, by computing the task on the calling thread.
-    fn judge(&self, stage: Stage, task: Result<Task, String>, doubt: Doubt) -> FleetError {
-        let own = match task.and_then(|task| local::run(&self.compute, &task)) {
-            Ok(answer) => audit::digest(&answer),
-            Err(detail) => {
-                return FleetError::Batch { stage, failure: Failure::Task { task: doubt.task, detail } };
-            }
-        };
-        let (right, wrong): (Vec<_>, Vec<_>) =
-            doubt.testimonies.into_iter().partition(|testimony| testimony.digest == own);
-        let mut right = right.into_iter().map(|testimony| testimony.member);
-        let wrong = wrong.into_iter().map(|testimony| testimony.member).collect();
-        FleetError::Audit { stage, mismatch: Mismatch { task: doubt.task, wrong, right: right.next() } }
+        Watcher::new(self.link.inputs.clone())
     }
 
     /// Tells remote workers that the job is finished, so that they exit, and stops. Waits a few seconds for
     /// them at most.
     pub fn shutdown(self) {
         let (reply, stopped) = oneshot::channel();
-        if self.inputs.blocking_send(Input::Finished { reply }).is_ok() {
+        if self.link.inputs.blocking_send(Input::Finished { reply }).is_ok() {
             // An error means that the driver is gone, and so has stopped.
             let _ = stopped.blocking_recv();
         }
@@ -411,56 +407,14 @@ impl Map for Fleet {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let n_tasks = tasks.len();
-        let twins = Twins::choose(n_tasks, self.audit, *turn);
-        *turn += 1;
-        let mut audit = Audit::new(twins.clone());
-        // Each task is accepted once, and then comes the end: sending never waits for a slow `each`, for which others are begun later.
-        let (progress, mut received) = mpsc::channel(n_tasks + twins.audited().count() + 1);
-        let backlog = Arc::new(Backlog::new(self.room));
-        let told = backlog.clone();
-        let submitted = Input::Submitted { stage, tasks: tasks.clone(), twins, progress, backlog: told };
-        let tell = |input| self.inputs.blocking_send(input).map_err(|_| FleetError::Stopped);
-        tell(submitted)?;
-        let mut early = std::collections::BTreeMap::new();
-        let mut next = 0;
-        loop {
-            match received.blocking_recv().ok_or(FleetError::Stopped)? {
-                Progress::Answered { task, member, answer } => {
-                    if let Err(doubt) = audit.hear(task, member, &answer) {
-                        return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
-                    }
-                    let taken = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
-                        true => tell(Input::Taken),
-                        false => Ok(()),
-                    };
-                    if task.index() < n_tasks {
-                        early.insert(task.index(), answer);
-                    } else {
-                        taken(answer.size(), next)?;
-                    }
-                    while let Some(answer) = early.remove(&next) {
-                        let size = answer.size();
-                        each(next, answer);
-                        next += 1;
-                        taken(size, next)?;
-                    }
-                }
-                Progress::Done(report) => {
-                    let (audited, unaudited) = (audit.audited, audit.unaudited);
-                    return Ok(MapReport { audited, unaudited, ..report });
-                }
-                Progress::Failed(failure) => return Err(FleetError::Batch { stage, failure }),
-            }
-        }
+        Map::map(&self.own, stage, tasks, each)
     }
 }
 
 impl Drop for Fleet {
     fn drop(&mut self) {
         // A full channel is drained by the driver soon; one that is closed has no driver any more.
-        let _ = self.inputs.blocking_send(Input::Abandoned);
+        let _ = self.link.inputs.blocking_send(Input::Abandoned);
     }
 }
 
@@ -504,7 +458,7 @@ mod tests {
     use shared::grammar::SymbolId;
     use shared::latent;
     use shared::shard::{Lexicon, Shard};
-    use shared::task::{Named, Work};
+    use shared::task::{Named, Task, Work};
 
     use super::*;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use coordinator::fleet::scheduler::{Cause, Failure};
 use coordinator::fleet::{
-    Compute, Fleet, FleetConfig, FleetError, FleetStatus, Inline, Listen, Map, MapReport, MemberState,
-    Shards, Stage,
+    Account, AccountId, Compute, Fleet, FleetConfig, FleetError, FleetStatus, Handle, Inline, Listen, Map,
+    MapReport, MemberState, Shards, Stage,
 };
 use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_pass, echo_task, eventually};
 use proto::convert::Wire as _;
@@ -112,6 +112,88 @@ fn remote_workers_answer_as_the_calling_thread_does_and_end_with_the_job() {
     for worker in workers {
         worker.join().unwrap().unwrap();
     }
+}
+
+/// A job of that number.
+fn account(fleet: &Fleet, id: u64) -> Handle {
+    fleet.account(Account { id: AccountId(id), ..Account::default() })
+}
+
+/// Jobs of three rounds at the same time, one of them of an impossible task: whatever each is answered.
+fn several_at_once(fleet: &Fleet) {
+    let rounds = |id: u64| {
+        let handle = account(fleet, id);
+        for round in 0..3 {
+            let tasks = || short_tasks(30 + 7 * id as u32 + round);
+            assert_eq!(answers(&handle, tasks()).unwrap().0, expected(tasks()), "job {id}");
+        }
+    };
+    let impossible = || {
+        let mut tasks = short_tasks(30);
+        tasks[17].work = Work::Expect { weights: vec![], losses: false };
+        let error = answers(&account(fleet, 9), tasks).unwrap_err();
+        let is_its_own = |failure: &Failure| matches!(failure, Failure::Task { task: TaskIndex(17), .. });
+        assert!(matches!(&error, FleetError::Batch { failure, .. } if is_its_own(failure)), "{error}");
+    };
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> = (1..4).map(|id| scope.spawn(move || rounds(id))).collect();
+        (0..3).for_each(|_| impossible());
+        jobs.into_iter().for_each(|job| job.join().unwrap());
+    });
+}
+
+#[test]
+fn several_jobs_at_once_are_answered_as_each_alone() {
+    let config = FleetConfig { local_workers: 3, compute: fake(), ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    several_at_once(&fleet);
+    fleet.shutdown();
+    let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
+    let workers = [1, 2].map(|threads| start_worker(echo_worker(url(&fleet), threads)));
+    several_at_once(&fleet);
+    let status = fleet.status();
+    assert_eq!((status.stage, status.shards), (None, Shards::default()));
+    // The last submission forgot whoever had gone before it, and of the others nobody is asked for.
+    assert_eq!(status.accounts, []);
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_job_is_cancelled_at_once_and_another_one_goes_on() {
+    let gate = Gate::default();
+    let within = gate.clone();
+    let compute: Compute = Arc::new(move |task| {
+        // Those of the job that stays are short.
+        if matches!(&task.work, Work::Expect { weights, .. } if weights.len() == 6) {
+            within.pass();
+        }
+        echo(task)
+    });
+    let fleet = Fleet::start(FleetConfig { local_workers: 2, compute, ..FleetConfig::default() }).unwrap();
+    let bounded = Account { id: AccountId(1), share: 1, max_members: Some(1) };
+    let (cancelled, stays) = (fleet.account(bounded), account(&fleet, 2));
+    std::thread::scope(|scope| {
+        let job = scope.spawn(|| answers(&cancelled, vec![echo_task(0, Duration::ZERO, 6)]));
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().of(AccountId(1)).oldest.is_some());
+        let status = fleet.status();
+        let [of_job] = &status.accounts[..] else { panic!("{status:?}") };
+        assert_eq!((of_job.account, of_job.stage, of_job.members), (bounded, Some(Stage::Decode), 1));
+        assert_eq!(status.of(AccountId(2)).shards, Shards::default());
+        let other = scope.spawn(|| answers(&stays, short_tasks(200)));
+        cancelled.clone().cancel();
+        assert!(matches!(job.join().unwrap(), Err(FleetError::Cancelled)), "while its task is in work");
+        assert_eq!(other.join().unwrap().unwrap().0, expected(short_tasks(200)));
+    });
+    assert!(cancelled.is_cancelled() && !stays.is_cancelled());
+    assert!(matches!(answers(&cancelled, short_tasks(1)), Err(FleetError::Cancelled)));
+    gate.open();
+    assert_eq!(answers(&stays, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
+    eventually(&|| format!("{:?}", fleet.status()), || fleet.status().discarded == 1);
+    fleet.shutdown();
+    assert!(matches!(answers(&stays, short_tasks(1)), Err(FleetError::Stopped)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Owns the fleet's clock and channels: waits for one input, asks the scheduler, does what it says.
 //!
-//! In: [`Input`]s from members and from the [`super::Fleet`]. Out: orders to members, progress to the caller.
+//! In: [`Input`]s from members and from callers. Out: orders to members, progress to callers.
 //! Invariant: never waits for anything but the next input or deadline; each channel that it sends to has room
 //! for all that can be under way.
 
@@ -16,9 +16,11 @@ use tracing::{Span, debug, info, info_span, warn};
 
 use super::audit::Twins;
 use super::backlog::Backlog;
-use super::scheduler::{Action, Cause, Event, Failure, MemberId, Patience, Scheduler};
-use super::status::{FleetStatus, MemberInfo, MemberState, OldestLease, Watcher};
-use super::tasks::{Open, Tasks};
+use super::scheduler::{
+    Account, AccountId, Action, Cause, Event, Failure, MemberId, Patience, Scheduler, Standing,
+};
+use super::status::{AccountStatus, FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
+use super::tasks::{Open, Register, Tasks};
 use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
 use crate::status::service::StatusService;
 
@@ -53,21 +55,18 @@ pub(super) enum Input {
         /// Time spent on it.
         busy: Duration,
     },
-    /// The caller has tasks.
-    Submitted {
-        /// What they are for.
-        stage: Stage,
-        /// The tasks.
-        tasks: Arc<dyn Tasks>,
-        /// Those among them that came in for an audit alone.
-        twins: Twins,
-        /// Where answers go; has room for all of them and the end.
-        progress: mpsc::Sender<Progress>,
-        /// Those that the caller has yet to take.
-        backlog: Arc<Backlog>,
-    },
+    /// A caller has tasks.
+    Submitted(Submission),
     /// The caller took answers when there was no room for others.
-    Taken,
+    Taken {
+        /// Of this batch.
+        batch: BatchId,
+    },
+    /// The caller of the batch is gone, or does not want its answers.
+    Cancelled {
+        /// The batch.
+        batch: BatchId,
+    },
     /// Somebody wants to know what the fleet is doing.
     StatusAsked {
         /// Where to say so.
@@ -78,8 +77,26 @@ pub(super) enum Input {
         /// Told when the members know.
         reply: oneshot::Sender<()>,
     },
-    /// The caller is gone.
+    /// Nobody has the fleet any more.
     Abandoned,
+}
+
+/// A batch that begins.
+pub(super) struct Submission {
+    /// From the register.
+    pub batch: BatchId,
+    /// On whose account; only the driver has it once there will be no more batches.
+    pub account: Arc<Account>,
+    /// What the tasks are for.
+    pub stage: Stage,
+    /// The tasks.
+    pub tasks: Arc<dyn Tasks>,
+    /// Those among them that came in for an audit alone.
+    pub twins: Twins,
+    /// Where answers go; has room for all of them, the end, and a cancellation.
+    pub progress: mpsc::Sender<Progress>,
+    /// Those that the caller has yet to take.
+    pub backlog: Arc<Backlog>,
 }
 
 /// What the caller of a batch hears.
@@ -97,6 +114,8 @@ pub(super) enum Progress {
     Done(MapReport),
     /// The batch has no result.
     Failed(Failure),
+    /// Nobody wants its result.
+    Cancelled,
 }
 
 /// How a member is reached; dropping it dismisses the member.
@@ -143,22 +162,6 @@ impl Job {
     }
 }
 
-/// The latest batch, for those who check answers.
-#[derive(Clone)]
-pub(super) struct Current {
-    /// Its id.
-    pub id: BatchId,
-    /// Its tasks; none once it is over.
-    pub tasks: Arc<Open>,
-}
-
-impl Current {
-    /// Whether nobody waits for its answers any more.
-    pub fn is_over(&self) -> bool {
-        self.tasks.len() == 0
-    }
-}
-
 struct Member {
     name: String,
     slots: u32,
@@ -174,12 +177,13 @@ struct Member {
 }
 
 struct Batch {
-    id: BatchId,
+    account: AccountId,
     stage: Stage,
     /// What happens to it is logged in here, with its stage, run and round.
     span: Span,
     /// Those of its tasks that came in for an audit alone.
     twins: Twins,
+    tasks: Arc<Open>,
     progress: mpsc::Sender<Progress>,
     backlog: Arc<Backlog>,
     begun: Instant,
@@ -204,9 +208,11 @@ struct Driver {
     scheduler: Scheduler,
     members: BTreeMap<MemberId, Member>,
     next_member: u64,
-    next_batch: u64,
-    batch: Option<Batch>,
-    current: watch::Sender<Option<Current>>,
+    /// Those that are open.
+    batches: BTreeMap<BatchId, Batch>,
+    /// Of these, and of those who may submit others.
+    accounts: BTreeMap<AccountId, Arc<Account>>,
+    register: Arc<Register>,
     /// Whether workers may still join.
     open: watch::Sender<bool>,
     traffic: Arc<Traffic>,
@@ -225,10 +231,10 @@ pub(super) fn clock() -> Instant {
 pub(super) async fn run(
     config: FleetConfig,
     listener: Option<TcpListener>,
+    register: Arc<Register>,
     to_fleet: mpsc::Sender<Input>,
     mut inputs: mpsc::Receiver<Input>,
 ) {
-    let (current, watched) = watch::channel(None);
     let (open, opened) = watch::channel(true);
     let traffic = Arc::new(Traffic::default());
     let patience = Patience {
@@ -245,9 +251,9 @@ pub(super) async fn run(
         scheduler: Scheduler::new(patience),
         members: BTreeMap::new(),
         next_member: 0,
-        next_batch: 0,
-        batch: None,
-        current,
+        batches: BTreeMap::new(),
+        accounts: BTreeMap::new(),
+        register: register.clone(),
         open,
         traffic: traffic.clone(),
         tally: Tally::default(),
@@ -262,7 +268,7 @@ pub(super) async fn run(
     }
     if let (Some(listener), Some(listen)) = (listener, config.listen) {
         let status = StatusService::new(config.board, Watcher::new(to_fleet.clone()), listen.token.clone());
-        let door = remote::Door::new(listen.token, session(), to_fleet, traffic, watched, opened);
+        let door = remote::Door::new(listen.token, session(), to_fleet, traffic, register, opened);
         tokio::spawn(remote::serve(listener, listen.tls, door, status));
     }
     loop {
@@ -325,13 +331,17 @@ impl Driver {
             Input::Answered { member, lease, answer, busy } => {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
-            Input::Submitted { stage, tasks, twins, progress, backlog } => {
-                self.submit(stage, tasks, twins, progress, backlog)
+            Input::Submitted(submission) => self.submit(submission),
+            Input::Taken { batch } => {
+                if let Some(open) = self.batches.get(&batch) {
+                    let only = open.backlog.only();
+                    self.decide(Event::Backlog { batch, only }, None);
+                }
             }
-            Input::Taken => {
-                if let Some(batch) = &self.batch {
-                    let only = batch.backlog.only();
-                    self.decide(Event::Backlog { only }, None);
+            Input::Cancelled { batch } => {
+                if let Some(Batch { span, .. }) = self.close(batch) {
+                    span.in_scope(|| debug!("cancelled"));
+                    self.decide(Event::BatchCancelled { batch }, None);
                 }
             }
             Input::StatusAsked { reply } => {
@@ -377,32 +387,55 @@ impl Driver {
         before.map_or((0, Duration::ZERO), |before| (before.tasks_done, before.busy))
     }
 
-    fn submit(
-        &mut self,
-        stage: Stage,
-        tasks: Arc<dyn Tasks>,
-        twins: Twins,
-        progress: mpsc::Sender<Progress>,
-        backlog: Arc<Backlog>,
-    ) {
-        let batch = BatchId(self.next_batch);
-        self.next_batch += 1;
+    fn submit(&mut self, submission: Submission) {
+        let Submission { batch, account, stage, tasks, twins, progress, backlog } = submission;
+        self.close_accounts();
+        self.accounts.insert(account.id, account.clone());
         let pairs = twins.pairs();
         let tasks = Arc::new(Open::new(tasks, twins.clone()));
         let needs = tasks.needs();
-        self.current.send_replace(Some(Current { id: batch, tasks }));
+        self.register.insert(batch, tasks.clone());
         let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
         report.busy_by_task = vec![Duration::ZERO; needs.len()];
         let (run, round) = stage.place().unzip();
-        let span = info_span!("batch", %stage, run, round);
-        let begun = clock();
-        self.batch = Some(Batch { id: batch, stage, span, twins, progress, backlog, begun, report, traffic });
-        self.decide(Event::BatchSubmitted { batch, needs, twins: pairs }, None);
+        // Told only where there are several.
+        let named = Some(account.id.0).filter(|_| account.id != AccountId::default());
+        let span = info_span!("batch", account = named, %stage, run, round);
+        let (account, begun) = (*account, clock());
+        let open = Batch {
+            account: account.id,
+            stage,
+            span,
+            twins,
+            tasks,
+            progress,
+            backlog,
+            begun,
+            report,
+            traffic,
+        };
+        self.batches.insert(batch, open);
+        self.decide(Event::BatchSubmitted { batch, account, needs, twins: pairs }, None);
+    }
+
+    /// Forgets accounts of which nobody can submit a batch any more.
+    fn close_accounts(&mut self) {
+        let mut over: Vec<AccountId> = self.accounts.keys().copied().collect();
+        over.retain(|&account| !self.is_in_use(account));
+        for account in over {
+            self.accounts.remove(&account);
+            self.decide(Event::AccountClosed { account }, None);
+        }
+    }
+
+    /// Whether the account has an open batch, or somebody who may submit one.
+    fn is_in_use(&self, id: AccountId) -> bool {
+        self.accounts.get(&id).is_some_and(|account| Arc::strong_count(account) > 1)
+            || self.batches.values().any(|batch| batch.account == id)
     }
 
     /// Asks the scheduler and does what it says; `answer` is that of an `Answered`.
     fn decide(&mut self, event: Event, mut answer: Option<(Answer, Duration)>) {
-        let _logged = self.batch.as_ref().map(|batch| batch.span.clone().entered());
         let mut events = vec![event];
         while let Some(event) = events.pop() {
             if let Event::MemberLost { member, cause } = &event {
@@ -418,56 +451,66 @@ impl Driver {
                     }
                     Action::Accept { member, lease } => {
                         if let Some((answer, busy)) = answer.take() {
+                            let batch = lease.batch;
                             let only = self.accept(member, lease, answer, busy);
-                            events.extend(only.map(|only| Event::Backlog { only: Some(only) }));
+                            events.extend(only.map(|only| Event::Backlog { batch, only: Some(only) }));
                         }
                     }
                     Action::Discard { member, lease } => {
+                        let _logged = self.span(Some(lease.batch)).entered();
                         self.tally.discarded += 1;
                         let (shard, member) = (self.shard(lease), self.name(member));
                         debug!(shard, attempt = lease.attempt.0, member, "answer came too late");
                     }
                     Action::Forget { member, cause } => self.dismiss(member, cause),
                     Action::ReportWaiting { members, wanted, just_begun } => {
+                        let _logged = self.span(None).entered();
                         if just_begun {
                             info!(members, wanted, "waiting for workers");
                         } else {
                             warn!(members, wanted, "waiting for workers");
                         }
                     }
-                    Action::BatchDone { .. } => self.end(None),
-                    Action::Fail { failure, .. } => self.end(Some(failure)),
+                    Action::BatchDone { batch } => self.end(batch, None),
+                    Action::Fail { batch, failure } => self.end(batch, Some(failure)),
                 }
             }
         }
     }
 
+    /// Under which what happens to the batch is logged, or to all of them, if there is only one.
+    fn span(&self, batch: Option<BatchId>) -> Span {
+        let only = self.batches.values().next().filter(|_| self.batches.len() == 1);
+        let batch = batch.and_then(|batch| self.batches.get(&batch)).or(only);
+        batch.map_or_else(Span::none, |batch| batch.span.clone())
+    }
+
     /// Whether the order reached the member's desk.
-    fn lend(&mut self, member: MemberId, lease: LeaseId) -> bool {
-        let shard = self.shard(lease);
-        debug!(shard, attempt = lease.attempt.0, member = self.name(member), "lent");
-        let (Some(batch), Some(current)) = (&mut self.batch, &*self.current.borrow()) else { return true };
+    fn lend(&mut self, id: MemberId, lease: LeaseId) -> bool {
+        let (shard, member) = (self.shard(lease), self.name(id));
+        let Some(batch) = self.batches.get_mut(&lease.batch) else { return true };
+        let _logged = batch.span.enter();
+        debug!(shard, attempt = lease.attempt.0, member, "lent");
         batch.report.attempts += 1;
         self.tally.attempts += 1;
-        let job = Job { lease, tasks: current.tasks.clone() };
-        let desk = self.members.get(&member).and_then(|member| member.desk.as_ref());
+        let job = Job { lease, tasks: batch.tasks.clone() };
+        let desk = self.members.get(&id).and_then(|member| member.desk.as_ref());
         desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
     }
 
     /// Hands the answer on; if there is no room for others from now on, the one that is taken next.
     fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) -> Option<TaskIndex> {
         let (shard, member) = (self.shard(lease), self.name(id));
+        let batch = self.batches.get_mut(&lease.batch)?;
+        let _logged = batch.span.enter();
         debug!(shard, attempt = lease.attempt.0, member, ?busy, "answered");
         self.tally.accepted += 1;
-        if let Some(current) = &*self.current.borrow() {
-            current.tasks.close(lease.task);
-        }
+        batch.tasks.close(lease.task);
         // Busy is what the member says: it must not overflow.
         if let Some(member) = self.members.get_mut(&id) {
             member.tasks_done += 1;
             member.busy = member.busy.saturating_add(busy);
         }
-        let batch = self.batch.as_mut()?;
         batch.report.busy = batch.report.busy.saturating_add(busy);
         if let Some(of_task) = batch.report.busy_by_task.get_mut(lease.task.index()) {
             *of_task = busy;
@@ -480,7 +523,7 @@ impl Driver {
 
     /// For logs: which of the caller's tasks a lease is for.
     fn shard(&self, lease: LeaseId) -> u32 {
-        let batch = self.batch.as_ref().filter(|batch| batch.id == lease.batch);
+        let batch = self.batches.get(&lease.batch);
         batch.map_or(lease.task, |batch| batch.twins.original(lease.task)).0
     }
 
@@ -490,17 +533,19 @@ impl Driver {
     }
 
     fn dismiss(&mut self, id: MemberId, cause: Cause) {
+        let span = self.span(None);
         let Some(member) = self.members.get_mut(&id).filter(|member| member.desk.is_some()) else { return };
         member.desk = None;
         let name = member.name.clone();
         let cause = if self.farewell.is_some() { Cause::Left } else { cause };
+        let _logged = span.entered();
         *self.tally.losses.entry(cause.kind()).or_default() += 1;
         if cause == Cause::Left {
             info!(member = name, id = id.0, "left");
         } else {
             warn!(member = name, id = id.0, kind = cause.kind(), %cause, "lost");
-            if let Some(batch) = &mut self.batch {
-                batch.report.losses.push(Loss { name, cause: cause.clone() });
+            for batch in self.batches.values_mut() {
+                batch.report.losses.push(Loss { name: name.clone(), cause: cause.clone() });
             }
         }
         member.gone = Some((cause, clock()));
@@ -509,13 +554,14 @@ impl Driver {
         }
     }
 
-    fn end(&mut self, failure: Option<Failure>) {
-        self.current.send_modify(|current| {
-            if let Some(current) = current {
-                current.tasks = Arc::new(Open::none());
-            }
-        });
-        let Some(Batch { progress, begun, mut report, traffic, .. }) = self.batch.take() else {
+    /// The batch, which is open no longer.
+    fn close(&mut self, batch: BatchId) -> Option<Batch> {
+        self.register.remove(batch);
+        self.batches.remove(&batch)
+    }
+
+    fn end(&mut self, batch: BatchId, failure: Option<Failure>) {
+        let Some(Batch { span, progress, begun, mut report, traffic, .. }) = self.close(batch) else {
             return;
         };
         let (sent, received) = self.traffic.so_far();
@@ -524,7 +570,7 @@ impl Driver {
         let end = match failure {
             None => Progress::Done(report),
             Some(failure) => {
-                warn!(%failure, "batch failed");
+                span.in_scope(|| warn!(%failure, "batch failed"));
                 Progress::Failed(failure)
             }
         };
@@ -534,18 +580,19 @@ impl Driver {
 
     fn status(&self) -> FleetStatus {
         let now = clock();
-        let oldest = self.scheduler.oldest_lease().and_then(|(lent_at, member, lease)| {
-            let member = self.members.get(&member)?.name.clone();
-            let age = (now - self.started).saturating_sub(lent_at);
-            let task = TaskIndex(self.shard(lease));
-            Some(OldestLease { task, attempt: lease.attempt, member, age })
-        });
+        let standings = self.scheduler.accounts();
+        let in_use = standings.iter().filter(|standing| self.is_in_use(standing.account.id));
+        let accounts: Vec<AccountStatus> = in_use.map(|standing| self.account(now, standing)).collect();
+        let mut shards = Shards::default();
+        accounts.iter().for_each(|account| shards += account.shards);
+        let oldest = accounts.iter().filter_map(|account| account.oldest.clone());
         let (bytes_sent, bytes_received) = self.traffic.so_far();
         FleetStatus {
-            stage: self.batch.as_ref().map(|batch| batch.stage),
-            shards: self.scheduler.shards(),
+            stage: self.batches.values().next().map(|batch| batch.stage),
+            shards,
             members: self.members.iter().map(|(&id, member)| self.info(now, id, member)).collect(),
-            oldest,
+            oldest: oldest.max_by_key(|lease| lease.age),
+            accounts,
             losses: self.tally.losses.clone(),
             attempts: self.tally.attempts,
             accepted: self.tally.accepted,
@@ -553,6 +600,24 @@ impl Driver {
             bytes_sent,
             bytes_received,
             up: now - self.started,
+        }
+    }
+
+    fn account(&self, now: Instant, standing: &Standing) -> AccountStatus {
+        let oldest = standing.oldest.and_then(|(lent_at, member, lease)| {
+            let member = self.members.get(&member)?.name.clone();
+            let age = (now - self.started).saturating_sub(lent_at);
+            let task = TaskIndex(self.shard(lease));
+            Some(OldestLease { task, attempt: lease.attempt, member, age })
+        });
+        let batch = standing.batch.and_then(|batch| self.batches.get(&batch));
+        AccountStatus {
+            account: standing.account,
+            stage: batch.map(|batch| batch.stage),
+            shards: standing.shards,
+            oldest,
+            slot_time: standing.slot_time,
+            members: standing.n_members,
         }
     }
 

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prost::Message;
@@ -36,9 +36,10 @@ use tracing::{Instrument as _, Span, info, warn};
 
 use self::gate::Visitor;
 use super::Traffic;
-use super::driver::{Current, Desk, Input, Job, Order};
+use super::driver::{Desk, Input, Job, Order};
 use super::holdings::Holdings;
 use super::scheduler::{Cause, Event, MemberId};
+use super::tasks::Register;
 use crate::status::service::StatusService;
 
 mod gate;
@@ -87,7 +88,7 @@ pub(super) struct Door {
     session: SessionId,
     to_fleet: mpsc::Sender<Input>,
     traffic: Arc<Traffic>,
-    current: watch::Receiver<Option<Current>>,
+    register: Arc<Register>,
     /// Whether the job is still on.
     open: watch::Receiver<bool>,
     encodings: Arc<Encodings>,
@@ -269,11 +270,11 @@ impl Door {
         session: SessionId,
         to_fleet: mpsc::Sender<Input>,
         traffic: Arc<Traffic>,
-        current: watch::Receiver<Option<Current>>,
+        register: Arc<Register>,
         open: watch::Receiver<bool>,
     ) -> Door {
         let (encodings, room) = (Arc::default(), Arc::new(Semaphore::new((ROOM / CELL) as usize)));
-        Door { token, session, to_fleet, traffic, current, open, encodings, room, span: Span::current() }
+        Door { token, session, to_fleet, traffic, register, open, encodings, room, span: Span::current() }
     }
 
     /// From hello to the end of the connection.
@@ -438,17 +439,15 @@ impl Door {
 
     /// The task that was lent, or nothing if its batch is over.
     fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, String> {
-        let Some(current) = self.current.borrow().clone().filter(|current| lease.batch <= current.id) else {
+        if !self.register.knows(lease.batch) {
             return Err(format!("answer {lease} is to a batch that never was"));
-        };
-        if lease.batch < current.id || current.is_over() {
-            return Ok(None);
         }
-        let n_tasks = current.tasks.len();
+        let Some(tasks) = self.register.tasks(lease.batch) else { return Ok(None) };
+        let n_tasks = tasks.len();
         if lease.task.index() >= n_tasks {
             return Err(format!("answer {lease} is to a task that never was: there are {n_tasks}"));
         }
-        current.tasks.task(lease.task).map(Some)
+        tasks.task(lease.task).map(Some)
     }
 
     /// Room for an answer of that many bytes. A member that waits for it is not silent.
@@ -624,29 +623,50 @@ impl Line {
     }
 }
 
-/// The latest encodings of blobs that all members need, so that a thousand members cost one encoding.
+/// The latest encodings of blobs that all members need, the last one used at the end, so that a thousand members cost one encoding.
+///
+/// How many there are of each job, and how large, nobody knows beforehand, so they are bounded by bytes.
 #[derive(Default)]
-struct Encodings(Mutex<VecDeque<(ContentHash, Bytes)>>);
+struct Encodings(Mutex<Kept>);
+
+type Kept = VecDeque<(ContentHash, Arc<OnceLock<Bytes>>)>;
 
 impl Encodings {
-    /// A grammar, a lexicon and weights to decode with, and those of the batch before.
-    const KEPT: usize = 6;
+    /// Bytes of all that are kept; one that is larger is kept alone.
+    const ROOM: usize = 512 << 20;
+
+    /// What each counts as at least, so that there are never many.
+    const LEAST: usize = 4 << 20;
 
     fn of(&self, blob: &Blob) -> Bytes {
         if matches!(blob, Blob::Shard(_) | Blob::Carried(_)) {
             return blob.to_bytes(); // mostly for one member only
         }
-        // Held while encoding: whoever comes second waits for the first instead of repeating its work.
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, bytes)) = kept.iter().find(|(hash, _)| *hash == blob.hash()) {
-            return bytes.clone();
-        }
-        let bytes = blob.to_bytes();
-        kept.push_back((blob.hash(), bytes.clone()));
-        if kept.len() > Self::KEPT {
+        let encoding = self.find(blob.hash());
+        // Whoever comes second waits for the first instead of repeating its work; nobody else does.
+        let bytes = encoding.get_or_init(|| blob.to_bytes()).clone();
+        self.make_room();
+        bytes
+    }
+
+    fn find(&self, hash: ContentHash) -> Arc<OnceLock<Bytes>> {
+        let mut kept = self.kept();
+        let at = kept.iter().position(|(known, _)| *known == hash);
+        let (_, encoding) = at.and_then(|at| kept.remove(at)).unwrap_or((hash, Arc::default()));
+        kept.push_back((hash, encoding.clone()));
+        encoding
+    }
+
+    fn make_room(&self) {
+        let mut kept = self.kept();
+        let size = |encoding: &OnceLock<Bytes>| encoding.get().map_or(0, Bytes::len).max(Self::LEAST);
+        while kept.len() > 1 && kept.iter().map(|(_, encoding)| size(encoding)).sum::<usize>() > Self::ROOM {
             kept.pop_front();
         }
-        bytes
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -687,9 +707,8 @@ mod tests {
         runtime.block_on(async {
             let (to_fleet, mut inputs) = mpsc::channel(8);
             let (session, traffic) = (SessionId([0; 16]), Arc::default());
-            let (_current, watched) = watch::channel(None);
             let (_open, opened) = watch::channel(true);
-            let door = Door::new(None, session, to_fleet, traffic, watched, opened);
+            let door = Door::new(None, session, to_fleet, traffic, Arc::default(), opened);
             // An answer of the largest size takes all the room there is.
             let all = door.find_room(MemberId(1), ROOM).await.unwrap();
             assert!(door.room.available_permits() == 0 && inputs.try_recv().is_err());

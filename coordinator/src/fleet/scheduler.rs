@@ -1,7 +1,8 @@
 //! Which member computes which task: a pure state machine.
 //!
-//! In: [`Event`]s with the time at which they happened. Out: [`Action`]s for the driver. One *batch* of tasks is
-//! in work at a time. No clock, no channels, no values: tasks are known by index, shards by hash.
+//! In: [`Event`]s with the time at which they happened. Out: [`Action`]s for the driver. Several *batches* of tasks may be open at a
+//! time, each on the *account* of a job; [`accounts`] says whose turn it is. No clock, no channels, no values: tasks are known by index,
+//! shards by hash.
 //!
 //! A task:
 //!
@@ -13,6 +14,11 @@
 //!      └──────────────────────┘  └ slow, and that other one idle)       v
 //!                    third holder lost, or Failed: Fail          all done: BatchDone
 //! ```
+//!
+//! Neither a failure nor a loss in one batch ends another one. A member that dies takes tasks of several jobs with it, and what killed it is
+//! one of them at most. So a task that lost all holders but one of those that make it poison is lent only *alone*: to a member that holds
+//! nothing else and is lent nothing else until that lease ends. If every member holds something, one is *set aside*: it is lent
+//! nothing until it holds nothing. That the task is poison is only said when it was lost alone.
 //!
 //! An audited task has a *twin*, a task with the same answer. A member that holds or answered one of them is not lent
 //! the other, unless it is the only healthy one.
@@ -30,33 +36,37 @@
 //! One whose name was lost again and again is on probation, and is lent one task at a time.
 //!
 //! Invariants ([`Scheduler::check`], after each event): a task is free, lent or done; a member holds at most
-//! `slots + 1` leases; no task is free while a healthy member that may have it has a free slot, but for those that may not be begun
-//! while the caller has answers enough ([`Event::Backlog`]). A result depends on
-//! the task alone, so of several answers the first one counts, whoever sent it and however late.
+//! `slots + 1` leases; no task of any batch is free while a healthy member that may have it has a free slot, but for those that may not be
+//! begun while the caller has answers enough ([`Event::Backlog`]), and for the slots of members that are set aside or hold a task alone; an
+//! account's leases are with as many members as it may have. A result depends on the task alone, so of several answers the first one counts, whoever
+//! sent it and however late.
 //!
-//! Placement: a shard goes to the member that computed it last, who has its forests and what it carries, or to the one that
+//! Placement (`lending`): the account whose turn it is is served with the best task and member that it has. A shard goes to the member that computed it last, who has its forests and what it carries, or to the one that
 //! came with what it carries, but never is a slot left idle for that. The one lease beyond the slots (so that the next task is there when one ends) is given
-//! only while more tasks are free than there are slots: at the end of a batch it would make tasks queue behind
-//! a busy member. Ties are broken by id.
+//! only while more tasks are free, of all batches, than there are slots: at the end it would make tasks queue behind a busy member. Ties are
+//! broken by id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proto::lease::{BatchId, LeaseId, TaskIndex};
-use rustc_hash::FxHashMap;
 use shared::task::ContentHash;
 
-use self::batch::Batch;
-use self::free::Offer;
-use self::members::{Member, Members, Room};
+use self::accounts::Accounts;
+use self::batch::{Affinity, Batch, Home};
+use self::members::{Lease, Member, Members, Room};
 use self::record::Records;
 use super::status::{MemberState, Shards};
 
+pub use self::accounts::{Account, AccountId};
 pub use self::event::{Action, Cause, Event, Failure, Needs};
+
+pub mod accounts;
 
 mod batch;
 mod event;
 mod free;
+mod lending;
 mod members;
 mod record;
 
@@ -118,10 +128,29 @@ pub struct Presence {
     pub on_probation: bool,
     /// Last sign of life.
     pub heard: Duration,
-    /// Leases that it holds, of this batch or an earlier one.
+    /// Whether it is lent nothing until it holds nothing, for a task that goes alone.
+    pub is_aside: bool,
+    /// Leases that it holds, of open batches or earlier ones.
     pub n_leases: usize,
     /// When the oldest of them was lent.
     pub oldest_lease: Option<Duration>,
+}
+
+/// An account, at a moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// As it was given with the latest of its batches.
+    pub account: Account,
+    /// The one of its batches that is open the longest.
+    pub batch: Option<BatchId>,
+    /// The tasks of all its open batches.
+    pub shards: Shards,
+    /// The oldest lease of a task of these without an answer: when it was lent, and to whom.
+    pub oldest: Option<(Duration, MemberId, LeaseId)>,
+    /// Slot time of its leases that ended.
+    pub slot_time: Duration,
+    /// Members that hold its leases.
+    pub n_members: usize,
 }
 
 /// Decides, never acts.
@@ -130,9 +159,11 @@ pub struct Scheduler {
     patience: Patience,
     members: Members,
     records: Records,
-    batch: Option<Batch>,
-    /// The member that last computed a shard, or came with it or with what it carries; only members that are there.
-    affinity: FxHashMap<ContentHash, MemberId>,
+    accounts: Accounts,
+    /// Those that are open.
+    batches: BTreeMap<BatchId, Batch>,
+    /// Only members that are there.
+    affinity: Affinity,
     /// Whether `min_members` were there once.
     assembled: bool,
     /// Since when there is no member, once assembled.
@@ -148,8 +179,9 @@ impl Scheduler {
             members: Members::new(&patience),
             patience,
             records: Records::default(),
-            batch: None,
-            affinity: FxHashMap::default(),
+            accounts: Accounts::default(),
+            batches: BTreeMap::new(),
+            affinity: Affinity::default(),
             assembled: false,
             empty_since: None,
             report_at: None,
@@ -180,16 +212,22 @@ impl Scheduler {
             Event::Failed { member, lease, detail } => {
                 self.hear(now, member);
                 // Only of what it was lent itself: nobody ends a job with a task that is another's.
-                let held = self.give_back(member, lease).is_some();
+                let held = self.give_back(now, member, lease).is_some();
                 if held && self.is_open(lease) {
-                    self.fail(Failure::Task { task: self.original(lease), detail }, &mut actions);
+                    let failure = Failure::Task { task: self.original(lease), detail };
+                    self.fail(lease.batch, failure, &mut actions);
                 }
             }
-            Event::BatchSubmitted { batch, needs, twins } => {
-                self.submit(now, batch, needs, twins, &mut actions)
+            Event::BatchSubmitted { batch, account, needs, twins } => {
+                self.submit(now, batch, account, needs, twins, &mut actions)
             }
-            Event::Backlog { only } => {
-                if let Some(batch) = &mut self.batch {
+            Event::BatchCancelled { batch } => self.close(batch),
+            Event::AccountClosed { account } => {
+                self.accounts.close(account);
+                self.affinity.retain(|_, home| home.account != Some(account));
+            }
+            Event::Backlog { batch, only } => {
+                if let Some(batch) = self.batches.get_mut(&batch) {
                     batch.only = only;
                 }
             }
@@ -205,7 +243,7 @@ impl Scheduler {
         let silence = self.members.next_silence().map(|(at, _)| at);
         let overdue =
             self.members.lent().first().map(|&(lent_at, ..)| lent_at + self.patience.lease_deadline);
-        let grace = self.batch.as_ref().and(self.empty_since);
+        let grace = self.empty_since.filter(|_| !self.batches.is_empty());
         let grace = grace.map(|since| since + self.patience.no_workers_grace);
         [silence, overdue, grace, self.report_at, self.next_backup()].into_iter().flatten().min()
     }
@@ -218,9 +256,9 @@ impl Scheduler {
             (false, true) => MemberState::Suspect,
             (false, false) => MemberState::Healthy,
         };
-        let oldest_lease = member.leases.values().min().copied();
-        let Member { on_probation, heard, .. } = *member;
-        Some(Presence { state, on_probation, heard, n_leases: member.leases.len(), oldest_lease })
+        let oldest_lease = member.leases.values().map(|lease| lease.lent_at).min();
+        let Member { on_probation, heard, aside: is_aside, .. } = *member;
+        Some(Presence { state, on_probation, heard, is_aside, n_leases: member.leases.len(), oldest_lease })
     }
 
     /// How often workers of that name were lost.
@@ -228,16 +266,31 @@ impl Scheduler {
         self.records.losses(name)
     }
 
-    /// How many tasks of the batch in work are free, lent and done.
-    pub fn shards(&self) -> Shards {
-        let Some(batch) = &self.batch else { return Shards::default() };
-        let (free, done) = (batch.free.len(), batch.n_done);
-        Shards { free, lent: batch.tasks.len() - free - done, done }
-    }
-
-    /// The oldest lease of a task without an answer: when it was lent, and to whom.
-    pub fn oldest_lease(&self) -> Option<(Duration, MemberId, LeaseId)> {
-        self.members.lent().iter().find(|&&(.., lease)| self.is_open(lease)).copied()
+    /// How all accounts are that have something in work, or had once and are not closed; by id.
+    pub fn accounts(&self) -> Vec<Standing> {
+        let standing = |ledger: &accounts::Ledger| Standing {
+            account: ledger.account,
+            batch: None,
+            shards: Shards::default(),
+            oldest: None,
+            slot_time: ledger.used,
+            n_members: ledger.holders().len(),
+        };
+        let mut standings: BTreeMap<AccountId, Standing> =
+            self.accounts.iter().map(|ledger| (ledger.account.id, standing(ledger))).collect();
+        for (&id, batch) in &self.batches {
+            let Some(standing) = standings.get_mut(&batch.account) else { continue };
+            standing.batch.get_or_insert(id);
+            let (free, done) = (batch.n_free(), batch.n_done);
+            standing.shards += Shards { free, lent: batch.tasks.len() - free - done, done };
+        }
+        for &(lent_at, member, lease) in self.members.lent() {
+            let batch = self.batches.get(&lease.batch).filter(|batch| batch.is_open(lease));
+            if let Some(standing) = batch.and_then(|batch| standings.get_mut(&batch.account)) {
+                standing.oldest.get_or_insert((lent_at, member, lease));
+            }
+        }
+        standings.into_values().collect()
     }
 
     fn join(
@@ -257,6 +310,7 @@ impl Scheduler {
             heard: now,
             suspect: false,
             draining: false,
+            aside: false,
             leases: BTreeMap::new(),
         };
         self.members.insert(id, member);
@@ -266,9 +320,9 @@ impl Scheduler {
             return;
         }
         for held in holds {
-            self.affinity.entry(held).or_insert(id);
+            self.affinity.entry(held).or_insert(Home { member: id, account: None });
         }
-        if let Some(batch) = &mut self.batch {
+        for batch in self.batches.values_mut() {
             batch.prefer_affinity(&self.affinity);
         }
     }
@@ -290,18 +344,19 @@ impl Scheduler {
             self.records.lost(now, &member.name);
             self.review(&member.name);
         }
-        self.affinity.retain(|_, holder| *holder != id);
-        let Some(batch) = &mut self.batch else { return };
-        batch.disown(id);
-        let (open, mut poison) = (batch.id, None);
-        for lease in member.leases.keys().filter(|lease| lease.batch == open) {
-            let losses = batch.lose(id, lease.task, counts, &self.affinity);
-            if losses >= Some(POISON) {
-                poison.get_or_insert(*lease);
+        self.affinity.retain(|_, home| home.member != id);
+        self.batches.values_mut().for_each(|batch| batch.disown(id));
+        let mut poison = None;
+        for (lease, held) in member.leases {
+            self.accounts.settle(id, held.charge, held.slot_time(now));
+            let Some(batch) = self.batches.get_mut(&lease.batch) else { continue };
+            if batch.lose(id, lease.task, counts, held.alone, &self.affinity) >= Some(POISON) {
+                poison = Some(lease); // there was no other beside it
             }
         }
         if let Some(lease) = poison {
-            self.fail(Failure::Poison { task: self.original(lease), cause: cause.clone() }, actions);
+            let failure = Failure::Poison { task: self.original(lease), cause: cause.clone() };
+            self.fail(lease.batch, failure, actions);
         }
     }
 
@@ -314,20 +369,22 @@ impl Scheduler {
     fn answer(&mut self, now: Duration, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) {
         self.hear(now, id);
         self.praise(id);
-        let lent_at = self.give_back(id, lease);
-        let Some(batch) = self.batch.as_mut().filter(|batch| batch.is_open(lease)) else {
+        let held = self.give_back(now, id, lease);
+        let Some(batch) = self.batches.get_mut(&lease.batch).filter(|batch| batch.is_open(lease)) else {
             actions.push(Action::Discard { member: id, lease });
             return;
         };
-        batch.accept(id, lease.task, lent_at.map_or(Duration::ZERO, |lent_at| now.saturating_sub(lent_at)));
+        let age = held.map_or(Duration::ZERO, |held| now.saturating_sub(held.lent_at));
+        batch.accept(id, lease.task, age);
         let task = &batch.tasks[lease.task.index()];
         if !task.audits && self.members.get(id).is_some() {
-            self.affinity.insert(task.needs.shard, id);
+            let home = Home { member: id, account: Some(batch.account) };
+            self.affinity.insert(task.needs.shard, home);
         }
         actions.push(Action::Accept { member: id, lease });
         if batch.n_done == batch.tasks.len() {
-            actions.push(Action::BatchDone { batch: batch.id });
-            self.close();
+            actions.push(Action::BatchDone { batch: lease.batch });
+            self.close(lease.batch);
         }
     }
 
@@ -353,6 +410,7 @@ impl Scheduler {
         &mut self,
         now: Duration,
         id: BatchId,
+        account: Account,
         needs: Vec<Needs>,
         twins: Vec<(TaskIndex, TaskIndex)>,
         actions: &mut Vec<Action>,
@@ -361,9 +419,10 @@ impl Scheduler {
             actions.push(Action::BatchDone { batch: id });
             return;
         }
-        let mut batch = Batch::new(id, needs, twins);
+        let mut batch = Batch::new(id, account.id, needs, twins);
         batch.prefer_affinity(&self.affinity);
-        self.batch = Some(batch);
+        self.batches.insert(id, batch);
+        self.accounts.open(account);
         self.empty_since = self.empty_since.map(|_| now);
     }
 
@@ -373,9 +432,7 @@ impl Scheduler {
         if late > self.patience.suspect_after / 2 {
             // This process was stopped: it heard nobody, and nobody it.
             self.members.forgive(now, late);
-            if let Some(batch) = &mut self.batch {
-                batch.forgive(now, late);
-            }
+            self.batches.values_mut().for_each(|batch| batch.forgive(now, late));
         }
         self.suspect(now, actions);
         self.give_up_overdue(now, actions);
@@ -395,7 +452,7 @@ impl Scheduler {
     }
 
     /// Forgets whoever lives and does not answer. A thread of this process cannot be forgotten: if its task is
-    /// waited for, the batch fails, and in any case there is one slot less.
+    /// waited for, its batch fails, and in any case there is one slot less.
     fn give_up_overdue(&mut self, now: Duration, actions: &mut Vec<Action>) {
         while let Some((lent_at, id, lease)) = self.members.lent().first().copied() {
             let (task, age) = (self.original(lease), now.saturating_sub(lent_at));
@@ -408,9 +465,9 @@ impl Scheduler {
                 continue;
             }
             if self.is_open(lease) {
-                self.fail(Failure::Overdue { task, age }, actions);
+                self.fail(lease.batch, Failure::Overdue { task, age }, actions);
             }
-            self.give_back(id, lease);
+            self.give_back(now, id, lease);
             let give_up = |member: &mut Member| {
                 member.slots -= 1;
                 member.slots == 0
@@ -423,13 +480,15 @@ impl Scheduler {
 
     /// Says that members are wanting, and gives up, as time has it.
     fn await_members(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        if self.batch.is_none() {
+        if self.batches.is_empty() {
             return;
         }
         if let Some(since) = self.empty_since {
             let waited = now.saturating_sub(since);
             if waited >= self.patience.no_workers_grace {
-                self.fail(Failure::NoMembers { waited }, actions);
+                for id in self.batches.keys().copied().collect::<Vec<_>>() {
+                    self.fail(id, Failure::NoMembers { waited }, actions);
+                }
                 return;
             }
         }
@@ -443,146 +502,41 @@ impl Scheduler {
         }
     }
 
-    /// Lends what may be begun; then, to the ones who idle, what is late.
-    fn lend(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        if !self.assembled {
-            return;
-        }
-        match self.batch.as_ref().and_then(|batch| batch.only) {
-            Some(task) => self.lend_only(now, task, actions),
-            None => self.lend_free(now, actions),
-        }
-        self.lend_backups(now, actions);
-    }
-
-    /// Lends until no healthy member has a free slot, or no free task that it may have.
-    fn lend_free(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        for room in [Room::Slot, Room::Beyond] {
-            for offer in [Offer::Own, Offer::Unowned, Offer::Others] {
-                let enough = if room == Room::Slot { 0 } else { self.members.n_slots() };
-                if self.batch.as_ref().is_some_and(|batch| batch.free.len() > enough) {
-                    self.lend_round_robin(now, room, offer, actions);
-                }
-            }
-        }
-    }
-
-    /// Lends that task, if it is free.
-    fn lend_only(&mut self, now: Duration, task: TaskIndex, actions: &mut Vec<Action>) {
-        let only = self.members.n_healthy() == 1;
-        let Some(batch) = self.batch.as_mut().filter(|batch| batch.free.contains(task)) else { return };
-        let taker = self.members.with(Room::Slot).find(|&id| batch.may(id, task, only));
-        if let Some(id) = taker {
-            let lease = batch.lend(now, id, task);
-            self.members.lend(now, id, lease);
-            actions.push(Action::Lend { member: id, lease });
-        }
-    }
-
-    /// One lease to each member with that room in turn, until none takes any.
-    fn lend_round_robin(&mut self, now: Duration, room: Room, offer: Offer, actions: &mut Vec<Action>) {
-        let Some(batch) = &mut self.batch else { return };
-        let only = self.members.n_healthy() == 1;
-        let mut turns: Vec<MemberId> = self.members.with(room).collect();
-        while batch.free.len() > 0 && !turns.is_empty() {
-            turns.retain(|&id| {
-                if self.members.get(id).is_none_or(|member| member.room() != room) {
-                    return false;
-                }
-                let task = batch.free.offer(id, offer, |task| batch.may(id, task, only));
-                let Some(task) = task else { return false };
-                let lease = batch.lend(now, id, task);
-                self.members.lend(now, id, lease);
-                actions.push(Action::Lend { member: id, lease });
-                true
-            });
-        }
-    }
-
-    /// Lends tasks a second time that are late, to members that have nothing else to do.
-    fn lend_backups(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        let idle: Vec<MemberId> = self.members.with(Room::Slot).collect();
-        if idle.is_empty() {
-            return;
-        }
-        let mut late = self.late(now);
-        let Some(batch) = &mut self.batch else { return };
-        let only = self.members.n_healthy() == 1;
-        for id in idle {
-            while self.members.get(id).is_some_and(|member| member.room() == Room::Slot) {
-                let Some(at) = late.iter().position(|&task| batch.may(id, task, only)) else { break };
-                let lease = batch.lend(now, id, late.remove(at));
-                self.members.lend(now, id, lease);
-                actions.push(Action::Lend { member: id, lease });
-            }
-        }
-    }
-
-    /// Tasks that one member holds alone, and for too long: at once those of suspects, then the oldest.
-    fn late(&self, now: Duration) -> Vec<TaskIndex> {
-        let Some(batch) = &self.batch else { return Vec::new() };
-        let of_suspects = self.members.suspects().flat_map(|member| member.leases.keys());
-        let of_suspects = of_suspects.filter(|lease| lease.batch == batch.id && batch.is_lone(lease.task));
-        let mut late: Vec<TaskIndex> = of_suspects.map(|lease| lease.task).collect();
-        if let Some(patience) = self.backup_patience(batch) {
-            let n_suspect = late.len();
-            for &(_, task) in batch.lone.iter().take_while(|(lent_at, _)| *lent_at + patience <= now) {
-                if !late[..n_suspect].contains(&task) {
-                    late.push(task);
-                }
-            }
-        }
-        late
-    }
-
-    /// When the first task will be late that an idle member may have.
-    fn next_backup(&self) -> Option<Duration> {
-        let batch = self.batch.as_ref()?;
-        let patience = self.backup_patience(batch)?;
-        self.members.with(Room::Slot).next()?;
-        let only = self.members.n_healthy() == 1;
-        let wanted = |task| self.members.with(Room::Slot).any(|id| batch.may(id, task, only));
-        let (lent_at, _) = batch.lone.iter().find(|(_, task)| wanted(*task))?;
-        Some(*lent_at + patience)
-    }
-
-    /// The age at which a lease is late; none before something was answered.
-    fn backup_patience(&self, batch: &Batch) -> Option<Duration> {
-        let mean = batch.answered_age.checked_div(batch.n_done as u32)?;
-        Some(self.patience.backup_after.max(mean * self.patience.backup_factor))
-    }
-
     /// The task as people know it: not the one that came in for an audit, but its twin.
     fn original(&self, lease: LeaseId) -> TaskIndex {
-        let batch = self.batch.as_ref().filter(|batch| batch.id == lease.batch);
-        let task = batch.and_then(|batch| batch.tasks.get(lease.task.index()));
+        let task = self.batches.get(&lease.batch).and_then(|batch| batch.tasks.get(lease.task.index()));
         task.filter(|task| task.audits).and_then(|task| task.twin).unwrap_or(lease.task)
     }
 
     /// Whether an answer to `lease` is wanted.
     fn is_open(&self, lease: LeaseId) -> bool {
-        self.batch.as_ref().is_some_and(|batch| batch.is_open(lease))
+        self.batches.get(&lease.batch).is_some_and(|batch| batch.is_open(lease))
     }
 
-    /// The member no longer holds the lease; answers when it was lent, if it was.
-    fn give_back(&mut self, id: MemberId, lease: LeaseId) -> Option<Duration> {
-        let lent_at = self.members.give_back(id, lease)?;
-        if let Some(batch) = self.batch.as_mut().filter(|batch| batch.id == lease.batch) {
+    /// The member no longer holds the lease; gives it back, if it did.
+    fn give_back(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> Option<Lease> {
+        let held = self.members.give_back(now, id, lease)?;
+        self.accounts.settle(id, held.charge, held.slot_time(now));
+        if let Some(batch) = self.batches.get_mut(&lease.batch) {
             batch.give_back(id, lease.task);
         }
-        Some(lent_at)
+        Some(held)
     }
 
-    fn fail(&mut self, failure: Failure, actions: &mut Vec<Action>) {
-        if let Some(batch) = &self.batch {
-            actions.push(Action::Fail { batch: batch.id, failure });
-            self.close();
+    fn fail(&mut self, batch: BatchId, failure: Failure, actions: &mut Vec<Action>) {
+        if self.batches.contains_key(&batch) {
+            actions.push(Action::Fail { batch, failure });
+            self.close(batch);
         }
     }
 
-    fn close(&mut self) {
-        self.batch = None;
-        self.report_at = None;
+    fn close(&mut self, batch: BatchId) {
+        if let Some(aside) = self.batches.remove(&batch).and_then(|batch| batch.aside) {
+            self.members.change(aside, |member| member.aside = false);
+        }
+        if self.batches.is_empty() {
+            self.report_at = None;
+        }
     }
 
     /// The invariants; an error names the one that does not hold.
@@ -592,27 +546,33 @@ impl Scheduler {
         for (id, member) in self.members.iter() {
             let within = member.leases.len() <= member.slots as usize + 1;
             ensure(within, &format!("{id:?} holds more than its slots and one"))?;
+            let is_alone = !member.is_alone() || member.leases.len() == 1;
+            ensure(is_alone, &format!("{id:?} holds something beside what goes alone"))?;
             let on_probation = self.records.is_on_probation(&member.name);
             ensure(member.on_probation == on_probation, &format!("{id:?} is not trusted as it should be"))?;
         }
-        let is_there = |id: &MemberId| self.members.get(*id).is_some();
+        let is_there = |home: &Home| self.members.get(home.member).is_some();
         ensure(self.affinity.values().all(is_there), "affinity to a lost member")?;
-        let Some(batch) = &self.batch else { return Ok(()) };
-        batch.check()?;
-        let held = self.members.iter().flat_map(|(id, member)| {
-            let leases = member.leases.iter().filter(|(lease, _)| lease.batch == batch.id);
-            leases.map(move |(lease, &lent_at)| (lease.task, id, lent_at))
+        let charges = |(id, member): (MemberId, &'_ Member)| {
+            member.leases.values().map(|lease| (id, lease.charge)).collect::<Vec<_>>()
+        };
+        self.accounts.check(self.members.iter().flat_map(charges))?;
+        self.batches.values().try_for_each(Batch::check)?;
+        let held = self.members.lent().iter().filter(|(.., lease)| self.batches.contains_key(&lease.batch));
+        let held = held.map(|&(lent_at, id, lease)| (lease.batch, lease.task, id, lent_at));
+        let holders = self.batches.values().flat_map(|batch| {
+            (0..).map(TaskIndex).zip(&batch.tasks).flat_map(move |(at, task)| {
+                task.holders.iter().map(move |(&holder, &lent_at)| (batch.id, at, holder, lent_at))
+            })
         });
-        let holders = (0..)
-            .map(TaskIndex)
-            .zip(&batch.tasks)
-            .flat_map(|(at, task)| task.holders.iter().map(move |(&holder, &lent_at)| (at, holder, lent_at)));
         let (held, holders): (BTreeSet<_>, BTreeSet<_>) = (held.collect(), holders.collect());
         ensure(held == holders, "leases of members and holders of tasks differ")?;
-        let only = self.members.n_healthy() == 1;
-        let may_begin = |task: &TaskIndex| batch.only.is_none_or(|only| only == *task);
-        let idles = |id| batch.free.iter().filter(may_begin).any(|task| batch.may(id, task, only));
-        let idle = self.assembled && self.members.with(Room::Slot).any(idles);
+        let aside = self.members.iter().filter(|(_, member)| member.aside).map(|(id, _)| id);
+        let set_aside = self.batches.values().filter_map(|batch| batch.aside);
+        let (aside, mut set_aside): (Vec<_>, Vec<_>) = (aside.collect(), set_aside.collect());
+        set_aside.sort_unstable();
+        ensure(aside == set_aside, "members are set aside for nothing, or twice")?;
+        let idle = self.assembled && self.members.with(Room::Slot).any(|id| self.could_begin(id));
         ensure(!idle, "a slot is idle while a task is free that its member may have")
     }
 }

@@ -11,19 +11,21 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Stage;
 use super::driver::Input;
-use super::scheduler::{Cause, MemberId};
+use super::scheduler::{Account, AccountId, Cause, MemberId};
 
 /// A fleet at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FleetStatus {
-    /// What the batch in work is for, if there is one.
+    /// What the batch is for that is open the longest, if there is one.
     pub stage: Option<Stage>,
-    /// The tasks of that batch.
+    /// The tasks of all open batches.
     pub shards: Shards,
     /// Who is there, and who of those that computed something is gone.
     pub members: Vec<MemberInfo>,
-    /// The lease of the batch in work that is waited for the longest.
+    /// The lease that is waited for the longest.
     pub oldest: Option<OldestLease>,
+    /// For whom all this is: accounts with open batches, and those that may have others; by id.
+    pub accounts: Vec<AccountStatus>,
     /// Members lost since the start, by [`Cause::kind`]; whoever left is counted as well.
     pub losses: BTreeMap<&'static str, u64>,
     /// Leases given since the start, backups and repeats included.
@@ -40,7 +42,34 @@ pub struct FleetStatus {
     pub up: Duration,
 }
 
-/// Numbers of tasks of a batch; one that is audited counts twice.
+impl FleetStatus {
+    /// The same with what is in work for that account alone.
+    pub fn of(&self, account: AccountId) -> FleetStatus {
+        let own = self.accounts.iter().find(|status| status.account.id == account);
+        let (stage, oldest) = (own.and_then(|own| own.stage), own.and_then(|own| own.oldest.clone()));
+        let shards = own.map_or(Shards::default(), |own| own.shards);
+        FleetStatus { stage, shards, oldest, ..self.clone() }
+    }
+}
+
+/// What is in work for an account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AccountStatus {
+    /// As it was given with the latest of its batches.
+    pub account: Account,
+    /// What its batch is for that is open the longest, if there is one.
+    pub stage: Option<Stage>,
+    /// The tasks of its open batches.
+    pub shards: Shards,
+    /// The lease of these that is waited for the longest.
+    pub oldest: Option<OldestLease>,
+    /// Time that its leases took slots, those that have ended.
+    pub slot_time: Duration,
+    /// Members that hold its leases.
+    pub members: usize,
+}
+
+/// Numbers of tasks; one that is audited counts twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shards {
     /// Lent to nobody.
@@ -49,6 +78,14 @@ pub struct Shards {
     pub lent: usize,
     /// Answered.
     pub done: usize,
+}
+
+impl std::ops::AddAssign for Shards {
+    fn add_assign(&mut self, other: Shards) {
+        self.free += other.free;
+        self.lent += other.lent;
+        self.done += other.done;
+    }
 }
 
 /// A lease that has not been answered for long.

@@ -1,10 +1,11 @@
 //! The tasks of a batch, each made when it is lent and kept until it is answered: weights and shards of all of them are never in
-//! memory at once.
+//! memory at once. And the register of all batches that are open.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::convert::blob;
-use proto::lease::TaskIndex;
+use proto::lease::{BatchId, TaskIndex};
 use rustc_hash::FxHashMap;
 use shared::task::Task;
 
@@ -43,7 +44,7 @@ impl Tasks for Vec<Task> {
     }
 }
 
-/// The tasks of the batch in work, their twins after them.
+/// The tasks of an open batch, their twins after them.
 pub(super) struct Open {
     tasks: Arc<dyn Tasks>,
     twins: Twins,
@@ -54,11 +55,6 @@ pub(super) struct Open {
 impl Open {
     pub fn new(tasks: Arc<dyn Tasks>, twins: Twins) -> Open {
         Open { tasks, twins, made: Mutex::default() }
-    }
-
-    /// Of a batch that is over.
-    pub fn none() -> Open {
-        Open::new(Arc::new(Vec::new()), Twins::default())
     }
 
     pub fn len(&self) -> usize {
@@ -87,5 +83,43 @@ impl Open {
 
     fn made(&self) -> MutexGuard<'_, FxHashMap<TaskIndex, Arc<Task>>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The open batches, for those who check answers, and where each gets its id.
+#[derive(Default)]
+pub(super) struct Register {
+    next: AtomicU64,
+    open: Mutex<FxHashMap<BatchId, Arc<Open>>>,
+}
+
+impl Register {
+    /// An id for a batch, never used before.
+    pub fn next(&self) -> BatchId {
+        BatchId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether there ever was a batch of that id, or is about to be.
+    pub fn knows(&self, batch: BatchId) -> bool {
+        batch.0 < self.next.load(Ordering::Relaxed)
+    }
+
+    /// The tasks of the batch, if it is open.
+    pub fn tasks(&self, batch: BatchId) -> Option<Arc<Open>> {
+        self.open().get(&batch).cloned()
+    }
+
+    /// The batch is open.
+    pub fn insert(&self, batch: BatchId, tasks: Arc<Open>) {
+        self.open().insert(batch, tasks);
+    }
+
+    /// The batch is over.
+    pub fn remove(&self, batch: BatchId) {
+        self.open().remove(&batch);
+    }
+
+    fn open(&self) -> MutexGuard<'_, FxHashMap<BatchId, Arc<Open>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -145,6 +145,7 @@ pub(super) mod tests {
                 member(1, "bob", MemberState::Gone(Cause::Silent(Duration::from_secs(15)))),
             ],
             oldest: Some(oldest),
+            accounts: Vec::new(),
             losses: [("silent", 1)].into(),
             attempts: 99,
             accepted: 90,

@@ -24,7 +24,7 @@ use shared::task::ContentHash;
 use super::servers::Servers;
 use super::{Cluster, Load, Parcel, Round, TaskLoad};
 use crate::fleet::holdings::Holdings;
-use crate::fleet::scheduler::{Action, Event, MemberId, Needs, Patience, Scheduler};
+use crate::fleet::scheduler::{Account, Action, Event, MemberId, Needs, Patience, Scheduler};
 
 /// Longer than any forecast.
 const FOREVER: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
@@ -171,7 +171,8 @@ impl<'a> World<'a> {
         (self.open, self.n_added, self.encoded_this_round) = (true, 0, false);
         self.accepted = vec![false; self.n_tasks];
         let needs = (0..self.n_tasks as u32).map(TaskIndex).map(|task| self.needs(task)).collect();
-        self.decide(Event::BatchSubmitted { batch: BatchId(self.round), needs, twins: Vec::new() });
+        let (batch, account) = (BatchId(self.round), Account::default());
+        self.decide(Event::BatchSubmitted { batch, account, needs, twins: Vec::new() });
         while self.open {
             self.step(FOREVER);
         }

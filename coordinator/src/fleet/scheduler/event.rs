@@ -5,6 +5,7 @@ use std::time::Duration;
 use proto::lease::{BatchId, LeaseId, TaskIndex};
 use shared::task::ContentHash;
 
+use super::accounts::{Account, AccountId};
 use super::{MemberId, POISON};
 
 /// Why a member is gone.
@@ -144,18 +145,32 @@ pub enum Event {
         /// Why.
         detail: String,
     },
-    /// Tasks to compute; the batch before is over.
+    /// Tasks to compute, beside those of other batches.
     BatchSubmitted {
         /// Its id, never used before.
         batch: BatchId,
+        /// On whose behalf.
+        account: Account,
         /// What each task needs.
         needs: Vec<Needs>,
         /// Pairs of tasks with the same answer, to be computed by two members, so that one audits the other; a
         /// task is in one pair at most, and the second of a pair came in for the audit alone.
         twins: Vec<(TaskIndex, TaskIndex)>,
     },
-    /// The answers that the caller of the batch in work has yet to take fill the room for them, or do so no longer.
+    /// Nobody wants the answers of an open batch any more.
+    BatchCancelled {
+        /// The batch.
+        batch: BatchId,
+    },
+    /// There will be no more batches on this account; none is open.
+    AccountClosed {
+        /// The account.
+        account: AccountId,
+    },
+    /// The answers that the caller of an open batch has yet to take fill the room for them, or do so no longer.
     Backlog {
+        /// The batch.
+        batch: BatchId,
         /// The answer that the caller takes next: while there is no room, no other task is begun.
         only: Option<TaskIndex>,
     },

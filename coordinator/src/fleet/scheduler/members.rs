@@ -9,7 +9,28 @@ use std::time::Duration;
 
 use proto::lease::LeaseId;
 
+use super::accounts::Charge;
 use super::{MemberId, Patience};
+
+/// A lease, at its holder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    /// When it was lent.
+    pub lent_at: Duration,
+    /// Since when it is computed; that beyond the slots waits until another one ends.
+    pub begun: Option<Duration>,
+    /// Whether its holder is lent nothing else until it ends.
+    pub alone: bool,
+    /// What it was charged.
+    pub charge: Charge,
+}
+
+impl Lease {
+    /// How long it took a slot.
+    pub fn slot_time(&self, now: Duration) -> Duration {
+        self.begun.map_or(Duration::ZERO, |begun| now.saturating_sub(begun))
+    }
+}
 
 /// A worker as the scheduler sees it.
 #[derive(Debug)]
@@ -28,8 +49,10 @@ pub(super) struct Member {
     pub suspect: bool,
     /// Whether it takes no more leases.
     pub draining: bool,
-    /// Lent and not answered, of this batch or an earlier one, with the time of lending.
-    pub leases: BTreeMap<LeaseId, Duration>,
+    /// Whether it is lent nothing until it holds nothing, for a task that goes alone.
+    pub aside: bool,
+    /// Lent and not answered, of open batches or of earlier ones; one at most waits.
+    pub leases: BTreeMap<LeaseId, Lease>,
 }
 
 /// For what a member has room.
@@ -54,10 +77,15 @@ impl Member {
         if self.on_probation { 1 } else { self.slots as usize }
     }
 
+    /// Whether it holds a lease beside which there is no other.
+    pub fn is_alone(&self) -> bool {
+        self.leases.values().next().is_some_and(|lease| lease.alone)
+    }
+
     /// For what it has room at this moment.
     pub fn room(&self) -> Room {
         match self.leases.len() {
-            _ if !self.is_healthy() => Room::Nothing,
+            _ if !self.is_healthy() || self.aside || self.is_alone() => Room::Nothing,
             held if held < self.limit() => Room::Slot,
             held if held == self.limit() && !self.on_probation => Room::Beyond,
             _ => Room::Nothing,
@@ -113,8 +141,8 @@ impl Members {
     pub fn remove(&mut self, id: MemberId) -> Option<Member> {
         self.unlist(id);
         let member = self.all.remove(&id)?;
-        for (&lease, &lent_at) in &member.leases {
-            self.lent.remove(&(lent_at, id, lease));
+        for (&id_of_lease, lease) in &member.leases {
+            self.lent.remove(&(lease.lent_at, id, id_of_lease));
         }
         Some(member)
     }
@@ -128,17 +156,29 @@ impl Members {
     }
 
     /// The member holds the lease from now on.
-    pub fn lend(&mut self, now: Duration, id: MemberId, lease: LeaseId) {
-        if self.change(id, |member| member.leases.insert(lease, now)).is_some() {
+    pub fn lend(&mut self, now: Duration, id: MemberId, lease: LeaseId, alone: bool, charge: Charge) {
+        let lent = self.change(id, |member| {
+            let begun = (member.leases.len() < member.limit()).then_some(now);
+            member.leases.insert(lease, Lease { lent_at: now, begun, alone, charge });
+        });
+        if lent.is_some() {
             self.lent.insert((now, id, lease));
         }
     }
 
-    /// The member no longer holds the lease; answers when it was lent, if it was.
-    pub fn give_back(&mut self, id: MemberId, lease: LeaseId) -> Option<Duration> {
-        let lent_at = self.change(id, |member| member.leases.remove(&lease)).flatten()?;
-        self.lent.remove(&(lent_at, id, lease));
-        Some(lent_at)
+    /// The member no longer holds the lease; gives it back, if it did.
+    pub fn give_back(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> Option<Lease> {
+        let give_back = |member: &mut Member| {
+            let ended = member.leases.remove(&lease)?;
+            let mut waiting = member.leases.values_mut().filter(|lease| lease.begun.is_none());
+            if let (Some(_), Some(next)) = (ended.begun, waiting.next()) {
+                next.begun = Some(now);
+            }
+            Some(ended)
+        };
+        let ended = self.change(id, give_back).flatten()?;
+        self.lent.remove(&(ended.lent_at, id, lease));
+        Some(ended)
     }
 
     /// Nobody was heard, and no lease grew older, in the `time` before `now`: this process was stopped.
@@ -147,9 +187,10 @@ impl Members {
         for id in ids {
             self.change(id, |member| {
                 member.heard = now;
-                for (&lease, lent_at) in &mut member.leases {
-                    *lent_at = now.min(*lent_at + time);
-                    lent.insert((*lent_at, id, lease));
+                for (&id_of_lease, lease) in &mut member.leases {
+                    let later = |at: Duration| now.min(at + time);
+                    (lease.lent_at, lease.begun) = (later(lease.lent_at), lease.begun.map(later));
+                    lent.insert((lease.lent_at, id, id_of_lease));
                 }
             });
         }
@@ -256,7 +297,7 @@ impl Members {
         let healthy = || self.all.values().filter(|member| member.is_healthy());
         let silences = self.all.iter().filter_map(|(&id, member)| Some((self.silence_of(member)?, id)));
         let lent = self.all.iter().flat_map(|(&id, member)| {
-            member.leases.iter().map(move |(&lease, &lent_at)| (lent_at, id, lease))
+            member.leases.iter().map(move |(&id_of_lease, lease)| (lease.lent_at, id, id_of_lease))
         });
         let orders = [
             ("idle members", self.idle == those(&|member| member.room() == Room::Slot)),

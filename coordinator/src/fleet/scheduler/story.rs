@@ -2,7 +2,8 @@
 //!
 //! A line is `time  event  | actions`, in the order in which they come. Time is in seconds; members and shards
 //! are letters, `b=bob` is a member with another name than its letter; a lease is `batch.task.attempt`; `0+2` is an
-//! audited task and its twin; `0=x` is a task whose shard carries x. `-` means no action.
+//! audited task and its twin; `0=x` is a task whose shard carries x; `2@1*3/4` is a batch on an account of share 3 and 4 members at most.
+//! `-` means no action.
 
 use std::time::Duration;
 
@@ -30,6 +31,15 @@ fn twin(word: &str) -> (TaskIndex, TaskIndex) {
     (TaskIndex(task.parse().unwrap()), TaskIndex(twin.parse().unwrap()))
 }
 
+/// Batch 2 on account 1, whose share is 3 and which may have 4 members: `2@1*3/4`; only the batch must be there.
+fn batch(word: &str) -> (BatchId, Account) {
+    let (rest, members) = word.split_once('/').map_or((word, None), |(rest, n)| (rest, n.parse().ok()));
+    let (rest, share) = rest.split_once('*').unwrap_or((rest, "1"));
+    let (batch, account) = rest.split_once('@').unwrap_or((rest, "0"));
+    let (id, share) = (AccountId(account.parse().unwrap()), share.parse().unwrap());
+    (BatchId(batch.parse().unwrap()), Account { id, share, max_members: members })
+}
+
 fn event(words: &[&str]) -> Event {
     match words {
         ["join", who, slots, holds @ ..] => Event::MemberJoined {
@@ -54,7 +64,8 @@ fn event(words: &[&str]) -> Event {
         ["failed", who, what] => {
             Event::Failed { member: member(who), lease: lease(what), detail: "no".into() }
         }
-        ["submit", batch, of, more @ ..] => {
+        ["submit", word, of, more @ ..] => {
+            let (batch, account) = batch(word);
             let mut needs: Vec<Needs> =
                 shards(of).into_iter().map(|shard| Needs { shard, carried: None }).collect();
             let (carried, twins): (Vec<&str>, Vec<&str>) = more.iter().partition(|word| word.contains('='));
@@ -62,8 +73,9 @@ fn event(words: &[&str]) -> Event {
                 needs[task.parse::<usize>().unwrap()].carried = Some(shards(carried)[0]);
             }
             let twins = twins.into_iter().map(twin).collect();
-            Event::BatchSubmitted { batch: BatchId(batch.parse().unwrap()), needs, twins }
+            Event::BatchSubmitted { batch, account, needs, twins }
         }
+        ["cancel", word] => Event::BatchCancelled { batch: batch(word).0 },
         ["tick"] => Event::Tick,
         _ => panic!("{words:?} is no event"),
     }
@@ -453,8 +465,96 @@ fn a_worker_that_is_lost_again_and_again_is_lent_one_task_at_a_time() {
 }
 
 #[test]
+fn accounts_take_turns_by_share() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1            | -
+        0 submit 1@0 pq       | lend a 1.0.0
+        0 submit 2@1*2 rstu   | lend a 2.0.0
+        1 answer a 1.0.0      | accept a 1.0.0; lend a 2.1.0
+        2 answer a 2.0.0      | accept a 2.0.0; lend a 2.2.0
+        3 answer a 2.1.0      | accept a 2.1.0; lend a 1.1.0
+        4 answer a 2.2.0      | accept a 2.2.0
+        5 answer a 1.1.0      | accept a 1.1.0; done 1; lend a 2.3.0
+        6 answer a 2.3.0      | accept a 2.3.0; done 2
+        ",
+    );
+}
+
+#[test]
+fn an_account_has_no_more_members_than_it_may() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1            | -
+        0 join b 1            | -
+        0 submit 1@0/1 pqrs   | lend a 1.0.0; lend a 1.1.0
+        1 answer a 1.0.0      | accept a 1.0.0
+        1 submit 2@1 xy       | lend b 2.0.0; lend a 2.1.0
+        2 lost a              | lend b 2.1.1
+        ",
+    );
+}
+
+#[test]
+fn what_ends_one_batch_ends_no_other() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 2            | -
+        0 submit 1@0 p        | lend a 1.0.0
+        0 submit 2@1 q        | lend a 2.0.0
+        1 failed a 1.0.0      | fail 1: task 0: no
+        1 submit 3@0 r        | lend a 3.0.0
+        2 cancel 2            | -
+        3 answer a 2.0.0      | discard a 2.0.0
+        4 answer a 3.0.0      | accept a 3.0.0; done 3
+        ",
+    );
+}
+
+#[test]
+fn who_dies_with_tasks_of_two_jobs_shows_which_of_them_is_poison() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 2            | -
+        0 submit 1@0 p        | lend a 1.0.0
+        0 submit 2@1 q        | lend a 2.0.0
+        1 lost a              | waiting 0/1
+        2 join b 2            | lend b 1.0.1; lend b 2.0.1
+        3 lost b              | waiting 0/1
+        4 join c 2            | lend c 1.0.2
+        5 answer c 1.0.2      | accept c 1.0.2; done 1; lend c 2.0.2
+        6 lost c              | fail 2: task 0 was lost with its worker 3 times, last because the worker connection lost: cut; look at its sentences and at the workers' memory
+        ",
+    );
+}
+
+#[test]
+fn a_member_is_set_aside_for_a_task_that_goes_alone() {
+    tell(
+        Patience::default(),
+        "
+        0 join a 1            | -
+        0 submit 1 p          | lend a 1.0.0
+        1 lost a              | waiting 0/1
+        1 join b 1            | lend b 1.0.1
+        1 join c 1            | -
+        1 submit 2@1 qrstuv   | lend c 2.0.0; lend b 2.1.0; lend c 2.2.0
+        2 lost b              | -
+        3 answer c 2.0.0      | accept c 2.0.0
+        4 answer c 2.2.0      | accept c 2.2.0; lend c 1.0.2
+        5 answer c 1.0.2      | accept c 1.0.2; done 1; lend c 2.1.1; lend c 2.3.0
+        ",
+    );
+}
+
+#[test]
 fn an_empty_batch_is_done() {
-    let submitted = Event::BatchSubmitted { batch: BatchId(1), needs: vec![], twins: vec![] };
+    let (batch, account) = batch("1");
+    let submitted = Event::BatchSubmitted { batch, account, needs: vec![], twins: vec![] };
     let actions = Scheduler::new(Patience::default()).handle(Duration::ZERO, submitted);
     assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
 }

@@ -1,15 +1,10 @@
-//! A world around a scheduler: workers that come, work, stall, get stuck, crash, leave and return, a network that
-//! delays, reorders and repeats, and a coordinator that is stopped for a while or starts anew.
+//! A world around a scheduler: jobs that submit one batch after the other, pause, and are cancelled, workers that come, work, stall, get
+//! stuck, crash, leave and return, a network that delays, reorders and repeats, and a coordinator that is stopped for a while or starts anew.
 //!
-//! The world keeps its own books of who holds what. After every event, from these books alone: an open task is
-//! accepted once, no answer to an earlier batch counts, no member holds more than its slots and one, one that joins
-//! while tasks are free is lent one at once, nothing but the first open task is begun while there is no room for answers,
-//! nobody is lent the twin of what it holds or answered while another healthy member is there; and, for all members in small worlds, for whoever is concerned and now and then for all in
-//! large ones: no healthy member idles while a task that it may have is free, or is held by a suspect alone, nobody is
-//! kept who was silent for `dead_after` or whose lease is as old as `lease_deadline`, and [`Scheduler::check`]. Every batch ends: it is done,
-//! or fails for a reason that the books confirm.
+//! After every event the [`Books`] are asked whether all is as it should be: for all members in small worlds, for whoever is concerned and now
+//! and then for all in large ones, and [`Scheduler::check`]. Who joins while tasks are free is lent one at once.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -18,10 +13,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use shared::task::ContentHash;
 
+use super::books::{Accepted, Books, Made};
 use crate::fleet::scheduler::{
-    Action, Cause, Event, Failure, MemberId, Needs, POISON, Patience, Presence, Scheduler,
+    Account, AccountId, Action, Cause, Event, Failure, MemberId, Needs, Patience, Scheduler,
 };
-use crate::fleet::status::MemberState;
 
 /// How large a world is.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +25,10 @@ pub(super) struct Size {
     pub members: u64,
     /// Most tasks of a batch.
     pub tasks: usize,
-    /// Batches, one after the other.
-    pub batches: usize,
+    /// Jobs, at most.
+    pub jobs: u64,
+    /// Batches of each, one after the other.
+    pub batches: u64,
 }
 
 impl Size {
@@ -61,7 +58,10 @@ pub(super) struct Tally {
     pauses: u64,
     restarts: u64,
     backlogs: u64,
+    cancelled: u64,
+    set_aside: u64,
     most_members: usize,
+    most_batches: usize,
 }
 
 impl Tally {
@@ -85,7 +85,10 @@ impl Tally {
         self.pauses += other.pauses;
         self.restarts += other.restarts;
         self.backlogs += other.backlogs;
+        self.cancelled += other.cancelled;
+        self.set_aside += other.set_aside;
         self.most_members = self.most_members.max(other.most_members);
+        self.most_batches = self.most_batches.max(other.most_batches);
     }
 
     /// Whether the worlds, all together, were as bad as they should be, and no worse.
@@ -106,11 +109,14 @@ impl Tally {
             ("pauses", self.pauses),
             ("restarts", self.restarts),
             ("backlogs", self.backlogs),
+            ("cancellations", self.cancelled),
+            ("members that were set aside", self.set_aside),
         ];
         for (what, count) in happened {
             assert!(count > 0, "the worlds had no {what}");
         }
         assert!(self.most_members >= 1000, "no world was large");
+        assert!(self.most_batches >= 4, "no world had many jobs at a time");
     }
 }
 
@@ -125,14 +131,16 @@ struct Worker {
     kept: VecDeque<ContentHash>,
 }
 
-/// A member as the coordinator should know it.
-struct Known {
-    slots: u32,
-    watched: bool,
-    /// When the last of its messages reached the coordinator.
-    heard: Duration,
-    /// Since when it holds what.
-    held: BTreeMap<LeaseId, Duration>,
+/// A job: one batch after the other.
+struct Job {
+    account: Account,
+    /// Batches that it had.
+    n_batches: u64,
+    /// Batches still to come, the open one included.
+    left: u64,
+    /// The one that is open or comes next.
+    made: Made,
+    open: Option<BatchId>,
 }
 
 /// What will happen, unless the world changes before.
@@ -154,20 +162,16 @@ enum Coming {
     Stall(u64),
     /// A worker says that it lives, and will again.
     Beat(u64),
-    /// There is no room for answers, or there is again.
-    Backlog(bool),
+    /// A job submits its next batch.
+    Submission(usize),
+    /// It does not want the one that is open.
+    Cancellation(usize),
+    /// There is no room for its answers, or there is again.
+    Backlog(usize, bool),
     /// The coordinator is stopped for a while.
     Pause,
     /// The coordinator's process ends, and another one begins.
     Restart,
-}
-
-/// How a batch, or an attempt at one, ended.
-enum End {
-    Done,
-    Failed,
-    /// The coordinator started anew.
-    Restarted,
 }
 
 pub(super) struct World {
@@ -183,33 +187,12 @@ pub(super) struct World {
     workers: BTreeMap<u64, Worker>,
     next_worker: u64,
     next_member: u64,
-    known: BTreeMap<MemberId, Known>,
     worker_of: BTreeMap<MemberId, u64>,
-    batch: BatchId,
-    /// Whether it is in work.
-    open: bool,
-    /// While there is no room for answers, the only task that may be begun, as the scheduler was told last.
-    only: Option<TaskIndex>,
-    needs: Vec<Needs>,
-    twins: BTreeMap<TaskIndex, TaskIndex>,
-    answered_by: BTreeMap<TaskIndex, MemberId>,
-    /// The first task without an answer.
-    first_open: TaskIndex,
-    /// Of each task.
-    holders: Vec<BTreeSet<MemberId>>,
-    /// Tasks without holder and answer.
-    free: BTreeSet<TaskIndex>,
-    lost: BTreeMap<TaskIndex, u32>,
-    /// A task that nobody can compute.
-    impossible: Option<TaskIndex>,
-    /// A task that ends the process of whoever begins it.
-    deadly: Option<TaskIndex>,
-    /// Tasks in which threads of the coordinator's process are stuck.
-    given_up: BTreeSet<TaskIndex>,
-    /// Whether enough members were there once.
-    assembled: bool,
-    /// Whether the coordinator was ever stopped: its clock is behind then.
-    paused: bool,
+    books: Books,
+    jobs: Vec<Job>,
+    next_batch: u64,
+    /// Whether threads of the coordinator's process are members.
+    has_threads: bool,
     tally: Tally,
     story: VecDeque<Line>,
 }
@@ -238,29 +221,17 @@ impl World {
             rng,
             now: Duration::ZERO,
             scheduler: Scheduler::new(patience.clone()),
-            patience,
             coming: BTreeMap::new(),
             planned: 0,
             workers: BTreeMap::new(),
             next_worker: 0,
             next_member: 0,
-            known: BTreeMap::new(),
             worker_of: BTreeMap::new(),
-            batch: BatchId(0),
-            open: false,
-            only: None,
-            needs: Vec::new(),
-            twins: BTreeMap::new(),
-            answered_by: BTreeMap::new(),
-            first_open: TaskIndex(0),
-            holders: Vec::new(),
-            free: BTreeSet::new(),
-            lost: BTreeMap::new(),
-            impossible: None,
-            deadly: None,
-            given_up: BTreeSet::new(),
-            assembled: false,
-            paused: false,
+            books: Books::new(patience.clone()),
+            patience,
+            jobs: Vec::new(),
+            next_batch: 1,
+            has_threads: false,
             tally: Tally::default(),
             story: VecDeque::new(),
         }
@@ -281,49 +252,52 @@ impl World {
         self.story.iter().map(print).collect()
     }
 
-    /// Runs all batches to their ends.
+    /// Runs all jobs to their ends.
     pub fn run(&mut self) -> Result<(), String> {
         let n_workers = match self.size.is_small() {
             true => self.rng.random_range(1..self.size.members),
             false => self.size.members,
         };
         (0..n_workers).for_each(|_| self.plan(0..20_000, Coming::Arrival));
-        let has_threads = self.size.is_small() && self.rng.random_bool(0.2);
-        if has_threads {
+        self.has_threads = self.size.is_small() && self.rng.random_bool(0.2);
+        if self.has_threads {
             self.join_threads()?;
         }
-        for _ in 0..self.size.batches {
-            self.prepare_batch();
-            self.tally.batches += 1;
-            if self.rng.random_bool(0.15) {
-                self.plan(0..40_000, Coming::Restart);
+        let n_jobs = self.rng.random_range(1..=self.size.jobs);
+        for id in 0..n_jobs {
+            let most = self.rng.random_range(1..4);
+            let is_bounded = self.size.is_small() && self.rng.random_bool(0.3);
+            let max_members = Some(most).filter(|_| is_bounded);
+            let account = Account { id: AccountId(id), share: self.rng.random_range(1..4), max_members };
+            let left = self.size.batches;
+            self.jobs.push(Job { account, n_batches: 0, left, made: Made::default(), open: None });
+            self.prepare(id as usize);
+            let within = if id == 0 { 0..1 } else { 0..30_000 };
+            self.plan(within, Coming::Submission(id as usize));
+        }
+        for _ in 0..2_000_000 {
+            if self.jobs.iter().all(|job| job.left == 0) {
+                return Ok(());
             }
-            if !has_threads && self.rng.random_bool(0.1) {
-                self.plan(0..40_000, Coming::Pause);
-            }
-            if self.rng.random_bool(0.15) {
-                self.plan(0..20_000, Coming::Backlog(true));
-                if self.rng.random_bool(0.7) {
-                    self.plan(20_000..60_000, Coming::Backlog(false));
-                }
-            }
-            loop {
-                match self.run_batch()? {
-                    End::Done => self.tally.done += 1,
-                    End::Failed => {}
-                    End::Restarted => {
-                        if has_threads {
-                            self.join_threads()?;
-                        }
-                        continue;
+            let deadline = self.scheduler.next_deadline();
+            let next = self.coming.first_key_value().map(|(&key, _)| key);
+            match (deadline, next) {
+                (Some(deadline), next) if next.is_none_or(|(at, _)| deadline < at) => {
+                    self.now = self.now.max(deadline);
+                    self.happen(Event::Tick)?;
+                    if self.scheduler.next_deadline().is_some_and(|again| again <= self.now) {
+                        return Err(format!("the deadline {deadline:?} is still due after its tick"));
                     }
                 }
-                break;
+                (_, Some(key)) => {
+                    self.now = self.now.max(key.0);
+                    let coming = self.coming.remove(&key).expect("it is the first");
+                    self.come(coming)?;
+                }
+                (_, None) => return Err("nothing will ever happen again".into()),
             }
-            // Somebody always comes, in the end.
-            self.plan(0..20_000, Coming::Arrival);
         }
-        Ok(())
+        Err("a batch does not end".into())
     }
 
     fn plan(&mut self, within_millis: Range<u64>, what: Coming) {
@@ -341,84 +315,99 @@ impl World {
         self.plan(within_millis, Coming::Event(event));
     }
 
-    fn prepare_batch(&mut self) {
+    /// Makes the job's next batch, and its fate.
+    fn prepare(&mut self, job: usize) {
+        let Job { account, n_batches: round, .. } = self.jobs[job];
         let most = self.size.tasks;
         let n_tasks = if self.size.is_small() { self.rng.random_range(1..most) } else { most };
         let audit =
             if self.rng.random_bool(0.3) { [0.1, 0.5, 1.0][self.rng.random_range(0..3)] } else { 0.0 };
-        let round = self.tally.batches;
-        let task = |shard| Needs { shard, carried: (round > 0).then(|| carried(shard, round)) };
-        let mut needs: Vec<Needs> = (0..n_tasks).map(shard).map(task).collect();
-        self.twins.clear();
+        let task = |shard| Needs { shard, carried: (round > 0).then(|| carried(shard, account.id, round)) };
+        let mut made = Made { needs: (0..n_tasks).map(shard).map(task).collect(), ..Made::default() };
         for task in 0..n_tasks {
             if self.rng.random_bool(audit) {
-                let (task, twin) = (TaskIndex(task as u32), TaskIndex(needs.len() as u32));
-                self.twins.extend([(task, twin), (twin, task)]);
-                needs.push(needs[task.index()]);
+                let (task, twin) = (TaskIndex(task as u32), TaskIndex(made.needs.len() as u32));
+                made.twins.extend([(task, twin), (twin, task)]);
+                made.needs.push(made.needs[task.index()]);
             }
         }
         let one = TaskIndex(self.rng.random_range(0..n_tasks) as u32);
         let (is_impossible, is_deadly) = (self.rng.random_bool(0.01), self.rng.random_bool(0.02));
-        self.impossible = Some(one).filter(|_| self.size.is_small() && is_impossible);
-        self.deadly = Some(one).filter(|_| self.size.is_small() && is_deadly);
-        self.needs = needs;
-    }
-
-    /// Submits the batch that was prepared and lets the world go on until it ends.
-    fn run_batch(&mut self) -> Result<End, String> {
-        let (n_tasks, n_twins) = (self.needs.len(), self.twins.len() / 2);
-        self.batch = BatchId(self.batch.0 + 1);
-        (self.open, self.only, self.first_open) = (true, None, TaskIndex(0));
-        self.answered_by.clear();
-        self.lost.clear();
-        self.given_up.clear();
-        self.holders = vec![BTreeSet::new(); n_tasks];
-        self.free = (0..n_tasks as u32).map(TaskIndex).collect();
-        self.note(Line::Note(self.now, format!("{n_tasks} tasks, of them {n_twins} twins, are submitted")));
-        let twins = self.twins.iter().filter(|(task, twin)| task < twin).map(|(&task, &twin)| (task, twin));
-        let (batch, needs, twins) = (self.batch, self.needs.clone(), twins.collect());
-        if let Some(end) = self.happen(Event::BatchSubmitted { batch, needs, twins })? {
-            return Ok(end);
+        made.impossible = Some(one).filter(|_| self.size.is_small() && is_impossible);
+        made.deadly = Some(one).filter(|_| self.size.is_small() && is_deadly);
+        self.jobs[job].made = made;
+        self.jobs[job].n_batches += 1;
+        self.tally.batches += 1;
+        if self.rng.random_bool(0.1) {
+            self.plan(0..40_000, Coming::Restart);
         }
-        for _ in 0..2_000_000 {
-            let deadline = self.scheduler.next_deadline();
-            let next = self.coming.first_key_value().map(|(&key, _)| key);
-            let end = match (deadline, next) {
-                (Some(deadline), next) if next.is_none_or(|(at, _)| deadline < at) => {
-                    self.now = self.now.max(deadline);
-                    let end = self.happen(Event::Tick)?;
-                    if self.scheduler.next_deadline().is_some_and(|again| again <= self.now) {
-                        return Err(format!("the deadline {deadline:?} is still due after its tick"));
-                    }
-                    end
-                }
-                (_, Some(key)) => {
-                    self.now = self.now.max(key.0);
-                    let coming = self.coming.remove(&key).expect("it is the first");
-                    self.come(coming)?
-                }
-                (_, None) => return Err("nothing will ever happen again".into()),
-            };
-            if let Some(end) = end {
-                return Ok(end);
+        if !self.has_threads && self.rng.random_bool(0.1) {
+            self.plan(0..40_000, Coming::Pause);
+        }
+        if self.rng.random_bool(0.15) {
+            self.plan(0..20_000, Coming::Backlog(job, true));
+            if self.rng.random_bool(0.7) {
+                self.plan(20_000..60_000, Coming::Backlog(job, false));
             }
         }
-        Err("the batch does not end".into())
+        if self.rng.random_bool(0.05) {
+            self.plan(0..40_000, Coming::Cancellation(job));
+        }
     }
 
-    fn come(&mut self, coming: Coming) -> Result<Option<End>, String> {
+    fn submit(&mut self, job: usize) -> Result<(), String> {
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        let Job { account, made, open, .. } = &mut self.jobs[job];
+        let (account, made) = (*account, made.clone());
+        *open = Some(batch);
+        let twins = made.twins.iter().filter(|(task, twin)| task < twin).map(|(&task, &twin)| (task, twin));
+        let (needs, twins): (Vec<Needs>, Vec<_>) = (made.needs.clone(), twins.collect());
+        let (n_tasks, n_twins) = (needs.len(), twins.len());
+        self.note(Line::Note(
+            self.now,
+            format!("{account:?}: {batch:?} of {n_tasks} tasks, {n_twins} of them twins"),
+        ));
+        self.books.open(batch, account, made);
+        self.tally.most_batches = self.tally.most_batches.max(self.books.batches().count());
+        self.happen(Event::BatchSubmitted { batch, account, needs, twins })
+    }
+
+    /// A batch is over: the job goes on with the next one, after a while.
+    fn end(&mut self, batch: BatchId) {
+        let Some(job) = self.jobs.iter().position(|job| job.open == Some(batch)) else { return };
+        self.jobs[job].open = None;
+        self.jobs[job].left -= 1;
+        if self.jobs[job].left > 0 {
+            self.prepare(job);
+            let pause = if self.rng.random_bool(0.8) { 2000 } else { 60_000 };
+            self.plan(0..pause, Coming::Submission(job));
+        }
+        // Somebody always comes, in the end.
+        self.plan(0..20_000, Coming::Arrival);
+    }
+
+    fn come(&mut self, coming: Coming) -> Result<(), String> {
         match coming {
             Coming::Event(event) => return self.happen(event),
             Coming::Arrival => return self.arrive(),
             Coming::Join(worker) => return self.join(worker),
-            Coming::Restart => return Ok(Some(self.restart())),
-            Coming::Backlog(full) => {
-                self.tally.backlogs += u64::from(self.open && full);
-                self.only = full.then_some(self.first_open);
-                return self.happen(Event::Backlog { only: self.only });
+            Coming::Restart => return self.restart(),
+            Coming::Submission(job) => return self.submit(job),
+            Coming::Cancellation(job) => {
+                let Some(batch) = self.jobs[job].open else { return Ok(()) };
+                self.tally.cancelled += 1;
+                self.happen(Event::BatchCancelled { batch })?;
+                self.end(batch);
+            }
+            Coming::Backlog(job, full) => {
+                let Some(batch) = self.jobs[job].open else { return Ok(()) };
+                let Some((next, _)) = self.books.first_open(batch) else { return Ok(()) };
+                self.tally.backlogs += u64::from(full);
+                return self.happen(Event::Backlog { batch, only: full.then_some(next) });
             }
             Coming::Crash(worker) => {
-                let Some(worker) = self.workers.remove(&worker) else { return Ok(None) };
+                let Some(worker) = self.workers.remove(&worker) else { return Ok(()) };
                 let late = if self.rng.random_bool(0.1) { 200_000 } else { 20_000 };
                 self.plan(0..late, Coming::Arrival);
                 if self.rng.random_bool(0.7) {
@@ -426,7 +415,7 @@ impl World {
                 }
             }
             Coming::Cut(id) => {
-                let Some(worker) = self.workers.get_mut(&id) else { return Ok(None) };
+                let Some(worker) = self.workers.get_mut(&id) else { return Ok(()) };
                 let member = worker.member.take();
                 self.plan(100..5000, Coming::Join(id));
                 if self.rng.random_bool(0.9) {
@@ -448,7 +437,7 @@ impl World {
                 }
             }
             Coming::Beat(id) => {
-                let Some(&Worker { stalled, member, .. }) = self.workers.get(&id) else { return Ok(None) };
+                let Some(&Worker { stalled, member, .. }) = self.workers.get(&id) else { return Ok(()) };
                 self.plan(900..1100, Coming::Beat(id));
                 if let Some(member) = member.filter(|_| stalled <= self.now) {
                     self.plan_event(0..300, Event::Heard { member });
@@ -458,14 +447,11 @@ impl World {
                 let pause = Duration::from_millis(self.rng.random_range(0..60_000));
                 self.note(Line::Note(self.now, format!("the coordinator is stopped for {pause:?}")));
                 self.now += pause;
-                (self.paused, self.tally.pauses) = (true, self.tally.pauses + 1);
-                for member in self.known.values_mut() {
-                    member.heard = self.now;
-                    member.held.values_mut().for_each(|lent_at| *lent_at += pause);
-                }
+                self.tally.pauses += 1;
+                self.books.pause(self.now, pause);
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn disconnect(&mut self, member: Option<MemberId>) {
@@ -476,7 +462,7 @@ impl World {
     }
 
     /// A new process; what will become of it is its fate from the beginning.
-    fn arrive(&mut self) -> Result<Option<End>, String> {
+    fn arrive(&mut self) -> Result<(), String> {
         let id = self.next_worker;
         self.next_worker += 1;
         let slots = self.rng.random_range(1..5);
@@ -499,16 +485,16 @@ impl World {
         self.join(id)
     }
 
-    fn join(&mut self, id: u64) -> Result<Option<End>, String> {
+    fn join(&mut self, id: u64) -> Result<(), String> {
         let member = MemberId(self.next_member);
-        let Some(worker) = self.workers.get_mut(&id) else { return Ok(None) };
+        let Some(worker) = self.workers.get_mut(&id) else { return Ok(()) };
         if worker.member.is_some() {
-            return Ok(None);
+            return Ok(());
         }
         if worker.stalled > self.now {
             let wait = (worker.stalled - self.now).as_millis() as u64;
             self.plan(wait..wait + 1000, Coming::Join(id));
-            return Ok(None);
+            return Ok(());
         }
         worker.member = Some(member);
         self.next_member += 1;
@@ -525,19 +511,18 @@ impl World {
         let slots = self.rng.random_range(1..4);
         let joined =
             Event::MemberJoined { member, name: "local".into(), slots, holds: vec![], watched: false };
-        self.happen(joined).map(|_| ())
+        self.happen(joined)
     }
 
     /// Another process takes the coordinator's place; the workers find it, each in its time, and what they say to the
-    /// old one is heard by nobody.
-    fn restart(&mut self) -> End {
+    /// old one is heard by nobody. The jobs begin their open batches again.
+    fn restart(&mut self) -> Result<(), String> {
         self.note(Line::Note(self.now, "the coordinator starts anew".into()));
         self.tally.restarts += 1;
         self.scheduler = Scheduler::new(self.patience.clone());
         self.coming.retain(|_, coming| !matches!(coming, Coming::Event(_)));
-        self.known.clear();
+        self.books.begin_anew();
         self.worker_of.clear();
-        (self.batch, self.assembled, self.open) = (BatchId(0), false, false);
         let ids: Vec<u64> = self.workers.keys().copied().collect();
         for id in ids {
             if let Some(worker) = self.workers.get_mut(&id) {
@@ -545,25 +530,30 @@ impl World {
             }
             self.plan(0..5000, Coming::Join(id));
         }
-        End::Restarted
+        if self.has_threads {
+            self.join_threads()?;
+        }
+        let open = (0..self.jobs.len()).filter(|&job| self.jobs[job].open.is_some());
+        open.collect::<Vec<_>>().into_iter().try_for_each(|job| self.submit(job))
     }
 
-    /// Hands the event to the scheduler and follows its actions; whether the batch ended, and how.
-    fn happen(&mut self, event: Event) -> Result<Option<End>, String> {
+    /// Hands the event to the scheduler and follows its actions.
+    fn happen(&mut self, event: Event) -> Result<(), String> {
         self.tally.events += 1;
         if !matches!(event, Event::BatchSubmitted { .. }) {
             self.note(Line::Event(self.now, event.clone()));
         }
+        let joins = matches!(event, Event::MemberJoined { .. });
         // The one that completes the assembly shares with those who were there before.
-        let in_work = self.open && self.assembled && self.free.iter().any(|&task| self.may_begin(task));
-        let concerned = self.book(&event);
-        let newcomer = concerned.filter(|_| matches!(event, Event::MemberJoined { .. }));
-        let hungry = newcomer.filter(|_| in_work);
+        let in_work = joins && self.books.is_in_work();
+        self.note_worker(&event);
+        let concerned = self.books.enter(self.now, &event);
+        let newcomer = concerned.filter(|_| joins);
         let actions = self.scheduler.decide(self.now, event);
         actions.iter().for_each(|action| self.note(Line::Action(action.clone())));
         let is_lent =
             |id| actions.iter().any(|action| matches!(action, Action::Lend { member, .. } if *member == id));
-        if hungry.is_some_and(|member| !is_lent(member)) {
+        if newcomer.is_some_and(|member| in_work && !is_lent(member)) {
             return Err("a newcomer is lent nothing while tasks are free".into());
         }
         let presence = newcomer.and_then(|member| self.scheduler.member(member));
@@ -574,130 +564,53 @@ impl World {
                 self.forget(*member, cause)?;
             }
         }
-        let mut end = None;
+        let mut over = Vec::new();
         for action in &actions {
-            end = self.follow(action)?.or(end);
+            over.extend(self.follow(action)?);
         }
-        self.tally.most_members = self.tally.most_members.max(self.known.len());
+        self.tally.most_members = self.tally.most_members.max(self.books.members().len());
         if self.size.is_small() || self.tally.events.is_multiple_of(256) {
             self.scheduler.check()?;
-            self.known.keys().try_for_each(|&member| self.check_member(member))?;
-            self.check_suspects()?;
-        } else if let Some(member) = concerned.filter(|member| self.known.contains_key(member)) {
-            self.check_member(member)?;
+            let mut members = self.books.members();
+            members.try_for_each(|member| self.books.check_member(self.now, member, &self.scheduler))?;
+            self.books.check_suspects(&self.scheduler)?;
+            self.tally.set_aside += self.books.check_aside(&self.scheduler)? as u64;
+        } else if let Some(member) = concerned.filter(|&member| self.books.knows(member)) {
+            self.books.check_member(self.now, member, &self.scheduler)?;
         }
-        Ok(end)
+        over.into_iter().for_each(|batch| self.end(batch));
+        Ok(())
     }
 
-    /// Enters into the books what an event says, and whom it concerns.
-    fn book(&mut self, event: &Event) -> Option<MemberId> {
+    /// What an event means to the worker that it is of.
+    fn note_worker(&mut self, event: &Event) {
         match event {
-            Event::MemberJoined { member, slots, watched, .. } => {
-                let (slots, watched, heard) = (*slots, *watched, self.now);
-                self.known.insert(*member, Known { slots, watched, heard, held: BTreeMap::new() });
-                self.assembled |= self.known.len() >= self.patience.min_members;
-                return Some(*member);
-            }
             Event::MemberLost { member, cause } => {
-                self.lose(*member, cause);
+                *self.tally.losses.entry(cause.kind()).or_default() += u64::from(self.books.knows(*member));
                 if *cause == Cause::Left
                     && let Some(id) = self.worker_of.get(member)
                     && self.workers.get(id).is_some_and(|worker| worker.member == Some(*member))
                 {
                     self.workers.remove(id);
                 }
-                return Some(*member);
             }
-            Event::Answered { member, lease } | Event::Failed { member, lease, .. } => {
-                self.release(*member, *lease);
+            Event::Answered { member, lease } => {
                 let worker = self.worker_of.get(member).and_then(|id| self.workers.get_mut(id));
-                if let Some(worker) = worker.filter(|_| lease.task.index() < self.needs.len()) {
-                    let shard = self.needs[lease.task.index()].shard;
-                    worker.kept.extend([shard, carried(shard, self.tally.batches)]);
+                let job = self.jobs.iter().find(|job| job.open == Some(lease.batch));
+                if let (Some(worker), Some(job)) = (worker, job) {
+                    let shard = job.made.needs[lease.task.index()].shard;
+                    worker.kept.extend([shard, carried(shard, job.account.id, job.n_batches)]);
                     worker.kept.truncate(16);
                 }
-                self.hear(*member);
-                return Some(*member);
             }
-            Event::Heard { member } | Event::MemberDraining { member } => {
-                self.hear(*member);
-                return Some(*member);
-            }
-            Event::Tick => self.give_up_threads(),
-            Event::BatchSubmitted { .. } | Event::Backlog { .. } => {}
-        }
-        None
-    }
-
-    fn hear(&mut self, member: MemberId) {
-        if let Some(known) = self.known.get_mut(&member) {
-            known.heard = self.now;
+            _ => {}
         }
     }
 
-    /// Threads of the coordinator's process that are stuck for too long are not counted with any more.
-    fn give_up_threads(&mut self) {
-        let (now, deadline) = (self.now, self.patience.lease_deadline);
-        let threads = self.known.iter_mut().filter(|(_, known)| !known.watched);
-        let mut stuck = Vec::new();
-        for (&id, known) in threads {
-            let overdue = known.held.iter().filter(|&(_, &lent_at)| now >= lent_at + deadline);
-            let overdue: Vec<LeaseId> = overdue.map(|(&lease, _)| lease).take(known.slots as usize).collect();
-            known.slots -= overdue.len() as u32;
-            stuck.extend(overdue.into_iter().map(|lease| (id, lease)));
-        }
-        for (id, lease) in stuck {
-            self.release(id, lease);
-            if lease.batch == self.batch {
-                self.given_up.extend([lease.task, *self.twins.get(&lease.task).unwrap_or(&lease.task)]);
-            }
-        }
-    }
-
-    /// The member no longer holds the lease.
-    fn release(&mut self, member: MemberId, lease: LeaseId) {
-        let Some(known) = self.known.get_mut(&member) else { return };
-        if known.held.remove(&lease).is_some() && self.open && lease.batch == self.batch {
-            self.drop_holder(member, lease.task);
-        }
-    }
-
-    fn drop_holder(&mut self, member: MemberId, task: TaskIndex) {
-        let holders = &mut self.holders[task.index()];
-        holders.remove(&member);
-        if holders.is_empty() && !self.answered_by.contains_key(&task) {
-            self.free.insert(task);
-        }
-    }
-
-    /// The member is gone.
-    fn lose(&mut self, member: MemberId, cause: &Cause) {
-        let Some(known) = self.known.remove(&member) else { return };
-        *self.tally.losses.entry(cause.kind()).or_default() += 1;
-        let current = self.open.then_some(self.batch);
-        for lease in known.held.into_keys().filter(|lease| Some(lease.batch) == current) {
-            self.drop_holder(member, lease.task);
-            *self.lost.entry(lease.task).or_default() += u32::from(*cause != Cause::Left);
-        }
-    }
-
-    /// The coordinator gave up on the member: it should have had a reason, and the worker, if it lives, returns.
+    /// The coordinator gave up on the member; the worker, if it lives, returns.
     fn forget(&mut self, member: MemberId, cause: &Cause) -> Result<(), String> {
-        let known = self.known.get(&member).ok_or(format!("{member:?} is forgotten twice"))?;
-        let since = match cause {
-            Cause::Silent(_) => known.heard + self.patience.dead_after,
-            // The leases of threads were given up before.
-            Cause::Overdue { .. } if !known.watched => self.now,
-            Cause::Overdue { .. } => {
-                let oldest = known.held.values().min().ok_or("one without a lease is overdue")?;
-                *oldest + self.patience.lease_deadline
-            }
-            other => return Err(format!("{member:?} is forgotten, for it {other}")),
-        };
-        if self.now < since && !self.paused {
-            return Err(format!("{member:?} is forgotten before its time, for it is {cause}"));
-        }
-        self.lose(member, cause);
+        *self.tally.losses.entry(cause.kind()).or_default() += 1;
+        self.books.forget(self.now, member, cause)?;
         if let Some(&id) = self.worker_of.get(&member)
             && let Some(worker) = self.workers.get_mut(&id)
             && worker.member == Some(member)
@@ -708,95 +621,66 @@ impl World {
         Ok(())
     }
 
-    fn follow(&mut self, action: &Action) -> Result<Option<End>, String> {
+    /// What an action brings about; the batch that it ends, if it does.
+    fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, String> {
+        self.books.end(action)?;
         match action {
-            Action::Lend { member, lease } => self.lend(*member, *lease)?,
+            Action::Lend { member, lease } => {
+                self.books.lend(self.now, *member, *lease, &self.scheduler)?;
+                self.work(*member, *lease);
+            }
             Action::Accept { member, lease } => {
-                let is_current = self.open && lease.batch == self.batch;
-                if !is_current || self.answered_by.insert(lease.task, *member).is_some() {
-                    return Err(format!("{lease} was accepted twice, or late"));
-                }
-                self.free.remove(&lease.task);
-                while self.answered_by.contains_key(&self.first_open) {
-                    self.first_open.0 += 1;
-                    // The caller takes it, and waits for the next one.
-                    if self.only.is_some() {
-                        self.plan(0..300, Coming::Backlog(true));
-                    }
+                let before = self.books.first_open(lease.batch);
+                match self.books.accept(*member, *lease)? {
+                    Accepted::Task => {}
+                    Accepted::Pair { by_two: true } => self.tally.audited += 1,
+                    Accepted::Pair { by_two: false } => self.tally.unaudited += 1,
                 }
                 self.tally.accepted += 1;
-                let twin = self.twins.get(&lease.task).and_then(|twin| self.answered_by.get(twin));
-                match twin {
-                    Some(auditor) if auditor == member => self.tally.unaudited += 1,
-                    Some(_) => self.tally.audited += 1,
-                    None => {}
+                // The caller takes it, and waits for the next one.
+                if let Some((_, true)) = before.filter(|_| self.books.first_open(lease.batch) != before)
+                    && let Some(job) = self.jobs.iter().position(|job| job.open == Some(lease.batch))
+                {
+                    self.plan(0..300, Coming::Backlog(job, true));
                 }
             }
             Action::Discard { lease, .. } => {
-                let is_current = self.open && lease.batch == self.batch;
-                if is_current && !self.answered_by.contains_key(&lease.task) {
-                    return Err(format!("{lease} was discarded, and had no answer"));
-                }
+                self.books.discard(*lease)?;
                 self.tally.discarded += 1;
             }
             // Who reads that members are wanting starts one more.
             Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Coming::Arrival),
             Action::Forget { .. } | Action::ReportWaiting { .. } => {}
             Action::BatchDone { batch } => {
-                if *batch != self.batch || self.answered_by.len() != self.needs.len() {
-                    return Err("done before all tasks were".into());
-                }
-                self.open = false;
-                return Ok(Some(End::Done));
+                self.tally.done += 1;
+                return Ok(Some(*batch));
             }
-            Action::Fail { failure, .. } => {
-                let twin_or = |task: &TaskIndex| [*task, *self.twins.get(task).unwrap_or(task)];
-                let (count, is_confirmed) = match failure {
-                    Failure::Poison { task, .. } => {
-                        let is_lost = |task| self.lost.get(task) >= Some(&POISON);
-                        (&mut self.tally.poisoned, twin_or(task).iter().any(is_lost))
-                    }
-                    Failure::NoMembers { .. } => (&mut self.tally.deserted, self.known.is_empty()),
-                    Failure::Overdue { task, .. } => (&mut self.tally.overdue, self.given_up.contains(task)),
-                    Failure::Task { task, .. } => {
-                        (&mut self.tally.impossible, self.impossible == Some(*task))
-                    }
+            Action::Fail { batch, failure } => {
+                let count = match failure {
+                    Failure::Poison { .. } => &mut self.tally.poisoned,
+                    Failure::NoMembers { .. } => &mut self.tally.deserted,
+                    Failure::Overdue { .. } => &mut self.tally.overdue,
+                    Failure::Task { .. } => &mut self.tally.impossible,
                 };
                 *count += 1;
-                if !is_confirmed {
-                    return Err(format!("failed for no reason: {failure}"));
-                }
-                self.open = false;
-                return Ok(Some(End::Failed));
+                return Ok(Some(*batch));
             }
         }
         Ok(None)
     }
 
-    fn lend(&mut self, member: MemberId, lease: LeaseId) -> Result<(), String> {
-        if self.knows_twin(member, lease.task) && self.has_other_healthy(member) {
-            return Err(format!("{member:?} is lent {lease}, and had to do with its twin"));
-        }
-        let begins = self.may_begin(lease.task);
-        let known =
-            self.known.get_mut(&member).ok_or(format!("{lease} was lent to {member:?}, who is gone"))?;
-        known.held.insert(lease, self.now);
-        if self.free.contains(&lease.task) && !begins {
-            return Err(format!("{lease} is begun while there is no room for its answer"));
-        }
-        if known.held.len() > known.slots as usize + 1 {
-            return Err(format!("{member:?} holds {} leases in {} slots", known.held.len(), known.slots));
-        }
-        self.free.remove(&lease.task);
-        self.holders[lease.task.index()].insert(member);
+    /// The member computes what it was lent, and will answer, unless something comes between.
+    fn work(&mut self, member: MemberId, lease: LeaseId) {
         let stalled = match self.worker_of.get(&member) {
             Some(id) => match self.workers.get(id).filter(|worker| worker.member == Some(member)) {
                 Some(worker) => worker.stalled,
-                None => return Ok(()),
+                None => return,
             },
             None => Duration::ZERO,
         };
-        let original = lease.task.min(*self.twins.get(&lease.task).unwrap_or(&lease.task));
+        let Some(made) = self.books.made(lease.batch) else { return };
+        let original = Some(made.original(lease.task));
+        let (is_deadly, is_impossible) = (made.deadly == original, made.impossible == original);
         let worker = self.worker_of.get(&member).copied();
         let stuck = match (self.size.is_small(), worker) {
             (true, None) => 0.02,
@@ -804,100 +688,20 @@ impl World {
             (false, _) => 0.0005,
         };
         if self.rng.random_bool(stuck) {
-            return Ok(());
+            return;
         }
-        if let Some(worker) = worker.filter(|_| self.deadly == Some(original)) {
+        if let Some(worker) = worker.filter(|_| is_deadly) {
             self.plan(1..1000, Coming::Crash(worker));
-            return Ok(());
+            return;
         }
         let slow = if self.rng.random_bool(0.05) { 30_000 } else { 2000 };
         let busy = stalled.saturating_sub(self.now).as_millis() as u64;
-        let answer = if self.impossible == Some(original) {
+        let answer = if is_impossible {
             Event::Failed { member, lease, detail: "impossible".into() }
         } else {
             Event::Answered { member, lease }
         };
         self.plan_event(busy + 1..busy + slow, answer);
-        Ok(())
-    }
-
-    /// Whether the member holds the twin of the task, or gave the answer to it that counted.
-    fn knows_twin(&self, member: MemberId, task: TaskIndex) -> bool {
-        self.twins.get(&task).is_some_and(|twin| {
-            self.answered_by.get(twin) == Some(&member) || self.holders[twin.index()].contains(&member)
-        })
-    }
-
-    fn has_other_healthy(&self, member: MemberId) -> bool {
-        self.known.keys().any(|&other| other != member && self.is_healthy(other))
-    }
-
-    fn is_healthy(&self, member: MemberId) -> bool {
-        self.state(member) == Some(MemberState::Healthy)
-    }
-
-    fn state(&self, member: MemberId) -> Option<MemberState> {
-        self.scheduler.member(member).map(|presence| presence.state)
-    }
-
-    /// Whether the scheduler knows what the books say, the member is not kept for too long, and does not idle.
-    fn check_member(&self, id: MemberId) -> Result<(), String> {
-        let Known { watched, heard, held, .. } = &self.known[&id];
-        let presence: Presence = self.scheduler.member(id).ok_or(format!("{id:?} is not known"))?;
-        if presence.n_leases != held.len() {
-            return Err(format!("{id:?} holds {} leases, known are {}", held.len(), presence.n_leases));
-        }
-        if *watched && self.now > *heard + self.patience.dead_after {
-            return Err(format!("{id:?} is kept, silent since {heard:?}"));
-        }
-        let deadline = self.patience.lease_deadline;
-        if *watched && held.values().any(|lent_at| self.now > *lent_at + deadline) {
-            return Err(format!("{id:?} is kept with a lease older than {deadline:?}"));
-        }
-        if !self.open || !self.has_free_slot(id) {
-            return Ok(());
-        }
-        match self.free.iter().find(|&&task| self.may_begin(task) && self.may(id, task)) {
-            Some(task) => Err(format!("{id:?} idles while {task:?} is free")),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether those who idle have what suspects alone hold.
-    fn check_suspects(&self) -> Result<(), String> {
-        let suspects = self.known.iter().filter(|(id, _)| self.state(**id) == Some(MemberState::Suspect));
-        let leases =
-            suspects.flat_map(|(_, known)| known.held.keys()).filter(|lease| lease.batch == self.batch);
-        let lone =
-            |task: &TaskIndex| self.holders[task.index()].len() == 1 && !self.answered_by.contains_key(task);
-        let lone: Vec<TaskIndex> = leases.map(|lease| lease.task).filter(lone).collect();
-        if !self.open || lone.is_empty() {
-            return Ok(());
-        }
-        for id in self.known.keys().copied().filter(|&id| self.has_free_slot(id)) {
-            if let Some(task) = lone.iter().find(|&&task| self.may(id, task)) {
-                return Err(format!("{id:?} idles while a suspect alone holds {task:?}"));
-            }
-        }
-        Ok(())
-    }
-
-    fn has_free_slot(&self, id: MemberId) -> bool {
-        let (Some(known), Some(presence)) = (self.known.get(&id), self.scheduler.member(id)) else {
-            return false;
-        };
-        let limit = if presence.on_probation { 1 } else { known.slots as usize };
-        self.assembled && known.held.len() < limit && presence.state == MemberState::Healthy
-    }
-
-    /// Whether the member may be lent the task, which it does not hold.
-    fn may(&self, id: MemberId, task: TaskIndex) -> bool {
-        !self.knows_twin(id, task) || !self.has_other_healthy(id)
-    }
-
-    /// Whether the task, which is free, may be begun.
-    fn may_begin(&self, task: TaskIndex) -> bool {
-        self.only.is_none_or(|only| only == task)
     }
 
     fn note(&mut self, line: Line) {
@@ -917,10 +721,11 @@ impl Drop for World {
     }
 }
 
-/// What the shard carries into that round.
-fn carried(shard: ContentHash, round: u64) -> ContentHash {
+/// What the shard carries into that round of a job.
+fn carried(shard: ContentHash, account: AccountId, round: u64) -> ContentHash {
     let mut hash = shard;
     hash.0[8..16].copy_from_slice(&round.to_le_bytes());
+    hash.0[16..24].copy_from_slice(&account.0.to_le_bytes());
     hash
 }
 

@@ -1,0 +1,204 @@
+//! A job's way to the fleet: it has batches computed on the job's account, until it is cancelled.
+//!
+//! In: batches, on the threads of their callers, several at a time if need be. Out: their answers, in task order. Invariant: a batch
+//! whose caller is gone, for whatever reason, is not computed any further.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto::lease::{BatchId, TaskIndex};
+use shared::task::{Answer, Task};
+use tokio::sync::mpsc;
+
+use super::audit::{self, Audit, Doubt, Twins};
+use super::backlog::Backlog;
+use super::driver::{Input, Progress, Submission};
+use super::scheduler::{Account, Failure};
+use super::tasks::{Register, Tasks};
+use super::{Compute, FleetError, Map, MapReport, Mismatch, Stage, local};
+
+/// What all handles of a fleet have in common.
+#[derive(Clone)]
+pub(super) struct Link {
+    /// To the driver.
+    pub inputs: mpsc::Sender<Input>,
+    /// Where batches get their ids.
+    pub register: Arc<Register>,
+    /// Share of the tasks that two members compute.
+    pub audit: f64,
+    /// For answers of a batch that wait.
+    pub room: usize,
+    /// The arbiter of audits.
+    pub compute: Compute,
+}
+
+/// Has batches computed on one account. Clones are one and the same; does not keep the fleet alive.
+#[derive(Clone)]
+pub struct Handle(Arc<Inner>);
+
+struct Inner {
+    link: Link,
+    /// The driver forgets the account when this is gone.
+    account: Arc<Account>,
+    /// Batches so far: where audits begin depends on the job's own batches alone.
+    n_batches: AtomicUsize,
+    calls: Mutex<Calls>,
+}
+
+/// Who is to be told of a cancellation.
+#[derive(Default)]
+struct Calls {
+    cancelled: bool,
+    /// To the callers that wait, and to some that do no longer.
+    waiting: Vec<mpsc::WeakSender<Progress>>,
+}
+
+impl Handle {
+    pub(super) fn new(link: Link, account: Account) -> Handle {
+        let (n_batches, calls) = (AtomicUsize::new(0), Mutex::default());
+        Handle(Arc::new(Inner { link, account: Arc::new(account), n_batches, calls }))
+    }
+
+    /// On whose behalf it has batches computed.
+    pub fn account(&self) -> Account {
+        *self.0.account
+    }
+
+    /// Ends the calls of [`Map::map`] in progress with [`FleetError::Cancelled`], at the next answer at the latest, and any later ones at
+    /// once. From any thread, within a runtime too.
+    pub fn cancel(&self) {
+        let mut calls = self.calls();
+        calls.cancelled = true;
+        for progress in calls.waiting.drain(..).filter_map(|waiting| waiting.upgrade()) {
+            // There is room for one; the caller may have gone.
+            let _ = progress.try_send(Progress::Cancelled);
+        }
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.calls().cancelled
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on a cancellation is told there.
+    fn enlist(&self, progress: &mpsc::Sender<Progress>) {
+        let mut calls = self.calls();
+        calls.waiting.retain(|waiting| waiting.strong_count() > 0);
+        calls.waiting.push(progress.downgrade());
+    }
+
+    fn stop_if_cancelled(&self) -> Result<(), FleetError> {
+        if self.is_cancelled() { Err(FleetError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Says whose answer is wrong, by computing the task on the calling thread.
+    fn judge(&self, stage: Stage, task: Result<Task, String>, doubt: Doubt) -> FleetError {
+        let own = match task.and_then(|task| local::run(&self.0.link.compute, &task)) {
+            Ok(answer) => audit::digest(&answer),
+            Err(detail) => {
+                return FleetError::Batch { stage, failure: Failure::Task { task: doubt.task, detail } };
+            }
+        };
+        let (right, wrong): (Vec<_>, Vec<_>) =
+            doubt.testimonies.into_iter().partition(|testimony| testimony.digest == own);
+        let mut right = right.into_iter().map(|testimony| testimony.member);
+        let wrong = wrong.into_iter().map(|testimony| testimony.member).collect();
+        FleetError::Audit { stage, mismatch: Mismatch { task: doubt.task, wrong, right: right.next() } }
+    }
+}
+
+impl Map for Handle {
+    fn map(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        let Inner { link, account, n_batches, .. } = &*self.0;
+        let n_tasks = tasks.len();
+        let twins = Twins::choose(n_tasks, link.audit, n_batches.fetch_add(1, Ordering::Relaxed));
+        let mut audit = Audit::new(twins.clone());
+        // Each task is accepted once, and then comes the end, or before it a cancellation: sending never waits for a slow `each`, for which
+        // others are begun later.
+        let (progress, mut received) = mpsc::channel(n_tasks + twins.audited().count() + 2);
+        self.enlist(&progress);
+        self.stop_if_cancelled()?;
+        let backlog = Arc::new(Backlog::new(link.room));
+        let batch = link.register.next();
+        link.tell(Input::Submitted(Submission {
+            batch,
+            account: account.clone(),
+            stage,
+            tasks: tasks.clone(),
+            twins,
+            progress,
+            backlog: backlog.clone(),
+        }))?;
+        let mut caller = Caller { link, batch: Some(batch) };
+        let mut early = BTreeMap::new();
+        let mut next = 0;
+        loop {
+            let progress = received.blocking_recv().ok_or(FleetError::Stopped)?;
+            self.stop_if_cancelled()?;
+            match progress {
+                Progress::Answered { task, member, answer } => {
+                    if let Err(doubt) = audit.hear(task, member, &answer) {
+                        return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
+                    }
+                    let taken = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
+                        true => link.tell(Input::Taken { batch }),
+                        false => Ok(()),
+                    };
+                    if task.index() < n_tasks {
+                        early.insert(task.index(), answer);
+                    } else {
+                        taken(answer.size(), next)?;
+                    }
+                    while let Some(answer) = early.remove(&next) {
+                        let size = answer.size();
+                        each(next, answer);
+                        next += 1;
+                        taken(size, next)?;
+                        self.stop_if_cancelled()?;
+                    }
+                }
+                Progress::Done(report) => {
+                    caller.batch = None;
+                    let (audited, unaudited) = (audit.audited, audit.unaudited);
+                    return Ok(MapReport { audited, unaudited, ..report });
+                }
+                Progress::Failed(failure) => {
+                    caller.batch = None;
+                    return Err(FleetError::Batch { stage, failure });
+                }
+                Progress::Cancelled => return Err(FleetError::Cancelled),
+            }
+        }
+    }
+}
+
+impl Link {
+    fn tell(&self, input: Input) -> Result<(), FleetError> {
+        self.inputs.blocking_send(input).map_err(|_| FleetError::Stopped)
+    }
+}
+
+/// Who waits for the batch, if it is open; the driver is told when nobody does any more.
+struct Caller<'a> {
+    link: &'a Link,
+    batch: Option<BatchId>,
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if let Some(batch) = self.batch {
+            // An error means that the driver is gone, and so has stopped.
+            let _ = self.link.tell(Input::Cancelled { batch });
+        }
+    }
+}
