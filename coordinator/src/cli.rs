@@ -11,7 +11,10 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use proto::log::{self, Form};
 
-use crate::commands::{Answer, bench, eval, inspect, parse, plan, sample, status, train, treebank};
+use crate::commands::{
+    Answer, bench, cancel, eval, fetch, inspect, jobs, logs, parse, plan, sample, serve, status, submit,
+    token, train, treebank, workers,
+};
 use crate::streams::{Closed, tell};
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -46,8 +49,26 @@ enum Command {
     Treebank(treebank::Args),
     /// Show what a model has learned
     Inspect(inspect::Args),
-    /// Show what a running coordinator and its workers are doing
+    /// Train the jobs of many people on one fleet, until it is stopped
+    Serve(Box<serve::Args>),
+    /// Hand a job to a service
+    Submit(Box<submit::Args>),
+    /// List the jobs of a service
+    Jobs(jobs::Args),
+    /// Show how a job of a service is; or what a coordinator that trains and its workers are doing
     Status(status::Args),
+    /// Show what happened to a job of a service
+    Logs(logs::Args),
+    /// Stop a job of a service
+    Cancel(cancel::Args),
+    /// Have a job of a service go on that failed or was cancelled
+    Resume(cancel::Args),
+    /// Bring the results of a job of a service
+    Fetch(fetch::Args),
+    /// Show who computes for a service
+    Workers(workers::Args),
+    /// Make a token for a service
+    Token(token::Args),
     /// Foretell what a job would take on a cluster, from rounds that are run here
     Plan(plan::Args),
     /// Measure training on this machine, by threads and by worker processes, with made-up sentences
@@ -87,7 +108,16 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Sample(args) => sample::run(&args),
         Command::Treebank(args) => treebank::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Serve(args) => serve::run(&args, cli.log),
+        Command::Submit(args) => submit::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Cancel(args) => cancel::run(&args),
+        Command::Resume(args) => cancel::resume(&args),
+        Command::Fetch(args) => fetch::run(&args),
+        Command::Workers(args) => workers::run(&args),
+        Command::Token(args) => token::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(&args),
     };

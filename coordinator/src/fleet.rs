@@ -16,11 +16,12 @@ use std::time::Duration;
 
 use proto::lease::TaskIndex;
 use proto::tls::ServerTls;
-use proto::token::Token;
 use shared::task::Answer;
 use tokio::sync::{mpsc, oneshot};
+use tonic::service::Routes;
 use tracing::Instrument as _;
 
+use crate::access::Access;
 use crate::status::Board;
 
 use self::driver::Input;
@@ -45,6 +46,7 @@ mod tasks;
 
 pub use handle::Handle;
 pub use inline::Inline;
+pub use remote::Visitor;
 pub use scheduler::{Account, AccountId};
 pub use shared::compute::{Compute, MEMORY, engine, engine_with};
 pub use status::{AccountStatus, FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
@@ -104,16 +106,25 @@ impl Default for FleetConfig {
 }
 
 /// Where remote workers may join, and which.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Listen {
     /// Address to bind; port 0 takes any free one.
     pub address: SocketAddr,
-    /// What workers must know; whoever reaches the port may join if there is none.
-    pub token: Option<Token>,
+    /// Who may join, and ask.
+    pub access: Access,
     /// What this side shows of itself, and whether workers must show certificates too; in clear if there is none.
     pub tls: Option<ServerTls>,
     /// Allows an address beyond loopback where anybody may join.
     pub insecure: bool,
+    /// What else is served there.
+    pub services: Routes,
+}
+
+impl Listen {
+    /// At `address`, for whoever reaches it.
+    pub fn at(address: SocketAddr) -> Listen {
+        Listen { address, access: Access::Open, tls: None, insecure: false, services: Routes::default() }
+    }
 }
 
 /// Why a fleet cannot start or a batch has no result.
@@ -421,7 +432,7 @@ impl Drop for Fleet {
 fn bind(listen: &Listen) -> Result<TcpListener, FleetError> {
     let address = listen.address;
     let demands_certificates = listen.tls.as_ref().is_some_and(ServerTls::is_mutual);
-    let known = listen.token.is_some() || demands_certificates;
+    let known = listen.access.is_guarded() || demands_certificates;
     if !address.ip().is_loopback() && !known && !listen.insecure {
         return Err(FleetError::Exposed { address });
     }
@@ -455,6 +466,7 @@ impl Traffic {
 
 #[cfg(test)]
 mod tests {
+    use proto::token::Token;
     use shared::grammar::SymbolId;
     use shared::latent;
     use shared::shard::{Lexicon, Shard};
@@ -465,10 +477,10 @@ mod tests {
     #[test]
     fn listening_beyond_loopback_takes_a_token_or_insecure() {
         let address = "0.0.0.0:0".parse().unwrap();
-        let open = Listen { address, token: None, tls: None, insecure: false };
+        let open = Listen::at(address);
         assert!(matches!(bind(&open), Err(FleetError::Exposed { .. })));
-        let token = Token::new("s3cret", "test").ok();
-        assert!(bind(&Listen { token, ..open.clone() }).is_ok());
+        let access = Access::One(Token::new("s3cret", "test").unwrap());
+        assert!(bind(&Listen { access, ..open.clone() }).is_ok());
         assert!(bind(&Listen { insecure: true, ..open.clone() }).is_ok());
         assert!(bind(&Listen { address: "127.0.0.1:0".parse().unwrap(), ..open }).is_ok());
     }

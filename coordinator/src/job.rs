@@ -557,6 +557,26 @@ pub enum JobError {
 }
 
 impl Job {
+    /// Shows `each` file or URL that the job reads, by the key that names it.
+    pub fn visit_files(&mut self, each: &mut dyn FnMut(&str, &mut PathBuf)) {
+        if let GrammarSource::File(path) = &mut self.model.grammar {
+            each("model.grammar", path);
+        }
+        each("corpus.path", &mut self.corpus.path);
+        if !self.corpus.held_out.as_os_str().is_empty() {
+            each("corpus.held_out", &mut self.corpus.held_out);
+        }
+        let points = self.points.iter_mut().map(|point| &mut point.inference);
+        for inference in std::iter::once(&mut self.inference).chain(points) {
+            if !inference.start_from.as_os_str().is_empty() {
+                each("inference.start_from", &mut inference.start_from);
+            }
+            if let FamiliesSource::File(path) = &mut inference.families {
+                each("inference.families", path);
+            }
+        }
+    }
+
     /// Reads the job file at `path` and applies `overrides`, each `table.key=value`.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Job, JobError> {
         let name = path.display().to_string();
@@ -634,24 +654,18 @@ impl Job {
     pub fn to_toml(&self) -> String {
         let absolute = store::absolute;
         let mut job = self.clone();
-        job.corpus.path = absolute(&job.corpus.path);
+        job.visit_files(&mut |_, path| *path = absolute(path));
         job.output.dir = absolute(&job.output.dir);
-        if let GrammarSource::File(path) = &mut job.model.grammar {
-            *path = absolute(path);
-        }
-        for path in [&mut job.corpus.held_out, &mut job.inference.start_from] {
-            if !path.as_os_str().is_empty() {
-                *path = absolute(path);
-            }
-        }
-        if let FamiliesSource::File(path) = &mut job.inference.families {
-            *path = absolute(path);
-        }
         let checkpoints = &mut job.output.checkpoints;
         if !checkpoints.is_empty() {
             *checkpoints = absolute(Path::new(&*checkpoints)).display().to_string();
         }
-        toml::to_string(&job).expect("tables of plain values have a TOML form")
+        job.to_toml_as_it_is()
+    }
+
+    /// The job as a job file, with its paths as they are.
+    pub fn to_toml_as_it_is(&self) -> String {
+        toml::to_string(self).expect("tables of plain values have a TOML form")
     }
 }
 

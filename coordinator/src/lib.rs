@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`cli`] (what a user may ask), [`commands`] (how each is answered), [`job`] (the job file),
 //! [`fleet`] (who computes), [`metrics`] and [`outcome`] (what training tells and gives), [`output`] (the folder of
-//! results), [`model`] (the model file), [`progress`] and [`report`] (what a user sees).
+//! results), [`model`] (the model file), [`progress`] and [`report`] (what a user sees), [`service`] (many jobs at once, for those whom
+//! [`access`] lets in).
 
 pub mod cli;
 
@@ -20,11 +21,17 @@ pub mod outcome;
 
 pub mod output;
 
+pub mod run;
+
 pub mod sealed;
 
 pub mod model;
 
 pub mod store;
+
+pub mod access;
+
+pub mod service;
 
 pub mod checkpoint;
 

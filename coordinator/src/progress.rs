@@ -47,6 +47,8 @@ impl Style {
 /// Shows how a training run goes.
 pub struct Progress {
     style: Style,
+    /// Where lines go.
+    tell: Box<dyn FnMut(&str) + Send>,
     bar: Option<ProgressBar>,
     start: Start,
     /// Rounds seen, of all runs, and their wall seconds.
@@ -73,7 +75,17 @@ enum Event<'a> {
 impl Progress {
     /// Shows nothing yet.
     pub fn new(style: Style) -> Progress {
-        Progress { style, bar: None, start: Start::default(), seen: 0, seconds: 0.0, failed: None }
+        Progress::telling(style, streams::tell)
+    }
+
+    /// As [`Style::Lines`], which go to `tell`.
+    pub fn lines(tell: impl FnMut(&str) + Send + 'static) -> Progress {
+        Progress::telling(Style::Lines, tell)
+    }
+
+    fn telling(style: Style, tell: impl FnMut(&str) + Send + 'static) -> Progress {
+        let (tell, start) = (Box::new(tell), Start::default());
+        Progress { style, tell, bar: None, start, seen: 0, seconds: 0.0, failed: None }
     }
 
     /// Says where workers may join.
@@ -102,10 +114,10 @@ impl Progress {
     }
 
     /// A line above the bar, or a plain one.
-    fn say(&self, line: &str) {
+    fn say(&mut self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
-            None => streams::tell(line),
+            None => (self.tell)(line),
         }
     }
 }
@@ -143,7 +155,7 @@ impl Observer for Progress {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Phase { phase }),
-            Style::Lines => streams::tell(phase.name()),
+            Style::Lines => self.say(phase.name()),
             Style::Bar => {
                 if let Some(bar) = self.bar.take() {
                     bar.finish_and_clear();
@@ -173,7 +185,7 @@ impl Observer for Progress {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Round(round)),
-            Style::Lines => streams::tell(&match of {
+            Style::Lines => self.say(&match of {
                 Some(of) => format!("round {}, {of}: {}", round.round, line(round, left)),
                 None => format!("round {}: {}", round.round, line(round, left)),
             }),
@@ -211,8 +223,8 @@ impl Observer for Progress {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Finished(summary)),
             Style::Bar | Style::Lines => {
-                points(summary).iter().for_each(|line| streams::tell(line));
-                streams::tell(&format!(
+                points(summary).iter().for_each(|line| self.say(line));
+                self.say(&format!(
                     "{} after {} rounds; {:.2} s preparing, {:.2} s training, {:.2} s decoding{}",
                     if summary.converged { "converged" } else { "stopped" },
                     summary.rounds,

@@ -1,8 +1,10 @@
 //! What a training run is doing at this moment, for whoever asks: `grammaton status`, metrics, probes.
 //!
-//! The run writes a [`Board`], the fleet knows its own [`FleetStatus`](crate::fleet::FleetStatus). Nothing is decided
+//! The run writes a [`Board`] ([`posting`]), the fleet knows its own [`FleetStatus`](crate::fleet::FleetStatus). Nothing is decided
 //! by either. [`snapshot`] puts both into one message, [`service`] answers with it, [`metrics`] and [`http`] are the page
 //! for Prometheus.
+
+pub mod posting;
 
 pub mod snapshot;
 

@@ -3,7 +3,8 @@
 //! In: bytes from a peer that may be old, broken or hostile. Out: values that are valid, or a typed error.
 //! Invariant: only [`convert`] turns messages into domain values, and past it nothing is checked again.
 //!
-//! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see), [`lease`]
+//! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see),
+//! `v1/jobs.proto` (what is asked of a service), [`lease`]
 //! (names of lent tasks), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`] (who may join),
 //! [`route`] (how a coordinator is dialed).
 

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod folder;
 
 pub mod lan;
+pub mod serving;
 
 use std::collections::BTreeMap;
 use std::fs::File;

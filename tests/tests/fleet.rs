@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use coordinator::access::Access;
 use coordinator::fleet::scheduler::{Cause, Failure};
 use coordinator::fleet::{
     Account, AccountId, Compute, Fleet, FleetConfig, FleetError, FleetStatus, Handle, Inline, Listen, Map,
@@ -31,7 +32,7 @@ fn fake() -> Compute {
 
 /// Listens on any free port of loopback; computes nothing itself.
 fn remote_only() -> FleetConfig {
-    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), token: None, tls: None, insecure: false };
+    let listen = Listen::at("127.0.0.1:0".parse().unwrap());
     FleetConfig { local_workers: 0, listen: Some(listen), compute: fake(), ..FleetConfig::default() }
 }
 
@@ -259,7 +260,7 @@ fn a_worker_outlives_its_coordinator() {
     let worker = start_worker(echo_worker(url(&fleet), 2));
     let (_, first) = answers(&fleet, short_tasks(20)).unwrap();
     drop(fleet);
-    let listen = Some(Listen { address, token: None, tls: None, insecure: false });
+    let listen = Some(Listen::at(address));
     let config = || FleetConfig { listen: listen.clone(), ..remote_only() };
     let mut fleet = None;
     eventually(&|| "the port is still taken".into(), || {
@@ -348,7 +349,8 @@ fn a_batch_without_workers_fails_after_the_grace() {
 fn only_workers_with_the_token_may_join() {
     let token = Token::new("s3cret", "test").unwrap();
     let config = remote_only();
-    let listen = config.listen.clone().map(|listen| Listen { token: Some(token.clone()), ..listen });
+    let access = Access::One(token.clone());
+    let listen = config.listen.clone().map(|listen| Listen { access, ..listen });
     let fleet = Fleet::start(FleetConfig { listen, max_members: 1, ..config }).unwrap();
     let worker = |token| start_worker(WorkerConfig { token, ..echo_worker(url(&fleet), 1) });
     for wrong in [None, Token::new("guess", "test").ok()] {
@@ -537,8 +539,8 @@ fn the_real_worker_leaves_when_asked_to() {
 #[test]
 fn the_real_worker_says_why_it_is_refused() {
     let config = remote_only();
-    let token = Token::new("s3cret", "test").ok();
-    let listen = config.listen.clone().map(|listen| Listen { token, ..listen });
+    let access = Access::One(Token::new("s3cret", "test").unwrap());
+    let listen = config.listen.clone().map(|listen| Listen { access, ..listen });
     let fleet = Fleet::start(FleetConfig { listen, ..config }).unwrap();
     let mut worker = Process::spawn(
         Command::new(binary("grammaton-worker"))

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use coordinator::access::Access;
 use coordinator::fleet::scheduler::Cause;
 use coordinator::fleet::{Fleet, FleetConfig, Inline, Listen, Map, Stage};
 use grammaton_tests::{SOON, echo_at_once, echo_pass, echo_task};
@@ -237,12 +238,8 @@ struct Place {
 
 /// A fleet with a good worker, which holds back its answers until the peer has done what it does.
 fn check(does: Does, gets: Gets) {
-    let listen = Listen {
-        address: "127.0.0.1:0".parse().unwrap(),
-        token: Token::new(SECRET, "test").ok(),
-        tls: None,
-        insecure: false,
-    };
+    let access = Access::One(Token::new(SECRET, "test").unwrap());
+    let listen = Listen { access, ..Listen::at("127.0.0.1:0".parse().unwrap()) };
     let mut config = FleetConfig { local_workers: 0, listen: Some(listen), ..FleetConfig::default() };
     if matches!(gets, Silent) {
         (config.suspect_after, config.dead_after) = (Duration::from_secs(2), Duration::from_secs(4));

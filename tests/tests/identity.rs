@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use coordinator::access::Access;
 use coordinator::fleet::{Fleet, FleetConfig, Listen, Stage};
 use grammaton_tests::certificates::{Authority, Files, Valid};
 use grammaton_tests::folder::Folder;
@@ -54,8 +55,8 @@ impl Papers {
 }
 
 fn fleet(tls: Option<ServerTls>, token: Option<&str>) -> Fleet {
-    let token = token.map(|token| Token::new(token, "test").unwrap());
-    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), token, tls, insecure: false };
+    let access = token.map_or(Access::Open, |token| Access::One(Token::new(token, "test").unwrap()));
+    let listen = Listen { access, tls, ..Listen::at("127.0.0.1:0".parse().unwrap()) };
     Fleet::start(FleetConfig { local_workers: 0, listen: Some(listen), ..FleetConfig::default() }).unwrap()
 }
 
@@ -309,7 +310,7 @@ fn a_coordinator_beyond_loopback_wants_to_know_who_comes() {
         assert!(log.contains(wanted), "{given:?}: {log}");
     }
 
-    let listen = |tls| Listen { address: "0.0.0.0:0".parse().unwrap(), token: None, tls, insecure: false };
+    let listen = |tls| Listen { tls, ..Listen::at("0.0.0.0:0".parse().unwrap()) };
     let start = |tls| {
         let config = FleetConfig { local_workers: 0, listen: Some(listen(tls)), ..FleetConfig::default() };
         Fleet::start(config).map(|_| ())

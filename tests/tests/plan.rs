@@ -36,7 +36,7 @@ impl Map for Watched {
 
 /// Trains over loopback with that many workers of one thread; what each round after the first cost.
 fn trained(job: &Job, n_workers: usize) -> Vec<MapReport> {
-    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), token: None, tls: None, insecure: false };
+    let listen = Listen::at("127.0.0.1:0".parse().unwrap());
     let config = FleetConfig {
         local_workers: 0,
         listen: Some(listen),

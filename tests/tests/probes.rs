@@ -1,5 +1,6 @@
 //! The standard services beside the workers': health for probes, reflection for tools. Neither needs a token.
 
+use coordinator::access::Access;
 use coordinator::fleet::{Fleet, FleetConfig, Listen};
 use grammaton_tests::{SOON, eventually};
 use proto::token::Token;
@@ -20,8 +21,8 @@ use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse
 const SECRET: &str = "s3cret";
 
 fn fleet() -> Fleet {
-    let token = Token::new(SECRET, "test").ok();
-    let listen = Listen { address: "127.0.0.1:0".parse().unwrap(), token, tls: None, insecure: false };
+    let access = Access::One(Token::new(SECRET, "test").unwrap());
+    let listen = Listen { access, ..Listen::at("127.0.0.1:0".parse().unwrap()) };
     Fleet::start(FleetConfig { local_workers: 0, listen: Some(listen), ..FleetConfig::default() }).unwrap()
 }
 

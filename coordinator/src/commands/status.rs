@@ -1,17 +1,15 @@
-//! `grammaton status`: asks a running coordinator how its job and fleet are.
+//! `grammaton status`: asks a running coordinator how its job and fleet are, or a service how one of its jobs is.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
-use proto::route::{Route, Verdict};
-use proto::tls::{ClientTls, IdentityFiles};
-use proto::token::Token;
+use anyhow::Result;
 use proto::v1;
 use proto::v1::status_client::StatusClient;
 use tonic::Request;
 
 use super::Answer;
+use super::jobs::how_far;
+use super::remote::{Reach, runtime};
 use crate::progress::{duration, table};
 use crate::streams;
 
@@ -22,71 +20,71 @@ const WITHIN: Duration = Duration::from_secs(10);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit code 0 means that the coordinator answered, 2 that it did not.")]
 pub struct Args {
-    /// The coordinator, as http://host:port, or https://host:port with --ca
-    #[arg(value_name = "URL")]
-    pub coordinator: String,
-    /// File that holds the coordinator's token; without it, the variable GRAMMATON_TOKEN
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// Certificate (PEM) of the authority that signed the coordinator's certificate
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-    /// Certificate (PEM) to show to a coordinator that demands one
-    #[arg(long, value_name = "FILE", requires_all = ["ca", "key"])]
-    pub cert: Option<PathBuf>,
-    /// Private key (PEM) of --cert
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub key: Option<PathBuf>,
+    /// A job of the service; or the URL of a coordinator that trains: http://host:port, or https://host:port with --ca
+    #[arg(value_name = "ID|URL")]
+    pub what: String,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// The service
+    #[command(flatten)]
+    pub reach: Reach,
 }
 
 /// Asks and prints.
 pub fn run(args: &Args) -> Result<Answer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let snapshot = runtime.context("cannot start a runtime")?.block_on(ask(args))?;
-    if args.json {
-        let json = serde_json::to_string_pretty(&snapshot).context("the status does not serialise")?;
-        streams::print(&format!("{json}\n"))?;
-    } else {
-        streams::print(&text(&snapshot))?;
-    }
+    let (json, text) = match args.what.parse() {
+        Ok(id) => {
+            let job = args.reach.ask(async |jobs| Ok(jobs.get(v1::JobRef { id }).await?.into_inner()))?;
+            (serde_json::to_string_pretty(&job)?, of_service(&job))
+        }
+        Err(_) => {
+            let snapshot = runtime()?.block_on(ask(args))?;
+            (serde_json::to_string_pretty(&snapshot)?, text(&snapshot))
+        }
+    };
+    streams::print(&if args.json { json + "\n" } else { text })?;
     Ok(Answer::Yes)
 }
 
 async fn ask(args: &Args) -> Result<v1::Snapshot> {
-    let url = &args.coordinator;
-    let identity = match (&args.cert, &args.key) {
-        (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
-        _ => None,
-    };
-    let tls = args.ca.as_deref().map(|ca| ClientTls::read(ca, identity)).transpose()?;
-    let route = Route::new(url, tls.as_ref())?;
-    let mut request = Request::new(v1::NowRequest {});
-    if let Some(token) = Token::find(args.token_file.as_deref())? {
-        request.metadata_mut().insert("authorization", token.header());
+    let way = args.reach.way(Some(&args.what))?;
+    way.with(async |channel, bearer| {
+        let mut request = Request::new(v1::NowRequest {});
+        request.set_timeout(WITHIN);
+        let mut client = StatusClient::with_interceptor(channel, bearer);
+        Ok(client.now(request).await?.into_inner())
+    })
+    .await
+}
+
+/// A job of a service, for people.
+fn of_service(job: &v1::JobInfo) -> String {
+    let v1::JobInfo { id, name, state, owner, priority, .. } = job;
+    let mut lines = vec![format!("job {id}, {name}: {state}, submitted by {owner}, priority {priority}")];
+    if job.max_workers > 0 {
+        lines.push(format!("at most {} workers at a time", job.max_workers));
     }
-    request.set_timeout(WITHIN);
-    let verdict = Verdict::default();
-    let answer = match route.open(&verdict).await {
-        Ok(channel) => {
-            StatusClient::new(channel).now(request).await.map_err(|status| anyhow!("{}", status.message()))
-        }
-        Err(error) => Err(anyhow!(error).context("no coordinator answers there")),
-    };
-    match verdict.get() {
-        // What the connection showed says more than how it ended.
-        Some(distrust) => bail!("{url}: {distrust}"),
-        None => answer.map(tonic::Response::into_inner).with_context(|| url.clone()),
+    match (&job.state[..], &job.progress) {
+        ("running" | "stopping", Some(progress)) => lines.extend(progress_lines(progress)),
+        _ => lines.push(how_far(job)),
     }
+    lines.retain(|line| !line.is_empty());
+    lines.join("\n") + "\n"
 }
 
 /// A snapshot for people.
 fn text(snapshot: &v1::Snapshot) -> String {
     let v1::Snapshot { job, fleet, .. } = snapshot;
     let (job, fleet) = (job.clone().unwrap_or_default(), fleet.clone().unwrap_or_default());
-    let mut lines = vec![of_job(&job)];
+    let mut lines = progress_lines(&job);
+    lines.extend(of_fleet(&fleet));
+    lines.join("\n") + "\n"
+}
+
+/// How far a job is.
+fn progress_lines(job: &v1::JobSnapshot) -> Vec<String> {
+    let mut lines = vec![of_job(job)];
     if let Some(checkpoint) = &job.checkpoint {
         lines.push(format!(
             "checkpoint: after round {}{}, {} kB, written in {}",
@@ -99,8 +97,14 @@ fn text(snapshot: &v1::Snapshot) -> String {
     if job.failed_checkpoints > 0 {
         lines.push(format!("checkpoints that could not be written: {}", job.failed_checkpoints));
     }
+    lines
+}
+
+/// Who computes, and what.
+pub fn of_fleet(fleet: &v1::FleetSnapshot) -> Vec<String> {
+    let mut lines = Vec::new();
     if !fleet.stage.is_empty() {
-        let v1::FleetSnapshot { stage, free, lent, done, .. } = &fleet;
+        let v1::FleetSnapshot { stage, free, lent, done, .. } = fleet;
         lines
             .push(format!("{stage}: {done} of {} shards done, {lent} lent, {free} free", free + lent + done));
     }
@@ -115,7 +119,7 @@ fn text(snapshot: &v1::Snapshot) -> String {
         lines.push(format!("workers that went: {}", losses.join(", ")));
     }
     lines.extend(of_members(&fleet.members));
-    lines.join("\n") + "\n"
+    lines
 }
 
 fn of_job(job: &v1::JobSnapshot) -> String {

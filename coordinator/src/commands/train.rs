@@ -1,26 +1,26 @@
 //! `grammaton train`: job file in, output folder out.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use proto::log::Form;
 use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
-use tracing::{info, info_span, warn};
+use tracing::{info, info_span};
 
 use super::Answer;
-use crate::checkpoint::Checkpoints;
+use crate::access::Access;
 use crate::fleet::scheduler::Cause;
-use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, MEMORY, Map, ROOM, engine_with};
+use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, MEMORY, ROOM, engine_with};
 use crate::job::Job;
-use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
-use crate::outcome::{Crew, Outcome};
-use crate::output::Output;
+use crate::outcome::Crew;
 use crate::progress::{Progress, Style};
+use crate::run::Run;
+use crate::status::Board;
 use crate::status::http::Http;
-use crate::status::{Board, CheckpointStatus, JobStatus};
+use crate::status::posting::Posting;
 use crate::streams;
 use crate::train::input::Input;
 use crate::train::{shelf, train};
@@ -103,7 +103,7 @@ pub struct FleetOptions {
 
 impl FleetOptions {
     /// Bytes of forests to keep.
-    fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.memory.map_or(MEMORY, |mebibytes| (mebibytes as usize) << 20)
     }
 
@@ -122,7 +122,9 @@ impl FleetOptions {
             _ => None,
         };
         let tls = identity.map(|identity| ServerTls::read(identity, self.ca.as_deref())).transpose()?;
-        let listen = self.listen.map(|address| Listen { address, token, tls, insecure: self.insecure });
+        let access = token.map_or(Access::Open, Access::One);
+        let insecure = self.insecure;
+        let listen = self.listen.map(|address| Listen { access, tls, insecure, ..Listen::at(address) });
         // All threads of this process together are one member.
         let min_members = match self.min_workers {
             Some(remote) => remote as usize + usize::from(local_workers > 0),
@@ -157,7 +159,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Longer than any job; times add up without overflow.
-const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+pub const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 fn silence(text: &str) -> Result<Duration, String> {
     let least = 3 * proto::BEAT;
@@ -182,15 +184,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Trains; with logs for programs they also tell what progress would show.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
-    run_with(args, log, Input::load, train)
-}
-
-fn run_with<I>(
-    args: &Args,
-    log: Form,
-    load: impl FnOnce(&Job) -> Result<I>,
-    train: impl FnOnce(&Job, &I, &dyn Map, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
-) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
     if let Some(dir) = &args.out {
         ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
@@ -199,55 +192,41 @@ fn run_with<I>(
     let style = Style::choose(args.quiet || log == Form::Json && !args.json, args.json);
     let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let _span = info_span!("train", job = name.clone()).entered();
-    let output = Output::open(&job.output.dir)?;
-    let mut checkpoints = Checkpoints::open(&job.output, args.resume)?;
-    if let (Some(newest), false) = (checkpoints.newest(), args.resume || output.is_finished()) {
-        bail!(
-            "{newest}: a checkpoint of a run that is not finished; go on from it with --resume, remove it to start over, \
-             or choose another folder with --out DIR"
-        );
-    }
-    let mut recorder = Recorder {
-        name,
-        job: &job,
-        job_file: &args.job,
-        output,
-        progress: Progress::new(style),
-        board: Board::default(),
-        rounds: Vec::new(),
-    };
-    let input = load(&job)?;
-    let board = recorder.board.clone();
+    let mut progress = Progress::new(style);
+    let board = Board::default();
+    let mut run = Run::open(&job, &args.job, args.resume)?;
+    let input = Input::load(&job)?;
     let config = FleetConfig { board: board.clone(), ..args.fleet.config()? };
     let local_workers = config.local_workers;
     // Without it, forests beyond the memory are built anew.
-    let forests = shelf::folder_in(recorder.output.dir()).ok();
+    let forests = shelf::folder_in(run.folder()).ok();
     let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
     let config = FleetConfig { compute, ..config };
     let fleet = Fleet::start(config)?;
     if let Some(address) = fleet.address() {
         info!(%address, "listening");
-        recorder.progress.listening(address);
+        progress.listening(address);
     }
-    let http = args.fleet.http.map(|address| Http::start(address, board, fleet.watcher())).transpose()?;
+    let http =
+        args.fleet.http.map(|address| Http::start(address, board.clone(), fleet.watcher())).transpose()?;
     if let Some(http) = &http {
         info!(address = %http.address(), "serving metrics");
-        recorder.progress.serving(http.address());
+        progress.serving(http.address());
     }
-    let mut outcome = train(&job, &input, &fleet, &mut checkpoints, &mut recorder)?;
+    let told = &mut Posting { name, board, others: &mut progress };
+    let outcome = run.train(told, |checkpoints, told| train(&job, &input, &fleet, checkpoints, told))?;
     let crew = crew(local_workers, &fleet.status());
     fleet.shutdown();
-    let summary = recorder.output.finish(&job, &recorder.rounds, &mut outcome, &crew)?;
-    recorder.finished(&summary);
+    let report = run.folder().join("report.html");
+    run.finish(outcome, &crew, told)?;
     if matches!(style, Style::Bar | Style::Lines) {
-        let report = recorder.output.dir().join("report.html");
         streams::print(&format!("{}\n", report.display()))?;
     }
     Ok(Answer::Yes)
 }
 
 /// Who worked: threads of this process, and remote members that computed something. Whoever left as it should is not lost.
-fn crew(local_workers: usize, fleet: &FleetStatus) -> Crew {
+pub fn crew(local_workers: usize, fleet: &FleetStatus) -> Crew {
     // This process is the first to join its own fleet.
     let local = fleet.members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
     let remote = fleet.members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
@@ -256,144 +235,9 @@ fn crew(local_workers: usize, fleet: &FleetStatus) -> Crew {
     Crew { workers: local_workers + remote.count(), losses }
 }
 
-/// Shows and keeps what training tells.
-struct Recorder<'a> {
-    /// That of the output folder.
-    name: String,
-    job: &'a Job,
-    job_file: &'a Path,
-    output: Output,
-    progress: Progress,
-    board: Board,
-    rounds: Vec<RoundMetrics>,
-}
-
-impl Observer for Recorder<'_> {
-    fn started(&mut self, start: &Start) -> Result<()> {
-        let name = self.name.clone();
-        self.board.update(|status| {
-            *status = JobStatus {
-                name,
-                runs: start.runs,
-                max_rounds: start.max_rounds,
-                sentences: start.sentences,
-                ..JobStatus::default()
-            };
-        });
-        self.progress.started(start)
-    }
-
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
-        self.output.begin(self.job, self.job_file, earlier)?;
-        self.rounds = earlier.to_vec();
-        self.progress.prepared(earlier)
-    }
-
-    fn phase(&mut self, phase: Phase) {
-        info!(phase = phase.key(), "phase");
-        self.board.update(|status| status.phase = Some(phase));
-        self.progress.phase(phase);
-    }
-
-    fn round(&mut self, round: &RoundMetrics) -> Result<()> {
-        self.output.round(round)?;
-        let RoundMetrics { run, round: number, bound, seconds, sentences_per_second, .. } = *round;
-        info!(run, round = number, bound, seconds, sentences_per_second, "round");
-        self.rounds.push(round.clone());
-        self.board.update(|status| {
-            (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
-            status.sentences_per_second = round.sentences_per_second;
-            (status.round_seconds, status.busy_seconds) = (round.seconds, round.busy_seconds);
-            // All runs go on together.
-            let left = status.max_rounds.saturating_sub(round.round) * status.runs;
-            status.seconds_left = Some(left as f64 * round.seconds);
-        });
-        self.progress.round(round)
-    }
-
-    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        match written {
-            Ok(CheckpointStatus { run, round, bytes, seconds }) => {
-                info!(run, round, bytes, seconds, "checkpoint");
-            }
-            Err(error) => warn!("no checkpoint: {error:#}; the job goes on without"),
-        }
-        self.board.update(|status| match written {
-            Ok(written) => {
-                status.checkpoint = Some(*written);
-                status.written_checkpoints += 1;
-            }
-            Err(_) => status.failed_checkpoints += 1,
-        });
-        self.progress.checkpoint(written);
-    }
-
-    fn notice(&mut self, text: &str) {
-        info!(text, "notice");
-        self.progress.notice(text);
-    }
-
-    fn finished(&mut self, summary: &Summary) {
-        let Summary { rounds, converged, bound, parameters_sha256, .. } = summary;
-        info!(rounds, converged, bound, parameters_sha256, "finished");
-        self.progress.finished(summary);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::fixture;
-    use crate::model::SavedModel;
-
-    fn args(dir: &Path) -> Args {
-        let job = dir.join("job.toml");
-        fs::write(&job, "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n").unwrap();
-        Args {
-            job,
-            out: Some(dir.join("out")),
-            set: vec!["inference.seed=7".to_owned()],
-            fleet: FleetOptions { workers: Some(2), ..FleetOptions::default() },
-            resume: false,
-            quiet: true,
-            json: false,
-        }
-    }
-
-    fn nothing(_: &Job) -> Result<()> {
-        Ok(())
-    }
-
-    #[test]
-    fn a_run_leaves_a_whole_folder() {
-        let dir = tempfile::tempdir().unwrap();
-        let answer = run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| {
-            fixture::train(observer)
-        })
-        .unwrap();
-        assert_eq!(answer, Answer::Yes);
-        let out = dir.path().join("out");
-        let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
-        let rounds: Vec<RoundMetrics> =
-            read("metrics.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(rounds.len(), 40);
-        assert_eq!(rounds[0].bound, None);
-        let summary: Summary = serde_json::from_str(&read("summary.json")).unwrap();
-        assert_eq!((summary.rounds, summary.seed, summary.workers), (40, 7, 2));
-        assert!(summary.scores["mbr"].token_f1 > summary.scores["viterbi"].token_f1);
-        assert!(read("job.toml").contains("seed = 7"));
-        for name in ["segmentation.viterbi.txt", "segmentation.mbr.txt", "parses.txt"] {
-            assert_eq!(read(name).lines().count(), fixture::GOLD.len(), "{name}");
-        }
-        let saved = SavedModel::load(&out).unwrap();
-        assert_eq!(crate::model::parameters_sha256(&saved.model), summary.parameters_sha256);
-        assert!(read("model/sticks.tsv").lines().count() > 20);
-        assert!(read("model/grammar.txt").contains("Word"));
-        let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
-    }
 
     #[test]
     fn all_cores_work_unless_others_are_asked_for() {
@@ -427,52 +271,6 @@ mod tests {
         assert!(share("0").is_ok() && share("1").is_ok());
         for wrong in ["-0.1", "1.1", "NaN", "all"] {
             assert!(share(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_failed_run_keeps_the_old_result_until_it_is_prepared() {
-        let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
-            .unwrap();
-        let summary = dir.path().join("out/summary.json");
-        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| {
-            observer.started(&Start::default())?;
-            anyhow::bail!("no derivation")
-        })
-        .unwrap_err();
-        assert!(summary.exists());
-        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| {
-            observer.prepared(&[])?;
-            anyhow::bail!("interrupted")
-        })
-        .unwrap_err();
-        assert!(!summary.exists() && !dir.path().join("out/report.html").exists());
-    }
-
-    #[test]
-    fn job_file_in_the_output_folder_stays_as_it_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let args = Args { out: Some(dir.path().to_owned()), ..args(dir.path()) };
-        let before = fs::read(&args.job).unwrap();
-        run_with(&args, Form::Text, nothing, |_, (), _, _, observer| fixture::train(observer)).unwrap();
-        assert_eq!(fs::read(&args.job).unwrap(), before);
-        assert!(dir.path().join("summary.json").exists());
-    }
-
-    #[test]
-    fn report_shows_the_run_and_escapes_its_symbols() {
-        let dir = tempfile::tempdir().unwrap();
-        run_with(&args(dir.path()), Form::Text, nothing, |_, (), _, _, observer| fixture::train(observer))
-            .unwrap();
-        let page = fs::read_to_string(dir.path().join("out/report.html")).unwrap();
-        for expected in
-            ["corpus.txt", "token F1, mbr", "<svg class=\"chart\"", "<svg class=\"tree\"", "h&amp;t", "&lt;"]
-        {
-            assert!(page.contains(expected), "{expected}");
-        }
-        for unwanted in ["h&t", "NaN", "<script", "http://", "https://"] {
-            assert!(!page.contains(unwanted), "{unwanted}");
         }
     }
 }

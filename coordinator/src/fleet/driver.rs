@@ -267,9 +267,9 @@ pub(super) async fn run(
         }
     }
     if let (Some(listener), Some(listen)) = (listener, config.listen) {
-        let status = StatusService::new(config.board, Watcher::new(to_fleet.clone()), listen.token.clone());
-        let door = remote::Door::new(listen.token, session(), to_fleet, traffic, register, opened);
-        tokio::spawn(remote::serve(listener, listen.tls, door, status));
+        let status = StatusService::new(config.board, Watcher::new(to_fleet.clone()), listen.access.clone());
+        let door = remote::Door::new(listen.access, session(), to_fleet, traffic, register, opened);
+        tokio::spawn(remote::serve(listener, listen.tls, door, status, listen.services));
     }
     loop {
         let deadline = driver.next_deadline();

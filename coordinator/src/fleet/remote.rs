@@ -20,7 +20,6 @@ use proto::convert::{Wire, WireError, fits};
 use proto::lease::{LeaseId, SessionId};
 use proto::payload::{self, Assembly, Progress};
 use proto::tls::ServerTls;
-use proto::token::Token;
 use proto::v1::status_server::StatusServer;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
@@ -29,17 +28,19 @@ use shared::task::{Answer, ContentHash, Task};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{Instrument as _, Span, info, warn};
 
-use self::gate::Visitor;
+pub use self::gate::Visitor;
 use super::Traffic;
 use super::driver::{Desk, Input, Job, Order};
 use super::holdings::Holdings;
 use super::scheduler::{Cause, Event, MemberId};
 use super::tasks::Register;
+use crate::access::{Access, Denied, Role};
 use crate::status::service::StatusService;
 
 mod gate;
@@ -84,7 +85,7 @@ const QUESTION: usize = 4 << 10;
 /// Where workers come in.
 #[derive(Clone)]
 pub(super) struct Door {
-    token: Option<Token>,
+    access: Access,
     session: SessionId,
     to_fleet: mpsc::Sender<Input>,
     traffic: Arc<Traffic>,
@@ -98,7 +99,13 @@ pub(super) struct Door {
 }
 
 /// Listens until the runtime ends.
-pub(super) async fn serve(listener: TcpListener, tls: Option<ServerTls>, door: Door, status: StatusService) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    door: Door,
+    status: StatusService,
+    others: Routes,
+) {
     let (reporter, health) = tonic_health::server::health_reporter();
     let (open, span) = (door.open.clone(), door.span.clone());
     let service =
@@ -121,6 +128,7 @@ pub(super) async fn serve(listener: TcpListener, tls: Option<ServerTls>, door: D
             .initial_connection_window_size(WINDOW)
             .max_concurrent_streams(STREAMS)
             .http2_max_header_list_size(HEADERS)
+            .add_routes(others)
             .add_service(service)
             .add_service(StatusServer::new(status).max_decoding_message_size(QUESTION))
             .add_service(health.max_decoding_message_size(QUESTION))
@@ -160,7 +168,7 @@ impl Work for Door {
     ) -> Result<Response<Self::JoinStream>, Status> {
         let (outgoing, stream) = mpsc::channel(UNDER_WAY);
         let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
-        let admitted = self.token.as_ref().is_none_or(|token| token.admits(header));
+        let admitted = self.access.admit(header, Role::Work);
         let visitor = request.extensions().get::<Visitor>().cloned();
         let visitor = visitor.ok_or_else(|| Status::internal("a connection without its visitor"))?;
         let line = Line { outgoing, traffic: self.traffic.clone() };
@@ -168,9 +176,13 @@ impl Work for Door {
         let span = self.span.clone();
         let stay = async move {
             let peer = visitor.peer;
-            if !admitted {
-                warn!(%peer, "a worker without the right token was refused");
-                line.refuse(refusal::Reason::Token, "the token is not the coordinator's").await;
+            if let Err(denied) = admitted {
+                warn!(%peer, %denied, "a worker without the right token was refused");
+                let detail = match denied {
+                    Denied::Unknown => "the token is not the coordinator's".to_owned(),
+                    Denied::Role { .. } => denied.to_string(),
+                };
+                line.refuse(refusal::Reason::Token, &detail).await;
             } else if let Err(Refused(reason, detail)) = door.receive(incoming, &line, &visitor).await {
                 warn!(%peer, detail, "a worker was refused");
                 line.refuse(reason, &detail).await;
@@ -266,7 +278,7 @@ struct Guest {
 impl Door {
     /// A door to the fleet at the other end of `to_fleet`.
     pub fn new(
-        token: Option<Token>,
+        access: Access,
         session: SessionId,
         to_fleet: mpsc::Sender<Input>,
         traffic: Arc<Traffic>,
@@ -274,7 +286,7 @@ impl Door {
         open: watch::Receiver<bool>,
     ) -> Door {
         let (encodings, room) = (Arc::default(), Arc::new(Semaphore::new((ROOM / CELL) as usize)));
-        Door { token, session, to_fleet, traffic, register, open, encodings, room, span: Span::current() }
+        Door { access, session, to_fleet, traffic, register, open, encodings, room, span: Span::current() }
     }
 
     /// From hello to the end of the connection.
@@ -708,7 +720,7 @@ mod tests {
             let (to_fleet, mut inputs) = mpsc::channel(8);
             let (session, traffic) = (SessionId([0; 16]), Arc::default());
             let (_open, opened) = watch::channel(true);
-            let door = Door::new(None, session, to_fleet, traffic, Arc::default(), opened);
+            let door = Door::new(Access::Open, session, to_fleet, traffic, Arc::default(), opened);
             // An answer of the largest size takes all the room there is.
             let all = door.find_room(MemberId(1), ROOM).await.unwrap();
             assert!(door.room.available_permits() == 0 && inputs.try_recv().is_err());

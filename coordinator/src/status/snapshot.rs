@@ -11,7 +11,8 @@ pub fn snapshot(job: &JobStatus, fleet: &FleetStatus) -> v1::Snapshot {
     v1::Snapshot { version, job: Some(of_job(job)), fleet: Some(of_fleet(fleet)) }
 }
 
-fn of_job(job: &JobStatus) -> v1::JobSnapshot {
+/// How far a job is.
+pub fn of_job(job: &JobStatus) -> v1::JobSnapshot {
     v1::JobSnapshot {
         name: job.name.clone(),
         phase: job.phase.map_or(String::new(), |phase| phase.key().to_owned()),
@@ -36,7 +37,8 @@ fn of_job(job: &JobStatus) -> v1::JobSnapshot {
     }
 }
 
-fn of_fleet(fleet: &FleetStatus) -> v1::FleetSnapshot {
+/// Who computes, and what.
+pub fn of_fleet(fleet: &FleetStatus) -> v1::FleetSnapshot {
     let lease = |oldest: &OldestLease| v1::LeaseSnapshot {
         task: oldest.task.0,
         attempt: oldest.attempt.0,

@@ -243,7 +243,7 @@ async fn evicted(mut eviction: oneshot::Receiver<()>, place: Weak<Place>) {
 
 /// Who is at the other end of a connection, as far as is known.
 #[derive(Clone)]
-pub(super) struct Visitor {
+pub struct Visitor {
     /// Its address.
     pub peer: SocketAddr,
     /// The names in its certificate, if it showed one.

@@ -1,0 +1,319 @@
+//! Who may do what: tokens, each with a name and a role.
+//!
+//! In: a file with a token a line, as its name, its role and the SHA-256 of the secret; or one secret for everything; or nothing, where
+//! only this machine can connect. Out: for the `authorization` header of a request, an [`Identity`], or why there is none. Invariants: no secret
+//! is kept or printed, and which of two secrets is closer to a right one takes no longer to refuse. The file is read again when it changes,
+//! so that tokens come and go without a restart.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail};
+use proto::token::Token;
+use sha2::{Digest, Sha256};
+
+use crate::nearest::nearest;
+
+/// What a token is good for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Role {
+    /// Computing: for workers.
+    Work,
+    /// Looking at jobs, and fetching their results.
+    Read,
+    /// That, and submitting, cancelling and resuming one's own jobs.
+    Submit,
+    /// That, for everybody's jobs.
+    Operate,
+}
+
+impl Role {
+    /// All of them, as they are written.
+    const NAMES: [(&'static str, Role); 4] =
+        [("work", Role::Work), ("read", Role::Read), ("submit", Role::Submit), ("operate", Role::Operate)];
+
+    /// Whether who has this role may do what `needed` is for. Workers have no business with jobs, nor people with computing.
+    pub fn allows(self, needed: Role) -> bool {
+        match needed {
+            Role::Work => self == Role::Work,
+            _ => self >= needed,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Role::NAMES.iter().find(|(_, role)| role == self).map_or("", |(name, _)| name);
+        out.write_str(name)
+    }
+}
+
+impl std::str::FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Role, String> {
+        let names = Role::NAMES.map(|(name, _)| name);
+        let found = Role::NAMES.iter().find(|(name, _)| *name == text);
+        found.map(|&(_, role)| role).ok_or_else(|| match nearest(text, names) {
+            Some(name) => format!("\"{text}\" is no role; did you mean \"{name}\"?"),
+            None => format!("\"{text}\" is no role; there are {}", names.join(", ")),
+        })
+    }
+}
+
+/// Who it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The name of the token.
+    pub name: String,
+    /// Its role; nothing: all of them.
+    role: Option<Role>,
+}
+
+impl Identity {
+    /// Somebody who may do everything.
+    pub fn anyone(name: &str) -> Identity {
+        Identity { name: name.to_owned(), role: None }
+    }
+
+    /// Whether that role's doings are allowed.
+    pub fn may(&self, needed: Role) -> bool {
+        self.role.is_none_or(|role| role.allows(needed))
+    }
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Denied {
+    /// There is no such token, or none was shown.
+    #[error(
+        "the token is not the coordinator's; give one with --token-file FILE, or in {}",
+        proto::token::TOKEN_VARIABLE
+    )]
+    Unknown,
+    /// It is for something else.
+    #[error("token \"{name}\" is not for this: it takes the role {needed}")]
+    Role {
+        /// Of the token.
+        name: String,
+        /// What would do.
+        needed: Role,
+    },
+}
+
+impl From<Denied> for tonic::Status {
+    fn from(denied: Denied) -> tonic::Status {
+        match denied {
+            Denied::Unknown => tonic::Status::unauthenticated(denied.to_string()),
+            Denied::Role { .. } => tonic::Status::permission_denied(denied.to_string()),
+        }
+    }
+}
+
+/// How it is known who may do what.
+#[derive(Clone, Debug, Default)]
+pub enum Access {
+    /// Whoever connects may do everything.
+    #[default]
+    Open,
+    /// Whoever knows this may do everything.
+    One(Token),
+    /// As the file says.
+    Roles(Arc<Tokens>),
+}
+
+impl Access {
+    /// Who shows this `authorization` header, if that is enough for what `needed` is for.
+    pub fn admit(&self, header: Option<&str>, needed: Role) -> Result<Identity, Denied> {
+        let identity = match self {
+            Access::Open => Identity::anyone("anyone"),
+            Access::One(token) if token.admits(header) => Identity::anyone("anyone"),
+            Access::One(_) => return Err(Denied::Unknown),
+            Access::Roles(tokens) => {
+                let secret = header.and_then(|header| header.strip_prefix("Bearer "));
+                secret.and_then(|secret| tokens.find(secret)).ok_or(Denied::Unknown)?
+            }
+        };
+        if !identity.may(needed) {
+            return Err(Denied::Role { name: identity.name, needed });
+        }
+        Ok(identity)
+    }
+
+    /// Whether a token has to be shown.
+    pub fn is_guarded(&self) -> bool {
+        !matches!(self, Access::Open)
+    }
+}
+
+/// The tokens of a file.
+pub struct Tokens {
+    path: PathBuf,
+    read: Mutex<Read>,
+}
+
+#[derive(Default)]
+struct Read {
+    changed: Option<SystemTime>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    identity: Identity,
+    sha256: [u8; 32],
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Tokens({})", self.path.display())
+    }
+}
+
+impl Tokens {
+    /// Reads the file at `path`; an error says which line is wrong.
+    pub fn read(path: &Path) -> Result<Tokens> {
+        let tokens = Tokens { path: path.to_owned(), read: Mutex::default() };
+        *tokens.read.lock().unwrap_or_else(PoisonError::into_inner) = tokens.load()?;
+        Ok(tokens)
+    }
+
+    fn load(&self) -> Result<Read> {
+        let place = self.path.display();
+        let text = std::fs::read_to_string(&self.path)
+            .with_context(|| format!("{place}: cannot read the tokens"))?;
+        Ok(Read { changed: changed(&self.path), entries: parse(&text, &place.to_string())? })
+    }
+
+    /// Whose secret it is, as the file has it now. A file that cannot be read any more, or not understood, leaves those that were there.
+    fn find(&self, secret: &str) -> Option<Identity> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = changed(&self.path);
+        if now.is_some() && now != read.changed {
+            match self.load() {
+                Ok(new) => *read = new,
+                Err(error) => {
+                    tracing::warn!("{error:#}; the tokens stay what they were");
+                    read.changed = now;
+                }
+            }
+        }
+        // What takes longer or not depends on digests alone, of which nobody can choose the beginning.
+        let sha256: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
+        read.entries.iter().find(|entry| entry.sha256 == sha256).map(|entry| entry.identity.clone())
+    }
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|found| found.modified()).ok()
+}
+
+fn parse(text: &str, place: &str) -> Result<Vec<Entry>> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let [name, role, digest] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            bail!(
+                "{place}:{number}: expected a name, a role and the SHA-256 of a token; `grammaton token` makes such lines"
+            );
+        };
+        let role: Role = role.parse().map_err(|error| anyhow::anyhow!("{place}:{number}: {error}"))?;
+        let Some(sha256) = unhex(digest) else {
+            bail!(
+                "{place}:{number}: expected the SHA-256 of a token, 64 hexadecimal digits; `grammaton token` makes such lines"
+            );
+        };
+        if entries.iter().any(|entry| entry.sha256 == sha256) {
+            bail!("{place}:{number}: this token is there already; one token has one role");
+        }
+        entries.push(Entry { identity: Identity { name: name.to_owned(), role: Some(role) }, sha256 });
+    }
+    Ok(entries)
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// The line of a tokens file for a secret.
+pub fn line(name: &str, role: Role, secret: &str) -> String {
+    let digest: String = Sha256::digest(secret.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{name} {role} {digest}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(lines: &[(&str, Role, &str)]) -> (Access, tempfile::NamedTempFile) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text: String = lines.iter().map(|(name, role, secret)| line(name, *role, secret)).collect();
+        std::fs::write(&file, format!("# who may do what\n\n{text}")).unwrap();
+        (Access::Roles(Arc::new(Tokens::read(file.path()).unwrap())), file)
+    }
+
+    #[test]
+    fn each_role_is_for_its_own() {
+        let all = [Role::Work, Role::Read, Role::Submit, Role::Operate];
+        let allowed = |role: Role| all.map(|needed| role.allows(needed));
+        assert_eq!(allowed(Role::Work), [true, false, false, false]);
+        assert_eq!(allowed(Role::Read), [false, true, false, false]);
+        assert_eq!(allowed(Role::Submit), [false, true, true, false]);
+        assert_eq!(allowed(Role::Operate), [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_token_has_the_name_and_role_of_its_line() {
+        let (access, _file) = access(&[("ann", Role::Submit, "s3cret"), ("node", Role::Work, "w0rk")]);
+        let admit = |secret: &str, role| access.admit(Some(&format!("Bearer {secret}")), role);
+        assert_eq!(admit("s3cret", Role::Read).unwrap().name, "ann");
+        assert_eq!(
+            admit("s3cret", Role::Operate).unwrap_err().to_string(),
+            "token \"ann\" is not for this: it takes the role operate"
+        );
+        assert!(admit("w0rk", Role::Work).is_ok() && admit("w0rk", Role::Read).is_err());
+        for header in [None, Some("Bearer s3cre"), Some("s3cret"), Some("Bearer ")] {
+            assert_eq!(access.admit(header, Role::Read), Err(Denied::Unknown), "{header:?}");
+        }
+        assert!(!format!("{access:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn tokens_come_and_go_with_the_file() {
+        let (access, file) = access(&[("ann", Role::Read, "one")]);
+        let admitted = |secret: &str| access.admit(Some(&format!("Bearer {secret}")), Role::Read).is_ok();
+        assert!(admitted("one") && !admitted("two"));
+        let rewrite = |text: String, seconds| {
+            std::fs::write(&file, text).unwrap();
+            let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            std::fs::File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
+        };
+        rewrite(line("bob", Role::Read, "two"), 1);
+        assert!(!admitted("one") && admitted("two"));
+        rewrite("half a li".into(), 2);
+        assert!(admitted("two"), "what is not understood changes nothing");
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        let error = |text: &str| parse(text, "tokens").err().unwrap().to_string();
+        assert!(error("ann submit").starts_with("tokens:1: expected a name"));
+        assert!(
+            error("\nann sumbit 00").starts_with("tokens:2: \"sumbit\" is no role; did you mean \"submit\"?")
+        );
+        assert!(error("ann read 00").starts_with("tokens:1: expected the SHA-256"));
+        let twice = line("ann", Role::Read, "x") + &line("bob", Role::Operate, "x");
+        assert!(error(&twice).starts_with("tokens:2: this token is there already"));
+    }
+}

@@ -1,0 +1,41 @@
+//! `grammaton cancel` and `grammaton resume`: stop a job of a service, and have it go on.
+
+use anyhow::Result;
+use proto::v1;
+
+use super::Answer;
+use super::remote::Reach;
+use crate::streams;
+
+/// Arguments of `cancel`, and of `resume`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The job
+    pub id: u64,
+    /// Print the job as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The service
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Stops the job; it may take a moment to notice.
+pub fn run(args: &Args) -> Result<Answer> {
+    let job = v1::JobRef { id: args.id };
+    tell(args, &args.reach.ask(async |jobs| Ok(jobs.cancel(job).await?.into_inner()))?)
+}
+
+/// Has it go on from its newest checkpoint.
+pub fn resume(args: &Args) -> Result<Answer> {
+    let job = v1::JobRef { id: args.id };
+    tell(args, &args.reach.ask(async |jobs| Ok(jobs.resume(job).await?.into_inner()))?)
+}
+
+fn tell(args: &Args, info: &v1::JobInfo) -> Result<Answer> {
+    match args.json {
+        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(info)?))?,
+        false => streams::print(&format!("{}\n", info.state))?,
+    }
+    Ok(Answer::Yes)
+}

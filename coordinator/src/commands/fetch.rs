@@ -1,0 +1,163 @@
+//! `grammaton fetch`: the results of a job of a service, into a folder here.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use proto::v1::file_message::Message;
+use proto::v1::{self, FileHead};
+use tempfile::NamedTempFile;
+
+use super::Answer;
+use super::remote::Reach;
+use crate::service::depot::is_safe;
+use crate::streams;
+
+/// Arguments of `fetch`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The job, which must be done
+    pub id: u64,
+    /// Folder for the results; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Print the paths of the files as a JSON list
+    #[arg(long)]
+    pub json: bool,
+    /// The service
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// The last file to come, as with `train`: where it is, the result is whole.
+const SUMMARY: &str = "summary.json";
+
+/// Fetches and prints.
+pub fn run(args: &Args) -> Result<Answer> {
+    let out = &args.out;
+    fs::create_dir_all(out).with_context(|| format!("{}: cannot write there", out.display()))?;
+    match fs::remove_file(out.join(SUMMARY)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("{}: cannot write there", out.display()));
+        }
+        _ => {}
+    }
+    let mut files = Files { out, open: None, summary: None, written: Vec::new() };
+    let mut failed = None;
+    args.reach.ask(async |jobs| {
+        let mut messages = jobs.fetch(v1::FetchRequest { id: args.id }).await?.into_inner();
+        while let Some(message) = messages.message().await? {
+            failed = message.message.and_then(|message| files.take(message).err());
+            if failed.is_some() {
+                break;
+            }
+        }
+        Ok(())
+    })?;
+    failed.map_or(Ok(()), Err)?;
+    let written = files.finish()?;
+    match args.json {
+        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(&written)?))?,
+        false => streams::print(&format!("{}\n", out.display()))?,
+    }
+    Ok(Answer::Yes)
+}
+
+/// Files as they come, each written aside until it is whole.
+struct Files<'a> {
+    out: &'a Path,
+    open: Option<(FileHead, NamedTempFile, u64)>,
+    summary: Option<NamedTempFile>,
+    written: Vec<PathBuf>,
+}
+
+impl Files<'_> {
+    fn take(&mut self, message: Message) -> Result<()> {
+        match message {
+            Message::Head(head) => {
+                self.close()?;
+                // What a service says is checked as what anybody says.
+                ensure!(is_safe(&head.path), "{:?}: not a path below the folder of results", head.path);
+                let place = self.out.join(&head.path);
+                let folder = place.parent().unwrap_or(self.out);
+                let aside = fs::create_dir_all(folder).and_then(|()| {
+                    let mut builder = tempfile::Builder::new();
+                    #[cfg(unix)]
+                    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+                    builder.prefix(".writing-").tempfile_in(folder)
+                });
+                self.open = Some((head, aside.with_context(|| refused(&place))?, 0));
+            }
+            Message::Data(data) => {
+                let Some((head, file, got)) = &mut self.open else {
+                    bail!("the service sent bytes of no file")
+                };
+                *got += data.len() as u64;
+                file.write_all(&data).with_context(|| refused(&self.out.join(&head.path)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some((head, file, got)) = self.open.take() else { return Ok(()) };
+        ensure!(got == head.size, "{}: {got} of {} bytes came; fetch again", head.path, head.size);
+        if head.path == SUMMARY {
+            self.summary = Some(file);
+            return Ok(());
+        }
+        self.place(&head.path, file)
+    }
+
+    fn place(&mut self, path: &str, file: NamedTempFile) -> Result<()> {
+        let place = self.out.join(path);
+        file.persist(&place).map_err(|error| error.error).with_context(|| refused(&place))?;
+        self.written.push(place);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<PathBuf>> {
+        self.close()?;
+        let Some(summary) = self.summary.take() else { bail!("the service sent no {SUMMARY}; fetch again") };
+        self.place(SUMMARY, summary)?;
+        Ok(self.written)
+    }
+}
+
+fn refused(place: &Path) -> String {
+    format!(
+        "{}: cannot be written; make room or allow it, or choose another folder with --out DIR",
+        place.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(path: &str, size: u64) -> Message {
+        Message::Head(FileHead { path: path.into(), size })
+    }
+
+    #[test]
+    fn the_summary_comes_last_and_only_whole_files_come_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = || Files { out: dir.path(), open: None, summary: None, written: Vec::new() };
+        let mut cut = files();
+        for message in [head(SUMMARY, 2), Message::Data("{}".into()), head("model/model.bin", 3)] {
+            cut.take(message).unwrap();
+        }
+        cut.take(Message::Data("ab".into())).unwrap();
+        assert!(cut.finish().unwrap_err().to_string().contains("2 of 3 bytes"));
+        assert!(!dir.path().join(SUMMARY).exists());
+        let mut all = files();
+        for message in [head(SUMMARY, 2), Message::Data("{}".into()), head("model/model.bin", 0)] {
+            all.take(message).unwrap();
+        }
+        assert_eq!(all.finish().unwrap(), ["model/model.bin", SUMMARY].map(|name| dir.path().join(name)));
+        for path in ["../x", "/x", "a/../../x"] {
+            assert!(files().take(head(path, 1)).is_err(), "{path}");
+        }
+    }
+}

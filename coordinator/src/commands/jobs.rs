@@ -1,0 +1,102 @@
+//! `grammaton jobs`: all jobs of a service; and how one of them is told.
+
+use anyhow::Result;
+use proto::v1;
+
+use super::Answer;
+use super::remote::Reach;
+use crate::progress::{duration, table};
+use crate::streams;
+
+/// Arguments of `jobs`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The service
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Asks and prints.
+pub fn run(args: &Args) -> Result<Answer> {
+    let list = args.reach.ask(async |jobs| Ok(jobs.list(v1::ListRequest {}).await?.into_inner()))?;
+    if args.json {
+        streams::print(&format!("{}\n", serde_json::to_string_pretty(&list.jobs)?))?;
+        return Ok(Answer::Yes);
+    }
+    let head = ["id", "name", "owner", "state", "priority", "how far"].map(str::to_owned).to_vec();
+    let row = |job: &v1::JobInfo| {
+        let (id, priority) = (job.id.to_string(), job.priority.to_string());
+        vec![id, job.name.clone(), job.owner.clone(), job.state.clone(), priority, how_far(job)]
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(list.jobs.iter().map(row)).collect();
+    streams::print(&(table(&rows).join("\n") + "\n"))?;
+    Ok(Answer::Yes)
+}
+
+/// What there is to say of a job in a few words.
+pub fn how_far(job: &v1::JobInfo) -> String {
+    let seconds = job.ended_millis.saturating_sub(job.begun_millis) as f64 / 1000.0;
+    match &job.state[..] {
+        "queued" => format!("{} before it", job.ahead),
+        "done" => format!("{}, parameters {:.8}", duration(seconds), job.parameters_sha256),
+        "failed" => job.error.clone(),
+        "cancelled" => String::new(),
+        _ => job.progress.as_ref().map_or("reading".to_owned(), progress),
+    }
+}
+
+fn progress(job: &v1::JobSnapshot) -> String {
+    let phase = match &job.phase[..] {
+        "" => "reading",
+        phase => phase,
+    };
+    match job.round {
+        0 => phase.to_owned(),
+        round => {
+            let left =
+                job.seconds_left.map_or(String::new(), |left| format!(", at most {} left", duration(left)));
+            format!("{phase}, round {round}/{}{left}", job.max_rounds)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_in_a_few_words() {
+        let progress = v1::JobSnapshot {
+            phase: "rounds".into(),
+            round: 3,
+            max_rounds: 40,
+            seconds_left: Some(35.0),
+            ..Default::default()
+        };
+        let job = |state: &str| v1::JobInfo {
+            state: state.into(),
+            ahead: 2,
+            begun_millis: 1000,
+            ended_millis: 4000,
+            error: "corpus.txt:7: no derivation".into(),
+            parameters_sha256: "0123456789abcdef".into(),
+            progress: Some(progress.clone()),
+            ..Default::default()
+        };
+        let told = ["queued", "running", "done", "failed", "cancelled"].map(|state| how_far(&job(state)));
+        assert_eq!(
+            told,
+            [
+                "2 before it",
+                "rounds, round 3/40, at most 35 s left",
+                "3.0 s, parameters 01234567",
+                "corpus.txt:7: no derivation",
+                ""
+            ]
+        );
+        assert_eq!(how_far(&v1::JobInfo { progress: None, ..job("running") }), "reading");
+    }
+}

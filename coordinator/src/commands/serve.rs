@@ -1,0 +1,113 @@
+//! `grammaton serve`: jobs come in, results lie there, until it is told to stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use proto::log::Form;
+use tracing::info;
+
+use super::Answer;
+use super::train::{FOREVER, FleetOptions};
+use crate::access::{Access, Tokens};
+use crate::fleet::{Fleet, FleetConfig, engine_with};
+use crate::progress::{Progress, Style};
+use crate::service::depot::Depot;
+use crate::service::rpc::JobsService;
+use crate::service::{Limits, Service};
+use crate::train::shelf;
+
+/// How long jobs in work may take to notice that the service ends.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Arguments of `serve`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Stopped or killed at any moment and started again with the same --store, it goes on where each job was."
+)]
+pub struct Args {
+    /// Folder in which jobs, their files and their results are kept
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// File that says who may do what, as `grammaton token` makes it; without it, whoever knows the one token may do everything
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["token_file", "insecure"])]
+    pub tokens: Option<PathBuf>,
+    /// Jobs in work at a time; others wait
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub running: u16,
+    /// Jobs that wait or are in work, beyond which others are refused
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_jobs: usize,
+    /// Mebibytes of the largest file that may be sent
+    #[arg(long, value_name = "MIB", default_value_t = 65_536)]
+    pub max_upload: u32,
+    /// Beginning of URLs that jobs may read, as in s3://corpora/; may be repeated
+    #[arg(long, value_name = "URL")]
+    pub allow_url: Vec<String>,
+    /// The workers
+    #[command(flatten)]
+    pub fleet: FleetOptions,
+    /// Say nothing
+    #[arg(long, short, conflicts_with = "json")]
+    pub quiet: bool,
+    /// Say where it listens as one JSON object per line on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Serves until a signal asks it to stop.
+pub fn run(args: &Args, log: Form) -> Result<Answer> {
+    let mut config = args.fleet.config()?;
+    let Some(listen) = &mut config.listen else {
+        bail!("where to listen is not said; give an address, as in --listen 127.0.0.1:7600");
+    };
+    if let Some(tokens) = &args.tokens {
+        listen.access = Access::Roles(Arc::new(Tokens::read(tokens)?));
+    }
+    let runtime = JobsService::runtime().context("cannot start a runtime")?;
+    let jobs = JobsService::new(listen.access.clone(), runtime.handle().clone());
+    listen.services = jobs.routes();
+    if args.fleet.no_workers_grace.is_none() {
+        config.no_workers_grace = FOREVER; // jobs wait
+    }
+    let mut progress = Progress::new(Style::choose(args.quiet || log == Form::Json && !args.json, args.json));
+    let depot = Depot::open(&args.store)?;
+    shelf::sweep(&args.store);
+    let forests = shelf::folder_in(&args.store).ok();
+    let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
+    let local_workers = config.local_workers;
+    let fleet = Fleet::start(FleetConfig { compute, ..config })?;
+    let address = fleet.address().context("a fleet that listens has an address")?;
+    let limits = Limits {
+        room: args.running.into(),
+        jobs: args.max_jobs,
+        upload: u64::from(args.max_upload) << 20,
+        urls: args.allow_url.clone(),
+    };
+    let service = Service::start(depot, fleet, local_workers, limits)?;
+    jobs.open(service.clone());
+    info!(%address, "listening");
+    progress.listening(address);
+    runtime.block_on(told_to_stop())?;
+    info!("stopping");
+    service.close(FAREWELL);
+    runtime.shutdown_background();
+    Ok(Answer::Yes)
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+async fn told_to_stop() -> Result<()> {
+    let refused = "cannot listen for signals";
+    #[cfg(unix)]
+    let mut terminate =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).context(refused)?;
+    #[cfg(unix)]
+    let terminated = terminate.recv();
+    #[cfg(not(unix))]
+    let terminated = std::future::pending::<Option<()>>();
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted.context(refused),
+        _ = terminated => Ok(()),
+    }
+}

@@ -1,0 +1,277 @@
+//! `grammaton submit`: a job file and what it reads go to a service, and an id comes back.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use blake3::Hash;
+use proto::payload::PIECE;
+use proto::v1;
+use proto::v1::upload_message::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Status};
+
+use super::remote::{Jobs, Reach, Way, code, is_passing, runtime};
+use super::{Answer, logs};
+use crate::job::Job;
+use crate::service::depot::is_safe;
+use crate::store;
+use crate::streams;
+
+/// How long to wait before a service that does not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Arguments of `submit`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Prints the job's id. With --wait, exit code 0 means that the job is done, 1 that it was cancelled, 2 that it failed."
+)]
+pub struct Args {
+    /// The job file
+    pub job: PathBuf,
+    /// Set a value of the job, as in --set inference.seed=2; may be repeated, the last one wins
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// What the job is called; that of the job file or its folder by default
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Its share of the workers relative to other jobs, 1 to 100; of those that wait, the highest begins first [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub priority: Option<u32>,
+    /// Workers that compute for it at a time, at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_workers: Option<u32>,
+    /// A word of your own: submitting with the same one again gives the same job
+    #[arg(long = "once", value_name = "WORD")]
+    pub once: Option<String>,
+    /// Show what happens to the job, and wait for its end
+    #[arg(long)]
+    pub wait: bool,
+    /// Print the job as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The service
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Submits and prints.
+pub fn run(args: &Args) -> Result<Answer> {
+    let mut job = Job::load(&args.job, &args.set)?;
+    let files = pack(&mut job, &args.job)?;
+    let request = v1::SubmitRequest {
+        job: job.to_toml_as_it_is(),
+        inputs: files.iter().map(Packed::to_wire).collect(),
+        name: args.name.clone().unwrap_or_else(|| name_of(&args.job)),
+        priority: args.priority.unwrap_or(0),
+        max_workers: args.max_workers.unwrap_or(0),
+        key: args.once.clone().unwrap_or_else(unique),
+    };
+    let way = args.reach.way(None)?;
+    let runtime = runtime()?;
+    let info = runtime.block_on(submit(&way, &request, &files))?;
+    let print = |info: &v1::JobInfo| match args.json {
+        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(info)?)),
+        false => streams::print(&format!("{}\n", info.id)),
+    };
+    if !args.wait {
+        print(&info)?;
+        return Ok(Answer::Yes);
+    }
+    streams::tell(&format!("job {}", info.id));
+    let info = runtime.block_on(logs::follow(&way, info.id, &mut |line| {
+        streams::tell(&line.text);
+        Ok(())
+    }))?;
+    match &info.state[..] {
+        "failed" => bail!("{}", info.error),
+        state => {
+            print(&info)?;
+            Ok(if state == "done" { Answer::Yes } else { Answer::No })
+        }
+    }
+}
+
+/// A file that goes with a job.
+struct Packed {
+    /// As it stands in the job.
+    path: String,
+    /// Where it is here.
+    place: PathBuf,
+    hash: Hash,
+    size: u64,
+}
+
+impl Packed {
+    fn to_wire(&self) -> v1::JobInput {
+        v1::JobInput { path: self.path.clone(), hash: self.hash.as_bytes().to_vec().into() }
+    }
+
+    fn head(&self) -> v1::InputFile {
+        v1::InputFile { hash: self.hash.as_bytes().to_vec().into(), size: self.size }
+    }
+}
+
+/// The files that a job reads, which has them by other names from now on: those that they have below its folder, if they are there.
+fn pack(job: &mut Job, job_file: &Path) -> Result<Vec<Packed>> {
+    let folder = job_file.parent().unwrap_or(Path::new(""));
+    let mut names: BTreeMap<PathBuf, String> = BTreeMap::new();
+    let of_job = {
+        let mut of_job = Vec::new();
+        let mut table = job.clone();
+        table.points.clear();
+        table.visit_files(&mut |_, path| of_job.push(path.clone()));
+        of_job
+    };
+    let mut varying = None;
+    job.visit_files(&mut |key, path| {
+        if !of_job.contains(path) {
+            varying.get_or_insert(key.to_owned());
+        }
+        if store::url(path).is_some() {
+            return;
+        }
+        let below = path.strip_prefix(folder).ok().and_then(Path::to_str).filter(|path| is_safe(path));
+        let (n, file) = (names.len(), path.file_name().unwrap_or_default().to_string_lossy());
+        let name = names.entry(path.clone()).or_insert_with(|| match below {
+            Some(below) => below.to_owned(),
+            None => format!("elsewhere/{n}/{file}"),
+        });
+        *path = PathBuf::from(&*name);
+    });
+    if let Some(key) = varying {
+        bail!("{key}: files that vary between runs are not sent; submit a job for each");
+    }
+    (job.output.dir, job.output.checkpoints) = ("out".into(), String::new());
+    names.into_iter().map(|(place, path)| file(place, path)).collect()
+}
+
+fn file(place: PathBuf, path: String) -> Result<Packed> {
+    // A model may be named by its folder.
+    let candidates = [place.join("model.bin"), place.join("model/model.bin"), place];
+    let [.., last] = &candidates;
+    let place = candidates.iter().find(|place| place.is_file()).unwrap_or(last).clone();
+    let mut hasher = blake3::Hasher::new();
+    let read = File::open(&place).and_then(|file| hasher.update_reader(file).map(|hasher| hasher.count()));
+    let size = read.with_context(|| format!("{}: cannot be read", place.display()))?;
+    Ok(Packed { path, place, hash: hasher.finalize(), size })
+}
+
+/// That of the file, or of its folder if the file is called as all of them are.
+fn name_of(job: &Path) -> String {
+    let absolute = std::path::absolute(job).unwrap_or_else(|_| job.to_owned());
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = match stem(&absolute) {
+        Some(name) if name == "job" => absolute.parent().and_then(stem),
+        name => name,
+    };
+    let name: String =
+        name.unwrap_or_default().chars().filter(|letter| !letter.is_control()).take(100).collect();
+    if name.is_empty() { "job".into() } else { name }
+}
+
+/// A word that nobody else has: that a call which came to nothing can be repeated.
+#[expect(clippy::disallowed_methods, reason = "words differ, results do not")]
+fn unique() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let seed = format!("{} {}", since.as_nanos(), std::process::id());
+    blake3::hash(seed.as_bytes()).to_hex()[..32].to_owned()
+}
+
+/// Sends what the service lacks, and the job; once it has answered, also again while it does not.
+async fn submit(way: &Way, request: &v1::SubmitRequest, files: &[Packed]) -> Result<v1::JobInfo> {
+    let (mut reached, mut said) = (false, false);
+    loop {
+        let answer = way.ask(async |jobs| {
+            bring(jobs, files, &mut reached).await?;
+            Ok(jobs.submit(request.clone()).await?.into_inner())
+        });
+        match answer.await {
+            // A file may go between being brought and being asked for.
+            Err(error) if code(&error) == Some(Code::Aborted) => {}
+            Err(error) if is_passing(&error) && reached => {
+                if !said {
+                    streams::tell(&format!("{error:#}; trying again"));
+                }
+                said = true;
+            }
+            answer => return answer,
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+async fn bring(jobs: &mut Jobs, files: &[Packed], reached: &mut bool) -> Result<(), Status> {
+    let request = v1::LackingRequest { files: files.iter().map(Packed::head).collect() };
+    let lacking = jobs.lacking(request).await?.into_inner().hashes;
+    *reached = true;
+    for file in files.iter().filter(|file| lacking.iter().any(|hash| hash[..] == file.hash.as_bytes()[..])) {
+        let (messages, stream) = mpsc::channel(4);
+        let (head, place) = (Message::Head(file.head()), file.place.clone());
+        let reading = tokio::task::spawn_blocking(move || {
+            let send = |message| messages.blocking_send(v1::UploadMessage { message: Some(message) }).is_ok();
+            let mut file = File::open(place)?;
+            let mut goes_on = send(head);
+            while goes_on {
+                let mut piece = Vec::with_capacity(PIECE);
+                goes_on = (&mut file).take(PIECE as u64).read_to_end(&mut piece)? > 0
+                    && send(Message::Data(piece.into()));
+            }
+            Ok::<(), std::io::Error>(())
+        });
+        let brought = jobs.upload(ReceiverStream::new(stream)).await;
+        if let Ok(Err(error)) = reading.await {
+            return Err(Status::internal(format!("{}: cannot be read: {error}", file.path)));
+        }
+        brought?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_called_as_below_the_job_and_others_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("here");
+        std::fs::create_dir_all(folder.join("data")).unwrap();
+        let other = dir.path().join("other.txt");
+        for path in [&folder.join("data/corpus.txt"), &other, &folder.join("grammar.gr")] {
+            std::fs::write(path, path.display().to_string()).unwrap();
+        }
+        let text = "[model]\ngrammar = \"grammar.gr\"\n[corpus]\npath = \"data/corpus.txt\"\nheld_out = \"../other.txt\"\n";
+        let job_file = folder.join("job.toml");
+        std::fs::write(&job_file, text).unwrap();
+        let mut job = Job::load(&job_file, &[]).unwrap();
+        let files = pack(&mut job, &job_file).unwrap();
+        let mut paths: Vec<&str> = files.iter().map(|file| &file.path[..]).collect();
+        paths.sort_unstable();
+        assert_eq!(paths.len(), 3);
+        assert_eq!(&paths[..1], ["data/corpus.txt"]);
+        assert!(paths[1].starts_with("elsewhere/") && paths[1].ends_with("/other.txt"), "{paths:?}");
+        assert_eq!(paths[2], "grammar.gr");
+        assert!(paths.iter().all(|path| is_safe(path)));
+        let sent = Job::parse(&job.to_toml_as_it_is(), "job.toml", Path::new("/there"), &[]).unwrap();
+        assert_eq!(sent.corpus.path, Path::new("/there/data/corpus.txt"));
+        assert_eq!(sent.output.dir, Path::new("/there/out"));
+        assert_eq!(name_of(&job_file), "here");
+        assert_eq!(name_of(&folder.join("brent.toml")), "brent");
+    }
+
+    #[test]
+    fn files_that_vary_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let job_file = dir.path().join("job.toml");
+        let text = "[model]\nkind = \"pcfg\"\ngrammar = \"g\"\n[corpus]\npath = \"c\"\n[inference]\nmethod = \"em\"\nstart = \"trees\"\n\
+                    start_from = \"a\"\n[[sweep]]\nstart_from = [\"a\", \"b\"]\n";
+        std::fs::write(&job_file, text).unwrap();
+        let error = pack(&mut Job::load(&job_file, &[]).unwrap(), &job_file).err().unwrap().to_string();
+        assert!(error.starts_with("inference.start_from: files that vary"), "{error}");
+    }
+}

@@ -1,0 +1,89 @@
+//! `grammaton token`: a new token for a service.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Answer;
+use crate::access::{self, Role};
+use crate::streams;
+
+/// Arguments of `token`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Roles: work (workers), read (looking and fetching), submit (that, and one's own jobs), operate (that, and everybody's).\n\
+                  The file has the digest of each token; a line that is removed ends its token, without a restart."
+)]
+pub struct Args {
+    /// Whose it is
+    pub name: String,
+    /// What it is good for
+    #[arg(value_parser = role, value_name = "work|read|submit|operate")]
+    pub role: Role,
+    /// The file of tokens that the service is started with; the token's line is added to it
+    #[arg(long, value_name = "FILE")]
+    pub tokens: PathBuf,
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    text.parse()
+}
+
+/// Makes one and prints it, which is the only time that it is seen.
+pub fn run(args: &Args) -> Result<Answer> {
+    let Args { name, role, tokens } = args;
+    let told = name.chars().all(|letter| !letter.is_whitespace() && !letter.is_control() && letter != '#');
+    ensure!(
+        told && (1..=100).contains(&name.chars().count()),
+        "{name:?}: expected a name of 1 to 100 visible letters"
+    );
+    let refused = || format!("{}: cannot add the token", tokens.display());
+    let secret = secret().context("the operating system gives no random bytes")?;
+    if tokens.exists() {
+        access::Tokens::read(tokens)?;
+    }
+    let mut text = match std::fs::read_to_string(tokens) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error).with_context(refused),
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text += &access::line(name, *role, &secret);
+    let folder = tokens.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
+    let aside = tempfile::NamedTempFile::new_in(folder).with_context(refused)?;
+    std::fs::write(&aside, text).with_context(refused)?;
+    aside.persist(tokens).with_context(refused)?;
+    streams::print(&format!("{secret}\n"))?;
+    Ok(Answer::Yes)
+}
+
+/// 128 random bits, in hexadecimal.
+fn secret() -> std::io::Result<String> {
+    let mut bytes = [0; 16];
+    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_added_to_those_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = dir.path().join("tokens");
+        for (name, role) in [("ann", Role::Submit), ("node", Role::Work)] {
+            run(&Args { name: name.into(), role, tokens: tokens.clone() }).unwrap();
+        }
+        let text = std::fs::read_to_string(&tokens).unwrap();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+        assert_eq!(
+            lines.iter().map(|line| (line[0], line[1])).collect::<Vec<_>>(),
+            [("ann", "submit"), ("node", "work")]
+        );
+        assert_ne!(lines[0][2], lines[1][2]);
+        assert!(run(&Args { name: "a b".into(), role: Role::Read, tokens }).is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! `grammaton workers`: who computes for a service.
+
+use anyhow::Result;
+use proto::v1;
+
+use super::Answer;
+use super::remote::Reach;
+use super::status::of_fleet;
+use crate::streams;
+
+/// Arguments of `workers`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The service
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Asks and prints.
+pub fn run(args: &Args) -> Result<Answer> {
+    let fleet = args.reach.ask(async |jobs| Ok(jobs.workers(v1::WorkersRequest {}).await?.into_inner()))?;
+    match args.json {
+        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(&fleet)?))?,
+        false => streams::print(&(of_fleet(&fleet).join("\n") + "\n"))?,
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,187 @@
+//! What a service knows of a job, and keeps on disk.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use blake3::Hash;
+use proto::v1;
+use serde::{Deserialize, Serialize};
+
+use crate::fleet::{Account, AccountId};
+use crate::status::JobStatus;
+
+/// Names a job, by the order of submission, from 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct JobId(pub u64);
+
+impl fmt::Display for JobId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<JobId, ParseIntError> {
+        text.parse().map(JobId)
+    }
+}
+
+/// Milliseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Millis(pub u64);
+
+/// Where a job is.
+///
+/// ```text
+/// queued ──> running ──> done
+///   │  ^        │ └────> failed ──resumed──> queued
+///   │  │ killed │cancelled
+///   │  └────────┤        v
+///   │           └─> stopping ──> cancelled ──resumed──> queued
+///   └──────cancelled─────────────────^
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It waits for others.
+    Queued,
+    /// It is in work.
+    Running,
+    /// It is in work, and nobody wants it any more.
+    Stopping,
+    /// Its result is whole.
+    Done {
+        /// The digest of its parameters.
+        parameters_sha256: String,
+    },
+    /// It has no result.
+    Failed {
+        /// Why, in a line.
+        error: String,
+    },
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl State {
+    /// In a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Queued => "queued",
+            State::Running => "running",
+            State::Stopping => "stopping",
+            State::Done { .. } => "done",
+            State::Failed { .. } => "failed",
+            State::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more happens to it by itself.
+    pub fn is_over(&self) -> bool {
+        matches!(self, State::Done { .. } | State::Failed { .. } | State::Cancelled)
+    }
+}
+
+/// A file that a job reads.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Input {
+    /// As it stands in the job: relative, without `..`.
+    pub path: String,
+    /// BLAKE3 of its bytes.
+    #[serde(with = "as_hex")]
+    pub hash: Hash,
+}
+
+mod as_hex {
+    use blake3::Hash;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(hash: &Hash, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&hash.to_hex())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Hash, D::Error> {
+        Hash::from_hex(String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+/// Least and most that a priority can be, and what it is if nobody says.
+pub const PRIORITIES: [u32; 3] = [1, 100, 10];
+
+/// A job, from submission on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Its id.
+    pub id: JobId,
+    /// For people.
+    pub name: String,
+    /// The name of the token that submitted it.
+    pub owner: String,
+    /// Its share of the fleet against others; of those that wait, the highest begins first.
+    pub priority: u32,
+    /// Workers that compute for it at a time, at most.
+    pub max_workers: Option<u32>,
+    /// Chosen by its owner, so that submitting twice makes one job; empty: none.
+    pub key: String,
+    /// The files it reads.
+    pub inputs: Vec<Input>,
+    /// Where it is.
+    pub state: State,
+    /// When it was accepted,
+    pub submitted: Millis,
+    /// began, or went on, the last time,
+    pub begun: Option<Millis>,
+    /// and was over.
+    pub ended: Option<Millis>,
+}
+
+impl Record {
+    /// On whose behalf the fleet computes.
+    pub fn account(&self) -> Account {
+        let max_members = self.max_workers.map(|workers| workers as usize);
+        Account { id: AccountId(self.id.0), share: self.priority, max_members }
+    }
+}
+
+/// A job as those see it who watch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct View {
+    /// What is known of it.
+    pub record: Record,
+    /// Jobs that begin before it, if it waits.
+    pub ahead: usize,
+    /// How far it is, if it is in work, or was in this process.
+    pub progress: Option<JobStatus>,
+}
+
+impl View {
+    /// As it travels.
+    pub fn to_wire(&self) -> v1::JobInfo {
+        let Record { id, name, owner, priority, max_workers, state, submitted, begun, ended, .. } =
+            &self.record;
+        let millis = |at: &Option<Millis>| at.map_or(0, |at| at.0);
+        let (error, parameters_sha256) = match state {
+            State::Failed { error } => (error.clone(), String::new()),
+            State::Done { parameters_sha256 } => (String::new(), parameters_sha256.clone()),
+            _ => (String::new(), String::new()),
+        };
+        v1::JobInfo {
+            id: id.0,
+            name: name.clone(),
+            state: state.name().to_owned(),
+            priority: *priority,
+            max_workers: max_workers.unwrap_or(0),
+            owner: owner.clone(),
+            submitted_millis: submitted.0,
+            begun_millis: millis(begun),
+            ended_millis: millis(ended),
+            error,
+            ahead: self.ahead as u32,
+            progress: self.progress.as_ref().map(crate::status::snapshot::of_job),
+            parameters_sha256,
+        }
+    }
+}

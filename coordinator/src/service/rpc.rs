@@ -1,0 +1,342 @@
+//! The gRPC service `Jobs`: what the commands `submit`, `jobs`, `logs` and so on call.
+//!
+//! In: requests of anybody who reaches the port. Out: answers to those whose token allows them. Invariants: nothing is read from or written to
+//! disk on threads that the fleet needs; a call that brings a file or follows a log takes one of a bounded number of places, and one that brings
+//! nothing for [`IDLE`] is ended.
+
+use std::io::Read;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use blake3::Hash;
+use prost::bytes::Bytes;
+use proto::MAX_MESSAGE;
+use proto::payload::PIECE;
+use proto::v1;
+use proto::v1::jobs_server::{Jobs, JobsServer};
+use proto::v1::{file_message, upload_message};
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::Routes;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+use super::record::{Input, JobId};
+use super::{MAX_JOB, Problem, Service, Submission};
+use crate::access::{Access, Identity, Role};
+use crate::fleet::Visitor;
+use crate::status::snapshot;
+
+/// How long a call may bring nothing while it is to bring something.
+const IDLE: Duration = Duration::from_secs(60);
+/// Files that are brought at a time.
+const UPLOADS: usize = 16;
+/// Corpora that are read at a time, to check jobs.
+const CHECKS: usize = 2;
+/// Results that are fetched at a time.
+const FETCHES: usize = 16;
+/// Logs that are read or followed at a time.
+const READERS: usize = 1024;
+/// Threads that may block: those that bring, check and fetch hold one each.
+const THREADS: usize = UPLOADS + CHECKS + FETCHES + 16;
+/// The least time from one reading of a log to the next.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Messages that may wait for a slow reader.
+const UNDER_WAY: usize = 4;
+
+/// The calls.
+#[derive(Clone)]
+pub struct JobsService {
+    /// Nothing while it starts.
+    service: Arc<OnceLock<Service>>,
+    access: Access,
+    /// With threads that may block.
+    runtime: Handle,
+    uploads: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
+    fetches: Arc<Semaphore>,
+    readers: Arc<Semaphore>,
+}
+
+impl JobsService {
+    /// For those whom `access` lets in, once there is a service; what blocks runs on `runtime`, which [`JobsService::runtime`] makes.
+    pub fn new(access: Access, runtime: Handle) -> JobsService {
+        let places = |n| Arc::new(Semaphore::new(n));
+        let service = Arc::default();
+        let (uploads, checks, fetches, readers) =
+            (places(UPLOADS), places(CHECKS), places(FETCHES), places(READERS));
+        JobsService { service, access, runtime, uploads, checks, fetches, readers }
+    }
+
+    /// A runtime with threads enough.
+    pub fn runtime() -> std::io::Result<Runtime> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).max_blocking_threads(THREADS).thread_name("service-io").enable_all().build()
+    }
+
+    /// As they are served.
+    pub fn routes(&self) -> Routes {
+        Routes::new(JobsServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE + MAX_JOB))
+    }
+
+    /// The service has started.
+    pub fn open(&self, service: Service) {
+        let _twice = self.service.set(service);
+    }
+
+    fn service(&self) -> Result<&Service, Status> {
+        self.service
+            .get()
+            .ok_or_else(|| Status::unavailable("the service is starting; try again in a moment"))
+    }
+
+    /// Who calls, if that is enough. Their connection is no stranger's from now on.
+    fn admit<T>(&self, request: &Request<T>, needed: Role) -> Result<Identity, Status> {
+        let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
+        let identity = self.access.admit(header, needed).map_err(Status::from)?;
+        if let Some(visitor) = request.extensions().get::<Visitor>() {
+            visitor.admit();
+        }
+        Ok(identity)
+    }
+
+    /// What `work` gives, on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Status> {
+        let service = self.service()?.clone();
+        let done = self.runtime.spawn_blocking(move || work(&service)).await;
+        done.map_err(|_| Status::internal("internal error; the service's log says more"))?
+            .map_err(Status::from)
+    }
+}
+
+impl From<Problem> for Status {
+    fn from(problem: Problem) -> Status {
+        use super::queue::Refusal;
+        let code = match &problem {
+            Problem::Denied(_) => Code::PermissionDenied,
+            Problem::Refused(Refusal::Unknown(_)) => Code::NotFound,
+            Problem::Refused(Refusal::Full(_)) => Code::ResourceExhausted,
+            Problem::Refused(_) => Code::FailedPrecondition,
+            Problem::Lacking { .. } => Code::Aborted,
+            Problem::Invalid(_) => Code::InvalidArgument,
+            Problem::Failed(error) => {
+                tracing::error!("{error:#}");
+                Code::Internal
+            }
+        };
+        Status::new(code, problem.to_string())
+    }
+}
+
+fn place(places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Status> {
+    let full = || Status::resource_exhausted(format!("too many {what} at a time; try again in a while"));
+    places.clone().try_acquire_owned().map_err(|_| full())
+}
+
+fn hash_of(bytes: &[u8]) -> Result<Hash, Status> {
+    let bytes: [u8; 32] =
+        bytes.try_into().map_err(|_| Status::invalid_argument("a hash of other than 32 bytes"))?;
+    Ok(Hash::from_bytes(bytes))
+}
+
+#[tonic::async_trait]
+impl Jobs for JobsService {
+    type LogsStream = ReceiverStream<Result<v1::LogLine, Status>>;
+    type FetchStream = ReceiverStream<Result<v1::FileMessage, Status>>;
+
+    async fn lacking(
+        &self,
+        request: Request<v1::LackingRequest>,
+    ) -> Result<Response<v1::LackingReply>, Status> {
+        self.admit(&request, Role::Submit)?;
+        let mut hashes = Vec::new();
+        for file in request.into_inner().files {
+            if !self.service()?.has(hash_of(&file.hash)?) {
+                hashes.push(file.hash);
+            }
+        }
+        Ok(Response::new(v1::LackingReply { hashes }))
+    }
+
+    async fn upload(
+        &self,
+        request: Request<Streaming<v1::UploadMessage>>,
+    ) -> Result<Response<v1::Uploaded>, Status> {
+        let who = self.admit(&request, Role::Submit)?;
+        let _place = place(&self.uploads, "files are brought")?;
+        let mut incoming = request.into_inner();
+        let late = || Status::deadline_exceeded(format!("nothing came for {IDLE:?}; try again"));
+        let mut next = async || tokio::time::timeout(IDLE, incoming.message()).await.map_err(|_| late())?;
+        let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) = next().await?
+        else {
+            return Err(Status::invalid_argument("the first message says which file it is"));
+        };
+        let (hash, size) = (hash_of(&head.hash)?, head.size);
+        let (pieces, mut received) = mpsc::channel::<Bytes>(UNDER_WAY);
+        let service = self.clone();
+        let kept = tokio::spawn(async move {
+            let keep = move |service: &Service| {
+                let mut file = service.receive(hash, size)?;
+                while let Some(piece) = received.blocking_recv() {
+                    file.push(&piece).map_err(|error| Problem::Invalid(format!("{error:#}")))?;
+                }
+                service.keep(&who, file)
+            };
+            service.blocking(keep).await
+        });
+        while let Some(message) = next().await? {
+            let Some(upload_message::Message::Data(data)) = message.message else {
+                return Err(Status::invalid_argument("a file after the file"));
+            };
+            if pieces.send(data).await.is_err() {
+                break; // it was refused, and says why
+            }
+        }
+        drop(pieces);
+        kept.await.map_err(|_| Status::internal("internal error; the service's log says more"))??;
+        Ok(Response::new(v1::Uploaded {}))
+    }
+
+    async fn submit(&self, request: Request<v1::SubmitRequest>) -> Result<Response<v1::JobInfo>, Status> {
+        let who = self.admit(&request, Role::Submit)?;
+        let v1::SubmitRequest { job, inputs, name, priority, max_workers, key } = request.into_inner();
+        let input = |input: v1::JobInput| Ok(Input { path: input.path, hash: hash_of(&input.hash)? });
+        let inputs = inputs.into_iter().map(input).collect::<Result<_, Status>>()?;
+        let submission = Submission { job, inputs, name, priority, max_workers, key };
+        let _place = self.checks.clone().acquire_owned().await; // never closed
+        let view = self.blocking(move |service| service.submit(&who, submission)).await?;
+        Ok(Response::new(view.to_wire()))
+    }
+
+    async fn list(&self, request: Request<v1::ListRequest>) -> Result<Response<v1::ListReply>, Status> {
+        self.admit(&request, Role::Read)?;
+        let jobs = self.blocking(|service| Ok(service.jobs())).await?;
+        Ok(Response::new(v1::ListReply { jobs: jobs.iter().map(|view| view.to_wire()).collect() }))
+    }
+
+    async fn get(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
+        self.admit(&request, Role::Read)?;
+        let id = JobId(request.into_inner().id);
+        let view = self.blocking(move |service| service.job(id)).await?;
+        Ok(Response::new(view.to_wire()))
+    }
+
+    async fn logs(&self, request: Request<v1::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
+        self.admit(&request, Role::Read)?;
+        let place = place(&self.readers, "logs are read")?;
+        let v1::LogsRequest { id, skip, follow } = request.into_inner();
+        let id = JobId(id);
+        let mut log = self.blocking(move |service| service.log(id)).await?;
+        let (lines, stream) = mpsc::channel(UNDER_WAY);
+        let (jobs, mut bell) = (self.clone(), self.service()?.bell().listen());
+        tokio::spawn(async move {
+            let _place = place;
+            let mut number = 0;
+            loop {
+                bell.borrow_and_update();
+                let read = move |service: &Service| {
+                    // In this order: a job that is over says nothing more.
+                    let is_over = service.job(id)?.record.state.is_over();
+                    let found = log.read().with_context(|| format!("{id}: cannot read the log"))?;
+                    Ok((is_over, found, log))
+                };
+                let (is_over, found);
+                (is_over, found, log) = match jobs.blocking(read).await {
+                    Ok(read) => read,
+                    Err(status) => return drop(lines.send(Err(status)).await),
+                };
+                for line in found {
+                    number += 1;
+                    if number <= skip {
+                        continue;
+                    }
+                    let line = v1::LogLine { number, millis: line.at.0, text: line.text };
+                    if lines.send(Ok(line)).await.is_err() {
+                        return; // the reader has gone
+                    }
+                }
+                let changed = async {
+                    let rings = bell.changed().await.is_ok();
+                    tokio::time::sleep(PAUSE).await; // one reading for all that happens at once
+                    rings
+                };
+                let goes_on = !is_over
+                    && follow
+                    && tokio::select! {
+                        changed = changed => changed,
+                        () = lines.closed() => false,
+                    };
+                if !goes_on {
+                    return;
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn cancel(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
+        let who = self.admit(&request, Role::Submit)?;
+        let id = JobId(request.into_inner().id);
+        let view = self.blocking(move |service| service.cancel(&who, id)).await?;
+        Ok(Response::new(view.to_wire()))
+    }
+
+    async fn resume(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
+        let who = self.admit(&request, Role::Submit)?;
+        let id = JobId(request.into_inner().id);
+        let view = self.blocking(move |service| service.resume(&who, id)).await?;
+        Ok(Response::new(view.to_wire()))
+    }
+
+    async fn fetch(&self, request: Request<v1::FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
+        self.admit(&request, Role::Read)?;
+        let place = place(&self.fetches, "results are fetched")?;
+        let id = JobId(request.into_inner().id);
+        let (folder, files) = self.blocking(move |service| service.results(id)).await?;
+        let (messages, stream) = mpsc::channel(UNDER_WAY);
+        self.runtime.spawn_blocking(move || {
+            let _place = place;
+            for (path, size) in files {
+                let send =
+                    |message| messages.blocking_send(Ok(v1::FileMessage { message: Some(message) })).is_ok();
+                let mut file = match std::fs::File::open(folder.join(&path)) {
+                    Ok(file) => file.take(size),
+                    Err(error) => {
+                        let failed = Status::internal(format!("{path}: cannot be read: {error}"));
+                        return drop(messages.blocking_send(Err(failed)));
+                    }
+                };
+                if !send(file_message::Message::Head(v1::FileHead { path: path.clone(), size })) {
+                    return; // the reader has gone
+                }
+                loop {
+                    let mut piece = Vec::with_capacity(PIECE);
+                    match (&mut file).take(PIECE as u64).read_to_end(&mut piece) {
+                        Ok(0) => break,
+                        Ok(_) if !send(file_message::Message::Data(piece.into())) => return,
+                        Ok(_) => {}
+                        Err(error) => {
+                            let failed = Status::internal(format!("{path}: cannot be read: {error}"));
+                            return drop(messages.blocking_send(Err(failed)));
+                        }
+                    }
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn workers(
+        &self,
+        request: Request<v1::WorkersRequest>,
+    ) -> Result<Response<v1::FleetSnapshot>, Status> {
+        self.admit(&request, Role::Read)?;
+        let fleet = self.service()?.watcher().status().await;
+        let fleet = fleet.ok_or_else(|| Status::unavailable("the service is about to end"))?;
+        Ok(Response::new(snapshot::of_fleet(&fleet)))
+    }
+}

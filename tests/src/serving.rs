@@ -1,0 +1,99 @@
+//! A service as a process of its own, which may be killed and started again where it was.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::folder::{Folder, Printed};
+use crate::{Lines, Process};
+
+/// `grammaton serve` at an address that it keeps.
+pub struct Serving {
+    /// The process; `None` while it is dead.
+    process: Option<(Process, Lines)>,
+    /// Where it keeps jobs, in the folder of the test.
+    pub store: PathBuf,
+    /// Where commands and workers dial.
+    pub url: String,
+    command: Box<dyn Fn() -> Command + Send>,
+}
+
+impl Serving {
+    /// Starts it in `folder`, with these arguments as well.
+    pub fn start(folder: &Folder, more: &[&str]) -> Serving {
+        let port = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let address = port().expect("loopback has free ports").to_string();
+        let args: Vec<String> = ["serve", "--json", "--store", "store", "--listen", &address]
+            .iter()
+            .chain(more)
+            .map(|arg| (*arg).to_owned())
+            .collect();
+        let (place, url) = (folder.path(""), format!("http://{address}"));
+        let command = move || {
+            let mut command = Command::new(crate::binary("grammaton"));
+            command.args(&args).current_dir(&place).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG");
+            command
+        };
+        let mut serving =
+            Serving { process: None, store: folder.path("store"), url, command: Box::new(command) };
+        serving.begin();
+        serving
+    }
+
+    /// Starts it again; waits until it listens.
+    pub fn begin(&mut self) {
+        let (process, lines) = Process::spawn_read(&mut (self.command)());
+        let first = lines.next().unwrap_or_else(|| panic!("it ended: {}", process.log()));
+        assert!(first.contains("\"listening\""), "{first}");
+        self.process = Some((process, lines));
+    }
+
+    /// Kills it at once.
+    pub fn kill(&mut self) {
+        if let Some((mut process, _)) = self.process.take() {
+            process.kill();
+            process.wait();
+        }
+    }
+
+    /// Asks it to end; its exit code, and what it logged.
+    pub fn stop(&mut self) -> (Option<i32>, String) {
+        let (mut process, _lines) = self.process.take().expect("it is there");
+        process.signal("TERM");
+        (process.wait().code(), process.log())
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        self.process.as_ref().map_or(String::new(), |(process, _)| process.log())
+    }
+
+    /// Reads the line that says where the page is, and gives `host:port`.
+    pub fn serving(&self) -> String {
+        let (_, lines) = self.process.as_ref().expect("it is there");
+        let event: Value =
+            serde_json::from_str(&lines.next().expect("a page was asked for")).expect("lines are JSON");
+        assert_eq!(event["event"], "serving");
+        event["address"].as_str().expect("an address is text").to_owned()
+    }
+
+    /// Runs a command of `grammaton` for it in `folder`, whatever comes of it.
+    pub fn run(&self, folder: &Folder, args: &[&str]) -> Printed {
+        folder.run(&[args, &["--coordinator", &self.url]].concat())
+    }
+
+    /// As [`Serving::run`], which has to succeed; its standard output, without the end of the line.
+    pub fn grammaton(&self, folder: &Folder, args: &[&str]) -> String {
+        let printed = self.run(folder, args);
+        assert_eq!(printed.code, 0, "grammaton {args:?}: {}\n{}", printed.log, self.log());
+        printed.out.trim_end().to_owned()
+    }
+
+    /// What it knows of a job.
+    pub fn job(&self, folder: &Folder, id: &str) -> Value {
+        let json = self.grammaton(folder, &["status", id, "--json"]);
+        serde_json::from_str(&json).expect("a job is JSON")
+    }
+}
