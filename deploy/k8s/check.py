@@ -24,8 +24,8 @@ SPOILED = [
     ("://grammaton-coordinator:7600", "://grammaton-coordinator:9600"),
     ("--listen=0.0.0.0:7600", "--listen=0.0.0.0:7601"),
     ("--http=0.0.0.0:9600", "--http=0.0.0.0:9601"),
-    ("--out=/results", "--out=/out"),
-    ("- --resume\n", "- --quiet\n"),
+    ("--(out|store)=/results", r"--\1=/out"),
+    (r"- (--resume|serve)\n", "- --quiet\n"),
     ("--token-file=/secrets/token/token", "--token-file=/secrets/token"),
     ("secretName: grammaton-token", "secretName: grammaton-tokens"),
     ("claimName: grammaton-results", "claimName: results"),
@@ -116,7 +116,7 @@ def problems(documents, root, programs):
                 claim = volume["persistentVolumeClaim"]["claimName"]
                 claims = [c["metadata"]["name"] for c in of_kind("PersistentVolumeClaim")]
                 check(claim in claims, f"{here}: no PersistentVolumeClaim {claim}")
-        named = {option(workload, flag) for flag in ("--token-file", "--ca", "--cert", "--key")} - {""}
+        named = {option(workload, flag) for flag in ("--token-file", "--tokens", "--ca", "--cert", "--key")} - {""}
         check(named == secret_files, f"{here}: options name {sorted(named)}, but secrets are {sorted(secret_files)}")
         for probe in (main[key] for key in main if key.endswith("Probe")):
             asked = probe["httpGet"]["port"] if "httpGet" in probe else probe["grpc"]["port"]
@@ -131,8 +131,9 @@ def problems(documents, root, programs):
     ports = port_names(coordinator)
     check(option(coordinator, "--listen") == f"0.0.0.0:{ports['grpc']}", "the coordinator listens on another port")
     check(option(coordinator, "--http") == f"0.0.0.0:{ports['metrics']}", "metrics are on another port")
-    check("--resume" in container(coordinator)["args"], "a new coordinator would refuse the old one's folder")
-    results = option(coordinator, "--out")
+    goes_on = {"--resume", "serve"} & {*container(coordinator)["args"]}
+    check(goes_on, "a new coordinator would refuse the old one's folder")
+    results = option(coordinator, "--store") or option(coordinator, "--out")
     check({"name": "results", "mountPath": results} in container(coordinator)["volumeMounts"], f"no volume at {results}")
     annotations = coordinator["spec"]["template"]["metadata"]["annotations"]
     check(annotations["prometheus.io/port"] == str(ports["metrics"]), "Prometheus is sent to another port")

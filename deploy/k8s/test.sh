@@ -17,7 +17,7 @@ python3 -m venv "$scratch/venv" >/dev/null 2>&1 || skip "python3 cannot make a v
 "$scratch/venv/bin/pip" install --quiet "kubernetes-validate==1.37.0" >"$scratch/pip.log" 2>&1 ||
   skip "pip cannot install kubernetes-validate: $(tail -1 "$scratch/pip.log")"
 
-for variant in base batch tls; do
+for variant in base batch tls service; do
   kubectl kustomize "$here/$variant" >"$scratch/$variant.yaml"
   for release in 1.36 1.37; do
     "$scratch/venv/bin/kubernetes-validate" --strict --quiet -k "$release" "$scratch/$variant.yaml"
