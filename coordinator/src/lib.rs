@@ -1,7 +1,7 @@
 //! The coordinator and the command line `grammaton`.
 //!
 //! Reading order: [`cli`] (what a user may ask), [`commands`] (how each is answered), [`job`] (the job file),
-//! [`fleet`] (who computes), [`metrics`] and [`outcome`] (what training tells and gives), [`output`] (the folder of
+//! [`fleet`] (who computes), [`metrics`] and [`outcome`] (what training tells and gives; [`glimpse`] is what can be seen meanwhile), [`output`] (the folder of
 //! results), [`model`] (the model file), [`progress`] and [`report`] (what a user sees), [`service`] (many jobs at once, for those whom
 //! [`access`] lets in).
 
@@ -16,6 +16,8 @@ pub mod fleet;
 pub mod train;
 
 pub mod metrics;
+
+pub mod glimpse;
 
 pub mod outcome;
 

@@ -13,6 +13,7 @@ use shared::eval::segmentation::SegmentationScores;
 use shared::logistic_normal::trainer::Share;
 use shared::task::Decoder;
 
+use crate::glimpse::Glimpse;
 use crate::status::CheckpointStatus;
 
 /// Scores by the name of the decoder.
@@ -381,7 +382,7 @@ impl Phase {
 }
 
 /// What is known when training begins.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Start {
     /// Sentences of the corpus.
     pub sentences: usize,
@@ -413,6 +414,10 @@ pub trait Observer {
 
     /// A round is over. An error (the disk is full) ends the run.
     fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()>;
+
+    /// A round was scored, or was the first or last of its run: `look` shows what the run has learned so far, and costs nothing if
+    /// nobody looks.
+    fn glimpse(&mut self, _look: &dyn Fn() -> Glimpse) {}
 
     /// A checkpoint was written, or could not be.
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>);

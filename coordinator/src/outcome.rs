@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Seek as _, Write};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use shared::dependency::Sentence;
 use shared::model::Model;
 use tempfile::SpooledTempFile;
@@ -148,7 +149,7 @@ impl Lines {
 }
 
 /// A sentence to show: its gold segmentation and tree if there are such, and as every decoder segments it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// Gold segmentation.
     pub gold: Option<String>,

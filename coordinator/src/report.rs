@@ -4,11 +4,11 @@
 //! that comes from the user's files is escaped.
 
 mod arcs;
-mod chart;
+pub(crate) mod chart;
 mod dependencies;
-mod html;
-mod rounds;
-mod rules;
+pub(crate) mod html;
+pub(crate) mod rounds;
+pub(crate) mod rules;
 mod settings;
 mod tree;
 
@@ -25,6 +25,9 @@ use crate::metrics::{RoundMetrics, Scores, Summary, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::{Outcome, Sample};
 use crate::progress::duration;
+
+/// How reports look, and the pages of a service.
+pub(crate) const STYLE: &str = include_str!("report/style.css");
 
 /// What the page is made of.
 pub struct Report<'a> {
@@ -75,9 +78,9 @@ pub fn render(report: &Report<'_>) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title} · Grammaton</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title} · Grammaton</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n\
          <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
-        include_str!("report/style.css"),
+        html::bar_lengths(),
         figures(report),
         notices(report),
         settings::section(report),
@@ -200,7 +203,6 @@ fn strings(report: &Report<'_>) -> String {
         if top.is_empty() {
             continue;
         }
-        let most = top.first().map_or(1.0, |entry| entry.uses).max(f64::MIN_POSITIVE);
         let about = match model.adaptor().map(|params| &params.sticks[at]) {
             Some(stick) => format!(
                 "{} strings; discount {:.3}, concentration {:.3}",
@@ -212,22 +214,9 @@ fn strings(report: &Report<'_>) -> String {
                 format!("one of {} strings", chart::number(stick.strings.len() as f64, &[0.0, 1.0]))
             }
         };
-        line(
-            &mut html,
-            format_args!(
-                "<h3>{}</h3>\n<p class=\"quiet\">{about}</p>\n<ol class=\"strings\">",
-                escape(model.grammar.name(stick.symbol)),
-            ),
-        );
-        for entry in top {
-            let width = 100.0 * entry.uses / most;
-            let (string, uses) = (escape(&entry.string), entry.uses);
-            line(
-                &mut html,
-                format_args!("<li style=\"--w:{width:.1}%\"><span>{string}</span><b>{uses:.1}</b></li>"),
-            );
-        }
-        html.push_str("</ol>\n");
+        let name = escape(model.grammar.name(stick.symbol));
+        line(&mut html, format_args!("<h3>{name}</h3>\n<p class=\"quiet\">{about}</p>"));
+        html.push_str(&bars(top.iter().map(|entry| (&entry.string[..], entry.uses))));
     }
     if html.is_empty() {
         return html;
@@ -237,26 +226,37 @@ fn strings(report: &Report<'_>) -> String {
     )
 }
 
+/// Strings with their expected uses, the most used first, as bars.
+pub(crate) fn bars<'a>(strings: impl Iterator<Item = (&'a str, f64)>) -> String {
+    let strings: Vec<(&str, f64)> = strings.collect();
+    let most = strings.first().map_or(1.0, |first| first.1).max(f64::MIN_POSITIVE);
+    html::bars(strings.into_iter().map(|(string, uses)| (string, uses / most, format!("{uses:.1}"))))
+}
+
 fn samples(report: &Report<'_>) -> String {
-    let outcome = report.outcome;
-    let unit = report.saved.unit;
-    if outcome.samples.is_empty() {
+    let names: Vec<&str> = report.outcome.decodings.iter().map(|decoding| decoding.name).collect();
+    sentences(&report.outcome.samples, &names, report.saved.unit)
+}
+
+/// Sentences as those of these names segment them; empty if there are none.
+pub(crate) fn sentences(samples: &[Sample], names: &[&str], unit: Unit) -> String {
+    if samples.is_empty() {
         return String::new();
     }
     let mut html = String::from("<h2>Sentences</h2>\n");
-    if outcome.samples.iter().any(|sample| sample.gold.is_some()) {
+    if samples.iter().any(|sample| sample.gold.is_some()) {
         html.push_str("<p class=\"quiet\">Marked segments are not in the gold segmentation.</p>\n");
     }
     html.push_str("<div class=\"samples\">\n");
-    for sample in &outcome.samples {
+    for sample in samples {
         let gold = sample.gold.as_ref().map(|gold| segments(gold, unit));
         html.push_str("<dl>");
         if let Some(gold) = &gold {
             row(&mut html, "gold", gold, None);
         }
-        for (decoding, found) in outcome.decodings.iter().zip(&sample.segmentations) {
+        for (name, found) in names.iter().zip(&sample.segmentations) {
             let found = segments(found, unit);
-            row(&mut html, decoding.name, &found, gold.as_deref());
+            row(&mut html, name, &found, gold.as_deref());
         }
         html.push_str("</dl>\n");
     }

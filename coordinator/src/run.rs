@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::checkpoint::Checkpoints;
+use crate::glimpse::Glimpse;
 use crate::job::Job;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::outcome::{Crew, Outcome};
@@ -89,6 +90,10 @@ impl Observer for Recorder<'_> {
         self.output.round(round)?;
         self.rounds.push(round.clone());
         self.told.round(round)
+    }
+
+    fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
+        self.told.glimpse(look);
     }
 
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {

@@ -7,7 +7,7 @@
 //!
 //! A job is trained by the code that `train` runs, on a thread of its own, and so comes to the same result. [`queue`] decides which jobs are in
 //! work, the fleet shares itself among these ([`crate::fleet::Account`]); [`record`] is what is known of a job, [`depot`] where things are kept,
-//! [`journal`] what happened; [`work`] is the thread of a job; [`rpc`] is how commands reach all this.
+//! [`journal`] what happened; [`work`] is the thread of a job, [`scene`] what there is to see of it; [`rpc`] is how commands reach all this.
 //!
 //! Invariants: a job is accepted when its record is on disk, and not before; a job that was accepted goes on in the next process, whatever became
 //! of this one; what ends one job (a panic, a poisonous sentence, a corpus that cannot be read) ends no other.
@@ -18,6 +18,7 @@ pub mod journal;
 pub mod queue;
 pub mod record;
 pub mod rpc;
+pub mod scene;
 mod work;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,7 @@ use self::depot::{Depot, Incoming, inputs_in, is_safe};
 use self::journal::{Bell, Journal};
 use self::queue::{Action, Event, Queue, Refusal};
 use self::record::{Input, JobId, Millis, PRIORITIES, Record, State, View};
+use self::scene::{Scene, Seen};
 use self::work::Order;
 
 /// How much a service takes on.
@@ -121,6 +123,8 @@ struct Inner {
     working: Mutex<BTreeMap<JobId, Handle>>,
     /// Of those in work now, or before in this process.
     boards: Mutex<BTreeMap<JobId, Board>>,
+    /// Of those in work.
+    scenes: Mutex<BTreeMap<JobId, Scene>>,
     fleet: Fleet,
     /// Threads of this process that compute.
     local_workers: usize,
@@ -148,6 +152,7 @@ impl Service {
             queue: Mutex::new(queue),
             working: Mutex::default(),
             boards: Mutex::default(),
+            scenes: Mutex::default(),
             fleet,
             local_workers,
             orders,
@@ -193,6 +198,37 @@ impl Service {
     pub fn log(&self, id: JobId) -> Result<journal::Reader, Problem> {
         self.job(id)?;
         Ok(journal::Reader::new(self.0.depot.log(id)))
+    }
+
+    /// The last `n` lines of what happened to a job.
+    pub fn last_lines(&self, id: JobId, n: usize) -> Result<Vec<journal::Line>, Problem> {
+        let path = self.0.depot.log(id);
+        Ok(journal::last(&path, n).with_context(|| format!("{id}: cannot read the log"))?)
+    }
+
+    /// What there is to see of a job; nothing before it has begun.
+    pub fn seen(&self, id: JobId) -> Seen {
+        let scene = lock(&self.0.scenes).get(&id).cloned();
+        let left = || serde_json::from_slice(&std::fs::read(self.scene_file(id)).ok()?).ok();
+        scene.map(|scene| scene.read()).or_else(left).unwrap_or_default()
+    }
+
+    /// Writes down what there is to see of a job that is about to end.
+    fn leave(&self, id: JobId, seen: &Seen) {
+        let json = serde_json::to_vec(seen).unwrap_or_default();
+        if let Err(error) = std::fs::write(self.scene_file(id), json) {
+            tracing::warn!(job = id.0, %error, "cannot write down what there is to see of a job");
+        }
+        lock(&self.0.scenes).remove(&id);
+    }
+
+    fn scene_file(&self, id: JobId) -> PathBuf {
+        self.0.depot.job(id).join("scene.json")
+    }
+
+    /// Takes note of what somebody did, or tried, that is about no job.
+    pub fn note(&self, who: &str, what: &str, detail: &str) {
+        self.0.audit.note(now(), who, what, None, detail);
     }
 
     /// The files of the results of a job that is done: where they are, and their paths below, with sizes.
@@ -353,8 +389,10 @@ impl Service {
                     lock(&self.0.working).insert(id, handle.clone());
                     let board = Board::default();
                     lock(&self.0.boards).insert(id, board.clone());
+                    let scene = Scene::default();
+                    lock(&self.0.scenes).insert(id, scene.clone());
                     // The threads are there as long as the service is.
-                    let _ = self.0.orders.send(Order { id, name: record.name.clone(), handle, board });
+                    let _ = self.0.orders.send(Order { id, name: record.name.clone(), handle, board, scene });
                 }
                 Action::Stop(id) => {
                     if let Some(handle) = lock(&self.0.working).get(&id) {

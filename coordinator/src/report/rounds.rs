@@ -3,6 +3,7 @@
 //! A chart of which nothing was measured is left out, and the section if all are.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::chart::{Chart, Scale, Series};
 use super::html::escape;
@@ -13,18 +14,34 @@ use crate::metrics::RoundMetrics;
 /// Names of decoders and nonterminals that a chart has room for.
 const NAMES: usize = 4;
 
+/// Rounds to draw.
+pub struct Rounds<'a> {
+    /// Of all runs, in the order in which they ended.
+    pub all: &'a [RoundMetrics],
+    /// The runs that are drawn.
+    pub runs: Range<usize>,
+    /// The one among them before which the others stand back.
+    pub kept: usize,
+    /// What the objective is.
+    pub objective: &'a str,
+    /// Whether they are samples of a chain.
+    pub is_chain: bool,
+}
+
 /// The section.
 pub fn section(report: &Report<'_>) -> String {
-    let charts = charts(report);
-    let drawn = charts.iter().filter_map(|chart| Some((chart.title, chart.svg()?)));
-    let mut figures = String::new();
-    for (title, svg) in drawn {
-        line(&mut figures, format_args!("<figure><figcaption>{}</figcaption>{svg}</figure>", escape(title)));
-    }
+    let (runs, kept) = (report.runs(), report.kept());
+    let figures = figures(&Rounds {
+        all: report.rounds,
+        runs: runs.clone(),
+        kept,
+        objective: objective(report.method(), report.job.model.kind),
+        is_chain: report.method().is_sampler(),
+    });
     if figures.is_empty() {
         return figures;
     }
-    let (runs, name) = (report.runs(), &report.job.points[report.point()].name);
+    let name = &report.job.points[report.point()].name;
     let setting = if name.is_empty() {
         String::new()
     } else {
@@ -33,19 +50,29 @@ pub fn section(report: &Report<'_>) -> String {
     let about = match runs.len() {
         1 if setting.is_empty() => String::new(),
         1 => format!("<p class=\"quiet\">Those{setting}, which was kept.</p>\n"),
-        n => format!("<p class=\"quiet\">{n} runs{setting}, of which run {} was kept.</p>\n", report.kept()),
+        n => format!("<p class=\"quiet\">{n} runs{setting}, of which run {kept} was kept.</p>\n"),
     };
-    format!("<h2>Rounds</h2>\n{about}<div class=\"charts\">\n{figures}</div>\n")
+    format!("<h2>Rounds</h2>\n{about}{figures}")
 }
 
-fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
-    let (runs, kept) = (report.runs(), report.kept());
+/// The charts; empty if there is nothing to draw.
+pub fn figures(rounds: &Rounds<'_>) -> String {
+    let charts = charts(rounds);
+    let drawn = charts.iter().filter_map(|chart| Some((chart.title, chart.svg()?)));
+    let mut figures = String::new();
+    for (title, svg) in drawn {
+        line(&mut figures, format_args!("<figure><figcaption>{}</figcaption>{svg}</figure>", escape(title)));
+    }
+    if figures.is_empty() { figures } else { format!("<div class=\"charts\">\n{figures}</div>\n") }
+}
+
+fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
+    let Rounds { all, ref runs, kept, objective, is_chain } = *rounds;
     // A chain's way to where it stays hides how it moves there.
-    let is_chain = report.method().is_sampler();
-    let half = report.rounds.iter().filter(|round| round.run == kept).count() / 2;
+    let half = all.iter().filter(|round| round.run == kept).map(|round| round.round).max().unwrap_or(0) / 2;
     let several = runs.len() > 1;
     let points = |run: usize, value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
-        let of_run = report.rounds.iter().filter(|round| round.run == run);
+        let of_run = all.iter().filter(|round| round.run == run);
         of_run.filter_map(|round| Some((round.round as f64, value(round)?))).collect()
     };
     let by_run = |name: &str, value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<Series> {
@@ -64,17 +91,16 @@ fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
     };
     let chart =
         |title: &'a str, series: Vec<Series>| Chart { title, x_label: "round", series, ..Chart::default() };
-    let is_annealed = report.rounds.iter().any(|round| round.run == kept && round.temperature.is_some());
+    let is_annealed = all.iter().any(|round| round.run == kept && round.temperature.is_some());
     let temperature = |round: &RoundMetrics| is_annealed.then(|| round.temperature.unwrap_or(1.0));
     // With the last chain's metrics; chains may agree better than by chance.
-    let r_hat = report
-        .rounds
+    let r_hat = all
         .iter()
         .filter(|round| runs.contains(&round.run))
         .filter_map(|round| Some((round.round as f64, (round.r_hat? - 1.0).max(CLOSEST))));
     let r_hat = Series { name: "R-hat".to_owned(), points: r_hat.collect(), quiet: false };
     vec![
-        chart(objective(report), by_run("objective", &|round| round.bound)),
+        chart(objective, by_run("objective", &|round| round.bound)),
         chart(
             "The same, second half of the rounds",
             by_run("objective", &|round| round.bound.filter(|_| is_chain && round.round > half)),
@@ -85,30 +111,27 @@ fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
         ),
         chart(
             "Token F1 against gold",
-            by_name(report.rounds.iter().flat_map(|round| round.scores.keys()).collect(), &|round, name| {
+            by_name(all.iter().flat_map(|round| round.scores.keys()).collect(), &|round, name| {
                 round.scores.get(name)?.token_f1
             }),
         ),
         chart(
             "Directed attachment against gold",
-            by_name(
-                report.rounds.iter().flat_map(|round| round.attachment.keys()).collect(),
-                &|round, name| round.attachment.get(name)?.all.directed,
-            ),
+            by_name(all.iter().flat_map(|round| round.attachment.keys()).collect(), &|round, name| {
+                round.attachment.get(name)?.all.directed
+            }),
         ),
         chart(
             "Weights of the components",
-            by_name(
-                report.rounds.iter().flat_map(|round| round.components.keys()).collect(),
-                &|round, name| Some(round.components.get(name)?.weight),
-            ),
+            by_name(all.iter().flat_map(|round| round.components.keys()).collect(), &|round, name| {
+                Some(round.components.get(name)?.weight)
+            }),
         ),
         chart(
             "Variational bounds of the components",
-            by_name(
-                report.rounds.iter().flat_map(|round| round.components.keys()).collect(),
-                &|round, name| Some(round.components.get(name)?.bound),
-            ),
+            by_name(all.iter().flat_map(|round| round.components.keys()).collect(), &|round, name| {
+                Some(round.components.get(name)?.bound)
+            }),
         ),
         Chart {
             y_scale: Scale::Log,
@@ -122,7 +145,7 @@ fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
         chart("Temperature", vec![of_kept("temperature", &temperature)]),
         chart(
             "Strings in use",
-            by_name(report.rounds.iter().flat_map(|round| round.strings.keys()).collect(), &|round, name| {
+            by_name(all.iter().flat_map(|round| round.strings.keys()).collect(), &|round, name| {
                 round.strings.get(name).map(|&n| n as f64)
             }),
         ),
@@ -133,10 +156,10 @@ fn charts<'a>(report: &Report<'a>) -> Vec<Chart<'a>> {
 /// Nearer to 1 no R-hat is drawn.
 const CLOSEST: f64 = 1e-3;
 
-/// What the objective of the setting that was kept is.
-fn objective(report: &Report<'_>) -> &'static str {
-    let is_adaptor = report.job.model.kind == ModelKind::Adaptor;
-    match report.method() {
+/// What the objective of a method is.
+pub fn objective(method: Method, kind: ModelKind) -> &'static str {
+    let is_adaptor = kind == ModelKind::Adaptor;
+    match method {
         Method::Vb | Method::VbEm => "Variational bound",
         Method::Svb => "Variational bound, estimated",
         Method::Em => "Log-likelihood",

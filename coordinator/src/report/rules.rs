@@ -2,12 +2,10 @@
 //!
 //! Adaptor grammars have none here: what they learn is in their strings.
 
-use shared::grammar::Rule;
 use shared::model::Params;
-use shared::shard::ParamId;
 
-use super::html::escape;
-use super::line;
+use super::html::bars;
+use crate::glimpse;
 use crate::model::SavedModel;
 
 /// Rules shown.
@@ -15,44 +13,23 @@ const RULES: usize = 30;
 
 /// The section.
 pub fn section(saved: &SavedModel) -> String {
-    let top = top(saved);
-    if top.is_empty() {
-        return String::new();
+    let Params::Pcfg(params) = &saved.model.params else { return String::new() };
+    let list = list(&glimpse::rules(&saved.model.grammar, &params.estimate, RULES));
+    if list.is_empty() {
+        return list;
     }
-    let grammar = &saved.model.grammar;
-    let mut html = String::from(
-        "<p>The rules used most, with their mean probabilities. All of them are in <code>model/grammar.txt</code>.</p>\n\
-         <ol class=\"strings\">",
-    );
-    for (rule, probability) in top {
-        let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
-        let text = format!("{} → {}", grammar.name(rule.parent), children.join(" "));
-        let (text, width) = (escape(&text), 100.0 * probability);
-        let digits =
-            if probability < 1e-3 { format!("{probability:.0e}") } else { format!("{probability:.3}") };
-        line(
-            &mut html,
-            format_args!("<li style=\"--w:{width:.1}%\"><span>{text}</span><b>{digits}</b></li>"),
-        );
-    }
-    html + "</ol>\n"
+    format!(
+        "<p>The rules used most, with their mean probabilities. All of them are in <code>model/grammar.txt</code>.</p>\n{list}"
+    )
 }
 
-/// The rules with the most expected uses, the most used first; each with its share among those of its parent.
-fn top(saved: &SavedModel) -> Vec<(&Rule, f64)> {
-    let grammar = &saved.model.grammar;
-    let Params::Pcfg(params) = &saved.model.params else { return Vec::new() };
-    let (uses, posterior) = (&params.estimate.counts, params.estimate.posterior());
-    let mut totals = vec![0.0; grammar.n_nonterminals as usize];
-    for (at, rule) in grammar.rules.iter().enumerate() {
-        totals[rule.parent.index()] += posterior[ParamId::of_rule(at).index()];
+/// Rules with their probabilities.
+pub fn list(rules: &[(String, f64)]) -> String {
+    let digits = |share: f64| if share < 1e-3 { format!("{share:.0e}") } else { format!("{share:.3}") };
+    match rules {
+        [] => String::new(),
+        rules => bars(rules.iter().map(|(rule, share)| (&rule[..], *share, digits(*share)))),
     }
-    let of_rule = |(at, rule)| (rule, ParamId::of_rule(at).index());
-    let rules = grammar.rules.iter().enumerate().map(of_rule);
-    let mut used: Vec<(&Rule, usize)> = rules.filter(|&(_, param)| uses[param] > 0.0).collect();
-    used.sort_by(|a, b| uses[b.1].total_cmp(&uses[a.1]).then(a.1.cmp(&b.1)));
-    used.truncate(RULES);
-    used.into_iter().map(|(rule, param)| (rule, posterior[param] / totals[rule.parent.index()])).collect()
 }
 
 #[cfg(test)]
@@ -72,9 +49,8 @@ mod tests {
         let estimate = Estimate { alpha: vec![1.0; n], counts };
         let params = pcfg::Params { estimate, weights: Vec::new(), is_point: false, escapes: Vec::new() };
         saved.model.params = Params::Pcfg(params);
-        let found: Vec<f64> = top(&saved).iter().map(|(_, probability)| *probability).collect();
-        assert_eq!(found, [0.7, 0.3], "unused rules are left out");
         let html = section(&saved);
+        assert_eq!(html.matches("<li").count(), 2, "unused rules are left out: {html}");
         assert!(html.contains("<span>Sentence → Word Sentence</span><b>0.700</b>"), "{html}");
     }
 }

@@ -6,6 +6,7 @@
 //! work/17/job.toml    the job, as it was submitted
 //!         inputs/     its files, under the names they have in it
 //!         log.jsonl   what happened to it
+//!         scene.json  what there was to see of it when it ended
 //!         out/        its output folder, as `train` makes it
 //! audit.jsonl         who did what
 //! ```

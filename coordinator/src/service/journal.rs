@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,26 @@ impl Reader {
     }
 }
 
+/// The last `n` lines of the journal at `path`, without reading much more of it.
+pub fn last(path: &Path, n: usize) -> io::Result<Vec<Line>> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let size = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    // The first may be half a line, which is none.
+    let mut lines: Vec<Line> = tail.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    lines.drain(..lines.len().saturating_sub(n));
+    Ok(lines)
+}
+
+/// Bytes in which the last lines are looked for.
+const TAIL: u64 = 64 << 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +144,8 @@ mod tests {
         journal.tell(Millis(3), "a <b> & \"c\"\nd");
         assert_eq!(texts(), ["a <b> & \"c\"\nd"]);
         assert!(texts().is_empty() && listener.has_changed().unwrap());
+        let last =
+            |n| -> Vec<String> { last(&path, n).unwrap().into_iter().map(|line| line.text).collect() };
+        assert_eq!((&last(1)[..], last(9).len()), (&["a <b> & \"c\"\nd".to_owned()][..], 2));
     }
 }

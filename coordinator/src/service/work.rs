@@ -8,9 +8,11 @@ use anyhow::{Context, Result, bail};
 use tracing::info_span;
 
 use super::record::JobId;
+use super::scene::{Painter, Scene};
 use super::{Service, lock, now, told};
 use crate::commands::train::crew;
 use crate::fleet::Handle;
+use crate::glimpse::Glimpse;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 use crate::progress::Progress;
 use crate::run::Run;
@@ -24,6 +26,7 @@ pub(super) struct Order {
     pub name: String,
     pub handle: Handle,
     pub board: Board,
+    pub scene: Scene,
 }
 
 /// Starts threads that work on what they are ordered to, as many jobs at a time as there are threads, and end with `orders`.
@@ -44,9 +47,9 @@ pub(super) fn start(service: &Service, threads: usize, orders: Receiver<Order>) 
 }
 
 fn follow(service: &Service, order: Order) {
-    let Order { id, name, handle, board } = order;
+    let Order { id, name, handle, board, scene } = order;
     let _span = info_span!("job", id = id.0, name).entered();
-    let work = AssertUnwindSafe(|| work(service, id, name.clone(), &handle, board));
+    let work = AssertUnwindSafe(|| work(service, id, name.clone(), &handle, board, scene.clone()));
     let how = match catch_unwind(work) {
         Ok(Ok(summary)) => Ok(summary.parameters_sha256),
         Ok(Err(error)) => Err(told(&error, &service.0.depot.job(id))),
@@ -54,19 +57,22 @@ fn follow(service: &Service, order: Order) {
             Err("internal error: the job panicked; the service's log says where, please report it".to_owned())
         }
     };
+    service.leave(id, &scene.read());
     service.ended(id, how);
 }
 
-fn work(service: &Service, id: JobId, name: String, handle: &Handle, board: Board) -> Result<Summary> {
+fn work(service: &Service, id: JobId, name: String, handle: &Handle, board: Board, scene: Scene) -> Result<Summary> {
     let folder = service.0.depot.job(id);
     let journal = service.journal(id);
     journal.tell(now(), "begun");
     let job = service.load(&folder)?;
+    scene.of(&job);
     let job_file = folder.join("job.toml");
     let mut run = Run::open(&job, &job_file, true)?;
     let input = Input::load(&job)?;
     let mut lines = Progress::lines(move |line| journal.tell(now(), line));
-    let mut stoppable = Stoppable { handle, others: &mut lines };
+    let mut painter = Painter { scene, others: &mut lines };
+    let mut stoppable = Stoppable { handle, others: &mut painter };
     let told = &mut Posting { name, board, others: &mut stoppable };
     let outcome = run.train(told, |checkpoints, told| train(&job, &input, handle, checkpoints, told))?;
     let crew = crew(service.0.local_workers, &service.0.fleet.status());
@@ -106,6 +112,10 @@ impl Observer for Stoppable<'_> {
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
         self.check()?;
         self.others.round(round)
+    }
+
+    fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
+        self.others.glimpse(look);
     }
 
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {

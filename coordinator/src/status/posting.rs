@@ -4,6 +4,7 @@ use anyhow::Result;
 use tracing::{info, warn};
 
 use super::{Board, CheckpointStatus, JobStatus};
+use crate::glimpse::Glimpse;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 
 /// Keeps a board up to date.
@@ -53,6 +54,10 @@ impl Observer for Posting<'_> {
             status.seconds_left = Some(left as f64 * round.seconds);
         });
         self.others.round(round)
+    }
+
+    fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
+        self.others.glimpse(look);
     }
 
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {

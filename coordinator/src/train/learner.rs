@@ -15,6 +15,7 @@ use shared::adaptor::hyper::Fit;
 use shared::adaptor::start::{Start as StickStart, base_weights};
 use shared::adaptor::{Stick, svb, vb};
 use shared::anneal::Anneal;
+use shared::corpus::Unit;
 use shared::grammar::{Grammar, SymbolId};
 use shared::latent;
 use shared::logistic_normal::{self, Multinomials, Until};
@@ -29,6 +30,7 @@ use shared::treebank::Treebank;
 
 use self::sampled::Sampled;
 use super::plan::{Plan, PlannedShard};
+use crate::glimpse;
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, RulePrior, Selection, Start};
 
 /// A run between two rounds.
@@ -410,6 +412,29 @@ impl<'a> Learner<'a> {
         match self {
             Learner::Chain(trainer) => trainer.n_strings(),
             _ => self.sticks().iter().map(|stick| stick.order.len()).collect(),
+        }
+    }
+
+    /// The strings or rules used most, for people.
+    pub fn glimpse(&self, plan: &Plan, unit: Unit) -> (Vec<glimpse::Strings>, Vec<(String, f64)>) {
+        let grammar = &plan.grammar.value;
+        let rules =
+            |params: pcfg::Params| (Vec::new(), glimpse::rules(grammar, &params.estimate, glimpse::SHOWN));
+        match self {
+            Learner::Chain(trainer) if is_adapted(plan) => {
+                let (lexicon, params) = trainer.sticks();
+                (glimpse::strings(grammar, &lexicon, &params.sticks, unit), Vec::new())
+            }
+            Learner::Chain(trainer) => rules(trainer.pcfg()),
+            Learner::Pcfg(trainer) => rules(trainer.params()),
+            Learner::Sampled(sampled) if !is_adapted(plan) => match sampled.params() {
+                Params::Pcfg(params) => rules(params),
+                Params::Adaptor(_) | Params::Latent(_) | Params::LogisticNormal(_) => Default::default(),
+            },
+            Learner::Sticks(_) | Learner::Sampled(_) => {
+                (glimpse::strings(grammar, &plan.lexicon.value, self.sticks(), unit), Vec::new())
+            }
+            Learner::Latent(..) | Learner::Normal(_) => Default::default(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use shared::corpus::Corpus;
 use shared::eval::chains::split_r_hat;
 use shared::eval::segmentation::Scorer;
 use shared::logistic_normal::trainer::Failure as Normal;
@@ -25,11 +26,13 @@ use super::prepare::Chosen;
 use super::{clock, start};
 use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
+use crate::glimpse::{Glimpse, SENTENCES};
 use crate::job::{self, InferenceTable, Job, Method};
 use crate::metrics::{
     AttachmentByDecoder, ComponentMetrics, HeldOut, Hyper, Observer, RoundMetrics, Scores, ScoresByDecoder,
     decoder_name, traces,
 };
+use crate::outcome::Sample;
 
 /// The runs of a job, and what they need.
 pub struct Training<'a> {
@@ -135,13 +138,16 @@ impl<'a> Training<'a> {
     pub fn run(mut self, observer: &mut dyn Observer) -> Result<Finished> {
         while self.runs.iter().any(|run| !run.is_over()) {
             let begun = clock();
-            for metrics in self.batch()? {
+            for (metrics, sentences) in self.batch()? {
                 let (run, round) = (metrics.run, metrics.round);
                 self.progress.rounds.push(metrics);
                 let r_hat = self.r_hat(run, round);
                 let metrics = self.progress.rounds.last_mut().expect("it was just put there");
                 metrics.r_hat = r_hat;
                 observer.round(metrics)?;
+                if round == 1 || self.is_scored(run - 1) {
+                    observer.glimpse(&|| self.glimpse(run, &sentences));
+                }
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();
             if self.keeper.is_due() {
@@ -154,8 +160,8 @@ impl<'a> Training<'a> {
         Ok(Finished { points, progress, failed: keeper.failed })
     }
 
-    /// A round of every run that is not over; the metrics of those that count.
-    fn batch(&mut self) -> Result<Vec<RoundMetrics>> {
+    /// A round of every run that is not over; the metrics of those that count, each with some sentences as they were read.
+    fn batch(&mut self) -> Result<Vec<(RoundMetrics, Vec<Sample>)>> {
         let begun = clock();
         let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over()).collect();
         let mut asks = Vec::with_capacity(active.len());
@@ -207,13 +213,14 @@ impl<'a> Training<'a> {
         seconds: f64,
         busy: Duration,
         share: f64,
-    ) -> Result<RoundMetrics> {
+    ) -> Result<(RoundMetrics, Vec<Sample>)> {
         let round = self.runs[run].learner.rounds();
         self.runs[run].converged = report.converged;
         let last = self.runs[run].is_over();
         let due = round.is_multiple_of(self.job.output.score_every);
         let mut scored = ScoresByDecoder::new();
         let mut held_out = None;
+        let mut shown = Vec::new();
         let is_scored = self.input.text.has_gold && !self.input.segments.is_empty();
         let samples = self.runs[run].learner.samples();
         let has_samples = !samples.is_empty() && samples.iter().all(|of_shard| !of_shard.is_empty());
@@ -224,6 +231,7 @@ impl<'a> Training<'a> {
             tallies.resize(if keeps { self.input.text.n_sentences } else { tallies.len() }, Tally::default());
             self.input.text.blocks(|sentences, shards, block| {
                 let samples = block.by_occurrence(&samples[shards]).unwrap_or_default();
+                show(&mut shown, &block.corpus, samples.iter().map(|sample| &sample.ends[..]));
                 for (at, sample) in samples.iter().enumerate() {
                     if let Some(gold) = &block.corpus.gold {
                         scorer.add(&block.corpus.sentences[at], &gold[at], &sample.ends);
@@ -249,7 +257,7 @@ impl<'a> Training<'a> {
         if (due || last) && (!self.held_out.is_empty() || is_decoded) {
             let model = self.model(&self.runs[run].learner);
             if is_decoded {
-                let found = self.viterbi(&model)?;
+                let found = self.viterbi(&model, &mut shown)?;
                 scored.insert(decoder_name(Decoder::Viterbi).to_owned(), found);
             }
             held_out = self.held_out.measure(self.fleet, self.plan, &model)?;
@@ -270,7 +278,7 @@ impl<'a> Training<'a> {
         let components = active.learner.components().into_iter();
         let components = components.map(|(name, share)| (name.to_owned(), ComponentMetrics::from(share)));
         let components = components.collect();
-        Ok(RoundMetrics {
+        let metrics = RoundMetrics {
             run: run + 1,
             round,
             bound: report.bound,
@@ -291,19 +299,33 @@ impl<'a> Training<'a> {
             acceptance: report.moves.map(|moves| moves.accepted as f64 / moves.proposed.max(1) as f64),
             changed: report.moves.map(|moves| moves.changed as f64 / moves.proposed.max(1) as f64),
             r_hat: None,
-        })
+        };
+        Ok((metrics, shown))
     }
 
-    /// Scores of the corpus as Viterbi reads it.
-    fn viterbi(&self, model: &Model) -> Result<Scores> {
+    /// Whether the last round of a run was one that is scored.
+    fn is_scored(&self, run: usize) -> bool {
+        let active = &self.runs[run];
+        active.learner.rounds().is_multiple_of(self.job.output.score_every) || active.is_over()
+    }
+
+    /// What a run, from 1, has learned so far.
+    fn glimpse(&self, run: usize, sentences: &[Sample]) -> Glimpse {
+        let learner = &self.runs[run - 1].learner;
+        let (strings, rules) = learner.glimpse(self.plan, self.input.text.unit);
+        Glimpse { run, round: learner.rounds(), strings, rules, sentences: sentences.to_vec() }
+    }
+
+    /// Scores of the corpus as Viterbi reads it, and some sentences to be shown.
+    fn viterbi(&self, model: &Model, shown: &mut Vec<Sample>) -> Result<Scores> {
         let mut scorer = Scorer::default();
         let parser = self.plan.parser(model, &[Decoder::Viterbi], false);
         self.input.text.blocks(|_, shards, block| {
             let decoded = parser.parse(self.fleet, Stage::Decode, self.plan.shards(shards))?;
             let gold = block.corpus.gold.iter().flatten();
-            for ((sentence, gold), decoded) in
-                block.corpus.sentences.iter().zip(gold).zip(block.by_sentence(&decoded))
-            {
+            let decoded = block.by_sentence(&decoded);
+            show(shown, &block.corpus, decoded.iter().map(|decoded| &decoded.segmentations[0][..]));
+            for ((sentence, gold), decoded) in block.corpus.sentences.iter().zip(gold).zip(decoded) {
                 scorer.add(sentence, gold, &decoded.segmentations[0]);
             }
             Ok(())
@@ -360,6 +382,19 @@ impl<'a> Training<'a> {
         Ok(FinishedPoint { name, run, runs, model, rounds, converged, bound, bounds, held_out, tallies })
     }
 }
+
+/// Puts the first readable sentences among those that are shown, until there are enough: the same ones in every round.
+fn show<'a>(shown: &mut Vec<Sample>, corpus: &Corpus, ends: impl Iterator<Item = &'a [u32]>) {
+    let readable = |(at, _): &(usize, &[u32])| READABLE.contains(&corpus.sentences[*at].len());
+    let missing = SENTENCES.saturating_sub(shown.len());
+    for (at, ends) in ends.enumerate().filter(readable).take(missing) {
+        let gold = corpus.gold.as_ref().map(|gold| corpus.line(at, &gold[at]));
+        shown.push(Sample { gold, segmentations: vec![corpus.line(at, ends)], tree: None });
+    }
+}
+
+/// Symbols of a sentence that is worth showing and has room in a line.
+const READABLE: std::ops::RangeInclusive<usize> = 6..=70;
 
 /// A failure, with the sentence that it is about.
 fn told(input: &Input, failure: Failure) -> anyhow::Error {
