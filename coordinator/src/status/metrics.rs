@@ -8,21 +8,36 @@ use prometheus::{Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, Opts, Regi
 use super::JobStatus;
 use crate::fleet::{FleetStatus, MemberState};
 use crate::metrics::Phase;
+use crate::service::record::{State, View};
 
 /// What a scrape is answered with.
 pub fn exposition(job: &JobStatus, fleet: &FleetStatus) -> String {
     let page = Page(Registry::new());
     page.of_job(job);
     page.of_fleet(fleet);
-    let mut text = Vec::new();
-    TextEncoder::new().encode(&page.0.gather(), &mut text).expect("memory takes all that is written to it");
-    String::from_utf8(text).expect("names and numbers are text")
+    page.text()
+}
+
+/// What a scrape of a service is answered with: its fleet, its jobs by state, and each of those in work by `id` and `name`.
+pub fn service_exposition(jobs: &[View], fleet: &FleetStatus) -> String {
+    let page = Page(Registry::new());
+    page.of_jobs(jobs, fleet);
+    page.of_fleet(fleet);
+    page.text()
 }
 
 /// Metrics of one scrape. All numbers are known when it comes, so none is kept between two of them.
 struct Page(Registry);
 
 impl Page {
+    fn text(&self) -> String {
+        let mut text = Vec::new();
+        TextEncoder::new()
+            .encode(&self.0.gather(), &mut text)
+            .expect("memory takes all that is written to it");
+        String::from_utf8(text).expect("names and numbers are text")
+    }
+
     fn gauge(&self, name: &str, help: &str, value: f64) {
         let gauge = Gauge::new(format!("grammaton_{name}"), help).expect(SOUND);
         gauge.set(value);
@@ -45,6 +60,12 @@ impl Page {
         let gauges = GaugeVec::new(Opts::new(format!("grammaton_{name}"), help), &[label]).expect(SOUND);
         values.into_iter().for_each(|(of, value)| gauges.with_label_values(&[of]).set(value));
         self.0.register(Box::new(gauges)).expect(SOUND);
+    }
+
+    fn family(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+        let gauges = GaugeVec::new(Opts::new(format!("grammaton_{name}"), help), labels).expect(SOUND);
+        self.0.register(Box::new(gauges.clone())).expect(SOUND);
+        gauges
     }
 
     fn counters<'a>(
@@ -93,6 +114,48 @@ impl Page {
         self.counters("checkpoints", "Checkpoints of this process.", "fate", fates);
     }
 
+    fn of_jobs(&self, jobs: &[View], fleet: &FleetStatus) {
+        let n_in = |state: &str| jobs.iter().filter(|job| job.record.state.name() == state).count() as f64;
+        let states = ["queued", "running", "stopping", "done", "failed", "cancelled"]
+            .map(|state| (state, n_in(state)));
+        self.gauges("jobs", "Jobs by state.", "state", states);
+        let in_work: Vec<(&View, &JobStatus)> = jobs
+            .iter()
+            .filter_map(|job| {
+                let is_working = matches!(job.record.state, State::Running | State::Stopping);
+                Some((job, job.progress.as_ref().filter(|_| is_working)?))
+            })
+            .collect();
+        let of_each = |name: &str, help: &str, value: &dyn Fn(&JobStatus) -> Option<f64>| {
+            let gauges = self.family(name, help, &["id", "name"]);
+            for (job, status) in &in_work {
+                if let Some(value) = value(status) {
+                    gauges.with_label_values(&[&job.record.id.to_string(), &job.record.name]).set(value);
+                }
+            }
+        };
+        of_each("job_round", "The round of the job that ended last.", &|status| Some(status.round as f64));
+        of_each("job_max_rounds", "Rounds that a run of the job has at most.", &|status| {
+            Some(status.max_rounds as f64)
+        });
+        of_each("job_bound", "Objective of the job's last round.", &|status| status.bound);
+        let help = "Sentences by wall time in the job's last round.";
+        of_each("job_sentences_per_second", help, &|status| Some(status.sentences_per_second));
+        of_each("job_left_seconds", "Time that the job's rounds left take at most.", &|status| {
+            status.seconds_left
+        });
+        let shards =
+            self.family("job_shards", "Shards of the job's round under way.", &["id", "name", "state"]);
+        for (job, _) in &in_work {
+            let of_job = fleet.of(job.record.account().id).shards;
+            for (state, n) in [("free", of_job.free), ("lent", of_job.lent), ("done", of_job.done)] {
+                shards
+                    .with_label_values(&[&job.record.id.to_string(), &job.record.name[..], state])
+                    .set(n as f64);
+            }
+        }
+    }
+
     fn of_fleet(&self, fleet: &FleetStatus) {
         let shards = &fleet.shards;
         let states = [("free", shards.free), ("lent", shards.lent), ("done", shards.done)];
@@ -131,6 +194,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::service::record::{JobId, Millis, Record};
     use crate::status::snapshot::tests::middle;
 
     #[test]
@@ -155,8 +219,76 @@ mod tests {
         assert!(exposition(&before, &nobody).contains("grammaton_round 0\n"));
     }
 
+    /// A scrape of a service with a job in work, one that waits, and a name that labels have to be careful with.
+    fn of_service() -> String {
+        let (job, fleet) = middle();
+        let view = |id, name: &str, state| View {
+            record: Record {
+                id: JobId(id),
+                name: name.into(),
+                owner: "ann".into(),
+                priority: 10,
+                max_workers: None,
+                key: String::new(),
+                inputs: Vec::new(),
+                state,
+                submitted: Millis(1),
+                begun: None,
+                ended: None,
+            },
+            ahead: 0,
+            progress: Some(job.clone()),
+        };
+        service_exposition(
+            &[view(2, "waits", State::Queued), view(1, "a \"b\" \\ <c>", State::Running)],
+            &fleet,
+        )
+    }
+
+    #[test]
+    fn jobs_in_work_have_numbers_of_their_own() {
+        let text = of_service();
+        for line in [
+            "grammaton_jobs{state=\"running\"} 1",
+            "grammaton_jobs{state=\"failed\"} 0",
+            r#"grammaton_job_round{id="1",name="a \"b\" \\ <c>"} 12"#,
+            r#"grammaton_job_left_seconds{id="1",name="a \"b\" \\ <c>"} 17"#,
+            "grammaton_members{state=\"healthy\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        assert!(
+            text.contains("grammaton_job_shards{id=\"1\"")
+                && !text.contains("id=\"2\"")
+                && !text.contains("job=\""),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_dashboard_asks_for_what_there_is() {
+        let dashboard = include_str!("../../../deploy/grafana/grammaton.json");
+        serde_json::from_str::<serde_json::Value>(dashboard).unwrap();
+        let text = of_service();
+        let mut n = 0;
+        for (at, _) in dashboard.match_indices("grammaton_") {
+            let rest = &dashboard[at..];
+            let name =
+                &rest[..rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap()];
+            assert!(text.contains(&format!("# TYPE {name} ")), "{name} is not in\n{text}");
+            n += 1;
+        }
+        assert!(n > 10, "{n}");
+    }
+
     #[test]
     fn promtool_finds_nothing_to_complain_about() {
+        let (job, fleet) = middle();
+        check(&exposition(&job, &fleet));
+        check(&of_service());
+    }
+
+    fn check(text: &str) {
         let promtool = Command::new("promtool")
             .args(["check", "metrics"])
             .stdin(Stdio::piped())
@@ -167,8 +299,6 @@ mod tests {
             eprintln!("skipped: promtool is not on the path; Debian's package prometheus brings it");
             return;
         };
-        let (job, fleet) = middle();
-        let text = exposition(&job, &fleet);
         promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let output = promtool.wait_with_output().unwrap();
         assert!(

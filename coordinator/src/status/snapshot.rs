@@ -86,7 +86,7 @@ fn of_member(member: &MemberInfo) -> v1::MemberSnapshot {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use proto::lease::{Attempt, TaskIndex};
@@ -115,7 +115,7 @@ pub(super) mod tests {
     }
 
     /// A round in which one worker was lost.
-    pub(in crate::status) fn middle() -> (JobStatus, FleetStatus) {
+    pub(crate) fn middle() -> (JobStatus, FleetStatus) {
         let job = JobStatus {
             name: "out".into(),
             phase: Some(Phase::Rounds),
