@@ -3,7 +3,7 @@
 //! Reading order: [`cli`] (what a user may ask), [`commands`] (how each is answered), [`job`] (the job file),
 //! [`fleet`] (who computes), [`metrics`] and [`outcome`] (what training tells and gives; [`glimpse`] is what can be seen meanwhile), [`output`] (the folder of
 //! results), [`model`] (the model file), [`progress`] and [`report`] (what a user sees), [`service`] (many jobs at once, for those whom
-//! [`access`] lets in).
+//! [`access`] lets in), [`page`] (the same in a browser).
 
 pub mod cli;
 
@@ -38,6 +38,8 @@ pub mod service;
 pub mod checkpoint;
 
 pub mod status;
+
+pub mod page;
 
 pub mod progress;
 

@@ -97,12 +97,12 @@ impl Progress {
         }
     }
 
-    /// Says where metrics are.
-    pub fn serving(&mut self, address: SocketAddr) {
+    /// Says where there is something to look at: `what` and its URL.
+    pub fn serving(&mut self, address: SocketAddr, what: &str) {
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Serving { address }),
-            Style::Bar | Style::Lines => self.say(&format!("metrics at http://{address}/metrics")),
+            Style::Bar | Style::Lines => self.say(what),
         }
     }
 

@@ -3,7 +3,7 @@
 //! In: PEM files. Out: [`ServerTls`] and [`ClientTls`], the two sides of one idea: show the own certificate, trust
 //! those that a certificate authority has signed. When a handshake fails, [`Distrust::of`] tells what will fail
 //! again, until somebody changes a file or an address, from what is the network's fault.
-//! Invariants: one provider of cryptography, ring; HTTP/2 is all that is spoken inside; a key is never printed,
+//! Invariants: one provider of cryptography, ring; HTTP/2 is all that is spoken inside, but for [`https`]; a key is never printed,
 //! not even by `Debug`. Does not reload: certificates are those of the process's start.
 
 use std::error::Error;
@@ -28,6 +28,9 @@ pub const ALERT: u8 = 21;
 
 /// Name of the protocol inside, as negotiated by TLS.
 const HTTP2: &[u8] = b"h2";
+
+/// The same, where browsers come to.
+const HTTP1: &[u8] = b"http/1.1";
 
 /// Makes ring the cryptography of everything in this process; each `main` begins with it.
 ///
@@ -144,6 +147,18 @@ impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerTls").field("mutual", &self.mutual).finish_non_exhaustive()
     }
+}
+
+/// For a port that browsers come to: the same identity, HTTP/1.1 inside, and no certificate asked for.
+pub fn https(identity: IdentityFiles<'_>) -> Result<Arc<ServerConfig>, TlsError> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring has cipher suites for the versions that rustls thinks safe")
+        .with_no_client_auth();
+    let (certificates, key) = own(identity)?;
+    let mut config = builder.with_single_cert(certificates, key).map_err(|error| misfit(identity, &error))?;
+    config.alpn_protocols = vec![HTTP1.to_vec()];
+    Ok(Arc::new(config))
 }
 
 /// The worker's side.

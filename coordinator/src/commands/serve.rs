@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use proto::log::Form;
+use proto::tls::{IdentityFiles, https};
 use tracing::info;
 
 use super::Answer;
 use super::train::{FOREVER, FleetOptions};
 use crate::access::{Access, Tokens};
 use crate::fleet::{Fleet, FleetConfig, engine_with};
+use crate::page::Bound;
 use crate::progress::{Progress, Style};
 use crate::service::depot::Depot;
 use crate::service::rpc::JobsService;
@@ -68,6 +70,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let runtime = JobsService::runtime().context("cannot start a runtime")?;
     let jobs = JobsService::new(listen.access.clone(), runtime.handle().clone());
     listen.services = jobs.routes();
+    let access = listen.access.clone();
     if args.fleet.no_workers_grace.is_none() {
         config.no_workers_grace = FOREVER; // jobs wait
     }
@@ -76,6 +79,11 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     shelf::sweep(&args.store);
     let forests = shelf::folder_in(&args.store).ok();
     let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
+    let page = args.fleet.http.map(|address| Bound::at(address, &access, args.fleet.insecure)).transpose()?;
+    let tls = match (&args.fleet.cert, &args.fleet.key) {
+        (Some(certificate), Some(key)) => Some(https(IdentityFiles { certificate, key })?),
+        _ => None,
+    };
     let local_workers = config.local_workers;
     let fleet = Fleet::start(FleetConfig { compute, ..config })?;
     let address = fleet.address().context("a fleet that listens has an address")?;
@@ -89,6 +97,16 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     jobs.open(service.clone());
     info!(%address, "listening");
     progress.listening(address);
+    let _page = match page {
+        Some(page) => {
+            let (address, scheme) = (page.address(), if tls.is_some() { "https" } else { "http" });
+            let page = page.serve(service.clone(), access, tls)?;
+            info!(%address, "serving pages");
+            progress.serving(address, &format!("page at {scheme}://{address}/"));
+            Some(page)
+        }
+        None => None,
+    };
     runtime.block_on(told_to_stop())?;
     info!("stopping");
     service.close(FAREWELL);

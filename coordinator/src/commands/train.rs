@@ -84,7 +84,7 @@ pub struct FleetOptions {
     /// File with the secret that workers must know; without it, the variable GRAMMATON_TOKEN
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub token_file: Option<PathBuf>,
-    /// Address of the HTTP port: /metrics for Prometheus, /health for probes
+    /// Address of the HTTP port: /metrics for Prometheus, /health for probes, and with `serve` a page for browsers
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub http: Option<SocketAddr>,
     /// Certificate (PEM) to show to workers, which then connect with https://
@@ -211,7 +211,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         args.fleet.http.map(|address| Http::start(address, board.clone(), fleet.watcher())).transpose()?;
     if let Some(http) = &http {
         info!(address = %http.address(), "serving metrics");
-        progress.serving(http.address());
+        progress.serving(http.address(), &format!("metrics at http://{}/metrics", http.address()));
     }
     let told = &mut Posting { name, board, others: &mut progress };
     let outcome = run.train(told, |checkpoints, told| train(&job, &input, &fleet, checkpoints, told))?;
