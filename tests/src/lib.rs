@@ -3,6 +3,7 @@
 //!
 //! No sleeping to wait for others: [`eventually`] polls, with a bound.
 
+pub mod browser;
 pub mod certificates;
 pub mod cluster;
 pub mod folder;

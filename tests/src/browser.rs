@@ -1,0 +1,179 @@
+//! A browser without a window, driven over WebDriver: Chromium, as Debian's packages chromium and chromium-driver bring it.
+//!
+//! In: what a person does (go, fill in, click). Out: what they see (texts, pictures). The protocol is JSON over HTTP, one question after the
+//! other, so a socket is all that it takes.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use crate::{Process, SOON, eventually};
+
+/// A browser with one page; it goes when this does.
+pub struct Browser {
+    /// Where the driver listens.
+    address: String,
+    session: String,
+    _driver: Process,
+    /// Its output, which it has to be able to write.
+    _lines: crate::Lines,
+    _profile: tempfile::TempDir,
+}
+
+impl Browser {
+    /// A new one; why there is none, where none is installed.
+    pub fn open() -> Result<Browser, String> {
+        let installed = |name: &str| {
+            Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+        };
+        if !installed("chromedriver") || !installed("chromium") {
+            return Err(
+                "no chromium with its driver; Debian's packages chromium and chromium-driver bring them"
+                    .to_owned(),
+            );
+        }
+        let (driver, lines) = Process::spawn_read(Command::new("chromedriver").arg("--port=0"));
+        let port = loop {
+            let line = lines.next().expect("the driver says where it listens");
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                break port.trim_end_matches('.').to_owned();
+            }
+        };
+        let profile = tempfile::tempdir().expect("a temporary folder can be made");
+        let args = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+        ];
+        let mut args: Vec<String> = args.map(str::to_owned).to_vec();
+        args.push(format!("--user-data-dir={}", profile.path().display()));
+        let options = json!({ "args": args, "binary": which("chromium") });
+        let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "acceptInsecureCerts": true, "goog:chromeOptions": options } } });
+        let mut browser = Browser {
+            address: format!("127.0.0.1:{port}"),
+            session: String::new(),
+            _driver: driver,
+            _lines: lines,
+            _profile: profile,
+        };
+        browser.session = browser.send("POST", "/session", &wanted)["sessionId"]
+            .as_str()
+            .expect("a session has an id")
+            .to_owned();
+        Ok(browser)
+    }
+
+    /// One question to the driver; the value that it answers with.
+    fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let body = if method == "GET" { String::new() } else { body.to_string() };
+        let mut stream = TcpStream::connect(&self.address).expect("the driver listens");
+        stream.set_read_timeout(Some(SOON)).expect("it is not nothing");
+        let (host, length) = (&self.address, body.len());
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .expect("it reads");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("it answers");
+        let answer = String::from_utf8_lossy(&answer);
+        let (_, json) = answer.split_once("\r\n\r\n").expect("a head has an end");
+        let mut answer: Value =
+            serde_json::from_str(json).unwrap_or_else(|error| panic!("{path}: {error}: {json}"));
+        assert!(answer["value"]["error"].is_null(), "{method} {path} {body}: {answer}");
+        answer["value"].take()
+    }
+
+    fn ask(&self, path: &str, body: &Value) -> Value {
+        self.send("POST", &format!("/session/{}{path}", self.session), body)
+    }
+
+    /// Loads a page.
+    pub fn go(&self, url: &str) {
+        self.ask("/url", &json!({ "url": url }));
+    }
+
+    /// What a script of the driver's gives, which no policy of the page concerns.
+    pub fn run(&self, script: &str) -> Value {
+        self.ask("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// The text of the page that a person can see.
+    pub fn text(&self) -> String {
+        self.run("return document.body.innerText").as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until a script's value is true.
+    pub fn until(&self, script: &str) {
+        eventually(&|| format!("{script}: {}", self.text()), || {
+            std::thread::sleep(Duration::from_millis(50));
+            self.run(&format!("return Boolean({script})")) == true
+        });
+    }
+
+    /// Waits until the page says so.
+    pub fn until_text(&self, text: &str) {
+        self.until(&format!("document.body.innerText.includes({})", json!(text)));
+    }
+
+    fn find(&self, selector: &str) -> String {
+        let found = self.ask("/element", &json!({ "using": "css selector", "value": selector }));
+        let id = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);
+        id.unwrap_or_else(|| panic!("{selector}: {found}")).to_owned()
+    }
+
+    /// Clicks on what the selector finds first.
+    pub fn click(&self, selector: &str) {
+        self.ask(&format!("/element/{}/click", self.find(selector)), &json!({}));
+    }
+
+    /// Types into a field.
+    pub fn fill(&self, selector: &str, text: &str) {
+        self.ask(&format!("/element/{}/value", self.find(selector)), &json!({ "text": text }));
+    }
+
+    fn devtools(&self, command: &str, params: &Value) -> Value {
+        self.ask("/goog/cdp/execute", &json!({ "cmd": command, "params": params }))
+    }
+
+    /// A window of so many pixels, and whether it is dark.
+    pub fn look(&self, width: u32, height: u32, dark: bool) {
+        let metrics =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        self.devtools("Emulation.setDeviceMetricsOverride", &metrics);
+        let scheme = if dark { "dark" } else { "light" };
+        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.devtools("Emulation.setEmulatedMedia", &features);
+    }
+
+    /// A picture of the window.
+    pub fn picture(&self, path: &Path) {
+        let picture = self.send("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
+        let bytes = BASE64_STANDARD.decode(picture.as_str().expect("it is text")).expect("in base 64");
+        std::fs::write(path, bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+impl Drop for Browser {
+    /// The driver takes its browser with it.
+    fn drop(&mut self) {
+        if !self.session.is_empty() && !std::thread::panicking() {
+            self.send("DELETE", &format!("/session/{}", self.session), &json!({}));
+        }
+    }
+}
+
+/// Where a program lies.
+fn which(name: &str) -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
+    found.map_or(name.to_owned(), |path| path.display().to_string())
+}
