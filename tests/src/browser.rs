@@ -3,7 +3,7 @@
 //! In: what a person does (go, fill in, click). Out: what they see (texts, pictures). The protocol is JSON over HTTP, one question after the
 //! other, so a socket is all that it takes.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
@@ -82,12 +82,21 @@ impl Browser {
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
         )
         .expect("it reads");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("it answers");
-        let answer = String::from_utf8_lossy(&answer);
-        let (_, json) = answer.split_once("\r\n\r\n").expect("a head has an end");
+        let mut answer = BufReader::new(stream);
+        let mut length = 0;
+        for line in answer.by_ref().lines() {
+            let line = line.expect("it answers").to_ascii_lowercase();
+            if let Some(number) = line.strip_prefix("content-length:") {
+                length = number.trim().parse().expect("a length is a number");
+            } else if line.is_empty() {
+                break;
+            }
+        }
+        let mut json = vec![0; length];
+        answer.read_exact(&mut json).expect("as long as it said");
+        let json = String::from_utf8_lossy(&json);
         let mut answer: Value =
-            serde_json::from_str(json).unwrap_or_else(|error| panic!("{path}: {error}: {json}"));
+            serde_json::from_str(&json).unwrap_or_else(|error| panic!("{path}: {error}: {json}"));
         assert!(answer["value"]["error"].is_null(), "{method} {path} {body}: {answer}");
         answer["value"].take()
     }

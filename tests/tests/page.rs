@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use grammaton_tests::browser::Browser;
+use grammaton_tests::certificates::{Authority, Valid};
 use grammaton_tests::cluster::worker_command;
 use grammaton_tests::folder::{Folder, examples};
 use grammaton_tests::{Lines, Process};
@@ -23,7 +24,7 @@ struct Service {
 }
 
 impl Service {
-    fn start() -> Service {
+    fn start(more: &[&str]) -> Service {
         let corpus = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
         let corpus: String = corpus.split_inclusive('\n').take(1500).collect();
         let folder = Folder::new(&[("job.toml", JOB), ("corpus.txt", &corpus)]);
@@ -33,8 +34,9 @@ impl Service {
         }
         let args = ["serve", "--store", "store", "--tokens", "tokens", "--json", "--dead-after", "3"];
         let addresses = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
-        let (process, lines) = Process::spawn_read(&mut folder.command(&[&args[..], &addresses].concat()));
-        let mut address = |of: &str| {
+        let (process, lines) =
+            Process::spawn_read(&mut folder.command(&[&args[..], &addresses, more].concat()));
+        let address = |of: &str| {
             let line = lines.next().unwrap_or_else(|| panic!("it ended: {}", process.log()));
             let event: Value = serde_json::from_str(&line).unwrap();
             assert_eq!(event["event"], of);
@@ -58,7 +60,7 @@ impl Service {
         browser.go(&format!("{}/login", self.page));
         browser.fill("#token", &self.folder.read(name));
         browser.click(".login button");
-        browser.until_text("All jobs");
+        browser.until("location.pathname === '/'");
     }
 }
 
@@ -73,7 +75,7 @@ fn a_person_watches_jobs_and_ends_one() {
         Ok(browser) => browser,
         Err(why) => return eprintln!("skipped: {why}"),
     };
-    let service = Service::start();
+    let service = Service::start(&[]);
     let picture = |name: &str, width, height, dark| {
         browser.look(width, height, dark);
         if let Some(folder) = pictures() {
@@ -150,4 +152,23 @@ fn a_person_watches_jobs_and_ends_one() {
     picture("page-jobs.png", 1000, 460, false);
     assert!(browser.run("return document.title") == "Jobs · Grammaton", "no script of a job's name was run");
     drop(other);
+}
+
+#[test]
+fn with_a_certificate_it_is_https() {
+    let browser = match Browser::open() {
+        Ok(browser) => browser,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let files = Authority::new("page").identity(dir.path(), "page", &["127.0.0.1"], Valid::Now);
+    let [certificate, key] = [&files.certificate, &files.key].map(|path| path.to_str().unwrap());
+    let mut service = Service::start(&["--cert", certificate, "--key", key]);
+    service.page = service.page.replace("http:", "https:");
+    service.log_in(&browser, "eve");
+    assert!(
+        browser.run("return location.protocol + document.cookie") == "https:",
+        "no script sees the cookie"
+    );
+    browser.until_text("live");
 }
