@@ -20,7 +20,7 @@ pub struct Browser {
     /// Where the driver listens.
     address: String,
     session: String,
-    _driver: Process,
+    driver: Process,
     /// Its output, which it has to be able to write.
     _lines: crate::Lines,
     _profile: tempfile::TempDir,
@@ -60,7 +60,7 @@ impl Browser {
         let mut browser = Browser {
             address: format!("127.0.0.1:{port}"),
             session: String::new(),
-            _driver: driver,
+            driver: driver,
             _lines: lines,
             _profile: profile,
         };
@@ -172,11 +172,10 @@ impl Browser {
 }
 
 impl Drop for Browser {
-    /// The driver takes its browser with it.
+    /// The driver that is killed leaves its browser behind; one that is asked to end takes it along.
     fn drop(&mut self) {
-        if !self.session.is_empty() && !std::thread::panicking() {
-            self.send("DELETE", &format!("/session/{}", self.session), &json!({}));
-        }
+        self.driver.signal("TERM");
+        self.driver.wait();
     }
 }
 

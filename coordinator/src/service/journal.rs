@@ -113,7 +113,8 @@ pub fn last(path: &Path, n: usize) -> io::Result<Vec<Line>> {
     let mut tail = Vec::new();
     file.take(TAIL).read_to_end(&mut tail)?;
     // The first may be half a line, which is none.
-    let mut lines: Vec<Line> = tail.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let mut lines: Vec<Line> =
+        tail.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
     lines.drain(..lines.len().saturating_sub(n));
     Ok(lines)
 }
@@ -144,8 +145,7 @@ mod tests {
         journal.tell(Millis(3), "a <b> & \"c\"\nd");
         assert_eq!(texts(), ["a <b> & \"c\"\nd"]);
         assert!(texts().is_empty() && listener.has_changed().unwrap());
-        let last =
-            |n| -> Vec<String> { last(&path, n).unwrap().into_iter().map(|line| line.text).collect() };
+        let last = |n| -> Vec<String> { last(&path, n).unwrap().into_iter().map(|line| line.text).collect() };
         assert_eq!((&last(1)[..], last(9).len()), (&["a <b> & \"c\"\nd".to_owned()][..], 2));
     }
 }

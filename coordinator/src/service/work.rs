@@ -61,7 +61,14 @@ fn follow(service: &Service, order: Order) {
     service.ended(id, how);
 }
 
-fn work(service: &Service, id: JobId, name: String, handle: &Handle, board: Board, scene: Scene) -> Result<Summary> {
+fn work(
+    service: &Service,
+    id: JobId,
+    name: String,
+    handle: &Handle,
+    board: Board,
+    scene: Scene,
+) -> Result<Summary> {
     let folder = service.0.depot.job(id);
     let journal = service.journal(id);
     journal.tell(now(), "begun");

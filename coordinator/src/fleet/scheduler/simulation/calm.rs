@@ -70,8 +70,8 @@ impl World {
             let (name, holds) = (format!("w{id}"), Vec::new());
             world.happen(Event::MemberJoined { member, name, slots: SLOTS, holds, watched: true });
         }
-        for job in 0..jobs.len() {
-            world.plan(jobs[job].pauses[0], Coming::Submission(job));
+        for (job, of) in jobs.iter().enumerate() {
+            world.plan(of.pauses[0], Coming::Submission(job));
         }
         world.plan(Duration::ZERO, Coming::Beat);
         world
