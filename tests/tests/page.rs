@@ -85,8 +85,7 @@ fn a_person_watches_jobs_and_ends_one() {
     };
     browser.look(1000, 1200, false);
     let [mut worker, other] = ["alice", "bob"].map(|name| service.worker(name));
-    let hostile = "<img src=x onerror=document.title='hit'>";
-    service.submit(hostile, &["--set", "inference.max_rounds=10"]);
+    service.submit("unigram, a quick look", &["--set", "inference.max_rounds=10"]);
     service.submit("unigram, 2000 rounds", &["--priority", "20"]);
 
     // Nobody is shown anything before they have said who they are.
@@ -97,7 +96,6 @@ fn a_person_watches_jobs_and_ends_one() {
     browser.until_text("no token of this service");
     service.log_in(&browser, "eve");
     browser.until_text("unigram, 2000 rounds");
-    browser.until_text(hostile);
 
     // A running job: rounds, curve and strings come by themselves.
     browser.click("#job-2");
@@ -129,10 +127,22 @@ fn a_person_watches_jobs_and_ends_one() {
     picture("page-job.png", 1000, 1250, false);
     picture("page-job-dark.png", 1000, 1250, true);
     picture("page-job-phone.png", 390, 844, false);
+    picture("page-job-long.png", 1000, 3400, false);
     let wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth";
     browser.look(390, 844, false);
     assert!(browser.run(&format!("return {wide}")) == false, "a phone has to scroll sideways");
     browser.look(1000, 1200, false);
+
+    // All jobs; a name is a name.
+    browser.go(&format!("{}/", service.page));
+    browser.until("document.querySelector('.state.done')");
+    browser.until("document.querySelector('progress').value > 0");
+    picture("page-jobs.png", 1000, 420, false);
+    let hostile = "<img src=x onerror=document.title='hit'>";
+    service.submit(hostile, &[]);
+    browser.until_text(hostile);
+    assert!(browser.run("return document.title") == "Jobs · Grammaton", "no script of a job's name was run");
+    browser.go(&format!("{}/jobs/2", service.page));
 
     // Whoever may cancel does, by keyboard; the page says so without being loaded again.
     browser.run("document.querySelector('#cancel').focus()");
@@ -148,9 +158,6 @@ fn a_person_watches_jobs_and_ends_one() {
     browser.click("#report");
     browser.until_text("training report");
     assert!(browser.run("return document.styleSheets.length") == 1);
-    browser.go(&format!("{}/", service.page));
-    picture("page-jobs.png", 1000, 460, false);
-    assert!(browser.run("return document.title") == "Jobs · Grammaton", "no script of a job's name was run");
     drop(other);
 }
 

@@ -47,7 +47,7 @@ fn table<'a>(jobs: impl Iterator<Item = &'a View>) -> String {
         let (id, name, owner) = (record.id, escape(&record.name), escape(&record.owner));
         writeln!(
             rows,
-            "<tr><td>{id}</td><td class=\"name\"><a id=\"job-{id}\" href=\"/jobs/{id}\">{name}</a></td><td>{}</td><td class=\"far\">{}</td>\
+            "<tr><td>{id}</td><td class=\"name\"><a id=\"job-{id}\" href=\"/jobs/{id}\">{name}</a></td><td class=\"left\">{}</td><td class=\"far\">{}</td>\
              <td class=\"left\">{owner}</td><td>{}</td><td>{}</td></tr>",
             state(&record.state),
             how_far(&record.state, *ahead, progress.as_ref()),

@@ -86,6 +86,8 @@ impl Scale {
         let places = ticks(range, wanted, least);
         let label = |place: f64| match self {
             Scale::Log if place.fract() == 0.0 => power_of_ten(place),
+            // A single tick among whole numbers is one as well.
+            Scale::Linear if least >= 1.0 => number(place, &[0.0, 1.0]),
             _ => number(self.value(place), &places),
         };
         places.iter().map(|&place| (place, label(place))).collect()
@@ -328,6 +330,7 @@ mod tests {
     fn nothing_is_drawn_of_nothing() {
         assert_eq!(chart(vec![(1.0, f64::NAN)]).svg(), None);
         let svg = chart(vec![(1.0, 2.0)]).svg().unwrap();
+        assert!(svg.contains(">1</text>") && svg.contains(">2.000</text>"), "{svg}");
         assert!(svg.contains("a&amp;b") && svg.contains("bound &lt;1&gt;"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
