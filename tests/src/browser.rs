@@ -60,7 +60,7 @@ impl Browser {
         let mut browser = Browser {
             address: format!("127.0.0.1:{port}"),
             session: String::new(),
-            driver: driver,
+            driver,
             _lines: lines,
             _profile: profile,
         };

@@ -65,6 +65,9 @@ fn of_service(job: &v1::JobInfo) -> String {
     if job.max_workers > 0 {
         lines.push(format!("at most {} workers at a time", job.max_workers));
     }
+    if job.worker_seconds > 0.0 {
+        lines.push(format!("{} of workers' time so far", duration(job.worker_seconds)));
+    }
     match (&job.state[..], &job.progress) {
         ("running" | "stopping", Some(progress)) => lines.extend(progress_lines(progress)),
         _ => lines.push(how_far(job)),

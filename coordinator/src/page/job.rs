@@ -303,7 +303,10 @@ fn lines(log: &[Line]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::fleet::AccountStatus;
     use crate::glimpse::Strings;
     use crate::metrics::{RoundMetrics, Start};
     use crate::outcome::Sample;
@@ -345,6 +348,16 @@ mod tests {
     fn page(view: &View, seen: &Seen, results: &[(String, u64)]) -> String {
         let (_, mut fleet) = middle();
         fleet.members[0].name = TAG.into();
+        let account = view.record.account();
+        let FleetStatus { stage, shards, ref oldest, .. } = fleet;
+        fleet.accounts = vec![AccountStatus {
+            account,
+            stage,
+            shards,
+            oldest: oldest.clone(),
+            slot_time: Duration::ZERO,
+            members: 1,
+        }];
         let log = [Line { at: Millis(0), text: TAG.into() }];
         let html = put_together(&drawn(view, seen, &log, results, &fleet));
         for unwanted in ["<script", "style=", "NaN", "onerror"] {

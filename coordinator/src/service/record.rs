@@ -8,7 +8,7 @@ use blake3::Hash;
 use proto::v1;
 use serde::{Deserialize, Serialize};
 
-use crate::fleet::{Account, AccountId};
+use crate::fleet::{Account, AccountId, FleetStatus};
 use crate::status::JobStatus;
 
 /// Names a job, by the order of submission, from 1.
@@ -158,8 +158,12 @@ pub struct View {
 }
 
 impl View {
-    /// As it travels.
-    pub fn to_wire(&self) -> v1::JobInfo {
+    /// As it travels, given the fleet that computes for it.
+    pub fn to_wire(&self, fleet: Option<&FleetStatus>) -> v1::JobInfo {
+        let account = self.record.account().id;
+        let accounts = fleet.into_iter().flat_map(|fleet| &fleet.accounts);
+        let worker_seconds =
+            accounts.filter(|of| of.account.id == account).map(|of| of.slot_time.as_secs_f64()).sum();
         let Record { id, name, owner, priority, max_workers, state, submitted, begun, ended, .. } =
             &self.record;
         let millis = |at: &Option<Millis>| at.map_or(0, |at| at.0);
@@ -182,6 +186,7 @@ impl View {
             ahead: self.ahead as u32,
             progress: self.progress.as_ref().map(crate::status::snapshot::of_job),
             parameters_sha256,
+            worker_seconds,
         }
     }
 }

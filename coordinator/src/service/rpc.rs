@@ -209,20 +209,24 @@ impl Jobs for JobsService {
         let submission = Submission { job, inputs, name, priority, max_workers, key };
         let _place = self.checks.clone().acquire_owned().await; // never closed
         let view = self.blocking(move |service| service.submit(&who, submission)).await?;
-        Ok(Response::new(view.to_wire()))
+        Ok(Response::new(view.to_wire(None)))
     }
 
     async fn list(&self, request: Request<v1::ListRequest>) -> Result<Response<v1::ListReply>, Status> {
         self.admit(&request, Role::Read)?;
         let jobs = self.blocking(|service| Ok(service.jobs())).await?;
-        Ok(Response::new(v1::ListReply { jobs: jobs.iter().map(|view| view.to_wire()).collect() }))
+        let fleet = self.service()?.watcher().status().await;
+        Ok(Response::new(v1::ListReply {
+            jobs: jobs.iter().map(|view| view.to_wire(fleet.as_ref())).collect(),
+        }))
     }
 
     async fn get(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         self.admit(&request, Role::Read)?;
         let id = JobId(request.into_inner().id);
         let view = self.blocking(move |service| service.job(id)).await?;
-        Ok(Response::new(view.to_wire()))
+        let fleet = self.service()?.watcher().status().await;
+        Ok(Response::new(view.to_wire(fleet.as_ref())))
     }
 
     async fn logs(&self, request: Request<v1::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
@@ -282,14 +286,14 @@ impl Jobs for JobsService {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
         let view = self.blocking(move |service| service.cancel(&who, id)).await?;
-        Ok(Response::new(view.to_wire()))
+        Ok(Response::new(view.to_wire(None)))
     }
 
     async fn resume(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
         let view = self.blocking(move |service| service.resume(&who, id)).await?;
-        Ok(Response::new(view.to_wire()))
+        Ok(Response::new(view.to_wire(None)))
     }
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
