@@ -120,6 +120,23 @@ fn little_memory_keeps_some_shards_and_changes_no_bit() {
 }
 
 #[test]
+fn models_that_take_turns_change_no_bit() {
+    let (grammar, lexicon, sentences) = setting();
+    let short = choose(&grammar, &sentences, 20, 0.2);
+    let models = [&lexicon, &short].map(|lexicon| {
+        (Run::cut(&grammar, lexicon, &sentences, 20, 10), weights(&grammar, lexicon, |_| false))
+    });
+    let alone = models.each_ref().map(|(run, weights)| bits(&run.expect(&Engine::default(), weights, true)));
+    for engine in [Engine::default(), Engine::with_memory(20_000)] {
+        for _ in 0..3 {
+            for ((run, weights), alone) in models.iter().zip(&alone) {
+                assert_eq!(&bits(&run.expect(&engine, weights, true)), alone);
+            }
+        }
+    }
+}
+
+#[test]
 fn threads_share_an_engine() {
     let (grammar, lexicon, sentences) = setting();
     let run = Run::new(&grammar, &lexicon, &sentences);

@@ -70,8 +70,8 @@ impl World {
             let (name, holds) = (format!("w{id}"), Vec::new());
             world.happen(Event::MemberJoined { member, name, slots: SLOTS, holds, watched: true });
         }
-        for (job, of) in jobs.iter().enumerate() {
-            world.plan(of.pauses[0], Coming::Submission(job));
+        for (at, job) in jobs.iter().enumerate() {
+            world.plan(job.pauses[0], Coming::Submission(at));
         }
         world.plan(Duration::ZERO, Coming::Beat);
         world
@@ -172,7 +172,7 @@ fn all(time: Duration) -> f64 {
     time.as_secs_f64() * MEMBERS as f64 * f64::from(SLOTS)
 }
 
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_secs(200);
 
 #[test]
 fn jobs_that_always_have_tasks_share_slot_time_by_weight() {
