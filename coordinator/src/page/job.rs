@@ -6,7 +6,7 @@ use shared::corpus::Unit;
 
 use super::events::Part;
 use super::{files, jobs, moment, workers};
-use crate::fleet::{AccountId, FleetStatus, Shards};
+use crate::fleet::{AccountStatus, FleetStatus, Shards};
 use crate::glimpse::Glimpse;
 use crate::metrics::{decoder_name, score_text};
 use crate::progress::duration;
@@ -45,6 +45,8 @@ fn drawn(
 ) -> Vec<Part> {
     let in_work = matches!(view.record.state, State::Running | State::Stopping);
     let fleet = in_work.then_some(fleet);
+    let is_own = |status: &&AccountStatus| status.account.id == view.record.account().id;
+    let own = fleet.and_then(|fleet| fleet.accounts.iter().find(is_own));
     let best = seen.best();
     let curves = rounds::figures(&Rounds {
         all: &seen.rounds,
@@ -63,10 +65,7 @@ fn drawn(
         Part { id: "runs", html: runs(seen, best) },
         Part { id: "learned", html: glimpse.map_or(String::new(), learned) },
         Part { id: "sentences", html: glimpse.map_or(String::new(), |glimpse| sentences(glimpse, seen)) },
-        Part {
-            id: "shards",
-            html: fleet.map_or(String::new(), |fleet| shards(&fleet.of(AccountId(view.record.id.0)))),
-        },
+        Part { id: "shards", html: own.map_or(String::new(), shards) },
         Part { id: "workers", html: fleet.map_or(String::new(), computing) },
         Part { id: "log", html: lines(log) },
     ]
@@ -263,10 +262,11 @@ fn sentences(glimpse: &Glimpse, seen: &Seen) -> String {
     report::sentences(&glimpse.sentences, &[name], if is_of_tokens { Unit::Token } else { Unit::Char })
 }
 
-fn shards(fleet: &FleetStatus) -> String {
-    let Shards { free, lent, done } = fleet.shards;
+/// What of a job is lent, to how many, and since when.
+fn shards(own: &AccountStatus) -> String {
+    let Shards { free, lent, done } = own.shards;
     let all = (free + lent + done) as f64;
-    let Some(stage) = fleet.stage.filter(|_| all > 0.0) else { return String::new() };
+    let Some(stage) = own.stage.filter(|_| all > 0.0) else { return String::new() };
     let mut at = 0.0;
     let (mut bar, mut key) = (String::new(), String::new());
     for (class, name, n) in [("done", "done", done), ("lent", "lent", lent), ("free", "free", free)] {
@@ -276,9 +276,10 @@ fn shards(fleet: &FleetStatus) -> String {
         write!(key, "<li class=\"{class}\">{n} {name}</li>").expect(WRITTEN);
         at += width;
     }
-    let oldest = fleet.oldest.as_ref().map_or(String::new(), |oldest| {
+    let oldest = own.oldest.as_ref().map_or(String::new(), |oldest| {
         let age = duration(oldest.age.as_secs_f64());
-        format!("<p class=\"quiet\">The oldest lease is {age} old, with {}.</p>\n", escape(&oldest.member))
+        let (member, n) = (escape(&oldest.member), own.members);
+        format!("<p class=\"quiet\">Workers that hold leases: {n}. The oldest lease is {age} old, with {member}.</p>\n")
     });
     format!(
         "<h2>Shards <span class=\"quiet\">{stage}</span></h2>\n<svg class=\"shards\" viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" role=\"img\" \
@@ -306,7 +307,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fleet::AccountStatus;
     use crate::glimpse::Strings;
     use crate::metrics::{RoundMetrics, Start};
     use crate::outcome::Sample;
@@ -348,15 +348,13 @@ mod tests {
     fn page(view: &View, seen: &Seen, results: &[(String, u64)]) -> String {
         let (_, mut fleet) = middle();
         fleet.members[0].name = TAG.into();
-        let account = view.record.account();
-        let FleetStatus { stage, shards, ref oldest, .. } = fleet;
         fleet.accounts = vec![AccountStatus {
-            account,
-            stage,
-            shards,
-            oldest: oldest.clone(),
+            account: view.record.account(),
+            stage: fleet.stage,
+            shards: fleet.shards,
+            oldest: fleet.oldest.clone(),
             slot_time: Duration::ZERO,
-            members: 1,
+            members: 2,
         }];
         let log = [Line { at: Millis(0), text: TAG.into() }];
         let html = put_together(&drawn(view, seen, &log, results, &fleet));
@@ -386,6 +384,7 @@ mod tests {
                 "<progress max=\"40\" value=\"12\"",
                 "action=\"/jobs/7/cancel\"",
                 "aria-label=\"33 done, 4 lent, 3 free\"",
+                "Workers that hold leases: 2. The oldest lease is 1.2 s old, with alice.",
                 "gone: silent for 15s",
                 "<time>00:00:00</time> &lt;script&gt;",
             ],
