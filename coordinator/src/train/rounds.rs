@@ -231,7 +231,10 @@ impl<'a> Training<'a> {
             tallies.resize(if keeps { self.input.text.n_sentences } else { tallies.len() }, Tally::default());
             self.input.text.blocks(|sentences, shards, block| {
                 let samples = block.by_occurrence(&samples[shards]).unwrap_or_default();
-                show(&mut shown, &block.corpus, samples.iter().map(|sample| &sample.ends[..]));
+                // A tag of a dependency model is two tokens, and its trees have no segments to show.
+                if self.input.dependencies.is_none() {
+                    show(&mut shown, &block.corpus, samples.iter().map(|sample| &sample.ends[..]));
+                }
                 for (at, sample) in samples.iter().enumerate() {
                     if let Some(gold) = &block.corpus.gold {
                         scorer.add(&block.corpus.sentences[at], &gold[at], &sample.ends);
