@@ -7,10 +7,10 @@
 //!                 └─ who may do what, and what a browser may do with the answer
 //! ```
 //!
-//! A page is a list of [`events::Part`]s, and `live.js` puts a new part in the place of an old one; so a page that is loaded and one that
+//! A page is a list of `events::Part`s, and `live.js` puts a new part in the place of an old one; so a page that is loaded and one that
 //! was watched show the same, and all works without script, if one loads again. Curves are those of `report.html`.
 //!
-//! Invariants: whatever comes from jobs, workers or files is escaped where it is put into a page ([`escape`]); nothing
+//! Invariants: whatever comes from jobs, workers or files is escaped where it is put into a page (`escape`); nothing
 //! is done by GET; nothing is loaded from elsewhere; however many watch, a change is drawn once. Runs on a thread of its own until it is
 //! dropped.
 

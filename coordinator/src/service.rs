@@ -7,7 +7,7 @@
 //!
 //! A job is trained by the code that `train` runs, on a thread of its own, and so comes to the same result. [`queue`] decides which jobs are in
 //! work, the fleet shares itself among these ([`crate::fleet::Account`]); [`record`] is what is known of a job, [`depot`] where things are kept,
-//! [`journal`] what happened; [`work`] is the thread of a job, [`scene`] what there is to see of it; [`rpc`] is how commands reach all this.
+//! [`journal`] what happened; `work` is the thread of a job, [`scene`] what there is to see of it; [`rpc`] is how commands reach all this.
 //!
 //! Invariants: a job is accepted when its record is on disk, and not before; a job that was accepted goes on in the next process, whatever became
 //! of this one; what ends one job (a panic, a poisonous sentence, a corpus that cannot be read) ends no other.

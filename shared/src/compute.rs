@@ -1,7 +1,7 @@
 //! How a worker answers a task.
 //!
 //! An [`Engine`] keeps what is costly to build from one task to the next: binarised grammars with the index of their
-//! strings, and the forests of shards ([`models`]). Nothing it keeps changes an answer.
+//! strings, and the forests of shards (`models`). Nothing it keeps changes an answer.
 
 mod annotated;
 mod built;

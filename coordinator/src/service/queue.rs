@@ -1,6 +1,6 @@
 //! Which jobs are in work, and which wait: a pure state machine over all records of a service.
 //!
-//! In: [`Event`]s. Out: [`Action`]s, for whoever owns disk and threads. Invariants ([`Queue::check`], after each event): as many jobs are in
+//! In: [`Event`]s. Out: [`Action`]s, for whoever owns disk and threads. Invariants (`Queue::check`, after each event): as many jobs are in
 //! work as may be, or none waits; none that waits has a higher priority than another one had when that began while it waited; a record that changed is to be
 //! saved before anything else is done about it.
 //!

@@ -2,7 +2,7 @@
 //!
 //! In: requests of anybody who reaches the port. Out: answers to those whose token allows them. Invariants: nothing is read from or written to
 //! disk on threads that the fleet needs; a call that brings a file or follows a log takes one of a bounded number of places, and one that brings
-//! nothing for [`IDLE`] is ended.
+//! nothing for `IDLE` is ended.
 
 use std::io::Read;
 use std::sync::{Arc, OnceLock};

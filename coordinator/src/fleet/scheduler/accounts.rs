@@ -6,12 +6,12 @@
 //! lent. It differs from theirs in three ways, since nobody knows what a task takes before it has an answer, and jobs pause between rounds:
 //!
 //! - A lease is charged with the mean of the account's leases so far, and with what it really took when it ends.
-//! - An account that had nothing to lend does not return at the clock, but behind it by as much as all slots do in [`CREDIT`], if it
+//! - An account that had nothing to lend does not return at the clock, but behind it by as much as all slots do in `CREDIT`, if it
 //!   was behind: a pause between rounds costs a job nothing, and a job that comes back from a long one has the fleet to itself for that
 //!   long at most. A new one begins at the clock.
 //! - Slots are many: what is compared is a sum over all of them.
 //!
-//! Invariant ([`Accounts::check`]): an account's holders are the members that hold its leases.
+//! Invariant (`Accounts::check`): an account's holders are the members that hold its leases.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
