@@ -105,7 +105,7 @@ within 60 restarted "$victim" || fail "the worker did not come back"
 
 say "round $(round): adding 2 workers"
 "${compose[@]}" up -d --no-build --no-recreate --scale worker=4 >/dev/null 2>"$scratch/up.log" || fail "scaling: $(tail -3 "$scratch/up.log")"
-within 60 reached 200 || fail "no progress after a worker was killed"
+within 240 reached 200 || fail "no progress after a worker was killed"
 docker exec "$(container)" grammaton status http://127.0.0.1:7600 --token-file /run/secrets/token
 page=/dev/tcp/$(docker port "$(container)" 9600/tcp | tr : /)
 n_metrics=$(exec 3<>"$page" && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3 && grep -c '^grammaton_' <&3)
