@@ -128,26 +128,4 @@ done
 say "coordinator and 4 workers have left with exit code 0"
 docker cp "$(container):/results" "$scratch/results" >/dev/null
 same_result "$scratch/plain" "$scratch/results" 1
-"${compose[@]}" down --volumes --timeout 5 >/dev/null 2>&1 || true
-
-# LISTEN, PAGE: any free port.
-export LISTEN=127.0.0.1: PAGE=127.0.0.1:
-compose[-1]=$here/service.yaml
-say "starting a service and 2 workers"
-"${compose[@]}" up -d --no-build --scale worker=2 >/dev/null 2>"$scratch/up.log" || fail "up: $(tail -3 "$scratch/up.log")"
-container() { "${compose[@]}" ps -q service; }
-service() { docker exec "$(container)" grammaton "$@" --coordinator http://127.0.0.1:7600 --token-file /run/secrets/token; }
-docker cp "$JOB" "$(container):/results/job" >/dev/null
-id=$(service submit /results/job/job.toml) || fail "submit: $(docker logs "$(container)" 2>&1 | tail -5)"
-told() { service logs "$id" >"$scratch/told" && [ "$(grep -c '^round ' "$scratch/told")" -ge "$1" ]; }
-within 240 told 50 || fail "no 50 rounds within 240 s: $(docker logs "$(container)" 2>&1 | tail -5)"
-say "submitted as job $id: killing the service in the middle of it"
-kill_container "$(container)"
-within 60 restarted "$(container)" || fail "the service did not come back"
-over() { service status "$id" >"$scratch/told" 2>/dev/null && grep -qE ': (done|failed)' "$scratch/told"; }
-within 300 over || fail "the job did not end: $(cat "$scratch/told")"
-say "$(head -1 "$scratch/told")"
-service fetch "$id" --out /results/fetched >/dev/null
-docker cp "$(container):/results/fetched" "$scratch/fetched" >/dev/null
-same_result "$scratch/plain" "$scratch/fetched" 1
 say "passed"

@@ -137,22 +137,4 @@ within 300 over || fail "the job did not end: $(tell_log)"
   fail "the job is $(job_field JobState), exit code $(job_field ExitCode): $(tell_log)"
 say "the job is $(job_field JobState), exit code $(job_field ExitCode)"
 same_result "$scratch/plain" "$scratch/out" 2
-
-unset GRAMMATON_CERTS
-id=$(cd "$scratch" && sbatch --parsable --ntasks=3 --nodes=3 --cpus-per-task=1 --output="$scratch/job.log" \
-  "$here/service.sbatch" "$scratch/store")
-say "job $id: a service and 3 workers on 3 nodes"
-listens() { [ -s "$scratch/store/address" ]; }
-within 180 listens || fail "the service does not say where it is: $(tell_log)"
-GRAMMATON_COORDINATOR=$(cat "$scratch/store/address") GRAMMATON_TOKEN=$(cat "$scratch/store/token")
-export GRAMMATON_COORDINATOR GRAMMATON_TOKEN
-submitted=$(grammaton submit "$scratch/job/job.toml") || fail "submit"
-told() { grammaton logs "$submitted" >"$scratch/told" && [ "$(grep -c '^round ' "$scratch/told")" -ge "$1" ]; }
-within 120 told 50 || fail "no 50 rounds: $(tail -3 "$scratch/told")"
-say "submitted as job $submitted: killing a worker in the middle of it"
-kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/" | head -1)"
-grammaton logs --follow "$submitted" | tail -1
-grammaton fetch "$submitted" --out "$scratch/fetched" >/dev/null || fail "fetch"
-same_result "$scratch/plain" "$scratch/fetched" 0
-scancel "$id"
 say "passed"
