@@ -354,28 +354,17 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use crate::metrics::{HeldOut, Observer, Phase, PointSummary, Start};
+    use crate::metrics::{HeldOut, Observer, PointSummary};
     use crate::outcome::Crew;
-    use crate::status::CheckpointStatus;
 
     /// Keeps the rounds.
     struct Rounds(Vec<RoundMetrics>);
 
     impl Observer for Rounds {
-        fn started(&mut self, _: &Start) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn prepared(&mut self, _: &[RoundMetrics]) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn phase(&mut self, _: Phase) {}
         fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
             self.0.push(round.clone());
             Ok(())
         }
-        fn checkpoint(&mut self, _: Result<&CheckpointStatus, &anyhow::Error>) {}
-        fn notice(&mut self, _: &str) {}
-        fn finished(&mut self, _: &Summary) {}
     }
 
     /// The page of the made-up run, its job with these lines more, and changed.

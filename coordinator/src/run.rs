@@ -8,12 +8,10 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::checkpoint::Checkpoints;
-use crate::glimpse::Glimpse;
 use crate::job::Job;
-use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use crate::metrics::{All, Observer, RoundMetrics, Summary};
 use crate::outcome::{Crew, Outcome};
 use crate::output::Output;
-use crate::status::CheckpointStatus;
 
 /// A job that may write to its folder.
 pub struct Run<'a> {
@@ -51,7 +49,8 @@ impl<'a> Run<'a> {
         train: impl FnOnce(&mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
     ) -> Result<Outcome> {
         let Run { job, job_file, output, checkpoints, rounds } = self;
-        train(checkpoints, &mut Recorder { job, job_file, output, rounds, told })
+        let mut recorder = Recorder { job, job_file, output, rounds };
+        train(checkpoints, &mut All(vec![&mut recorder, told]))
     }
 
     /// Writes the result, on which `crew` worked.
@@ -62,50 +61,25 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Keeps the rounds, and hands all on.
+/// Keeps the rounds.
 struct Recorder<'a> {
     job: &'a Job,
     job_file: &'a Path,
     output: &'a mut Output,
     rounds: &'a mut Vec<RoundMetrics>,
-    told: &'a mut dyn Observer,
 }
 
 impl Observer for Recorder<'_> {
-    fn started(&mut self, start: &Start) -> Result<()> {
-        self.told.started(start)
-    }
-
     fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
         self.output.begin(self.job, self.job_file, earlier)?;
         *self.rounds = earlier.to_vec();
-        self.told.prepared(earlier)
-    }
-
-    fn phase(&mut self, phase: Phase) {
-        self.told.phase(phase);
+        Ok(())
     }
 
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
         self.output.round(round)?;
         self.rounds.push(round.clone());
-        self.told.round(round)
-    }
-
-    fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
-        self.told.glimpse(look);
-    }
-
-    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        self.told.checkpoint(written);
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.told.notice(text);
-    }
-
-    fn finished(&mut self, summary: &Summary) {
-        self.told.finished(summary);
+        Ok(())
     }
 }
 
@@ -116,6 +90,7 @@ mod tests {
 
     use super::*;
     use crate::fixture;
+    use crate::metrics::Start;
     use crate::model::SavedModel;
     use crate::progress::{Progress, Style};
 

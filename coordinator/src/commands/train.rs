@@ -15,6 +15,7 @@ use crate::access::Access;
 use crate::fleet::scheduler::Cause;
 use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, MEMORY, ROOM, engine_with};
 use crate::job::Job;
+use crate::metrics::All;
 use crate::outcome::Crew;
 use crate::progress::{Progress, Style};
 use crate::run::Run;
@@ -213,7 +214,8 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         info!(address = %http.address(), "serving metrics");
         progress.serving(http.address(), &format!("metrics at http://{}/metrics", http.address()));
     }
-    let told = &mut Posting { name, board, others: &mut progress };
+    let mut posting = Posting { name, board };
+    let told = &mut All(vec![&mut posting, &mut progress]);
     let outcome = run.train(told, |checkpoints, told| train(&job, &input, &fleet, checkpoints, told))?;
     let crew = crew(local_workers, &fleet.status());
     fleet.shutdown();

@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::lock;
 use crate::glimpse::Glimpse;
 use crate::job::Job;
-use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use crate::metrics::{Observer, RoundMetrics, Start};
 use crate::report::rounds::objective;
-use crate::status::CheckpointStatus;
 
 /// Rounds that are kept, of all runs together, beside the first and last ones.
 const ROUNDS: usize = 1500;
@@ -92,68 +91,39 @@ impl Scene {
     }
 }
 
-/// Puts on a scene what training tells, and hands it on.
-pub struct Painter<'a> {
-    /// Where it is put.
-    pub scene: Scene,
-    /// Who hears of it afterwards.
-    pub others: &'a mut dyn Observer,
-}
-
-impl Observer for Painter<'_> {
+impl Observer for Scene {
     fn started(&mut self, start: &Start) -> Result<()> {
-        lock(&self.scene.0).start = start.clone();
-        self.others.started(start)
+        lock(&self.0).start = start.clone();
+        Ok(())
     }
 
     fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
-        {
-            let mut seen = lock(&self.scene.0);
-            seen.rounds.clear();
-            earlier.iter().for_each(|round| seen.push(round.clone()));
-        }
-        self.others.prepared(earlier)
-    }
-
-    fn phase(&mut self, phase: Phase) {
-        self.others.phase(phase);
+        let mut seen = lock(&self.0);
+        seen.rounds.clear();
+        earlier.iter().for_each(|round| seen.push(round.clone()));
+        Ok(())
     }
 
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
-        lock(&self.scene.0).push(round.clone());
-        self.others.round(round)
+        lock(&self.0).push(round.clone());
+        Ok(())
     }
 
     fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
         let glimpse = look();
-        let mut seen = lock(&self.scene.0);
+        let mut seen = lock(&self.0);
         let known = seen.glimpses.entry(glimpse.run).or_default();
         // The last round is read once the run has ended; what was read before stays.
         let sentences =
             if glimpse.sentences.is_empty() { std::mem::take(&mut known.sentences) } else { Vec::new() };
         *known = glimpse;
         known.sentences.extend(sentences);
-        drop(seen);
-        self.others.glimpse(look);
-    }
-
-    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        self.others.checkpoint(written);
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.others.notice(text);
-    }
-
-    fn finished(&mut self, summary: &Summary) {
-        self.others.finished(summary);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::{Progress, Style};
 
     #[test]
     fn of_many_rounds_some_are_kept_and_always_the_first_and_the_last() {
@@ -176,19 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn what_training_tells_is_seen_and_handed_on() {
+    fn what_training_tells_is_seen_and_read_back() {
         let scene = Scene::default();
-        let mut others = Progress::new(Style::Quiet);
-        let mut painter = Painter { scene: scene.clone(), others: &mut others };
-        crate::fixture::train(&mut painter).unwrap();
+        let mut told = scene.clone();
+        crate::fixture::train(&mut told).unwrap();
         let sentences = vec![Default::default()];
-        painter.glimpse(&|| Glimpse {
-            run: 1,
-            round: 39,
-            sentences: sentences.clone(),
-            ..Default::default()
-        });
-        painter.glimpse(&|| Glimpse { run: 1, round: 40, ..Default::default() });
+        told.glimpse(&|| Glimpse { run: 1, round: 39, sentences: sentences.clone(), ..Default::default() });
+        told.glimpse(&|| Glimpse { run: 1, round: 40, ..Default::default() });
         let seen = scene.read();
         assert_eq!((seen.rounds.len(), seen.start.max_rounds), (40, 40));
         assert_eq!((seen.glimpses[&1].round, seen.glimpses[&1].sentences.len()), (40, 1));

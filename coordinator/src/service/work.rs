@@ -8,16 +8,15 @@ use anyhow::{Context, Result, bail};
 use tracing::info_span;
 
 use super::record::JobId;
-use super::scene::{Painter, Scene};
+use super::scene::Scene;
 use super::{Service, lock, now, told};
 use crate::commands::train::crew;
 use crate::fleet::Handle;
-use crate::glimpse::Glimpse;
-use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use crate::metrics::{All, Observer, RoundMetrics, Start, Summary};
 use crate::progress::Progress;
 use crate::run::Run;
+use crate::status::Board;
 use crate::status::posting::Posting;
-use crate::status::{Board, CheckpointStatus};
 use crate::train::{input::Input, train};
 
 /// A job to begin with.
@@ -67,7 +66,7 @@ fn work(
     name: String,
     handle: &Handle,
     board: Board,
-    scene: Scene,
+    mut scene: Scene,
 ) -> Result<Summary> {
     let folder = service.0.depot.job(id);
     let journal = service.journal(id);
@@ -78,23 +77,19 @@ fn work(
     let mut run = Run::open(&job, &job_file, true)?;
     let input = Input::load(&job)?;
     let mut lines = Progress::lines(move |line| journal.tell(now(), line));
-    let mut painter = Painter { scene, others: &mut lines };
-    let mut stoppable = Stoppable { handle, others: &mut painter };
-    let told = &mut Posting { name, board, others: &mut stoppable };
+    let (mut posting, mut stoppable) = (Posting { name, board }, Stoppable(handle));
+    let told = &mut All(vec![&mut posting, &mut stoppable, &mut scene, &mut lines]);
     let outcome = run.train(told, |checkpoints, told| train(&job, &input, handle, checkpoints, told))?;
     let crew = crew(service.0.local_workers, &service.0.fleet.status());
     run.finish(outcome, &crew, told)
 }
 
 /// Ends a job between two steps if it is wanted no more; in between, the fleet does.
-struct Stoppable<'a> {
-    handle: &'a Handle,
-    others: &'a mut dyn Observer,
-}
+struct Stoppable<'a>(&'a Handle);
 
 impl Stoppable<'_> {
     fn check(&self) -> Result<()> {
-        if self.handle.is_cancelled() {
+        if self.0.is_cancelled() {
             bail!("the job was stopped");
         }
         Ok(())
@@ -102,38 +97,15 @@ impl Stoppable<'_> {
 }
 
 impl Observer for Stoppable<'_> {
-    fn started(&mut self, start: &Start) -> Result<()> {
-        self.check()?;
-        self.others.started(start)
+    fn started(&mut self, _: &Start) -> Result<()> {
+        self.check()
     }
 
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
-        self.check()?;
-        self.others.prepared(earlier)
+    fn prepared(&mut self, _: &[RoundMetrics]) -> Result<()> {
+        self.check()
     }
 
-    fn phase(&mut self, phase: Phase) {
-        self.others.phase(phase);
-    }
-
-    fn round(&mut self, round: &RoundMetrics) -> Result<()> {
-        self.check()?;
-        self.others.round(round)
-    }
-
-    fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
-        self.others.glimpse(look);
-    }
-
-    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        self.others.checkpoint(written);
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.others.notice(text);
-    }
-
-    fn finished(&mut self, summary: &Summary) {
-        self.others.finished(summary);
+    fn round(&mut self, _: &RoundMetrics) -> Result<()> {
+        self.check()
     }
 }

@@ -1,23 +1,20 @@
-//! What training tells, put on a [`Board`] and into the log, and handed on.
+//! What training tells, put on a [`Board`] and into the log.
 
 use anyhow::Result;
 use tracing::{info, warn};
 
 use super::{Board, CheckpointStatus, JobStatus};
-use crate::glimpse::Glimpse;
 use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
 
 /// Keeps a board up to date.
-pub struct Posting<'a> {
+pub struct Posting {
     /// Of the job.
     pub name: String,
     /// Where others look.
     pub board: Board,
-    /// Who hears of it afterwards.
-    pub others: &'a mut dyn Observer,
 }
 
-impl Observer for Posting<'_> {
+impl Observer for Posting {
     fn started(&mut self, start: &Start) -> Result<()> {
         let name = self.name.clone();
         self.board.update(|status| {
@@ -29,17 +26,12 @@ impl Observer for Posting<'_> {
                 ..JobStatus::default()
             };
         });
-        self.others.started(start)
-    }
-
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
-        self.others.prepared(earlier)
+        Ok(())
     }
 
     fn phase(&mut self, phase: Phase) {
         info!(phase = phase.key(), "phase");
         self.board.update(|status| status.phase = Some(phase));
-        self.others.phase(phase);
     }
 
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
@@ -53,11 +45,7 @@ impl Observer for Posting<'_> {
             let left = status.max_rounds.saturating_sub(round.round) * status.runs;
             status.seconds_left = Some(left as f64 * round.seconds);
         });
-        self.others.round(round)
-    }
-
-    fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
-        self.others.glimpse(look);
+        Ok(())
     }
 
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
@@ -74,17 +62,14 @@ impl Observer for Posting<'_> {
             }
             Err(_) => status.failed_checkpoints += 1,
         });
-        self.others.checkpoint(written);
     }
 
     fn notice(&mut self, text: &str) {
         info!(text, "notice");
-        self.others.notice(text);
     }
 
     fn finished(&mut self, summary: &Summary) {
         let Summary { rounds, converged, bound, parameters_sha256, .. } = summary;
         info!(rounds, converged, bound, parameters_sha256, "finished");
-        self.others.finished(summary);
     }
 }

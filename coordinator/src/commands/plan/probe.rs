@@ -25,8 +25,7 @@ use crate::fleet::forecast::{Load, Parcel, TaskLoad};
 use crate::fleet::scheduler::Failure;
 use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
 use crate::job::Job;
-use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
-use crate::status::CheckpointStatus;
+use crate::metrics::Observer;
 use crate::train::choice;
 use crate::train::held_out::HeldOutShards;
 use crate::train::input::Input;
@@ -346,24 +345,4 @@ fn bytes_up(head: from_worker::Message, payload: &Bytes) -> u64 {
 /// Nobody watches.
 pub struct Silent;
 
-impl Observer for Silent {
-    fn started(&mut self, _: &Start) -> Result<()> {
-        Ok(())
-    }
-
-    fn prepared(&mut self, _: &[RoundMetrics]) -> Result<()> {
-        Ok(())
-    }
-
-    fn phase(&mut self, _: Phase) {}
-
-    fn round(&mut self, _: &RoundMetrics) -> Result<()> {
-        Ok(())
-    }
-
-    fn checkpoint(&mut self, _: Result<&CheckpointStatus, &anyhow::Error>) {}
-
-    fn notice(&mut self, _: &str) {}
-
-    fn finished(&mut self, _: &Summary) {}
-}
+impl Observer for Silent {}
