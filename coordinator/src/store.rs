@@ -1,11 +1,13 @@
 //! Where whole objects are kept: a folder, or a prefix of an object store; and objects that are read piece by piece ([`Download`]).
 //!
 //! An object is there as a whole or not at all, and once [`Store::put`] returns it stays: in a folder it is written
-//! aside, synced and renamed. Calls block, but not for ever: a disk that hangs or a network that is gone is an error after
+//! aside, synced and renamed. A name may have folders in it, as in `out/model.bin`. Calls block, but not for ever: a disk that hangs or a network that is gone is an error after
 //! [`PATIENCE`], and a little more for large objects. Credentials come from the environment as the store's own tools read
 //! it (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`, …), never from a URL.
 
+use std::fs::File;
 use std::future::Future;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +17,9 @@ use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
-use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
 use tokio::runtime::Runtime;
+use tokio_stream::StreamExt as _;
 
 pub use self::download::Download;
 
@@ -27,6 +30,13 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes a second below which a store counts as one that does not answer.
 const SLOWEST: u64 = 1 << 20;
+
+/// Bytes up to which a file is put in one piece, and of a part of a larger one,
+const PART: usize = 8 << 20;
+/// of which there may be so many (S3 takes 10,000),
+const MAX_PARTS: u64 = 9_000;
+/// so many of them under way at a time.
+const PARTS_UNDER_WAY: usize = 4;
 
 /// Whether `location` is a URL, in an object store; else it is a path.
 pub fn is_url(location: &str) -> bool {
@@ -62,7 +72,7 @@ impl Store {
         Ok(Store { location: location.to_owned(), objects, prefix, patient: Patient::new()? })
     }
 
-    /// The object's place, for messages.
+    /// The object's place: its URL, or its path.
     pub fn describe(&self, name: &str) -> String {
         format!("{}/{name}", self.location.trim_end_matches('/'))
     }
@@ -77,24 +87,98 @@ impl Store {
         Ok(names)
     }
 
+    /// Names of all objects below `folder`, from there on, sorted.
+    pub fn list_below(&self, folder: &str) -> Result<Vec<String>> {
+        let place = self.place(folder);
+        let listing = async {
+            let mut names = Vec::new();
+            let mut objects = self.objects.list(Some(&place));
+            while let Some(object) = objects.next().await.transpose()? {
+                let below = object.location.prefix_match(&place).into_iter().flatten();
+                names.push(below.map(|part| part.as_ref().to_owned()).collect::<Vec<String>>().join("/"));
+            }
+            Ok(names)
+        };
+        let mut names = self
+            .patient
+            .ask(0, listing)
+            .with_context(|| format!("{}: cannot be listed", self.describe(folder)))?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// The bytes of an object.
     pub fn get(&self, name: &str) -> Result<Vec<u8>> {
-        let place = self.prefix.clone().join(name);
+        let found = self.find(name)?;
+        found.with_context(|| format!("{}: cannot be read: there is no such object", self.describe(name)))
+    }
+
+    /// The bytes of an object, if it is there.
+    pub fn find(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let place = self.place(name);
         let size = self.patient.ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
-        let bytes = self.patient.ask(size, async { self.objects.get(&place).await?.bytes().await });
-        Ok(bytes.with_context(|| format!("{}: cannot be read", self.describe(name)))?.to_vec())
+        let get = async {
+            match self.objects.get(&place).await {
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                found => Ok(Some(found?.bytes().await?.to_vec())),
+            }
+        };
+        self.patient.ask(size, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
 
     /// Puts a whole object there.
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
-        let place = self.prefix.clone().join(name);
-        let put = self.patient.ask(bytes.len(), self.objects.put(&place, bytes.into()));
+        let put = self.patient.ask(bytes.len(), self.objects.put(&self.place(name), bytes.into()));
         put.map(drop).with_context(|| format!("{}: cannot be written", self.describe(name)))
+    }
+
+    /// Puts a file there, of which no more than a few parts are in memory.
+    pub fn put_file(&self, name: &str, path: &Path) -> Result<()> {
+        let mut file = File::open(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+        let size = file.metadata().map_or(0, |found| found.len());
+        if size <= PART as u64 {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).with_context(|| format!("{}: cannot be read", path.display()))?;
+            return self.put(name, bytes);
+        }
+        let part = PART.max(size.div_ceil(MAX_PARTS) as usize);
+        let put = self.put_parts(name, file, part);
+        put.with_context(|| format!("{}: cannot be written", self.describe(name)))
+    }
+
+    fn put_parts(&self, name: &str, mut file: File, part: usize) -> Result<()> {
+        let upload = self.patient.ask(0, self.objects.put_multipart(&self.place(name)))?;
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
+        let mut send = || -> Result<bool> {
+            let mut bytes = Vec::with_capacity(part);
+            (&mut file).take(part as u64).read_to_end(&mut bytes)?;
+            let goes_on = !bytes.is_empty();
+            let write = async {
+                upload.wait_for_capacity(PARTS_UNDER_WAY).await?;
+                upload.put(bytes.into());
+                Ok(())
+            };
+            self.patient.ask(part * PARTS_UNDER_WAY, write)?;
+            Ok(goes_on)
+        };
+        let sent = loop {
+            match send() {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        if let Err(error) = sent {
+            // What came so far is of no use; a store that cannot be told so forgets it some day.
+            let _ = self.patient.ask(0, upload.abort());
+            return Err(error);
+        }
+        self.patient.ask(part * PARTS_UNDER_WAY, upload.finish()).map(drop)
     }
 
     /// Removes an object; none there is as good.
     pub fn remove(&self, name: &str) -> Result<()> {
-        let place = self.prefix.clone().join(name);
+        let place = self.place(name);
         let remove = async {
             match self.objects.delete(&place).await {
                 Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -102,6 +186,10 @@ impl Store {
             }
         };
         self.patient.ask(0, remove).with_context(|| format!("{}: cannot be removed", self.describe(name)))
+    }
+
+    fn place(&self, name: &str) -> object_store::path::Path {
+        name.split('/').fold(self.prefix.clone(), |place, part| place.join(part))
     }
 }
 
@@ -211,8 +299,26 @@ mod tests {
         assert_eq!(store.get("a").unwrap(), b"one again");
         store.remove("a").unwrap();
         store.remove("a").unwrap();
+        assert_eq!(store.find("a").unwrap(), None);
         let error = format!("{:#}", store.get("a").unwrap_err());
         assert!(error.contains("new/folder/a: cannot be read"), "{error}");
+    }
+
+    #[test]
+    fn files_of_any_size_are_put_into_folders_as_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store").display().to_string()).unwrap();
+        let file = dir.path().join("file");
+        for (name, size) in [("17/out/empty", 0), ("17/out/one of it", 1000), ("17/large", 2 * PART + 5)] {
+            let bytes: Vec<u8> = (0..size).map(|at| ((at * at) >> 7) as u8).collect();
+            std::fs::write(&file, &bytes).unwrap();
+            store.put_file(name, &file).unwrap();
+            assert!(store.get(name).unwrap() == bytes, "{name}");
+        }
+        assert_eq!(store.list_below("17").unwrap(), ["large", "out/empty", "out/one of it"]);
+        assert_eq!(store.list_below("17/out").unwrap(), ["empty", "one of it"]);
+        assert_eq!(store.list_below("18").unwrap(), [""; 0]);
+        assert!(store.put_file("no", &dir.path().join("none")).is_err());
     }
 
     #[test]
