@@ -15,6 +15,7 @@
 pub mod audit;
 pub mod depot;
 pub mod journal;
+pub mod outgoing;
 pub mod queue;
 pub mod record;
 pub mod rpc;

@@ -3,17 +3,14 @@
 //! A path is good if it is one of those that the results are made of; nothing is looked for by it. All are sent to be kept, and none to be
 //! shown, but for `report.html`: that may show its own styles, in a sandbox, and nothing else.
 
-use std::io::Read;
+use std::time::Duration;
 
+use super::{House, Oops, missing};
+use crate::service::outgoing::Outgoing;
+use crate::service::record::JobId;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use prost::bytes::Bytes;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-
-use super::{House, Oops, missing};
-use crate::service::record::JobId;
 
 /// The page that tells how a job went.
 pub const REPORT: &str = "report.html";
@@ -22,33 +19,23 @@ const REPORT_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inli
                              frame-ancestors 'none'; base-uri 'none'";
 /// Bytes that are read at a time.
 const PIECE: usize = 64 << 10;
-/// Pieces that may wait for a slow reader.
-const UNDER_WAY: usize = 4;
+/// How long a reader may take to read a little more.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The file at `path` among the results of a job.
 pub async fn send(house: &House, job: JobId, path: String) -> Result<Response, Oops> {
     let (folder, files) = house.blocking(move |service| service.results(job)).await.map_err(|_| missing())?;
     let (path, size) = files.into_iter().find(|(name, _)| *name == path).ok_or_else(missing)?;
     let place = house.downloads.clone().acquire_owned().await; // never closed
-    let (pieces, stream) = mpsc::channel::<std::io::Result<Bytes>>(UNDER_WAY);
+    let (outgoing, pieces) = Outgoing::new(PATIENCE);
     let from = folder.join(&path);
     tokio::task::spawn_blocking(move || {
         let _place = place;
-        let mut file = match std::fs::File::open(from) {
-            Ok(file) => file.take(size),
-            Err(error) => return drop(pieces.blocking_send(Err(error))),
-        };
-        loop {
-            let mut piece = Vec::with_capacity(PIECE);
-            match (&mut file).take(PIECE as u64).read_to_end(&mut piece) {
-                Ok(0) => return,
-                Ok(_) if pieces.blocking_send(Ok(piece.into())).is_err() => return, // the reader has gone
-                Ok(_) => {}
-                Err(error) => return drop(pieces.blocking_send(Err(error))),
-            }
+        if let Err(error) = outgoing.send_file(&from, size, PIECE, Ok) {
+            outgoing.send(Err(error));
         }
     });
-    let body = Body::from_stream(ReceiverStream::new(stream));
+    let body = Body::from_stream(pieces);
     let size = [(header::CONTENT_LENGTH, size)];
     if path == REPORT {
         let kind = [

@@ -1,10 +1,9 @@
 //! The gRPC service `Jobs`: what the commands `submit`, `jobs`, `logs` and so on call.
 //!
 //! In: requests of anybody who reaches the port. Out: answers to those whose token allows them. Invariants: nothing is read from or written to
-//! disk on threads that the fleet needs; a call that brings a file or follows a log takes one of a bounded number of places, and one that brings
-//! nothing for `IDLE` is ended.
+//! disk on threads that the fleet needs; a call that brings or fetches a file or follows a log takes one of a bounded number of places, and one
+//! that brings or takes nothing for `IDLE`, or a file more slowly than `SLOWEST`, is ended.
 
-use std::io::Read;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,10 +17,12 @@ use proto::v1::jobs_server::{Jobs, JobsServer};
 use proto::v1::{file_message, upload_message};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::outgoing::Outgoing;
 use super::record::{Input, JobId};
 use super::{MAX_JOB, Problem, Service, Submission};
 use crate::access::{Access, Identity, Role};
@@ -30,6 +31,8 @@ use crate::status::snapshot;
 
 /// How long a call may bring nothing while it is to bring something.
 const IDLE: Duration = Duration::from_secs(60);
+/// Bytes a second that a file has to come at, as a whole.
+const SLOWEST: u64 = 64 << 10;
 /// Files that are brought at a time.
 const UPLOADS: usize = 16;
 /// Corpora that are read at a time, to check jobs.
@@ -137,6 +140,37 @@ fn place(places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, St
     places.clone().try_acquire_owned().map_err(|_| full())
 }
 
+/// How slowly a file may come.
+struct Pace {
+    begun: Instant,
+    /// At a time,
+    idle: Duration,
+    /// and in all.
+    allowed: Duration,
+}
+
+impl Pace {
+    /// For what comes before it is known how much it is.
+    fn begin(idle: Duration) -> Pace {
+        Pace { begun: Instant::now(), idle, allowed: idle }
+    }
+
+    /// For so many bytes.
+    fn allow(&mut self, bytes: u64) {
+        self.allowed += Duration::from_secs(bytes / SLOWEST);
+    }
+
+    /// Waits for what comes next, but not for longer than is allowed.
+    async fn keep<T>(&self, next: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        let (idle, end) = (Instant::now() + self.idle, self.begun + self.allowed);
+        let late = || match idle < end {
+            true => format!("nothing came for {:?}; try again", self.idle),
+            false => format!("all was to come within {:?}; try again from nearer by", self.allowed),
+        };
+        timeout_at(idle.min(end), next).await.map_err(|_| Status::deadline_exceeded(late()))?
+    }
+}
+
 fn hash_of(bytes: &[u8]) -> Result<Hash, Status> {
     let bytes: [u8; 32] =
         bytes.try_into().map_err(|_| Status::invalid_argument("a hash of other than 32 bytes"))?;
@@ -169,13 +203,14 @@ impl Jobs for JobsService {
         let who = self.admit(&request, Role::Submit)?;
         let _place = place(&self.uploads, "files are brought")?;
         let mut incoming = request.into_inner();
-        let late = || Status::deadline_exceeded(format!("nothing came for {IDLE:?}; try again"));
-        let mut next = async || tokio::time::timeout(IDLE, incoming.message()).await.map_err(|_| late())?;
-        let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) = next().await?
+        let mut pace = Pace::begin(IDLE);
+        let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) =
+            pace.keep(incoming.message()).await?
         else {
             return Err(Status::invalid_argument("the first message says which file it is"));
         };
         let (hash, size) = (hash_of(&head.hash)?, head.size);
+        pace.allow(size);
         let (pieces, mut received) = mpsc::channel::<Bytes>(UNDER_WAY);
         let service = self.clone();
         let kept = tokio::spawn(async move {
@@ -188,7 +223,7 @@ impl Jobs for JobsService {
             };
             service.blocking(keep).await
         });
-        while let Some(message) = next().await? {
+        while let Some(message) = pace.keep(incoming.message()).await? {
             let Some(upload_message::Message::Data(data)) = message.message else {
                 return Err(Status::invalid_argument("a file after the file"));
             };
@@ -301,37 +336,28 @@ impl Jobs for JobsService {
         let place = place(&self.fetches, "results are fetched")?;
         let id = JobId(request.into_inner().id);
         let (folder, files) = self.blocking(move |service| service.results(id)).await?;
-        let (messages, stream) = mpsc::channel(UNDER_WAY);
+        let (outgoing, stream) = Outgoing::new(IDLE);
         self.runtime.spawn_blocking(move || {
             let _place = place;
+            let message = |message| Ok(v1::FileMessage { message: Some(message) });
             for (path, size) in files {
-                let send =
-                    |message| messages.blocking_send(Ok(v1::FileMessage { message: Some(message) })).is_ok();
-                let mut file = match std::fs::File::open(folder.join(&path)) {
-                    Ok(file) => file.take(size),
-                    Err(error) => {
-                        let failed = Status::internal(format!("{path}: cannot be read: {error}"));
-                        return drop(messages.blocking_send(Err(failed)));
-                    }
+                let head = v1::FileHead { path: path.clone(), size };
+                let data = |bytes| message(file_message::Message::Data(bytes));
+                let sent = match outgoing.send(message(file_message::Message::Head(head))) {
+                    true => outgoing.send_file(&folder.join(&path), size, PIECE, data),
+                    false => Ok(false),
                 };
-                if !send(file_message::Message::Head(v1::FileHead { path: path.clone(), size })) {
-                    return; // the reader has gone
-                }
-                loop {
-                    let mut piece = Vec::with_capacity(PIECE);
-                    match (&mut file).take(PIECE as u64).read_to_end(&mut piece) {
-                        Ok(0) => break,
-                        Ok(_) if !send(file_message::Message::Data(piece.into())) => return,
-                        Ok(_) => {}
-                        Err(error) => {
-                            let failed = Status::internal(format!("{path}: cannot be read: {error}"));
-                            return drop(messages.blocking_send(Err(failed)));
-                        }
+                match sent {
+                    Ok(true) => {}
+                    Ok(false) => return, // the reader has gone
+                    Err(error) => {
+                        outgoing.send(Err(Status::internal(format!("{path}: cannot be read: {error}"))));
+                        return;
                     }
                 }
             }
         });
-        Ok(Response::new(ReceiverStream::new(stream)))
+        Ok(Response::new(stream))
     }
 
     async fn workers(
@@ -342,5 +368,27 @@ impl Jobs for JobsService {
         let fleet = self.service()?.watcher().status().await;
         let fleet = fleet.ok_or_else(|| Status::unavailable("the service is about to end"))?;
         Ok(Response::new(snapshot::of_fleet(&fleet)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_may_come_slowly_but_not_for_ever() {
+        let piece = |millis| async move {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            Ok(())
+        };
+        let mut pace = Pace::begin(Duration::from_millis(200));
+        pace.keep(piece(1)).await.unwrap();
+        let late = pace.keep(piece(60_000)).await.unwrap_err();
+        assert!(late.code() == Code::DeadlineExceeded && late.message().contains("within 200ms"), "{late}");
+        pace.allow(100 * SLOWEST);
+        assert_eq!(pace.allowed, Duration::from_millis(100_200));
+        let silent = pace.keep(piece(60_000)).await.unwrap_err();
+        assert!(silent.message().contains("nothing came for 200ms"), "{silent}");
+        pace.keep(piece(1)).await.unwrap();
     }
 }
