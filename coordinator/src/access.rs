@@ -252,6 +252,13 @@ pub fn line(name: &str, role: Role, secret: &str) -> String {
     format!("{name} {role} {digest}\n")
 }
 
+/// 128 random bits, in hexadecimal.
+pub fn secret() -> std::io::Result<String> {
+    let mut bytes = [0; 16];
+    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

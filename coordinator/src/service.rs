@@ -7,6 +7,7 @@
 //!
 //! A job is trained by the code that `train` runs, on a thread of its own, and so comes to the same result. [`queue`] decides which jobs are in
 //! work, the fleet shares itself among these ([`crate::fleet::Account`]); [`record`] is what is known of a job, [`depot`] where things are kept,
+//! [`remote`] their copy in an object store, for which one process at a time has [`tenure`],
 //! [`journal`] what happened; `work` is the thread of a job, [`scene`] what there is to see of it; [`rpc`] is how commands reach all this.
 //!
 //! Invariants: a job is accepted when its record is on disk, and not before; a job that was accepted goes on in the next process, whatever became
@@ -18,8 +19,10 @@ pub mod journal;
 pub mod outgoing;
 pub mod queue;
 pub mod record;
+pub mod remote;
 pub mod rpc;
 pub mod scene;
+pub mod tenure;
 mod work;
 
 use std::collections::BTreeMap;
@@ -31,6 +34,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, anyhow};
 use blake3::Hash;
+use tokio::sync::watch;
 
 use crate::access::{Identity, Role};
 use crate::fleet::{Fleet, Handle, Watcher};
@@ -40,10 +44,11 @@ use crate::store;
 use crate::train::input;
 
 use self::audit::Audit;
-use self::depot::{Depot, Incoming, inputs_in, is_safe};
+use self::depot::{Depot, Incoming, inputs_in, is_safe, log_in};
 use self::journal::{Bell, Journal};
 use self::queue::{Action, Event, Queue, Refusal};
 use self::record::{Input, JobId, Millis, PRIORITIES, Record, State, View};
+use self::remote::BEAT;
 use self::scene::{Scene, Seen};
 use self::work::Order;
 
@@ -137,6 +142,8 @@ struct Inner {
     bell: Bell,
     /// Whether jobs in work are to be left for the next process.
     closing: AtomicBool,
+    /// Why this service may not go on, once there is a reason.
+    ousted: watch::Sender<Option<String>>,
 }
 
 impl Service {
@@ -161,8 +168,14 @@ impl Service {
             audit,
             bell: Bell::default(),
             closing: AtomicBool::new(false),
+            ousted: watch::Sender::new(None),
         }));
         work::start(&service, room, received)?;
+        if service.0.depot.is_remote() {
+            let upkeep = service.clone();
+            let spawned = std::thread::Builder::new().name("upkeep".into()).spawn(move || upkeep.keep_up());
+            spawned.context("cannot start a thread")?;
+        }
         service.perform(&service.queue(), actions);
         Ok(service)
     }
@@ -198,11 +211,13 @@ impl Service {
     /// A way to read what happened to a job.
     pub fn log(&self, id: JobId) -> Result<journal::Reader, Problem> {
         self.job(id)?;
+        self.0.depot.recall(id)?;
         Ok(journal::Reader::new(self.0.depot.log(id)))
     }
 
     /// The last `n` lines of what happened to a job.
     pub fn last_lines(&self, id: JobId, n: usize) -> Result<Vec<journal::Line>, Problem> {
+        self.0.depot.recall(id)?;
         let path = self.0.depot.log(id);
         Ok(journal::last(&path, n).with_context(|| format!("{id}: cannot read the log"))?)
     }
@@ -210,21 +225,20 @@ impl Service {
     /// What there is to see of a job; nothing before it has begun.
     pub fn seen(&self, id: JobId) -> Seen {
         let scene = lock(&self.0.scenes).get(&id).cloned();
-        let left = || serde_json::from_slice(&std::fs::read(self.scene_file(id)).ok()?).ok();
+        let left = || {
+            self.0.depot.recall(id).ok()?;
+            serde_json::from_slice(&std::fs::read(self.0.depot.scene(id)).ok()?).ok()
+        };
         scene.map(|scene| scene.read()).or_else(left).unwrap_or_default()
     }
 
     /// Writes down what there is to see of a job that is about to end.
     fn leave(&self, id: JobId, seen: &Seen) {
         let json = serde_json::to_vec(seen).unwrap_or_default();
-        if let Err(error) = std::fs::write(self.scene_file(id), json) {
+        if let Err(error) = std::fs::write(self.0.depot.scene(id), json) {
             tracing::warn!(job = id.0, %error, "cannot write down what there is to see of a job");
         }
         lock(&self.0.scenes).remove(&id);
-    }
-
-    fn scene_file(&self, id: JobId) -> PathBuf {
-        self.0.depot.job(id).join("scene.json")
     }
 
     /// Takes note of what somebody did, or tried, that is about no job.
@@ -307,9 +321,10 @@ impl Service {
             ended: None,
         };
         queue.admit()?;
+        Journal::new(log_in(aside.path()), self.0.bell.clone())
+            .tell(now(), &format!("submitted by {}", who.name));
         self.0.depot.settle(aside, id)?;
         self.0.depot.save(&record)?;
-        self.journal(id).tell(now(), &format!("submitted by {}", who.name));
         self.0.audit.note(now(), &who.name, "submit", Some(id), &record.name);
         let actions = queue.handle(now(), Event::Accepted(Box::new(record)))?;
         self.perform_on(&mut queue, actions);
@@ -328,6 +343,8 @@ impl Service {
     }
 
     fn change(&self, who: &Identity, id: JobId, what: &str, event: Event) -> Result<View, Problem> {
+        self.job(id)?;
+        self.0.depot.recall(id)?;
         let mut queue = self.queue();
         let record = queue.get(id).ok_or(Refusal::Unknown(id))?;
         if record.owner != who.name && !who.may(Role::Operate) {
@@ -346,7 +363,37 @@ impl Service {
         }
         self.perform_on(&mut queue, actions);
         let record = queue.get(id).ok_or(Refusal::Unknown(id))?;
-        Ok(self.view(&queue, record))
+        let view = self.view(&queue, record);
+        drop(queue);
+        self.tell(id);
+        Ok(view)
+    }
+
+    /// Has the object store follow what is told of a job that may not be in work.
+    fn tell(&self, id: JobId) {
+        if let Err(error) = self.0.depot.tell(id) {
+            tracing::warn!(job = id.0, "what happened to the job is not told in the object store: {error:#}");
+        }
+    }
+
+    /// Waits until another service has taken over from this one, and gives what there is to say then.
+    pub async fn ousted(&self) -> String {
+        let mut ousted = self.0.ousted.subscribe();
+        let reason = ousted.wait_for(Option::is_some).await;
+        reason.ok().and_then(|reason| reason.clone()).unwrap_or_default()
+    }
+
+    /// Has the object store follow, as long as this service is its keeper.
+    fn keep_up(&self) {
+        while !self.0.closing.load(Ordering::SeqCst) {
+            let work: Vec<JobId> = lock(&self.0.working).keys().copied().collect();
+            match self.0.depot.keep_up(&work) {
+                Ok(None) => {}
+                Ok(Some(reason)) => return drop(self.0.ousted.send_replace(Some(reason))),
+                Err(error) => tracing::warn!("the object store cannot follow: {error:#}; trying again"),
+            }
+            std::thread::sleep(BEAT);
+        }
     }
 
     /// Leaves the jobs in work for the next process, and waits a while for them to notice.
@@ -357,6 +404,9 @@ impl Service {
         while !lock(&self.0.working).is_empty() && waited < patience {
             std::thread::sleep(Duration::from_millis(20));
             waited += Duration::from_millis(20);
+        }
+        if let Err(error) = self.0.depot.keep_up(&[]).and_then(|_| self.0.depot.leave()) {
+            tracing::warn!("the next service will wait for this one: {error:#}");
         }
     }
 

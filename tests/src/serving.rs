@@ -13,7 +13,7 @@ use crate::{Lines, Process};
 pub struct Serving {
     /// The process; `None` while it is dead.
     process: Option<(Process, Lines)>,
-    /// Where it keeps jobs, in the folder of the test.
+    /// Where it keeps jobs, in the folder of the test, unless that is an object store.
     pub store: PathBuf,
     /// Where commands and workers dial.
     pub url: String,
@@ -23,21 +23,29 @@ pub struct Serving {
 impl Serving {
     /// Starts it in `folder`, with these arguments as well.
     pub fn start(folder: &Folder, more: &[&str]) -> Serving {
+        Serving::start_at(folder, "store", more, &[])
+    }
+
+    /// As [`Serving::start`], with jobs kept at `store`, and more in its environment.
+    pub fn start_at(folder: &Folder, store: &str, more: &[&str], environment: &[(&str, String)]) -> Serving {
         let port = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = port().expect("loopback has free ports").to_string();
-        let args: Vec<String> = ["serve", "--json", "--store", "store", "--listen", &address]
+        let args: Vec<String> = ["serve", "--json", "--store", store, "--listen", &address]
             .iter()
             .chain(more)
             .map(|arg| (*arg).to_owned())
             .collect();
         let (place, url) = (folder.path(""), format!("http://{address}"));
+        let environment: Vec<(String, String)> =
+            environment.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let command = move || {
             let mut command = Command::new(crate::binary("grammaton"));
             command.args(&args).current_dir(&place).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG");
+            command.envs(environment.iter().cloned());
             command
         };
         let mut serving =
-            Serving { process: None, store: folder.path("store"), url, command: Box::new(command) };
+            Serving { process: None, store: folder.path(store), url, command: Box::new(command) };
         serving.begin();
         serving
     }
@@ -63,6 +71,11 @@ impl Serving {
         let (mut process, _lines) = self.process.take().expect("it is there");
         process.signal("TERM");
         (process.wait().code(), process.log())
+    }
+
+    /// Its number on this machine.
+    pub fn id(&self) -> u32 {
+        self.process.as_ref().expect("it is there").0.id()
     }
 
     /// What it logged so far.

@@ -1,4 +1,4 @@
-//! Checkpoints and corpora in an object store: a real S3-speaking server, `moto_server`, where it is on the path; else skipped.
+//! Checkpoints, corpora and services in an object store: a real S3-speaking server, `moto_server`, where it is on the path; else skipped.
 //! `pip install "moto[s3,server]"` brings it.
 
 use std::io::{Read, Write};
@@ -8,6 +8,7 @@ use std::process::Command;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use grammaton_tests::folder::{Folder, Trained, examples};
+use grammaton_tests::serving::Serving;
 use grammaton_tests::{Process, eventually};
 
 const SECRET: &str = "not-a-secret-but-must-not-be-logged";
@@ -56,14 +57,18 @@ fn folder() -> Folder {
 fn train(folder: &Folder, at: SocketAddr, out: &str, more: &[&str]) -> Process {
     let args = ["train", "job.toml", "--quiet", "--workers", "1", "--out", out];
     let mut command = folder.command(&[&args, more].concat());
-    command
-        .env("AWS_ENDPOINT", format!("http://{at}"))
-        .env("AWS_ALLOW_HTTP", "true")
-        .env("AWS_ACCESS_KEY_ID", "tester")
-        .env("AWS_SECRET_ACCESS_KEY", SECRET)
-        .env("AWS_REGION", "us-east-1")
-        .env("GRAMMATON_LOG", "debug");
-    Process::spawn(&mut command)
+    Process::spawn(command.envs(environment(at)))
+}
+
+fn environment(at: SocketAddr) -> [(&'static str, String); 6] {
+    [
+        ("AWS_ENDPOINT", format!("http://{at}")),
+        ("AWS_ALLOW_HTTP", "true".into()),
+        ("AWS_ACCESS_KEY_ID", "tester".into()),
+        ("AWS_SECRET_ACCESS_KEY", SECRET.into()),
+        ("AWS_REGION", "us-east-1".into()),
+        ("GRAMMATON_LOG", "debug".into()),
+    ]
 }
 
 #[test]
@@ -131,6 +136,58 @@ fn a_killed_run_goes_on_elsewhere_from_the_object_store() {
     for process in [&killed, &refused, &resumed] {
         assert!(!process.log().contains(SECRET));
     }
+}
+
+#[test]
+fn a_service_whose_machine_is_lost_goes_on_elsewhere() {
+    let folder = folder();
+    let Some((_server, at)) = server() else { return };
+    let (short, long) = ("inference.max_rounds=2", "inference.max_rounds=200");
+    let trained = [("short", short), ("long", long)]
+        .map(|(name, rounds)| folder.train(name, &["--set", "output.checkpoints=", "--set", rounds]));
+    let serve = |cache| {
+        let more = ["--cache", cache, "--workers", "1"];
+        Serving::start_at(&folder, "s3://models/service", &more, &environment(at))
+    };
+
+    let mut service = serve("first");
+    service.grammaton(&folder, &["submit", "job.toml", "--wait", "--set", short]);
+    service.grammaton(&folder, &["submit", "job.toml", "--set", long]);
+    let round = |service: &Serving| service.job(&folder, "2")["progress"]["round"].as_u64();
+    eventually(&|| service.log(), || round(&service) >= Some(4));
+    service.kill();
+    // All is lost but the name, so that the next one need not wait for the keeper to be silent.
+    std::fs::create_dir(folder.path("second")).unwrap();
+    std::fs::rename(folder.path("first/name"), folder.path("second/name")).unwrap();
+    std::fs::remove_dir_all(folder.path("first")).unwrap();
+
+    let mut service = serve("second");
+    eventually(&|| service.log(), || service.job(&folder, "2")["state"] == "done");
+    let log = service.grammaton(&folder, &["logs", "2"]);
+    assert!(log.contains("going on after round"), "{log}");
+    service.grammaton(&folder, &["submit", "job.toml", "--wait", "--set", short]);
+    let left = service.stop();
+    assert_eq!(left.0, Some(0), "{}", left.1);
+
+    let service = serve("third");
+    for (id, trained) in ["1", "2"].into_iter().zip(&trained) {
+        assert_eq!(service.job(&folder, id)["parameters_sha256"], trained.digest());
+        let out = format!("fetched-{id}");
+        service.grammaton(&folder, &["fetch", id, "--out", &out]);
+        Trained::read(&folder.path(&out)).check_equals(trained);
+        let log = service.grammaton(&folder, &["logs", id]);
+        assert!(log.contains("submitted by anyone") && log.contains("done: parameters"), "{log}");
+    }
+    let objects = objects(at);
+    for name in ["audit/", "files/", "jobs/1.json", "work/2/out/model/model.bin", "work/2/checkpoints/"] {
+        let name = format!("service/{name}");
+        assert!(objects.iter().any(|object| object.starts_with(&name)), "{name}: {objects:?}");
+    }
+    let mut second = folder.command(&["serve", "--store", "s3://models/service", "--listen", "127.0.0.1:0"]);
+    let mut refused = Process::spawn(second.args(["--cache", "third"]).envs(environment(at)));
+    assert_eq!(refused.wait().code(), Some(2));
+    assert!(refused.log().contains("third: another service works there"), "{}", refused.log());
+    assert!(!service.log().contains(SECRET));
 }
 
 #[test]

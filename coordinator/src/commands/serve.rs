@@ -1,6 +1,6 @@
 //! `grammaton serve`: jobs come in, results lie there, until it is told to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::progress::{Progress, Style};
 use crate::service::depot::Depot;
 use crate::service::rpc::JobsService;
 use crate::service::{Limits, Service};
+use crate::store::is_url;
 use crate::train::shelf;
 
 /// How long jobs in work may take to notice that the service ends.
@@ -29,9 +30,12 @@ const FAREWELL: Duration = Duration::from_secs(5);
     after_help = "Stopped or killed at any moment and started again with the same --store, it goes on where each job was."
 )]
 pub struct Args {
-    /// Folder in which jobs, their files and their results are kept
+    /// Folder, or place in an object store as in s3://models/service, in which jobs, their files and their results are kept
+    #[arg(long, value_name = "DIR|URL")]
+    pub store: String,
+    /// Folder for jobs in work, and what is brought, with an object store; it may be lost
     #[arg(long, value_name = "DIR")]
-    pub store: PathBuf,
+    pub cache: Option<PathBuf>,
     /// File that says who may do what, as `grammaton token` makes it; without it, whoever knows the one token may do everything
     #[arg(long, value_name = "FILE", conflicts_with_all = ["token_file", "insecure"])]
     pub tokens: Option<PathBuf>,
@@ -75,9 +79,10 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         config.no_workers_grace = FOREVER; // jobs wait
     }
     let mut progress = Progress::new(Style::choose(args.quiet || log == Form::Json && !args.json, args.json));
-    let depot = Depot::open(&args.store)?;
-    shelf::sweep(&args.store);
-    let forests = shelf::folder_in(&args.store).ok();
+    let (folder, url) = places(args)?;
+    let depot = Depot::open(folder, url)?;
+    shelf::sweep(folder);
+    let forests = shelf::folder_in(folder).ok();
     let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
     let page = args.fleet.http.map(|address| Bound::at(address, &access, args.fleet.insecure)).transpose()?;
     let tls = match (&args.fleet.cert, &args.fleet.key) {
@@ -107,11 +112,29 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         }
         None => None,
     };
-    runtime.block_on(told_to_stop())?;
+    let ousted = runtime.block_on(async {
+        tokio::select! {
+            told = told_to_stop() => told.map(|()| None),
+            ousted = service.ousted() => Ok(Some(ousted)),
+        }
+    })?;
     info!("stopping");
     service.close(FAREWELL);
     runtime.shutdown_background();
-    Ok(Answer::Yes)
+    ousted.map_or(Ok(Answer::Yes), |reason| bail!(reason))
+}
+
+/// The folder in which to work, and the object store, if that is where things are kept.
+fn places(args: &Args) -> Result<(&Path, Option<&str>)> {
+    match (&args.cache, is_url(&args.store)) {
+        (None, false) => Ok((Path::new(&args.store), None)),
+        (Some(cache), true) => Ok((cache, Some(&args.store))),
+        (None, true) => bail!(
+            "{}: with an object store the service needs a folder to work in; give one with --cache DIR",
+            args.store
+        ),
+        (Some(_), false) => bail!("{}: a folder needs no --cache; leave it out", args.store),
+    }
 }
 
 /// Waits for Ctrl-C or SIGTERM.

@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         "{name:?}: expected a name of 1 to 100 visible letters"
     );
     let refused = || format!("{}: cannot add the token", tokens.display());
-    let secret = secret().context("the operating system gives no random bytes")?;
+    let secret = access::secret().context("the operating system gives no random bytes")?;
     if tokens.exists() {
         access::Tokens::read(tokens)?;
     }
@@ -57,13 +57,6 @@ pub fn run(args: &Args) -> Result<Answer> {
     aside.persist(tokens).with_context(refused)?;
     streams::print(&format!("{secret}\n"))?;
     Ok(Answer::Yes)
-}
-
-/// 128 random bits, in hexadecimal.
-fn secret() -> std::io::Result<String> {
-    let mut bytes = [0; 16];
-    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

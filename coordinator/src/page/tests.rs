@@ -38,7 +38,7 @@ fn record(id: u64, state: State) -> Record {
 
 fn serve(access: Access) -> Served {
     let folder = tempfile::tempdir().unwrap();
-    let depot = Depot::open(folder.path()).unwrap();
+    let depot = Depot::open(folder.path(), None).unwrap();
     depot.save(&record(1, State::Done { parameters_sha256: "abc".into() })).unwrap();
     depot.save(&record(2, State::Failed { error: "<img src=x>".into() })).unwrap();
     let out = depot.results(JobId(1));

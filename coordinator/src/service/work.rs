@@ -57,7 +57,14 @@ fn follow(service: &Service, order: Order) {
         }
     };
     service.leave(id, &scene.read());
+    let depot = &service.0.depot;
+    let how = how.and_then(|sha256| {
+        let published =
+            depot.publish(id).context("the results cannot be put into the object store; resume the job");
+        published.map(|()| sha256).map_err(|error| format!("{error:#}"))
+    });
     service.ended(id, how);
+    service.tell(id);
 }
 
 fn work(
@@ -68,10 +75,13 @@ fn work(
     board: Board,
     mut scene: Scene,
 ) -> Result<Summary> {
-    let folder = service.0.depot.job(id);
+    let depot = &service.0.depot;
+    depot.restore(id, &service.job(id)?.record.inputs)?;
+    let folder = depot.job(id);
     let journal = service.journal(id);
     journal.tell(now(), "begun");
-    let job = service.load(&folder)?;
+    let mut job = service.load(&folder)?;
+    job.output.checkpoints = depot.checkpoints(id);
     scene.of(&job);
     let job_file = folder.join("job.toml");
     let mut run = Run::open(&job, &job_file, true)?;

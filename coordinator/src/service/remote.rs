@@ -1,0 +1,93 @@
+//! The copy of a depot in an object store, so that the machine it is on may be lost.
+//!
+//! Objects have the names that files have in the depot's folder. What decides is put there before it counts: a file before it is said to be
+//! kept, a record before its job is accepted, results before the job is done. What only tells (logs, the audit) follows every [`BEAT`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use blake3::Hash;
+
+use super::lock;
+use crate::store::{Download, Store};
+
+/// From one look after what follows, and after whose turn it is, to the next.
+pub const BEAT: Duration = Duration::from_secs(10);
+
+/// Objects below a URL.
+pub struct Remote {
+    store: Store,
+    /// The files that jobs read.
+    files: Mutex<BTreeSet<String>>,
+    /// Bytes of what grows, when it was put there the last time.
+    put: Mutex<BTreeMap<String, u64>>,
+}
+
+/// The name of a file that jobs read.
+pub fn file_name(hash: Hash) -> String {
+    format!("files/{}", hash.to_hex())
+}
+
+impl Remote {
+    /// At `url`; not to be called within a runtime.
+    pub fn open(url: &str) -> Result<Remote> {
+        let store = Store::open(url)?;
+        let files = store.list_below("files")?.into_iter().map(|name| format!("files/{name}")).collect();
+        Ok(Remote { store, files: Mutex::new(files), put: Mutex::default() })
+    }
+
+    /// The objects themselves.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whether a file that jobs read is there.
+    pub fn has(&self, hash: Hash) -> bool {
+        lock(&self.files).contains(&file_name(hash))
+    }
+
+    /// Puts a file there that jobs read.
+    pub fn keep(&self, hash: Hash, file: &Path) -> Result<()> {
+        self.store.put_file(&file_name(hash), file)?;
+        lock(&self.files).insert(file_name(hash));
+        Ok(())
+    }
+
+    /// Removes the files that jobs read, but for those that are `wanted`.
+    pub fn forget_others(&self, wanted: &BTreeSet<String>) -> Result<()> {
+        let mut files = lock(&self.files);
+        let others: Vec<String> = files.iter().filter(|name| !wanted.contains(*name)).cloned().collect();
+        for name in others {
+            self.store.remove(&name)?;
+            files.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Puts a file there if it has grown since the last time; one that is not there yet has not.
+    pub fn follow(&self, name: &str, file: &Path) -> Result<()> {
+        let size = fs::metadata(file).map_or(0, |found| found.len());
+        if size > lock(&self.put).get(name).copied().unwrap_or(0) {
+            self.store.put_file(name, file)?;
+            lock(&self.put).insert(name.to_owned(), size);
+        }
+        Ok(())
+    }
+
+    /// Brings an object to `file`, whose folder is made if it is not there.
+    pub fn bring(&self, name: &str, file: &Path) -> Result<()> {
+        let place = self.store.describe(name);
+        let copied = || -> io::Result<()> {
+            file.parent().map_or(Ok(()), fs::create_dir_all)?;
+            let mut to = File::create(file)?;
+            io::copy(&mut Download::open(&place).map_err(io::Error::other)?, &mut to)?;
+            to.sync_all()
+        };
+        copied().with_context(|| format!("{place}: cannot be brought to {}", file.display()))
+    }
+}
