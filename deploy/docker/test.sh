@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Launches with compose.yaml on a real Docker engine, and breaks things: a worker is killed, two are added, the
-# coordinator is killed and comes back by itself. The result must be that of a plain run, bit for bit.
+# coordinator is killed and comes back by itself. Then with service.yaml: a job is submitted, and the service killed in the middle of it. The
+# results must be those of a plain run, bit for bit.
 #
 #   deploy/docker/test.sh        as root. Exit code 77: not tried here, and why.
 #
@@ -128,4 +129,27 @@ done
 say "coordinator and 4 workers have left with exit code 0"
 docker cp "$(container):/results" "$scratch/results" >/dev/null
 same_result "$scratch/plain" "$scratch/results" 1
+"${compose[@]}" down --volumes --timeout 5 >/dev/null 2>&1
+
+# LISTEN, PAGE: any free port.
+export LISTEN=127.0.0.1: PAGE=127.0.0.1:
+compose[-1]=$here/service.yaml
+say "starting a service and 2 workers"
+"${compose[@]}" up -d --no-build --scale worker=2 >/dev/null 2>"$scratch/up.log" || fail "up: $(tail -3 "$scratch/up.log")"
+container() { "${compose[@]}" ps -q service; }
+# The port is another one when the container has been started again.
+service() { "$bin/grammaton" "$@" --coordinator "http://$(docker port "$(container)" 7600/tcp)" --token-file "$TOKEN"; }
+answers() { service jobs >/dev/null 2>&1; }
+within 60 answers || fail "the service does not answer: $(docker logs "$(container)" 2>&1 | tail -5)"
+id=$(service submit "$JOB/job.toml") || fail "submit: $(docker logs "$(container)" 2>&1 | tail -5)"
+told() { service logs "$id" >"$scratch/told" 2>/dev/null && [ "$(grep -c '^round ' "$scratch/told")" -ge "$1" ]; }
+within 240 told 50 || fail "no 50 rounds within 240 s: $(docker logs "$(container)" 2>&1 | tail -5)"
+say "job $id, round $(grep -c '^round ' "$scratch/told"): killing the service"
+kill_container "$(container)"
+within 60 restarted "$(container)" || fail "the service did not come back"
+over() { told 0 && grep -qE '^(done|failed):' "$scratch/told"; }
+within 400 over || fail "the job did not end: $(tail -3 "$scratch/told")"
+say "$(grep '^going on' "$scratch/told"); $(tail -1 "$scratch/told")"
+service fetch "$id" --out "$scratch/fetched" >/dev/null || fail "fetch"
+same_result "$scratch/plain" "$scratch/fetched" 1
 say "passed"

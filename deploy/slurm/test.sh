@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Launches with grammaton.sbatch on a real Slurm, of four nodes that are all this machine, and breaks things: a worker
-# is killed, and the job is requeued, once from outside and once by itself before its time limit. The result must be that of a plain run, bit for bit.
+# is killed, and the job is requeued, once from outside and once by itself before its time limit. Then with service.sbatch: a job is submitted, and
+# a worker killed in the middle of it. The results must be those of a plain run, bit for bit.
 #
 #   deploy/slurm/test.sh         as root, with slurm-wlm and munge. Exit code 77: not tried here, and why.
 #
@@ -137,4 +138,27 @@ within 300 over || fail "the job did not end: $(tell_log)"
   fail "the job is $(job_field JobState), exit code $(job_field ExitCode): $(tell_log)"
 say "the job is $(job_field JobState), exit code $(job_field ExitCode)"
 same_result "$scratch/plain" "$scratch/out" 2
+
+unset GRAMMATON_CERTS
+id=$(cd "$scratch" && sbatch --parsable --ntasks=3 --nodes=3 --cpus-per-task=1 --output="$scratch/job.log" \
+  "$here/service.sbatch" "$scratch/store")
+say "job $id: a service and 3 workers on 3 nodes"
+listens() { [ -s "$scratch/store/address" ]; }
+within 180 listens || fail "the service does not say where it is: $(tell_log)"
+GRAMMATON_COORDINATOR=$(cat "$scratch/store/address") GRAMMATON_TOKEN=$(cat "$scratch/store/token")
+export GRAMMATON_COORDINATOR GRAMMATON_TOKEN
+submitted=$(grammaton submit "$scratch/job/job.toml") || fail "submit: $(tell_log)"
+told() { grammaton logs "$submitted" >"$scratch/told" && [ "$(grep -c '^round ' "$scratch/told")" -ge "$1" ]; }
+within 240 told 50 || fail "no 50 rounds: $(tail -3 "$scratch/told")"
+say "submitted as job $submitted, round $(grep -c '^round ' "$scratch/told"): killing a worker"
+kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/" | head -1)"
+ended() { told 0 && grep -qE '^(done|failed):' "$scratch/told"; }
+within 400 ended || fail "the job did not end: $(tail -3 "$scratch/told")"
+say "$(tail -1 "$scratch/told")"
+[ "$(job_field JobState)" = RUNNING ] || fail "the service did not outlive a worker: $(tell_log)"
+grammaton fetch "$submitted" --out "$scratch/fetched" >/dev/null || fail "fetch"
+same_result "$scratch/plain" "$scratch/fetched" 0
+scancel --batch --signal=TERM "$id"
+within 120 over || fail "the service does not end: $(tell_log)"
+say "the service's job is $(job_field JobState)"
 say "passed"
