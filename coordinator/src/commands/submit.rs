@@ -24,6 +24,8 @@ use crate::streams;
 
 /// How long to wait before a service that does not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Bytes of files that take so long that it is said what is going on.
+const LARGE: u64 = 64 << 20;
 
 /// Arguments of `submit`.
 #[derive(clap::Args, Debug)]
@@ -188,6 +190,9 @@ async fn submit(way: &Way, request: &v1::SubmitRequest, files: &[Packed]) -> Res
     loop {
         let answer = way.ask(async |jobs| {
             bring(jobs, files, &mut reached).await?;
+            if files.iter().map(|file| file.size).sum::<u64>() >= LARGE {
+                streams::tell("the service reads the files, to check the job");
+            }
             Ok(jobs.submit(request.clone()).await?.into_inner())
         });
         match answer.await {
@@ -210,6 +215,9 @@ async fn bring(jobs: &mut Jobs, files: &[Packed], reached: &mut bool) -> Result<
     let lacking = jobs.lacking(request).await?.into_inner().hashes;
     *reached = true;
     for file in files.iter().filter(|file| lacking.iter().any(|hash| hash[..] == file.hash.as_bytes()[..])) {
+        if file.size >= LARGE {
+            streams::tell(&format!("sending {} ({} MiB)", file.place.display(), file.size >> 20));
+        }
         let (messages, stream) = mpsc::channel(4);
         let (head, place) = (Message::Head(file.head()), file.place.clone());
         let reading = tokio::task::spawn_blocking(move || {

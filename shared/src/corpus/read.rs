@@ -191,13 +191,49 @@ impl Corpus {
 pub struct Reader<'a> {
     lines: Lines<'a>,
     gzip: bool,
-    symbols: Vec<String>,
-    ids: FxHashMap<String, u32>,
+    symbols: Symbols,
+    /// Of the sentence being read: grown once, for all of them.
+    sentence: Vec<u32>,
+    ends: Vec<u32>,
     n_sentences: usize,
     n_symbols: usize,
     marks_words: bool,
     empty_lines: u32,
     first_empty: u32,
+}
+
+/// Distinct symbols, in order of first occurrence.
+struct Symbols {
+    names: Vec<String>,
+    ids: FxHashMap<String, u32>,
+    /// Ids, plus one, of symbols that are a letter of ASCII, as most are: not hashed.
+    ascii: [u32; 128],
+}
+
+impl Symbols {
+    fn new() -> Symbols {
+        Symbols { names: Vec::new(), ids: FxHashMap::default(), ascii: [0; 128] }
+    }
+
+    fn id(&mut self, symbol: &str) -> u32 {
+        let letter = match symbol.as_bytes() {
+            [letter] => Some(*letter as usize),
+            _ => None,
+        };
+        if let Some(known) = letter.and_then(|letter| self.ascii[letter].checked_sub(1)) {
+            return known;
+        }
+        let id = self.ids.get(symbol).copied().unwrap_or_else(|| {
+            let id = self.names.len() as u32;
+            self.names.push(symbol.to_owned());
+            self.ids.insert(symbol.to_owned(), id);
+            id
+        });
+        if let Some(letter) = letter {
+            self.ascii[letter] = id + 1;
+        }
+        id
+    }
 }
 
 /// A line that is not empty.
@@ -262,8 +298,9 @@ impl<'a> Reader<'a> {
         Ok(Reader {
             lines: Lines { text, source_name, options: *options, line: 0, byte: 0, buffer: Vec::new() },
             gzip,
-            symbols: Vec::new(),
-            ids: FxHashMap::default(),
+            symbols: Symbols::new(),
+            sentence: Vec::new(),
+            ends: Vec::new(),
             n_sentences: 0,
             n_symbols: 0,
             marks_words: false,
@@ -293,7 +330,7 @@ impl<'a> Reader<'a> {
         }
         self.n_sentences += sentences.len();
         self.n_symbols += n_read;
-        let (symbols, source_name) = (self.symbols.clone(), self.lines.source_name.clone());
+        let (symbols, source_name) = (self.symbols.names.clone(), self.lines.source_name.clone());
         Ok(Some(Corpus { symbols, sentences, gold: Some(gold), lines, source_name, format, unit }))
     }
 
@@ -308,15 +345,11 @@ impl<'a> Reader<'a> {
                 other => other,
             })?;
             let Some((line, byte, text)) = next else { return Ok(None) };
-            let (mut sentence, mut ends) = (Vec::new(), Vec::new());
+            let (sentence, ends) = (&mut self.sentence, &mut self.ends);
+            sentence.clear();
+            ends.clear();
             let mut push = |symbol: &str| {
-                let id = self.ids.get(symbol).copied().unwrap_or_else(|| {
-                    let id = self.symbols.len() as u32;
-                    self.symbols.push(symbol.to_owned());
-                    self.ids.insert(symbol.to_owned(), id);
-                    id
-                });
-                sentence.push(id);
+                sentence.push(self.symbols.id(symbol));
                 sentence.len() as u32
             };
             let mut n_symbols = 0;
@@ -348,7 +381,7 @@ impl<'a> Reader<'a> {
                 ends.push(n_symbols);
             }
             self.marks_words |= ends.len() > 1;
-            return Ok(Some(Sentence { line, symbols: sentence, ends }));
+            return Ok(Some(Sentence { line, symbols: sentence.clone(), ends: ends.clone() }));
         }
     }
 
@@ -371,7 +404,7 @@ impl<'a> Reader<'a> {
         if empty_lines > 0 {
             notices.push(Notice::EmptyLines { source_name, n_lines: empty_lines, first_line: first_empty });
         }
-        Ok(End { symbols, n_sentences, n_symbols, marks_words, notices })
+        Ok(End { symbols: symbols.names, n_sentences, n_symbols, marks_words, notices })
     }
 }
 
