@@ -276,8 +276,9 @@ impl Service {
 
     /// Keeps a file that was brought.
     pub fn keep(&self, who: &Identity, incoming: Incoming) -> Result<(), Problem> {
-        let detail = incoming.to_string();
-        self.0.depot.keep(incoming).map_err(|error| Problem::Invalid(format!("{error:#}")))?;
+        let arrived = incoming.finish().map_err(|error| Problem::Invalid(format!("{error:#}")))?;
+        let detail = arrived.to_string();
+        self.0.depot.keep(arrived)?;
         self.0.audit.note(now(), &who.name, "upload", None, &detail);
         Ok(())
     }

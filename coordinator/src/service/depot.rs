@@ -49,6 +49,13 @@ pub struct Incoming {
     got: u64,
 }
 
+/// A file that has been brought, and is what was announced.
+pub struct Arrived {
+    file: NamedTempFile,
+    hash: Hash,
+    size: u64,
+}
+
 impl Depot {
     /// Takes the folder, which is made if it is not there, and the object store at `url`, if there is to be one; not to be called within a
     /// runtime. Blocks while it is not known whether another service works there.
@@ -81,13 +88,13 @@ impl Depot {
         let remote = match url {
             Some(url) => {
                 let name = name_of(&folder).with_context(refused)?;
-                let remote = Remote::open(url)?;
-                let tenure = Tenure::take(remote.store(), &name, Patience::default())?;
+                let store = Store::open(url)?;
+                let tenure = Tenure::take(&store, &name, Patience::default())?;
                 if tenure.is_successor {
                     let work = folder.join("work");
                     fs::remove_dir_all(&work).and_then(|()| fs::create_dir(work)).with_context(refused)?;
                 }
-                Some((remote, Mutex::new(tenure)))
+                Some((Remote::open(store)?, Mutex::new(tenure)))
             }
             None => None,
         };
@@ -197,8 +204,7 @@ impl Depot {
             }
         }
         incoming.size = incoming.got;
-        incoming.check().with_context(|| place)?;
-        self.put_down(incoming)
+        self.put_down(incoming.finish().with_context(|| place)?)
     }
 
     /// A file that is about to be brought.
@@ -208,16 +214,15 @@ impl Depot {
         Ok(Incoming { file, hasher: blake3::Hasher::new(), hash, size, got: 0 })
     }
 
-    /// Keeps a file that has been brought, if it is what was announced.
-    pub fn keep(&self, incoming: Incoming) -> Result<()> {
-        incoming.check()?;
+    /// Keeps a file that has been brought.
+    pub fn keep(&self, arrived: Arrived) -> Result<()> {
         if let Some(remote) = self.remote() {
-            remote.keep(incoming.hash, incoming.file.path())?;
+            remote.keep(arrived.hash, arrived.file.path())?;
         }
-        self.put_down(incoming)
+        self.put_down(arrived)
     }
 
-    fn put_down(&self, Incoming { file, hash, .. }: Incoming) -> Result<()> {
+    fn put_down(&self, Arrived { file, hash, .. }: Arrived) -> Result<()> {
         let put_down = || -> io::Result<()> {
             file.as_file().sync_all()?;
             file.persist(self.file(hash)).map_err(|error| error.error)?;
@@ -385,21 +390,22 @@ fn name_of(folder: &Path) -> io::Result<String> {
     }
 }
 
-impl std::fmt::Display for Incoming {
+impl std::fmt::Display for Arrived {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} bytes, {}", self.size, self.hash.to_hex())
     }
 }
 
 impl Incoming {
-    fn check(&self) -> Result<()> {
-        let Incoming { size, got, .. } = self;
+    /// All of it has come; an error if it is not what was announced.
+    pub fn finish(self) -> Result<Arrived> {
+        let Incoming { file, hasher, hash, size, got } = self;
         ensure!(got == size, "{got} of {size} bytes came; try again");
         ensure!(
-            self.hasher.finalize() == self.hash,
+            hasher.finalize() == hash,
             "the bytes are not those that were announced; the file may have changed meanwhile: try again"
         );
-        Ok(())
+        Ok(Arrived { file, hash, size })
     }
 
     /// The next bytes of it.
@@ -475,7 +481,7 @@ mod tests {
     fn bring(depot: &Depot, bytes: &[u8]) -> Hash {
         let mut incoming = depot.receive(blake3::hash(bytes), bytes.len() as u64).unwrap();
         bytes.chunks(3).for_each(|piece| incoming.push(piece).unwrap());
-        depot.keep(incoming).unwrap();
+        depot.keep(incoming.finish().unwrap()).unwrap();
         blake3::hash(bytes)
     }
 
@@ -508,10 +514,10 @@ mod tests {
         assert!(more.push(bytes).unwrap_err().to_string().contains("more bytes than the 4"));
         let mut fewer = depot.receive(blake3::hash(bytes), 6).unwrap();
         fewer.push(bytes).unwrap();
-        assert!(depot.keep(fewer).unwrap_err().to_string().contains("5 of 6 bytes"));
+        assert!(fewer.finish().err().unwrap().to_string().contains("5 of 6 bytes"));
         let mut others = depot.receive(other, 5).unwrap();
         others.push(bytes).unwrap();
-        assert!(depot.keep(others).unwrap_err().to_string().contains("not those that were announced"));
+        assert!(others.finish().err().unwrap().to_string().contains("not those that were announced"));
         drop(more);
         assert!(!depot.has(other) && !depot.has(blake3::hash(bytes)));
         assert_eq!(fs::read_dir(dir.path().join("files")).unwrap().count(), 0);

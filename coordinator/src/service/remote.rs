@@ -34,9 +34,8 @@ pub fn file_name(hash: Hash) -> String {
 }
 
 impl Remote {
-    /// At `url`; not to be called within a runtime.
-    pub fn open(url: &str) -> Result<Remote> {
-        let store = Store::open(url)?;
+    /// In `store`, where nobody else puts files by now.
+    pub fn open(store: Store) -> Result<Remote> {
         let files = store.list_below("files")?.into_iter().map(|name| format!("files/{name}")).collect();
         Ok(Remote { store, files: Mutex::new(files), put: Mutex::default() })
     }
