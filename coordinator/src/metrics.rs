@@ -435,7 +435,7 @@ pub trait Observer {
     fn finished(&mut self, _summary: &Summary) {}
 }
 
-/// All of them are told, in their order; an error leaves those behind it untold.
+/// All of them are told, in their order; an error leaves those behind it untold. There may be none.
 pub struct All<'a>(pub Vec<&'a mut dyn Observer>);
 
 impl Observer for All<'_> {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::checkpoint::Checkpoints;
-use coordinator::commands::plan::probe::{Silent, measure};
+use coordinator::commands::plan::probe::measure;
 use coordinator::fleet::forecast::{Cluster, rounds};
 use coordinator::fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
 use coordinator::job::Job;
+use coordinator::metrics::All;
 use coordinator::train::input::Input;
 use coordinator::train::train;
 use grammaton_tests::folder::{Folder, examples};
@@ -55,7 +56,7 @@ fn trained(job: &Job, n_workers: usize) -> Vec<MapReport> {
     };
     let workers: Vec<_> = (0..n_workers).map(worker).collect();
     let watched = Watched(fleet, RefCell::default());
-    train(job, &Input::load(job).unwrap(), &watched, &mut Checkpoints::none(), &mut Silent).unwrap();
+    train(job, &Input::load(job).unwrap(), &watched, &mut Checkpoints::none(), &mut All(Vec::new())).unwrap();
     let Watched(fleet, reports) = watched;
     fleet.shutdown();
     workers.into_iter().for_each(|worker| worker.join().unwrap().unwrap());

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use coordinator::checkpoint::Checkpoints;
 use coordinator::fleet::Inline;
 use coordinator::job::Job;
-use coordinator::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use coordinator::metrics::All;
 use coordinator::outcome::Outcome;
-use coordinator::status::CheckpointStatus;
 use coordinator::train::input::Input;
 use coordinator::train::train;
 use tempfile::TempDir;
@@ -55,7 +54,7 @@ impl Trained {
             output.keep_checkpoints = 0;
         }
         let mut checkpoints = Checkpoints::open(&output, resume)?;
-        train(&self.job, &self.input, &Inline::default(), &mut checkpoints, &mut Quiet)
+        train(&self.job, &self.input, &Inline::default(), &mut checkpoints, &mut All(Vec::new()))
     }
 
     /// The job.
@@ -63,29 +62,4 @@ impl Trained {
         debug_assert!(self.folder.path().exists());
         &self.job
     }
-}
-
-/// Tells nobody.
-struct Quiet;
-
-impl Observer for Quiet {
-    fn started(&mut self, _: &Start) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn prepared(&mut self, _: &[RoundMetrics]) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn phase(&mut self, _: Phase) {}
-
-    fn round(&mut self, _: &RoundMetrics) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn checkpoint(&mut self, _: Result<&CheckpointStatus, &anyhow::Error>) {}
-
-    fn notice(&mut self, _: &str) {}
-
-    fn finished(&mut self, _: &Summary) {}
 }

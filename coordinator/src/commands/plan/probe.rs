@@ -25,7 +25,7 @@ use crate::fleet::forecast::{Load, Parcel, TaskLoad};
 use crate::fleet::scheduler::Failure;
 use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
 use crate::job::Job;
-use crate::metrics::Observer;
+use crate::metrics::All;
 use crate::train::choice;
 use crate::train::held_out::HeldOutShards;
 use crate::train::input::Input;
@@ -79,7 +79,8 @@ pub fn measure(job: &Job) -> Result<(Load, Measured)> {
     let mut checkpoints = Checkpoints::none();
     let keeper = Keeper::new(&mut checkpoints, origin, chosen);
     let held_out = HeldOutShards::new(input.held_out.clone(), input.tokens_per_symbol());
-    Training::new(job, &input, &plan, &probe, &held_out, keeper, Progress::default())?.run(&mut Silent)?;
+    let nobody = &mut All(Vec::new());
+    Training::new(job, &input, &plan, &probe, &held_out, keeper, Progress::default())?.run(nobody)?;
     let load = probe.load()?;
     let measured = Measured::of(&load, input.text.n_sentences, probe.rounds.borrow().len() - 1);
     Ok((load, measured))
@@ -341,8 +342,3 @@ fn bytes_up(head: from_worker::Message, payload: &Bytes) -> u64 {
     let pieces = payload::pieces(payload.clone()).map(from_worker::Message::Piece);
     message(head) + pieces.map(message).sum::<u64>()
 }
-
-/// Nobody watches.
-pub struct Silent;
-
-impl Observer for Silent {}
