@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
-use super::{House, Oops, missing};
-use crate::service::outgoing::Outgoing;
-use crate::service::record::JobId;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+
+use super::{House, Oops, missing};
+use crate::service::outgoing::Outgoing;
+use crate::service::record::JobId;
 
 /// The page that tells how a job went.
 pub const REPORT: &str = "report.html";

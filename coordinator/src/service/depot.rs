@@ -16,7 +16,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
@@ -29,7 +29,7 @@ use super::record::{Input, JobId, Record};
 use super::remote::{Remote, file_name};
 use super::tenure::{Patience, Tenure, taken};
 use crate::access;
-use crate::store::{Download, Store};
+use crate::store::Store;
 
 /// The folder of a service.
 pub struct Depot {
@@ -64,7 +64,7 @@ impl Depot {
             let option = if url.is_some() { "--cache" } else { "--store" };
             format!("{}: cannot keep jobs there; choose another folder with {option}", folder.display())
         };
-        for part in ["jobs", "files", "work"] {
+        for part in ["files", "work"] {
             fs::create_dir_all(folder.join(part)).with_context(refused)?;
         }
         let lock = File::create(folder.join("lock")).with_context(refused)?;
@@ -182,35 +182,33 @@ impl Depot {
     }
 
     fn file(&self, hash: Hash) -> PathBuf {
-        self.folder.join("files").join(hash.to_hex().as_str())
+        self.folder.join(file_name(hash))
+    }
+
+    fn has_here(&self, hash: Hash) -> bool {
+        self.file(hash).is_file()
     }
 
     /// Whether a file is there.
     pub fn has(&self, hash: Hash) -> bool {
-        self.file(hash).is_file() || self.remote().is_some_and(|remote| remote.has(hash))
+        self.has_here(hash) || self.remote().is_some_and(|remote| remote.has(hash))
     }
 
     /// Brings a file from the object store if it is not in the folder.
     fn bring(&self, hash: Hash) -> Result<()> {
-        let (false, Some(remote)) = (self.file(hash).is_file(), self.remote()) else { return Ok(()) };
-        let place = remote.store().describe(&file_name(hash));
-        let mut download = Download::open(&place)?;
-        let mut incoming = self.receive(hash, u64::MAX)?;
-        let mut piece = vec![0; 1 << 20];
-        loop {
-            match download.read(&mut piece).with_context(|| format!("{place}: cannot be read"))? {
-                0 => break,
-                n => incoming.push(&piece[..n])?,
-            }
-        }
-        incoming.size = incoming.got;
-        self.put_down(incoming.finish().with_context(|| place)?)
+        let Some(remote) = self.remote().filter(|_| !self.has_here(hash)) else { return Ok(()) };
+        let file = self.file_aside()?;
+        remote.bring(&file_name(hash), file.path())?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(File::open(file.path())?)?;
+        let place = || remote.store().describe(&file_name(hash));
+        ensure!(hasher.finalize() == hash, "{}: its bytes are not those that were put there", place());
+        self.put_down(file, hash)
     }
 
     /// A file that is about to be brought.
     pub fn receive(&self, hash: Hash, size: u64) -> Result<Incoming> {
-        let file = tempfile::Builder::new().prefix(ASIDE).tempfile_in(self.folder.join("files"));
-        let file = file.context(CANNOT_WRITE)?;
+        let file = self.file_aside()?;
         Ok(Incoming { file, hasher: blake3::Hasher::new(), hash, size, got: 0 })
     }
 
@@ -219,10 +217,15 @@ impl Depot {
         if let Some(remote) = self.remote() {
             remote.keep(arrived.hash, arrived.file.path())?;
         }
-        self.put_down(arrived)
+        self.put_down(arrived.file, arrived.hash)
     }
 
-    fn put_down(&self, Arrived { file, hash, .. }: Arrived) -> Result<()> {
+    fn file_aside(&self) -> Result<NamedTempFile> {
+        let file = tempfile::Builder::new().prefix(ASIDE).tempfile_in(self.folder.join("files"));
+        file.context(CANNOT_WRITE)
+    }
+
+    fn put_down(&self, file: NamedTempFile, hash: Hash) -> Result<()> {
         let put_down = || -> io::Result<()> {
             file.as_file().sync_all()?;
             file.persist(self.file(hash)).map_err(|error| error.error)?;
@@ -281,7 +284,7 @@ impl Depot {
 
     /// Brings the folder of a job from the object store if it is not there: what is told of it, without inputs and results.
     pub fn recall(&self, id: JobId) -> Result<()> {
-        let (false, Some(remote)) = (self.job(id).exists(), self.remote()) else { return Ok(()) };
+        let Some(remote) = self.remote().filter(|_| !self.job(id).exists()) else { return Ok(()) };
         let aside = self.aside()?;
         for name in [JOB, LOG, SCENE] {
             if let Some(bytes) = remote.store().find(&object(id, name))? {
@@ -363,7 +366,7 @@ impl Depot {
     }
 
     fn recall_results(&self, id: JobId) -> Result<()> {
-        let (false, Some(remote)) = (self.results(id).exists(), self.remote()) else { return Ok(()) };
+        let Some(remote) = self.remote().filter(|_| !self.results(id).exists()) else { return Ok(()) };
         self.recall(id)?;
         let (aside, place) = (self.aside()?, object(id, RESULTS));
         for path in remote.store().list_below(&place)?.into_iter().filter(|path| is_safe(path)) {

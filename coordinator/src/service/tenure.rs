@@ -3,7 +3,7 @@
 //! In: an object that names the keeper and how often it was renewed. Out: whether this process is the keeper. One that is not renewed for
 //! [`Patience::silence`] is gone, and another takes its place; no clocks are compared, as each process waits by its own. Deliberately absent:
 //! certainty. A keeper that was cut off from the store for so long notices only when it comes back, and ends then; until then two may train the
-//! same job, and both write the same results.
+//! same job, and both write the same results, but what one was told meanwhile (to cancel a job) the other may overwrite.
 
 use std::time::Duration;
 
