@@ -1,15 +1,16 @@
 # shellcheck shell=bash
 # What the tests of the launches share: a job long enough for faults to happen in its middle, and the result that it
-# must have. To be sourced; needs `root`, the repository's folder, and `rounds`, how many the job has; sets `bin`, the folder
-# of the programs.
-: "${root:?}" "${rounds:?}"
+# must have. To be sourced; needs `root`, the repository's folder, `rounds`, how many the job has, and `requirement`, what the
+# launch is called in GRAMMATON_REQUIRE; sets `bin`, the folder of the programs.
+: "${root:?}" "${rounds:?}" "${requirement:?}"
+source "$root/.ci/requirement"
 
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 fail() { say "FAILED: $*"; exit 1; }
 # No command ends a test without a word.
 trap 'say "FAILED: line $LINENO: $BASH_COMMAND"' ERR
 # As many test runners take it: neither passed nor failed.
-skip() { echo "skipped: $*"; exit 77; }
+skip() { missing "$requirement" "$*"; exit 77; }
 
 # GRAMMATON_BIN names a folder of programs that were built already.
 find_programs() {

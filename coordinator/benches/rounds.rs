@@ -19,13 +19,14 @@ use coordinator::train::input::Input;
 use coordinator::train::learner::{Beginning, Learner};
 use coordinator::train::plan::{self, Plan};
 use coordinator::train::prepare::{Sentences, prepare};
-use shared::compute::Prepared;
 use shared::forest::Forest;
+use shared::forest::Prepared;
 use shared::forest::binary::{Adapted, Kind};
 use shared::forest::build::Builder;
 use shared::forest::chains::Chains;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
-use shared::shard::{ParamId, Shard};
+use shared::grammar::ParamId;
+use shared::work::shard::Shard;
 
 const ROUNDS: usize = 30;
 
@@ -61,7 +62,7 @@ fn measure(path: &Path, corpus: &Path) {
 }
 
 fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
-    let beginning = Beginning { inference: &job.inference, restart: 1, run: 1, trees: None, families: None };
+    let beginning = Beginning { inference: &job.inference, restart: 1, trees: None, families: None };
     let mut learner = Learner::new(plan, beginning, None).expect("a run begins");
     let mut best = [f64::INFINITY; 4];
     for round in 0..ROUNDS {
@@ -69,7 +70,7 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         learner.begin(None, false);
         let weighed = millis(begun);
         let asked = learner.shards(plan).into_iter().map(|shard| (0, shard)).collect();
-        let tasks = plan.round(vec![learner.ask(plan).expect("the shards are there")], asked);
+        let tasks = plan::round(vec![(plan, learner.ask(plan).expect("the shards are there"))], asked);
         let stage = Stage::Round { run: 1, round };
         let add = |at, answer| learner.add(plan, at, answer).map(|is_one| assert!(is_one));
         plan::map(fleet, stage, tasks, add).expect("workers answer");
@@ -94,7 +95,7 @@ fn passes(plan: &Plan) {
     let begun = now();
     for planned in plan.shards.iter() {
         let mut keep = |root, tokens| {
-            let forest = builder.build(root, tokens).expect("every item has a derivation");
+            let forest = builder.build(root, tokens).unwrap().expect("every item has a derivation");
             forests.push(chains.fold(&forest, first_string));
         };
         match &*planned.shard.value().expect("the shard is there") {

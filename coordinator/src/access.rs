@@ -23,7 +23,7 @@ pub enum Role {
     Work,
     /// Looking at jobs, and fetching their results.
     Read,
-    /// That, and submitting, cancelling and resuming one's own jobs.
+    /// That, and submitting, cancelling, resuming and deleting one's own jobs.
     Submit,
     /// That, for everybody's jobs.
     Operate,

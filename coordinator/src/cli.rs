@@ -1,6 +1,6 @@
 //! The command line: reads the arguments, runs the command, and turns what happened into an exit code.
 //!
-//! 0 done, 1 a negative answer, 2 bad input or use. An error is one line on standard error. A panic is a bug, and
+//! 0 done, 1 a negative answer, 2 bad input or use, 130 and 143 stopped by a signal. An error is one line on standard error. A panic is a bug, and
 //! says so in one line as well; threads that compute catch theirs and turn it into an error.
 
 use std::ffi::OsString;
@@ -12,8 +12,8 @@ use clap::{Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, bench, cancel, eval, fetch, inspect, jobs, logs, parse, plan, sample, serve, status, submit,
-    token, train, treebank, workers,
+    Answer, bench, cancel, eval, fetch, inspect, jobs, keys, logs, parse, plan, sample, serve, status,
+    submit, token, train, treebank, workers,
 };
 use crate::streams::{Closed, tell};
 
@@ -23,7 +23,7 @@ use crate::streams::{Closed, tell};
     name = "grammaton",
     version,
     propagate_version = true,
-    after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad input or use.\n\
+    after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad input or use, 130 stopped by Ctrl-C, 143 by SIGTERM.\n\
                   GRAMMATON_LOG sets what is logged to standard error (error, warn, info, debug, trace)."
 )]
 struct Cli {
@@ -49,6 +49,8 @@ enum Command {
     Treebank(treebank::Args),
     /// Show what a model has learned
     Inspect(inspect::Args),
+    /// Show the keys of a job file: default, values, who reads them, meaning
+    Keys(keys::Args),
     /// Train the jobs of many people on one fleet, until it is stopped
     Serve(Box<serve::Args>),
     /// Hand a job to a service
@@ -63,6 +65,8 @@ enum Command {
     Cancel(cancel::Args),
     /// Have a job of a service go on that failed or was cancelled
     Resume(cancel::Args),
+    /// Delete a job of a service that is over, with its results
+    Delete(cancel::Args),
     /// Bring the results of a job of a service
     Fetch(fetch::Args),
     /// Show who computes for a service
@@ -108,6 +112,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Sample(args) => sample::run(&args),
         Command::Treebank(args) => treebank::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Keys(args) => keys::run(&args),
         Command::Serve(args) => serve::run(&args, cli.log),
         Command::Submit(args) => submit::run(&args),
         Command::Jobs(args) => jobs::run(&args),
@@ -115,6 +120,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Logs(args) => logs::run(&args),
         Command::Cancel(args) => cancel::run(&args),
         Command::Resume(args) => cancel::resume(&args),
+        Command::Delete(args) => cancel::delete(&args),
         Command::Fetch(args) => fetch::run(&args),
         Command::Workers(args) => workers::run(&args),
         Command::Token(args) => token::run(&args),
@@ -125,6 +131,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Stopped(signal)) => ExitCode::from(signal.exit_code()),
         Err(error) if error.is::<Closed>() => ExitCode::SUCCESS,
         Err(error) => {
             complain(&format!("{error:#}"));

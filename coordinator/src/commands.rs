@@ -7,6 +7,7 @@ pub mod eval;
 pub mod fetch;
 pub mod inspect;
 pub mod jobs;
+pub mod keys;
 pub mod logs;
 pub mod parse;
 pub mod plan;
@@ -20,6 +21,8 @@ pub mod train;
 pub mod treebank;
 pub mod workers;
 
+use crate::signals::Signal;
+
 /// How a command ended that could do its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
@@ -27,4 +30,6 @@ pub enum Answer {
     Yes,
     /// Done, and the answer is no.
     No,
+    /// Not done: this signal asked it to stop, which it did, and said so.
+    Stopped(Signal),
 }

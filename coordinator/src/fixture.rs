@@ -1,13 +1,15 @@
 //! A training run made up for tests: a small lexicon, forty rounds, two decoders.
 
 use anyhow::Result;
-use shared::adaptor::{Params, Stick};
-use shared::eval::segmentation;
+use shared::data::eval::segmentation;
+use shared::grammar::ParamId;
+use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{SymbolId, auto};
-use shared::model::{self, Model};
-use shared::shard::{Lexicon, ParamId, StickStrings, Strings};
+use shared::models::adaptor::{Params, Stick};
+use shared::models::{self, Model};
 
-use crate::metrics::{Hyper, Observer, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
+use crate::metrics::{Ending, Hyper, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
+use crate::observer::Observer;
 use crate::outcome::{Decoding, Lines, Outcome, Sample, Samples};
 
 /// Gold, with symbols that HTML would read as its own.
@@ -95,6 +97,8 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     let scored = |lines: &[String]| Scores::from(&score(&gold, lines));
     Ok(Outcome {
         rounds: 40,
+        rounds_run: 40,
+        ending: Ending::Converged,
         converged: true,
         bound: Some(-198_024.1),
         run: 1,
@@ -103,19 +107,31 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         held_out: None,
         r_hat: None,
         effective_sample_size: None,
+        seed: 7,
         points: Vec::new(),
         sentences: GOLD.len(),
         brackets: Default::default(),
         heads: Default::default(),
         attachment: Default::default(),
         components: Default::default(),
+        test: None,
         scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
             .into_iter()
             .collect(),
         timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
         decodings: vec![
-            Decoding { name: "viterbi", segmentations: lines(&viterbi)?, trees: lines(&trees)? },
-            Decoding { name: "mbr", segmentations: lines(&mbr)?, trees: Lines::default() },
+            Decoding {
+                name: "viterbi",
+                segmentations: lines(&viterbi)?,
+                table: Lines::default(),
+                trees: lines(&trees)?,
+            },
+            Decoding {
+                name: "mbr",
+                segmentations: lines(&mbr)?,
+                table: Lines::default(),
+                trees: Lines::default(),
+            },
         ],
         samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
@@ -150,7 +166,7 @@ fn model() -> Model {
     let n_rules = grammar.rules.len();
     let params = Params { tau: vec![2.0; n_rules], alpha: vec![1.0; n_rules], sticks: vec![stick] };
     let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
-    let params = model::Params::Adaptor(params);
+    let params = models::Params::Adaptor(params);
     Model { grammar, lexicon, params, segments: vec![word] }
 }
 

@@ -1,56 +1,57 @@
 //! The fleet: everything that computes tasks, in this process or far away, behind one blocking call.
 //!
-//! In: batches of [`Task`](shared::task::Task)s, of several jobs at a time. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
+//! In: batches of [`Task`](shared::work::task::Task)s, of several jobs at a time. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
 //! is answered exactly once, and the same whoever computed it, so callers see neither that members come and go nor each other.
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts; `handle` is how a job calls;
-//! `local` and `remote` are the two kinds of members; `holdings` is what a remote member keeps; `tasks` are made when they
-//! are lent; `backlog` bounds the answers that wait; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
+//! `local` and `remote` are the two kinds of members; `blob_cache` is what a remote member keeps; `tasks` are made when they
+//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! [`forecast`] asks the scheduler what clusters would do that are not there.
-//! Does not handle signals and never keeps a process alive: Ctrl-C ends it as it would without a fleet.
+//! Does not handle signals and never keeps a process alive: who is told to stop cancels a [`Handle`].
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use proto::lease::TaskIndex;
 use proto::tls::ServerTls;
-use shared::task::Answer;
+use serde::{Deserialize, Serialize};
+use shared::work::lease::TaskIndex;
+use shared::work::task::Answer;
 use tokio::sync::{mpsc, oneshot};
 use tonic::service::Routes;
 use tracing::Instrument as _;
 
 use crate::access::Access;
-use crate::status::Board;
 
-use self::driver::Input;
 use self::handle::Link;
-use self::scheduler::{Cause, Failure, Patience};
+use self::messages::Input;
 use self::tasks::Register;
-
-pub mod scheduler;
+use scheduler::{Cause, Failure, Timeouts};
 
 pub mod forecast;
 
 mod audit;
 mod backlog;
+mod blob_cache;
 mod driver;
 mod handle;
-mod holdings;
 mod inline;
 mod local;
+mod messages;
 mod remote;
 mod status;
 mod tasks;
+mod watcher;
 
 pub use handle::Handle;
 pub use inline::Inline;
-pub use remote::Visitor;
-pub use scheduler::{Account, AccountId};
-pub use shared::compute::{Compute, MEMORY, engine, engine_with};
-pub use status::{AccountStatus, FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
+pub use remote::{QUESTION, Visitor};
+pub use scheduler::{Account, AccountId, MemberState, Shards};
+pub use shared::work::engine::{Compute, MEMORY, engine, engine_with};
+pub use status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 pub use tasks::Tasks;
+pub use watcher::Watcher;
 
 /// [`FleetConfig::room`] by default.
 pub const ROOM: usize = 512 << 20;
@@ -62,13 +63,13 @@ pub struct FleetConfig {
     pub local_workers: usize,
     /// Where remote workers may join, if they may.
     pub listen: Option<Listen>,
-    /// Members to wait for before the first task is lent; all local threads together are one.
+    /// Members to wait for before the first task is assigned; all local threads together are one.
     pub min_members: usize,
     /// Members beyond which workers are refused.
     pub max_members: usize,
     /// How long a batch waits without any member, once there were some; the first ones are awaited for ever.
     pub no_workers_grace: Duration,
-    /// Silence after which a member is lent nothing more.
+    /// Silence after which a member is assigned nothing more.
     pub suspect_after: Duration,
     /// Silence after which a member is forgotten.
     pub dead_after: Duration,
@@ -81,26 +82,23 @@ pub struct FleetConfig {
     pub room: usize,
     /// How local threads compute, and how it is decided which of two answers is right.
     pub compute: Compute,
-    /// What the caller is doing, for those who ask the fleet for the status.
-    pub board: Board,
 }
 
 impl Default for FleetConfig {
     fn default() -> FleetConfig {
-        let patience = Patience::default();
+        let timeouts = Timeouts::default();
         FleetConfig {
             local_workers: std::thread::available_parallelism().map_or(1, usize::from),
             listen: None,
-            min_members: patience.min_members,
+            min_members: timeouts.min_members,
             max_members: 4096,
-            no_workers_grace: patience.no_workers_grace,
-            suspect_after: patience.suspect_after,
-            dead_after: patience.dead_after,
-            lease_deadline: patience.lease_deadline,
+            no_workers_grace: timeouts.no_workers_grace,
+            suspect_after: timeouts.suspect_after,
+            dead_after: timeouts.dead_after,
+            lease_deadline: timeouts.lease_deadline,
             audit: 0.0,
             room: ROOM,
             compute: engine(),
-            board: Board::default(),
         }
     }
 }
@@ -117,13 +115,17 @@ pub struct Listen {
     /// Allows an address beyond loopback where anybody may join.
     pub insecure: bool,
     /// What else is served there.
-    pub services: Routes,
+    pub services: Services,
 }
+
+/// What is served where workers join, made once the fleet can be watched.
+pub type Services = Arc<dyn Fn(Watcher) -> Routes + Send + Sync>;
 
 impl Listen {
     /// At `address`, for whoever reaches it.
     pub fn at(address: SocketAddr) -> Listen {
-        Listen { address, access: Access::Open, tls: None, insecure: false, services: Routes::default() }
+        let services = Arc::new(|_| Routes::default());
+        Listen { address, access: Access::Open, tls: None, insecure: false, services }
     }
 }
 
@@ -246,6 +248,29 @@ pub struct MapReport {
     pub unaudited: usize,
 }
 
+/// What the batches of a job took by this process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Effort {
+    /// Tasks that were answered; one that was audited counts once.
+    pub computed: u64,
+    /// Tasks to which two workers gave the same answer.
+    pub audited: u64,
+    /// Tasks that were chosen for an audit and that one worker alone computed, since there was no other.
+    pub unaudited: u64,
+    /// Times that a task was begun again: after its worker was lost or failed, or as a backup of one that was late.
+    pub repeated: u64,
+}
+
+impl Effort {
+    /// Adds a batch of that many tasks.
+    fn add(&mut self, n_tasks: usize, n_audits: usize, report: &MapReport) {
+        self.computed += n_tasks as u64;
+        self.audited += report.audited as u64;
+        self.unaudited += report.unaudited as u64;
+        self.repeated += report.attempts.saturating_sub(n_tasks + n_audits) as u64;
+    }
+}
+
 /// A member that was lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
@@ -311,6 +336,11 @@ pub trait Map {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError>;
+
+    /// Whether the job still goes on, for long work outside of [`Map::map`]; an error if it was cancelled.
+    fn check(&self) -> Result<(), FleetError> {
+        Ok(())
+    }
 }
 
 /// Members and the thread that directs them.
@@ -375,6 +405,11 @@ impl Fleet {
         Handle::new(self.link.clone(), account)
     }
 
+    /// The way to the account [`Account::default`], on which the fleet itself has batches computed.
+    pub fn handle(&self) -> Handle {
+        self.own.clone()
+    }
+
     /// As [`Map::map`], on the account [`Account::default`].
     pub fn map(
         &self,
@@ -400,6 +435,11 @@ impl Fleet {
         Watcher::new(self.link.inputs.clone())
     }
 
+    /// What the batches of the account that has no other name took so far.
+    pub fn effort(&self) -> Effort {
+        self.own.effort()
+    }
+
     /// Tells remote workers that the job is finished, so that they exit, and stops. Waits a few seconds for
     /// them at most.
     pub fn shutdown(self) {
@@ -412,6 +452,10 @@ impl Fleet {
 }
 
 impl Map for Fleet {
+    fn check(&self) -> Result<(), FleetError> {
+        self.own.check()
+    }
+
     fn map(
         &self,
         stage: Stage,
@@ -468,9 +512,10 @@ impl Traffic {
 mod tests {
     use proto::token::Token;
     use shared::grammar::SymbolId;
-    use shared::latent;
-    use shared::shard::{Lexicon, Shard};
-    use shared::task::{Named, Task, Work};
+    use shared::grammar::lexicon::Lexicon;
+    use shared::models::latent;
+    use shared::work::shard::Shard;
+    use shared::work::task::{Named, Task, Work};
 
     use super::*;
 

@@ -4,21 +4,36 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use shared::corpus::{Corpus, Notice, Options, Reader};
-use shared::dependency::{self, Sentence, Tags};
+use shared::data::corpus::read::End;
+use shared::data::corpus::{Corpus, Options, ReadError, Reader};
+use shared::data::dependency::{Document, Tags};
+use shared::data::tags::families::Families;
+use shared::data::treebank::brackets::{Entry, read};
 use shared::grammar::{Grammar, syntax};
-use shared::logistic_normal::Families;
-use shared::treebank::brackets::{Entry, read};
 
 use crate::store::{self, Download};
 
 /// Reads the corpus at `path`; `-` is standard input.
-pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>)> {
-    let reader = match path.as_os_str() == "-" {
-        true => Reader::new(io::stdin().lock(), "standard input", options)?,
-        false => reader(path, options)?,
-    };
-    Ok(Corpus::whole(reader)?)
+pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, End)> {
+    Ok(Corpus::whole(given(path, options)?)?)
+}
+
+/// Reads the text at `path` that is to be parsed; `-` is standard input. Returns its number of lines too, and no corpus if all of
+/// them are empty.
+pub fn text_to_parse(path: &Path, options: &Options) -> Result<(Option<Corpus>, u32)> {
+    match Corpus::whole(given(path, options)?) {
+        Ok((corpus, end)) => Ok((Some(corpus), end.n_lines)),
+        Err(ReadError::Empty { empty_lines, .. }) if empty_lines > 0 => Ok((None, empty_lines)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Begins with the corpus at `path`; `-` is standard input.
+fn given(path: &Path, options: &Options) -> Result<Reader<'static>> {
+    match path.as_os_str() == "-" {
+        true => Ok(Reader::new(io::stdin().lock(), "standard input", options)?),
+        false => reader(path, options),
+    }
 }
 
 /// Begins with the corpus at `path`, as often as it is asked to.
@@ -65,10 +80,10 @@ pub fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
 }
 
 /// What messages call the file at `path`, and its sentences with their heads; `-` is standard input.
-pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Vec<Sentence>)> {
+pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Document)> {
     let (name, bytes) = named_bytes(path, "sentences")?;
-    let sentences = dependency::read(&bytes, &name, tags)?;
-    Ok((name, sentences))
+    let document = Document::read(&bytes, &name, tags)?;
+    Ok((name, document))
 }
 
 /// What messages call the file at `path`, and what is in it; `-` is standard input.

@@ -1,28 +1,34 @@
 //! The job file: what to train on what, how, and where the result goes.
 //!
 //! In: TOML with four tables, and `--set key=value` overrides, of which the last one wins. Out: a checked [`Job`].
-//! A key is added by adding a field to its table (`tables.rs`) and its value to the table's `Default`; errors name the nearest known
-//! key, with file, line and column. Paths in the file are relative to the file, those given with `--set` to the
-//! current folder.
+//! A key is declared in one place (`tables.rs`); errors name the nearest known key, with file, line and column. Paths in the file
+//! are relative to the file, those given with `--set` to the current folder.
+//!
+//! Invariant: a point of a grid is the job that has its values and no `[[sweep]]`, to the last bit of its parameters
+//! (`train/laws.rs`).
 
 mod check;
+pub mod key;
 pub mod located;
+pub mod reference;
 pub mod source;
 pub mod sweep;
 mod tables;
 
+use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::store;
+use key::Key;
 use located::{Fault, Node, Problem};
-use source::{AUTO, DMV, TREEBANK};
 pub use source::{FamiliesSource, GrammarSource};
 use sweep::{Sweep, SweepTable};
 pub use tables::{
-    AdaptorPrior, CorpusTable, HarmonicStops, Hyperparameter, InferenceTable, Method, ModelKind, ModelTable,
-    OutputTable, RulePrior, Selection, Start,
+    AdaptorPrior, CorpusTable, HarmonicStops, Hyperparameter, InferenceTable, MAX_ROUNDS, Method, ModelKind,
+    ModelTable, OutputTable, RulePrior, Selection, Start,
 };
 
 /// A training job.
@@ -33,7 +39,7 @@ pub struct Job {
     pub model: ModelTable,
     /// What it is trained on.
     pub corpus: CorpusTable,
-    /// How it is trained.
+    /// How it is trained, but for the keys that vary.
     #[serde(default)]
     pub inference: InferenceTable,
     /// Where the result goes.
@@ -45,6 +51,9 @@ pub struct Job {
     /// What they make of it: at least one point.
     #[serde(skip)]
     pub points: Vec<Point>,
+    /// What the user should know about its keys.
+    #[serde(skip)]
+    pub notices: Vec<String>,
 }
 
 /// One setting of the inference, of which there may be several runs.
@@ -52,12 +61,22 @@ pub struct Job {
 pub struct Point {
     /// Its values of the keys that vary: `alpha=1e-5 method=em`; empty if none does.
     pub name: String,
+    /// The same by key.
+    pub settings: BTreeMap<String, toml::Value>,
     /// Its inference.
     pub inference: InferenceTable,
 }
 
 /// Runs of all points together.
 const MAX_RUNS: usize = 1000;
+/// Rounds of all runs together: each leaves a line of metrics in memory.
+const MAX_ROUNDS_OF_ALL: usize = 10 * MAX_ROUNDS;
+/// Bytes of a job file.
+const MAX_BYTES: usize = 1 << 20;
+/// Values in a job file, each of which takes some hundred bytes when read.
+const MAX_VALUES: usize = 20_000;
+/// Values in all points of a grid together.
+const MAX_VALUES_OF_POINTS: usize = 1_000_000;
 
 /// Why there is no job.
 #[derive(Debug, thiserror::Error)]
@@ -84,30 +103,79 @@ pub enum JobError {
 }
 
 impl Job {
+    /// Every key of a job file.
+    pub fn keys() -> Vec<Key> {
+        let tables = [ModelTable::keys(), CorpusTable::keys(), InferenceTable::keys(), OutputTable::keys()];
+        tables.into_iter().flatten().collect()
+    }
+
     /// Shows `each` file or URL that the job reads, by the key that names it.
     pub fn visit_files(&mut self, each: &mut dyn FnMut(&str, &mut PathBuf)) {
-        if let GrammarSource::File(path) = &mut self.model.grammar {
-            each("model.grammar", path);
-        }
-        each("corpus.path", &mut self.corpus.path);
-        if !self.corpus.held_out.as_os_str().is_empty() {
-            each("corpus.held_out", &mut self.corpus.held_out);
-        }
-        let points = self.points.iter_mut().map(|point| &mut point.inference);
-        for inference in std::iter::once(&mut self.inference).chain(points) {
-            if !inference.start_from.as_os_str().is_empty() {
-                each("inference.start_from", &mut inference.start_from);
+        self.visit_paths(&mut |key, value| {
+            if key.path.is_some_and(|path| path.is_read && !(path.is_word)(value)) && !value.is_empty() {
+                let mut path = PathBuf::from(&*value);
+                each(&key.path(), &mut path);
+                *value = path.display().to_string();
             }
-            if let FamiliesSource::File(path) = &mut inference.families {
-                each("inference.families", path);
+        });
+    }
+
+    /// Shows `each` value of a key that may be a path: of the tables, of what varies, and of every point.
+    fn visit_paths(&mut self, each: &mut dyn FnMut(&Key, &mut String)) {
+        let keys = Job::keys();
+        let keys: Vec<&Key> = keys.iter().filter(|key| key.path.is_some()).collect();
+        let visit = |table: &mut toml::Table, name: &str, each: &mut dyn FnMut(&Key, &mut String)| {
+            for key in keys.iter().filter(|key| key.table == name) {
+                match table.get_mut(key.name) {
+                    Some(toml::Value::String(value)) => each(key, value),
+                    Some(toml::Value::Array(values)) => {
+                        for value in values {
+                            if let toml::Value::String(value) = value {
+                                each(key, value);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        };
+        let mut of_inference = |inference: &InferenceTable| -> InferenceTable {
+            let mut table = to_table(inference);
+            visit(&mut table, "inference", each);
+            from_table(table)
+        };
+        self.inference = of_inference(&self.inference);
+        for point in &mut self.points {
+            point.inference = of_inference(&point.inference);
+        }
+        for table in &mut self.sweep {
+            for (name, values) in table {
+                let mut one =
+                    toml::Table::from_iter([(name.clone(), toml::Value::Array(std::mem::take(values)))]);
+                visit(&mut one, "inference", each);
+                if let Some(toml::Value::Array(visited)) = one.remove(name) {
+                    *values = visited;
+                }
             }
         }
+        let mut model = to_table(&self.model);
+        visit(&mut model, "model", each);
+        self.model = from_table(model);
+        let mut corpus = to_table(&self.corpus);
+        visit(&mut corpus, "corpus", each);
+        self.corpus = from_table(corpus);
+        let mut output = to_table(&self.output);
+        visit(&mut output, "output", each);
+        self.output = from_table(output);
     }
 
     /// Reads the job file at `path` and applies `overrides`, each `table.key=value`.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Job, JobError> {
         let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|source| JobError::Read { path: name.clone(), source })?;
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path);
+        file.and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes))
+            .map_err(|source| JobError::Read { path: name.clone(), source })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
@@ -118,90 +186,205 @@ impl Job {
     }
 
     /// Reads a job from its text. `name` stands in errors; relative paths in the text are put under `folder`.
+    ///
+    /// What the text asks for is counted before any of it is made, so that a refusal takes no longer than reading the text.
     pub fn parse(text: &str, name: &str, folder: &Path, overrides: &[String]) -> Result<Job, Fault> {
+        if text.len() > MAX_BYTES {
+            return Err(Fault::whole(name, format!("a job file has at most {MAX_BYTES} bytes, found more")));
+        }
+        let keys = Job::keys();
         let mut root = Node::document(text, name)?;
-        let paths = ["model.grammar", "corpus.path", "corpus.held_out", "inference.start_from"];
-        for path in paths.into_iter().chain(["output.dir", "output.checkpoints"]) {
-            if let Some(value) = root.find_string(path)
-                && !value.starts_with(AUTO)
-                && !store::is_url(value)
-                && !value.is_empty()
-            {
-                *value = folder.join(&*value).display().to_string();
+        let mut sweep = Sweep::take(&mut root)?;
+        for key in &keys {
+            let Some(path) = key.path else { continue };
+            let varying =
+                sweep.values_mut().filter(|(name, _)| key.table == "inference" && *name == key.name);
+            for node in root.find_mut(&key.path()).into_iter().chain(varying.map(|(_, node)| node)) {
+                if let Some(value) = node.string().filter(|value| path.is_local(value)) {
+                    node.value = located::Value::String(folder.join(value).display().to_string());
+                }
             }
         }
-        if let Some(value) = root.find_string("inference.families")
-            && let FamiliesSource::File(path) = FamiliesSource::from(&value[..])
-            && !store::is_url(value)
-        {
-            *value = folder.join(path).display().to_string();
-        }
-        let mut sweep = Sweep::take(&mut root)?;
         for assignment in overrides {
             if !sweep.assign(assignment)? {
                 root.set(assignment)?;
             }
         }
-        let is_of =
-            |root: &mut Node, kind: &str| root.find_string("model.kind").is_some_and(|found| found == kind);
-        for (kind, made) in [("pcfg-la", TREEBANK), ("dmv", DMV)] {
-            if is_of(&mut root, kind) && root.find("model.grammar").is_none() {
-                root.set(&format!("model.grammar={AUTO}{made}"))?;
-            }
+        let values = root.n_values();
+        if values > MAX_VALUES {
+            let problem = format!("a job file has at most {MAX_VALUES} values, found {values}");
+            return Err(Fault::new(&root, Problem::Other(problem)));
         }
-        if is_of(&mut root, "dmv") {
-            let defaults =
-                [("output.decoders", "[\"viterbi\", \"mbr-arcs\"]"), ("inference.start", "harmonic")];
-            for (key, value) in defaults {
-                if root.find(key).is_none() {
-                    root.set(&format!("{key}={value}"))?;
-                }
+        let n_points = sweep.n_points();
+        if n_points > MAX_RUNS || n_points.saturating_mul(values) > MAX_VALUES_OF_POINTS {
+            let found = format!("{n_points} points of {values} values");
+            let expected = format!("at most {MAX_RUNS} points, with {MAX_VALUES_OF_POINTS} values in all");
+            return Err(Fault::new(&root, Problem::Other(format!("a grid has {expected}, found {found}"))));
+        }
+        if n_points == 0 {
+            let problem = "a grid without points: some [[sweep]] has an empty list".to_owned();
+            return Err(Fault::new(&root, Problem::Other(problem)));
+        }
+        let is_set = |key: &&Key| root.find(&key.path()).is_some();
+        let set: Vec<Key> = keys.iter().filter(is_set).cloned().collect();
+        let kind = root.find("model.kind").map(|node| ModelKind::deserialize(node.clone())).transpose()?;
+        let kind = kind.unwrap_or_default();
+        for key in &keys {
+            // Without [model] there is no job, which is what the user is told.
+            let is_missing = root.find(&key.path()).is_none() && root.find("model").is_some();
+            if let (Some((_, value)), true) = (key.defaults.iter().find(|(of, _)| *of == kind), is_missing) {
+                root.set(&format!("{}={value}", key.path()))?;
             }
         }
         let mut job = Job::deserialize(root.clone())?;
+        if let Some(key) = keys.iter().find(|key| key.required && root.find(&key.path()).is_none()) {
+            let table = root.find(key.table).unwrap_or(&root);
+            return Err(Fault::new(table, Problem::MissingKey(key.name)));
+        }
         if root.find("output.dir").is_none() {
             job.output.dir = folder.join(&job.output.dir);
+        }
+        // What the file says for its own model and method is left out where the command line chooses others.
+        let chooses = |assignment: &String| {
+            let path = assignment.split('=').next().unwrap_or_default().trim();
+            ["model.kind", "model.adapted", "inference.method", "inference.prior"].contains(&path)
+        };
+        let is_chosen = overrides.iter().any(chooses);
+        let mut left_out = Vec::new();
+        if is_chosen && !sweep.varies("method") && !sweep.varies("prior") {
+            let single =
+                Point { name: String::new(), settings: BTreeMap::new(), inference: job.inference.clone() };
+            let is_unread = |name: &str| {
+                keys.iter()
+                    .any(|key| key.table == "inference" && key.name == name && !key.is_read_at(&job, &single))
+            };
+            left_out = sweep.leave_out(is_unread);
         }
         job.sweep = sweep.tables();
         for choice in sweep.points() {
             let root = sweep::chosen(&root, &choice);
-            let point = Job { output: job.output.clone(), ..Job::deserialize(root.clone())? };
+            let mut point = Job { output: job.output.clone(), ..Job::deserialize(root.clone())? };
+            let (name, settings) = (sweep::name(&choice), sweep::settings(&choice));
+            point.points.push(Point { name, settings, inference: point.inference.clone() });
+            point.check_ranges(&keys, &root)?;
             point.check(&root)?;
-            job.points.push(Point { name: sweep::name(&choice), inference: point.inference });
+            let varies =
+                |key: &&Key| choice.iter().any(|(name, _)| key.table == "inference" && *name == key.name);
+            point.check_readers(keys.iter().filter(varies), &root)?;
+            job.notices.extend(point.unused(keys.iter().filter(varies)));
+            job.points.append(&mut point.points);
         }
-        if job.points.len() * job.inference.restarts > MAX_RUNS {
-            let found = format!("{} points of {} runs", job.points.len(), job.inference.restarts);
-            let expected = format!("a job of at most {MAX_RUNS} runs");
-            return Err(Fault::new(&root, Problem::Mismatch { found, expected }));
+        job.notices.dedup();
+        let of_file = |key: &&Key| root.find(&key.path()).is_some_and(|node| !node.is_override());
+        let is_left_out = |key: &&Key| is_chosen && of_file(key) && !key.is_read(&job);
+        left_out.extend(set.iter().filter(is_left_out).map(Key::path));
+        let set: Vec<Key> = set.into_iter().filter(|key| !left_out.contains(&key.path())).collect();
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            job.notices.push(format!(
+                "left out, as the model and method of the command line do not read it: {names}"
+            ));
+        }
+        job.check_readers(set.iter(), &root)?;
+        let before = job.to_table();
+        let is_default = |key: &&Key| {
+            let value = |table: &toml::Table| table.get(key.table)?.get(key.name).cloned();
+            value(&before) == key.default_of(kind)
+        };
+        let told = job.unused(set.iter().filter(|key| !is_default(key)));
+        job.notices.extend(told);
+        let rounds = job
+            .points
+            .iter()
+            .map(|point| point.inference.restarts.saturating_mul(point.inference.max_rounds));
+        let (runs, rounds) = (job.n_runs(), rounds.fold(0, usize::saturating_add));
+        if runs > MAX_RUNS || rounds > MAX_ROUNDS_OF_ALL {
+            let found = format!("{n_points} points with {runs} runs and {rounds} rounds in all");
+            let most = format!("at most {MAX_RUNS} runs and {MAX_ROUNDS_OF_ALL} rounds");
+            let problem = format!("a job has {most}, found {found}; lower inference.restarts or max_rounds");
+            return Err(Fault::new(&root, Problem::Other(problem)));
         }
         Ok(job)
     }
 
-    /// The job as a job file which does the same from any folder: paths are absolute, defaults are spelled out.
-    pub fn to_toml(&self) -> String {
-        let absolute = store::absolute;
-        let mut job = self.clone();
-        job.visit_files(&mut |_, path| *path = absolute(path));
-        job.output.dir = absolute(&job.output.dir);
-        let checkpoints = &mut job.output.checkpoints;
-        if !checkpoints.is_empty() {
-            *checkpoints = absolute(Path::new(&*checkpoints)).display().to_string();
+    /// Runs of all points together.
+    pub fn n_runs(&self) -> usize {
+        self.points.iter().map(|point| point.inference.restarts).sum()
+    }
+
+    /// By run: the number of its point, from 0, and which of the point's runs it is, from 1.
+    pub fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let of_point =
+            |(at, point): (usize, &Point)| (1..=point.inference.restarts).map(move |run| (at, run));
+        self.points.iter().enumerate().flat_map(of_point)
+    }
+
+    /// The points that agree on everything that acts before the rounds, each group as a job of its own; in the order of their first
+    /// points, with the numbers of all.
+    pub fn preparations(&self) -> Vec<(Vec<usize>, Job)> {
+        let keys = InferenceTable::keys();
+        let model = key::Model::of(self.model.kind, !self.model.adapted.is_empty());
+        let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+        for (at, point) in self.points.iter().enumerate() {
+            let mut table = to_table(&point.inference);
+            let prepares = |key: &Key| (key.prepares)(model, &point.inference) && key.acts_at(self, point);
+            table.retain(|name, _| keys.iter().any(|key| key.name == name && prepares(key)));
+            let common = table.to_string();
+            match groups.iter_mut().find(|(known, _)| *known == common) {
+                Some((_, points)) => points.push(at),
+                None => groups.push((common, vec![at])),
+            }
         }
+        let job = |(_, points): (String, Vec<usize>)| {
+            let of_group: Vec<Point> = points.iter().map(|&at| self.points[at].clone()).collect();
+            let inference = of_group[0].inference.clone();
+            (points, Job { inference, points: of_group, ..self.clone() })
+        };
+        groups.into_iter().map(job).collect()
+    }
+
+    /// The job as a job file which does the same from any folder: paths are absolute, and every value that is read is spelled out.
+    pub fn to_toml(&self) -> String {
+        let mut job = self.clone();
+        job.visit_paths(&mut |key, value| {
+            if key.path.is_some_and(|path| path.is_local(value)) {
+                *value = store::absolute(Path::new(&*value)).display().to_string();
+            }
+        });
         job.to_toml_as_it_is()
     }
 
-    /// The job as a job file, with its paths as they are.
+    /// The job as a job file, with its paths as they are. Keys that nothing reads are left out.
     pub fn to_toml_as_it_is(&self) -> String {
-        toml::to_string(self).expect("tables of plain values have a TOML form")
+        let mut job = self.to_table();
+        for key in Job::keys() {
+            if let (Some(toml::Value::Table(table)), false) = (job.get_mut(key.table), key.is_read(self)) {
+                table.remove(key.name);
+            }
+        }
+        job.to_string()
     }
+
+    /// Table by table, with the values of the job itself.
+    fn to_table(&self) -> toml::Table {
+        to_table(self)
+    }
+}
+
+fn to_table<T: Serialize>(tables: &T) -> toml::Table {
+    toml::Table::try_from(tables).expect("tables of plain values have a TOML form")
+}
+
+fn from_table<T: for<'de> Deserialize<'de>>(table: toml::Table) -> T {
+    T::deserialize(table).expect("what was a table of a job is one, with other paths")
 }
 
 #[cfg(test)]
 mod tests {
     use shared::grammar::auto::Auto;
-    use shared::logistic_normal::PointEstimate;
-    use shared::mixture::Limit;
-    use shared::task::Decoder;
+    use shared::models::decode::Decoder;
+    use shared::models::logistic_normal::PointEstimate;
+    use shared::train::mixture::Limit;
 
     use super::*;
 
@@ -284,6 +467,10 @@ mod tests {
             (
                 "[output]\ndecoders = [\"viterbi\", \"mrb\"]\n",
                 "job.toml:7:24: unknown output.decoders \"mrb\"; did you mean \"mbr\"?",
+            ),
+            (
+                "[output]\ndecoders = []\n",
+                "job.toml:7:12: output.decoders must be at least one decoder, as in [\"viterbi\"], found none",
             ),
             (
                 "[output]\ndecoders = [\"mbr\", \"mbr\"]\n",
@@ -392,13 +579,13 @@ mod tests {
         );
         assert_eq!(
             parse(&format!("{dmv}families = \"ud\"\n"), &[]).unwrap_err(),
-            "job.toml:6:12: inference.families must be \"none\", unless model.kind is \"dmv\" and inference.prior \
-             \"logistic-normal\", found ud"
+            "job.toml:6:12: inference.families is not read in this job (dmv by vb), only by dmv by vb with logistic-normal \
+             priors; leave it out"
         );
         assert_eq!(
             refusal("[inference]\nprior = \"logistic-normal\"\n"),
-            "job.toml:7:9: inference.prior must be \"dirichlet\", unless model.kind is \"pcfg\" or \"dmv\", found \
-             \"logistic-normal\""
+            "job.toml:7:9: inference.prior must be \"dirichlet\", unless model.kind is \"pcfg\", or \"dmv\" without \
+             model.adapted, found \"logistic-normal\""
         );
     }
 
@@ -468,21 +655,23 @@ mod tests {
         }
         assert_eq!(
             parse(&format!("{dmv}components = [\"short-dep\"]\n"), &[]).unwrap_err(),
-            "job.toml:6:14: inference.components must be [], unless model.kind is \"dmv\" and inference.prior \
-             \"logistic-normal\", found some"
+            "job.toml:6:14: inference.components is not read in this job (dmv by vb), only by dmv by vb with logistic-normal \
+             priors; leave it out"
         );
     }
 
     #[test]
     fn every_point_of_a_grid_is_checked_where_it_stands() {
         for (more, expected) in [
-            (
-                "[[sweep]]\nalpha = [1, -1]\n",
-                "job.toml:7:13: inference.alpha must be above 0 and at most 1000000, found -1",
-            ),
+            ("[[sweep]]\nrho = [1, -11]\n", "job.toml:7:11: inference.rho must be from -10 to 10, found -11"),
             (
                 "[[sweep]]\nalhpa = 1\n",
                 "job.toml:7:9: unknown key \"alhpa\" in [inference]; did you mean \"alpha\"?",
+            ),
+            (
+                "[[sweep]]\nmethod = [\"vb\", \"hastings\"]\nrho = 1\n",
+                "job.toml:8:7: inference.rho is not read in this job (adaptor by hastings), only by adaptor and dmv with model.adapted \
+                 by vb and svb; leave it out",
             ),
             (
                 "[sweep]\nalpha = 1\n",
@@ -497,16 +686,100 @@ mod tests {
             assert_eq!(refusal(more), expected);
         }
         let error = parse(JOB, &["inference.restarts=600", "inference.seed=1,2"]).unwrap_err();
-        assert!(error.contains("a job of at most 1000 runs, found 2 points of 600 runs"), "{error}");
+        assert!(
+            error.contains("at most 1000 runs and 10000000 rounds, found 2 points with 1200 runs"),
+            "{error}"
+        );
     }
 
     #[test]
-    fn largest_seed_is_read() {
-        let text = format!("{JOB}[inference]\nseed = 18446744073709551615\n");
-        match parse(&text, &[]) {
-            Ok(job) => assert_eq!(job.inference.seed, u64::MAX),
-            Err(error) => panic!("{error}"),
-        }
+    fn largest_seed_is_read_and_written() {
+        let of = |seed: &str| parse(&format!("{JOB}[inference]\nseed = {seed}\n"), &[]);
+        let job = of("9223372036854775807").unwrap();
+        assert_eq!(job.inference.seed, i64::MAX as u64);
+        assert!(job.to_toml().contains("seed = 9223372036854775807"));
+        assert_eq!(
+            of("9223372036854775808").unwrap_err(),
+            "job.toml:7:8: inference.seed must be a whole number from -9223372036854775808 to 9223372036854775807, found \
+             9223372036854775808"
+        );
+    }
+
+    #[test]
+    fn what_a_job_asks_for_is_counted_before_it_is_made() {
+        let values: Vec<String> = (1..=100).map(|value| value.to_string()).collect();
+        let values = values.join(", ");
+        let keys = ["seed", "max_rounds", "truncation", "max_string", "restarts"];
+        let grid: String = keys.iter().map(|key| format!("{key} = [{values}]\n")).collect();
+        let refused = refusal(&format!("[[sweep]]\n{grid}"));
+        assert!(
+            refused.contains("at most 1000 points") && refused.contains("found 10000000000 points"),
+            "{refused}"
+        );
+        let long = format!("[output]\nsegments = [{}]\n", "\"a\", ".repeat(100_000));
+        assert!(
+            refusal(&long).contains("a job file has at most 20000 values, found 100"),
+            "{}",
+            refusal(&long)
+        );
+        let longer = format!("[output]\nsegments = [{}]\n", "\"a\", ".repeat(300_000));
+        assert!(refusal(&longer).contains("a job file has at most 1048576 bytes"));
+        let refused = refusal("[inference]\nmax_rounds = 2000000000\n");
+        assert!(
+            refused.contains("inference.max_rounds must be from 0 to 1000000, found 2000000000"),
+            "{refused}"
+        );
+        let refused = refusal("[inference]\nmax_rounds = 1000000\nrestarts = 1000\n");
+        assert!(refused.contains("1000 runs and 1000000000 rounds"), "{refused}");
+        let refused = refusal("[[sweep]]\nseed = []\n");
+        assert!(refused.contains("a grid without points"), "{refused}");
+    }
+
+    #[test]
+    fn what_the_file_says_for_another_method_is_left_out_and_told() {
+        let text = format!("{JOB}[inference]\ntruncation = 7\nmax_rounds = 3\n");
+        let job = parse(&text, &["inference.method=hastings"]).unwrap();
+        assert_eq!(
+            job.notices,
+            ["left out, as the model and method of the command line do not read it: inference.truncation"]
+        );
+        assert!(!job.to_toml().contains("truncation"));
+        let refused = parse(&text, &["inference.method=hastings", "inference.truncation=7"]).unwrap_err();
+        assert!(
+            refused.contains("inference.truncation is not read in this job (adaptor by hastings)"),
+            "{refused}"
+        );
+        let refused = parse(&format!("{text}method = \"hastings\"\n"), &[]).unwrap_err();
+        assert!(refused.contains("inference.truncation is not read"), "{refused}");
+    }
+
+    #[test]
+    fn a_key_that_changes_nothing_is_told() {
+        let told = |more: &str, set: &[&str]| parse(&format!("{JOB}{more}"), set).unwrap().notices;
+        assert_eq!(told("", &[]), [""; 0]);
+        assert_eq!(told("[inference]\nseed = 1\njitter = 0.5\n", &[]), [""; 0], "defaults are no matter");
+        assert_eq!(
+            told("[inference]\nseed = 2\n", &[]),
+            [
+                "inference.seed has no effect here; it takes something random: a sampler, svb, a treebank, restarts above 1, \
+              or a random start"
+            ]
+        );
+        assert_eq!(told("[inference]\nseed = 2\nrestarts = 2\n", &[]), [""; 0]);
+        let notices = told("", &["inference.seed=1,2", "inference.jitter=0.3"]);
+        assert_eq!(notices.len(), 2, "{notices:?}");
+    }
+
+    #[test]
+    fn paths_that_vary_are_relative_to_the_file() {
+        let text = format!(
+            "{JOB}[inference]\nmethod = \"hastings\"\nstart = \"trees\"\n[[sweep]]\nstart_from = [\"a\", \"b\"]\n"
+        );
+        let job = parse(&text, &[]).unwrap();
+        let from: Vec<&Path> = job.points.iter().map(|point| &*point.inference.start_from).collect();
+        assert_eq!(from, [Path::new("jobs/a"), Path::new("jobs/b")]);
+        let again = Job::parse(&job.to_toml(), "job.toml", Path::new("elsewhere"), &[]).unwrap();
+        assert_eq!(again.points[1].inference.start_from, std::path::absolute("jobs/b").unwrap());
     }
 
     #[test]

@@ -7,14 +7,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use shared::eval::brackets::BracketScores;
-use shared::eval::dependencies::{Attachment, ByLength};
-use shared::eval::segmentation::SegmentationScores;
-use shared::logistic_normal::trainer::Share;
-use shared::task::Decoder;
+use shared::data::eval::brackets::BracketScores;
+use shared::data::eval::dependencies::{Attachment, ByLength};
+use shared::data::eval::segmentation::SegmentationScores;
+use shared::models::decode::Decoder;
+use shared::train::logistic_normal::Share;
 
-use crate::glimpse::Glimpse;
-use crate::status::CheckpointStatus;
+use crate::fleet::Effort;
 
 /// Scores by the name of the decoder.
 pub type ScoresByDecoder = BTreeMap<String, Scores>;
@@ -136,15 +135,57 @@ pub fn traces(rounds: &[RoundMetrics], runs: Range<usize>) -> Vec<Vec<f64>> {
     runs.map(trace).collect()
 }
 
+/// Why a run had no more rounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// The bound's change fell below the tolerance.
+    Converged,
+    /// It had as many as `inference.max_rounds` allows.
+    #[default]
+    MaxRounds,
+    /// Held-out sentences were predicted no better for as long as `inference.patience` allows.
+    Patience,
+}
+
+/// How well the sentences of `corpus.test` are analysed, which neither train nor choose anything.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TestScores {
+    /// How well they are predicted; none with latent annotations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<HeldOut>,
+    /// Scores of segmentations by decoder, where there is gold.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: ScoresByDecoder,
+    /// Scores of trees by decoder, with latent annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub brackets: BracketsByDecoder,
+    /// Scores of heads by decoder, of a dependency model, where there is gold.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attachment: AttachmentByDecoder,
+}
+
 /// One setting of the inference, and what the best of its runs came to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct PointSummary {
-    /// Its values of the keys that vary.
+    /// Its values of the keys that vary, in words.
     pub name: String,
+    /// The same by key.
+    #[serde(default)]
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Digest of the parameters of its best run: that of the same job without a grid.
+    #[serde(default)]
+    pub parameters_sha256: String,
     /// The best of its runs, from 1 among all of the job.
     pub run: usize,
-    /// Rounds of that run.
+    /// The round of that run that is kept.
     pub rounds: usize,
+    /// Rounds that the run had.
+    #[serde(default)]
+    pub rounds_run: usize,
+    /// Why it had no more.
+    #[serde(default)]
+    pub ending: Ending,
     /// Whether that run converged.
     pub converged: bool,
     /// The last objective of that run.
@@ -171,6 +212,9 @@ pub struct PointSummary {
     /// Components of a mixture by name, the model itself being `base`, in the last round of that run; none without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,
+    /// Scores of `corpus.test`, if there is such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestScores>,
     /// Seconds that computing its rounds took, summed over workers.
     pub busy_seconds: f64,
 }
@@ -279,8 +323,17 @@ pub fn score_text(score: Option<f64>, digits: usize) -> String {
 /// What a training run came to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// Rounds run.
+    /// The round that is kept: with held-out sentences the one that predicts them best, else the last one.
     pub rounds: usize,
+    /// Rounds that the run had.
+    #[serde(default)]
+    pub rounds_run: usize,
+    /// Why it had no more.
+    #[serde(default)]
+    pub ending: Ending,
+    /// What was chosen by what, and whether the scores are of sentences that had a part in it; empty if nothing was chosen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub choice: String,
     /// Whether the bound's change fell below the tolerance.
     pub converged: bool,
     /// The last bound.
@@ -315,6 +368,9 @@ pub struct Summary {
     /// Components of a mixture by name, the model itself being `base`, in the last round; none without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,
+    /// Scores of `corpus.test`, if there is such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestScores>,
     /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
     pub parameters_sha256: String,
     /// Where the time went.
@@ -324,6 +380,10 @@ pub struct Summary {
     /// Workers lost by this process, by kind of cause.
     #[serde(default)]
     pub losses: BTreeMap<String, u64>,
+    /// Tasks computed by this process: how many, and how many of them were audited, were not though they were chosen for it, and
+    /// were begun again.
+    #[serde(default)]
+    pub tasks: Effort,
     /// The job's seed.
     pub seed: u64,
     /// Sentences of the corpus.
@@ -332,6 +392,48 @@ pub struct Summary {
     pub notices: Vec<String>,
     /// The version that ran it.
     pub version: String,
+}
+
+impl Summary {
+    /// How many rounds were run, why there were no more, and which one is kept.
+    pub fn ended(&self) -> String {
+        let (run, kept) = (self.rounds_run, self.rounds);
+        let ended = match self.ending {
+            Ending::Converged => format!("converged after {run} rounds"),
+            Ending::MaxRounds => format!("stopped after {run} rounds, as inference.max_rounds says"),
+            Ending::Patience => {
+                format!("stopped after {run} rounds, as inference.patience says of held-out sentences")
+            }
+        };
+        if kept == run { ended } else { format!("{ended}; round {kept} is kept") }
+    }
+
+    /// The text of `choice`.
+    pub fn describe_choice(&self) -> String {
+        let setting = self.points.iter().find(|point| point.run == self.run).map(|point| &point.name);
+        let chosen: Vec<String> = [
+            self.held_out.map(|_| format!("round {} of {}", self.rounds, self.rounds_run)),
+            (self.bounds.len() > 1).then(|| format!("run {}", self.run)),
+            setting.map(|name| format!("setting {name}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let was = match chosen.len() {
+            0 => return String::new(),
+            1 => "was",
+            _ => "were",
+        };
+        let by = if self.held_out.is_some() { "held-out log-likelihood" } else { "the objective" };
+        let chosen = format!("{} {was} chosen by {by}", chosen.join(" and "));
+        match (&self.test, self.held_out) {
+            (Some(_), _) => format!("{chosen}; corpus.test had no part in it"),
+            (None, Some(_)) if !self.attachment.is_empty() => format!(
+                "{chosen}; the scores are of the same held-out sentences, and so optimistic: give others with corpus.test"
+            ),
+            _ => chosen,
+        }
+    }
 }
 
 /// Wall seconds by phase.
@@ -381,6 +483,19 @@ impl Phase {
     }
 }
 
+/// A checkpoint that was written.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct CheckpointStatus {
+    /// The run whose round ended last before it; it holds all runs.
+    pub run: usize,
+    /// That round.
+    pub round: usize,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Wall seconds that writing it took.
+    pub seconds: f64,
+}
+
 /// What is known when training begins.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Start {
@@ -392,84 +507,12 @@ pub struct Start {
     pub rules: usize,
     /// Names of the adapted nonterminals.
     pub adapted: Vec<String>,
-    /// The job's limit.
+    /// The highest limit of its points.
     pub max_rounds: usize,
     /// Runs, of all settings together.
     pub runs: usize,
-    /// Names of the settings, each with as many runs as any other; one without a name if nothing varies.
+    /// The name of the setting of every run; empty if nothing varies. `[runs]`.
     pub points: Vec<String>,
-}
-
-/// Is told how a training run goes; listens to what it cares for.
-pub trait Observer {
-    /// The corpus and the grammar are read.
-    fn started(&mut self, _start: &Start) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    /// Every sentence has a derivation; what an earlier run left may be cleared. `earlier` are the rounds before the
-    /// checkpoint that the job goes on from.
-    fn prepared(&mut self, _earlier: &[RoundMetrics]) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    /// A phase begins.
-    fn phase(&mut self, _phase: Phase) {}
-
-    /// A round is over. An error (the disk is full) ends the run.
-    fn round(&mut self, _round: &RoundMetrics) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    /// A round was scored, or was the first or last of its run: `look` shows what the run has learned so far, and costs nothing if
-    /// nobody looks.
-    fn glimpse(&mut self, _look: &dyn Fn() -> Glimpse) {}
-
-    /// A checkpoint was written, or could not be.
-    fn checkpoint(&mut self, _written: Result<&CheckpointStatus, &anyhow::Error>) {}
-
-    /// Something that the user should know; also in the summary.
-    fn notice(&mut self, _text: &str) {}
-
-    /// All is written.
-    fn finished(&mut self, _summary: &Summary) {}
-}
-
-/// All of them are told, in their order; an error leaves those behind it untold. There may be none.
-pub struct All<'a>(pub Vec<&'a mut dyn Observer>);
-
-impl Observer for All<'_> {
-    fn started(&mut self, start: &Start) -> anyhow::Result<()> {
-        self.0.iter_mut().try_for_each(|told| told.started(start))
-    }
-
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> anyhow::Result<()> {
-        self.0.iter_mut().try_for_each(|told| told.prepared(earlier))
-    }
-
-    fn phase(&mut self, phase: Phase) {
-        self.0.iter_mut().for_each(|told| told.phase(phase));
-    }
-
-    fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
-        self.0.iter_mut().try_for_each(|told| told.round(round))
-    }
-
-    fn glimpse(&mut self, look: &dyn Fn() -> Glimpse) {
-        self.0.iter_mut().for_each(|told| told.glimpse(look));
-    }
-
-    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        self.0.iter_mut().for_each(|told| told.checkpoint(written));
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.0.iter_mut().for_each(|told| told.notice(text));
-    }
-
-    fn finished(&mut self, summary: &Summary) {
-        self.0.iter_mut().for_each(|told| told.finished(summary));
-    }
 }
 
 #[cfg(test)]
@@ -494,10 +537,60 @@ mod tests {
             "/timings/rounds",
             "/timings/decode",
             "/workers",
+            "/tasks/computed",
+            "/tasks/audited",
+            "/tasks/unaudited",
+            "/tasks/repeated",
             "/seed",
         ] {
             assert!(json.pointer(path).is_some(), "{path}");
         }
+    }
+
+    const NONE: Attachment = Attachment {
+        directed: None,
+        undirected: None,
+        exact: None,
+        attach_right: None,
+        attach_left: None,
+        words: 0,
+        sentences: 0,
+    };
+
+    #[test]
+    fn the_end_and_the_choice_are_told() {
+        let mut summary =
+            Summary { rounds: 40, rounds_run: 40, run: 1, bounds: vec![None], ..Summary::default() };
+        assert_eq!(summary.ended(), "stopped after 40 rounds, as inference.max_rounds says");
+        assert_eq!(summary.describe_choice(), "");
+        summary.ending = Ending::Converged;
+        assert_eq!(summary.ended(), "converged after 40 rounds");
+        (summary.rounds, summary.held_out) = (30, Some(HeldOut::default()));
+        summary.ending = Ending::Patience;
+        assert_eq!(
+            summary.ended(),
+            "stopped after 40 rounds, as inference.patience says of held-out sentences; round 30 is kept"
+        );
+        assert_eq!(summary.describe_choice(), "round 30 of 40 was chosen by held-out log-likelihood");
+        summary.attachment =
+            [("viterbi".to_owned(), ByLength { up_to_10: NONE, up_to_20: NONE, all: NONE })].into();
+        assert_eq!(
+            summary.describe_choice(),
+            "round 30 of 40 was chosen by held-out log-likelihood; the scores are of the same held-out sentences, and so \
+             optimistic: give others with corpus.test"
+        );
+        summary.points =
+            vec![PointSummary { name: "alpha=0.1".to_owned(), run: 1, ..PointSummary::default() }];
+        summary.test = Some(TestScores::default());
+        assert_eq!(
+            summary.describe_choice(),
+            "round 30 of 40 and setting alpha=0.1 were chosen by held-out log-likelihood; corpus.test had no part in it"
+        );
+        (summary.held_out, summary.bounds) = (None, vec![None, None]);
+        assert_eq!(
+            summary.describe_choice(),
+            "run 1 and setting alpha=0.1 were chosen by the objective; corpus.test had no part in it"
+        );
     }
 
     #[test]

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shared::adaptor::{self, Stick};
-use shared::corpus::{Format, Unit};
+use shared::data::corpus::{Format, Unit};
+use shared::data::treebank::{Rhs, Rule};
+use shared::grammar::ParamId;
+use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
-use shared::latent;
-use shared::logistic_normal::{self, PointEstimate};
-use shared::model::{Model, Params};
-use shared::pcfg;
-use shared::shard::{Lexicon, ParamId};
-use shared::treebank::{Right, Rule};
+use shared::models::adaptor::{self, Stick};
+use shared::models::latent;
+use shared::models::logistic_normal::{self, PointEstimate};
+use shared::models::pcfg;
+use shared::models::{Model, Params};
 
 use crate::job::CorpusTable;
 use crate::sealed::{self, Defect, Seal};
@@ -229,7 +230,7 @@ pub fn parameters_sha256(model: &Model) -> String {
             for Rule { parent, right } in &model.rules.rules {
                 hash.update(parent.0.to_le_bytes());
                 right.labels().for_each(|label| hash.update(label.0.to_le_bytes()));
-                if let Right::Lexical(word) = right {
+                if let Rhs::Lexical(word) = right {
                     hash.update(word.0.to_le_bytes());
                 }
             }
@@ -273,7 +274,7 @@ pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
         Params::Adaptor(params) => {
             let stick = &params.sticks[at];
             let ranked = mean_weights(stick).zip(&stick.order).take(limit).enumerate();
-            let entry = |(rank, (weight, param)): (usize, (f64, &shared::shard::ParamId))| Entry {
+            let entry = |(rank, (weight, param)): (usize, (f64, &shared::grammar::ParamId))| Entry {
                 rank: rank + 1,
                 string: spelled(param.0),
                 uses: (stick.gamma1[rank] - 1.0 + stick.discount).max(0.0),
@@ -407,8 +408,8 @@ fn treebank_text(model: &latent::parse::Model) -> String {
         format!("# Every label has {n} subtypes, so that each line stands for a block of rules.\n");
     for (Rule { parent, right }, frequency) in rules.rules.iter().zip(rules.relative_frequencies()) {
         let children: Vec<&str> = match right {
-            Right::Lexical(word) => vec![&rules.words[word.0 as usize]],
-            Right::Binary(..) | Right::Unary(_) => {
+            Rhs::Lexical(word) => vec![&rules.words[word.0 as usize]],
+            Rhs::Binary(..) | Rhs::Unary(_) => {
                 right.labels().map(|label| rules.labels[label.index()].as_str()).collect()
             }
         };
@@ -422,8 +423,8 @@ fn treebank_text(model: &latent::parse::Model) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use shared::grammar::Rule;
-    use shared::logistic_normal::Prior;
-    use shared::shard::StickStrings;
+    use shared::grammar::lexicon::StickStrings;
+    use shared::models::logistic_normal::Prior;
 
     use super::*;
 

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::io::{self, Seek as _, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use shared::dependency::Sentence;
-use shared::model::Model;
+use shared::data::dependency::{Document, Sentence};
+use shared::models::Model;
 use tempfile::SpooledTempFile;
 
+use scheduler::Cause;
+
+use crate::fleet::{Effort, FleetStatus};
 use crate::metrics::{
-    AttachmentByDecoder, BracketsByDecoder, ComponentMetrics, HeldOut, PointSummary, ScoresByDecoder,
-    Summary, Timings,
+    AttachmentByDecoder, BracketsByDecoder, ComponentMetrics, Ending, HeldOut, PointSummary, ScoresByDecoder,
+    Summary, TestScores, Timings,
 };
 use crate::model;
 
@@ -20,8 +24,12 @@ use crate::model;
 pub struct Outcome {
     /// The trained model.
     pub model: Model,
-    /// Rounds run.
+    /// The round that is kept.
     pub rounds: usize,
+    /// Rounds that the run had.
+    pub rounds_run: usize,
+    /// Why it had no more.
+    pub ending: Ending,
     /// Whether the bound's change fell below the tolerance.
     pub converged: bool,
     /// The last bound.
@@ -34,6 +42,8 @@ pub struct Outcome {
     pub resumed: u32,
     /// How well held-out sentences are predicted, if there are such.
     pub held_out: Option<HeldOut>,
+    /// The seed of that run's setting.
+    pub seed: u64,
     /// Split R-hat of the objective over the chains of the setting that was kept, of a sampler,
     pub r_hat: Option<f64>,
     /// and as how many independent draws they count.
@@ -50,6 +60,8 @@ pub struct Outcome {
     pub heads: Heads,
     /// and their scores against gold ones, if there are such.
     pub attachment: AttachmentByDecoder,
+    /// Scores of `corpus.test`, if there is such.
+    pub test: Option<TestScores>,
     /// Components of a mixture by name, in the last round.
     pub components: BTreeMap<String, ComponentMetrics>,
     /// Where the time went.
@@ -69,6 +81,32 @@ pub struct Crew {
     pub workers: usize,
     /// Workers lost, by kind of cause.
     pub losses: BTreeMap<String, u64>,
+    /// Tasks that they computed.
+    pub effort: Effort,
+}
+
+impl Crew {
+    /// Threads of this process, and remote members that computed something. Members that left in order are not counted as lost.
+    pub fn of(local_workers: usize, fleet: &FleetStatus, effort: Effort) -> Crew {
+        // This process is the first to join its own fleet.
+        let local = fleet.members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
+        let remote = fleet.members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
+        let lost = fleet.losses.iter().filter(|(kind, _)| **kind != Cause::Left.kind());
+        let losses = lost.map(|(kind, &count)| ((*kind).to_owned(), count)).collect();
+        Crew { workers: local_workers + remote.count(), losses, effort }
+    }
+
+    /// Says so if tasks that were to be audited were not.
+    pub fn notice(&self) -> Option<String> {
+        let Effort { audited, unaudited, .. } = self.effort;
+        (unaudited > 0).then(|| {
+            format!(
+                "{unaudited} of {} tasks chosen for an audit were computed by one worker alone, since there was no other; keep \
+                 two workers connected",
+                audited + unaudited
+            )
+        })
+    }
 }
 
 /// Heads of the sentences held out, or else of those trained on.
@@ -80,6 +118,8 @@ pub struct Heads {
     pub gold: Option<Vec<Sentence>>,
     /// Sentences that the model cannot derive, of which each word was hung on the next one.
     pub n_flat: usize,
+    /// The file that the sentences are of.
+    pub document: Arc<Document>,
 }
 
 impl Heads {
@@ -100,9 +140,12 @@ impl Heads {
 pub struct Decoding {
     /// Name of the decoder.
     pub name: &'static str,
-    /// A line per sentence of the corpus, spaces between segments; empty for models without segments.
+    /// For each line of the corpus its segments, spaces between them; an empty line for an empty line.
     pub segmentations: Lines,
-    /// A bracketed tree per sentence of the corpus, with latent annotations of those held out; empty for decoders that give none.
+    /// The same as a table: names of the columns, then a [`crate::row::Row`] for each line of the corpus.
+    pub table: Lines,
+    /// For each line of the corpus a bracketed tree, with latent annotations for each held-out sentence; none at all for decoders
+    /// that give no trees.
     pub trees: Lines,
 }
 
@@ -201,9 +244,12 @@ impl Samples {
 
 impl Outcome {
     /// The summary of the run, which `crew` worked on.
-    pub fn summary(&self, seed: u64, crew: &Crew) -> Summary {
-        Summary {
+    pub fn summary(&self, crew: &Crew) -> Summary {
+        let summary = Summary {
             rounds: self.rounds,
+            rounds_run: self.rounds_run,
+            ending: self.ending,
+            choice: String::new(),
             converged: self.converged,
             bound: self.bound,
             run: self.run,
@@ -217,19 +263,41 @@ impl Outcome {
             brackets: self.brackets.clone(),
             attachment: self.attachment.clone(),
             components: self.components.clone(),
+            test: self.test.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
             workers: crew.workers,
             losses: crew.losses.clone(),
-            seed,
+            tasks: crew.effort,
+            seed: self.seed,
             sentences: self.sentences,
             notices: self.notices.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-        }
+        };
+        Summary { choice: summary.describe_choice(), ..summary }
     }
 
     /// The first decoding that has trees.
     pub fn with_trees(&self) -> Option<&Decoding> {
         self.decodings.iter().find(|decoding| !decoding.trees.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_was_chosen_for_an_audit_and_not_audited_is_told() {
+        let notice = |audited, unaudited| {
+            let effort = Effort { computed: 9, audited, unaudited, repeated: 0 };
+            Crew { effort, ..Crew::default() }.notice()
+        };
+        assert_eq!((notice(0, 0), notice(3, 0)), (None, None));
+        assert_eq!(
+            notice(2, 1).unwrap(),
+            "1 of 3 tasks chosen for an audit were computed by one worker alone, since there was no other; keep two \
+             workers connected"
+        );
     }
 }

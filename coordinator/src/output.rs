@@ -10,8 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use shared::dependency::conllu;
-use shared::task::Decoder;
+use shared::models::decode::Decoder;
 
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
@@ -19,7 +18,7 @@ use crate::model::{self, SavedModel};
 use crate::outcome::{Crew, Outcome};
 use crate::report::{self, Report};
 use crate::store;
-use crate::train::shelf;
+use crate::train::spill;
 
 const SUMMARY: &str = "summary.json";
 const METRICS: &str = "metrics.jsonl";
@@ -30,6 +29,10 @@ const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.
 
 fn segmentation(decoder: &str) -> String {
     format!("segmentation.{decoder}.txt")
+}
+
+fn table(decoder: &str) -> String {
+    format!("segmentation.{decoder}.tsv")
 }
 
 fn arcs(decoder: &str) -> String {
@@ -67,7 +70,7 @@ impl Output {
             Err(TryLockError::Error(_)) => None,
         };
         if lock.is_some() {
-            shelf::sweep(dir);
+            spill::sweep(dir);
         }
         Ok(Output { dir: dir.to_owned(), _lock: lock, metrics: None })
     }
@@ -82,12 +85,18 @@ impl Output {
         self.dir.join(SUMMARY).exists()
     }
 
+    /// The job of the run there, if its file can be read.
+    pub fn job(&self) -> Option<Job> {
+        Job::load(&self.dir.join(JOB), &[]).ok()
+    }
+
     /// Clears what an earlier run left, and writes the job, unless that would replace the file that it came from, and the
     /// `earlier` rounds of a job that goes on from a checkpoint.
     pub fn begin(&mut self, job: &Job, job_file: &Path, earlier: &[RoundMetrics]) -> Result<()> {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
-        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]).map(segmentation);
-        let decoders: Vec<String> = decoders.collect();
+        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
+        let decoders: Vec<String> =
+            decoders.flat_map(|decoder| [segmentation(decoder), table(decoder)]).collect();
         let arcs = [Decoder::Viterbi, Decoder::MbrArcs].map(|decoder| arcs(decoder_name(decoder)));
         let by_decoder = decoders.iter().chain(&arcs).map(String::as_str);
         let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(by_decoder);
@@ -137,20 +146,23 @@ impl Output {
             if has_segments {
                 let lines = &mut decoding.segmentations;
                 self.write_with(&segmentation(decoding.name), &mut |file| lines.copy_to(file))?;
+                let lines = &mut decoding.table;
+                self.write_with(&table(decoding.name), &mut |file| lines.copy_to(file))?;
             }
             if let Some(name) = parses.take_if(|_| !decoding.trees.is_empty()) {
                 self.write_with(name, &mut |file| decoding.trees.copy_to(file))?;
             }
         }
         for (decoder, sentences) in &outcome.heads.by_decoder {
-            self.write(&arcs(decoder), conllu(sentences, job.corpus.tags).as_bytes())?;
+            let text = outcome.heads.document.with_heads(sentences, job.corpus.punctuation());
+            self.write(&arcs(decoder), text.as_bytes())?;
         }
         let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
         let [binary, grammar, sticks] = MODEL;
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
         self.write(sticks, model::sticks_tsv(&saved).as_bytes())?;
-        let summary = outcome.summary(job.inference.seed, crew);
+        let summary = outcome.summary(crew);
         let page = report::render(&Report { job, rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;
         let json = serde_json::to_string_pretty(&summary).context("summary does not serialise")?;

@@ -10,13 +10,16 @@ use std::net::SocketAddr;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use shared::eval::dependencies::{Attachment, ByLength};
+use shared::data::eval::brackets::BracketScores;
+use shared::data::eval::dependencies::{Attachment, ByLength};
 
+use crate::fleet::Effort;
+use crate::metrics::CheckpointStatus;
 use crate::metrics::{
-    AttachmentByDecoder, Observer, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start,
-    Summary, score_text,
+    AttachmentByDecoder, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start, Summary,
+    TestScores, score_text,
 };
-use crate::status::CheckpointStatus;
+use crate::observer::Observer;
 use crate::streams;
 
 /// How progress is shown.
@@ -66,9 +69,10 @@ enum Event<'a> {
     Started(&'a Start),
     Phase { phase: Phase },
     Round(&'a RoundMetrics),
-    Resumed { run: usize, round: usize },
+    Resumed { round: usize, checkpoint: &'a str },
     Checkpoint(&'a CheckpointStatus),
     Notice { text: &'a str },
+    Stopped { text: &'a str },
     Finished(&'a Summary),
 }
 
@@ -106,6 +110,17 @@ impl Progress {
         }
     }
 
+    /// Says that the run stopped, and nothing comes after: to programs on standard output, and in any style on standard error.
+    pub fn stopped(mut self, text: &str) {
+        if self.style == Style::Json {
+            self.emit(&Event::Stopped { text });
+        }
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        streams::tell(text);
+    }
+
     fn emit(&mut self, event: &Event<'_>) {
         let json = serde_json::to_string(event).expect("events are plain data, which serialises");
         if let Err(error) = streams::print(&format!("{json}\n")) {
@@ -140,15 +155,17 @@ impl Observer for Progress {
         Ok(())
     }
 
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> anyhow::Result<()> {
-        if let Some(last) = earlier.last() {
-            match self.style {
-                Style::Quiet => {}
-                Style::Json => self.emit(&Event::Resumed { run: last.run, round: last.round }),
-                Style::Bar | Style::Lines => self.say(&format!("going on after round {}", last.round)),
+    fn resumed(&mut self, checkpoint: &str, round: usize) {
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.emit(&Event::Resumed { round, checkpoint }),
+            Style::Bar | Style::Lines if round == 0 => {
+                self.say(&format!("going on before the first round, with checkpoint {checkpoint}"));
+            }
+            Style::Bar | Style::Lines => {
+                self.say(&format!("going on after round {round} of checkpoint {checkpoint}"));
             }
         }
-        Ok(())
     }
 
     fn phase(&mut self, phase: Phase) {
@@ -223,16 +240,27 @@ impl Observer for Progress {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Finished(summary)),
             Style::Bar | Style::Lines => {
+                if summary.tasks.audited > 0 {
+                    let Effort { computed, audited, .. } = summary.tasks;
+                    self.say(&format!(
+                        "{audited} of {computed} tasks were audited: two workers gave the same answer"
+                    ));
+                }
                 points(summary).iter().for_each(|line| self.say(line));
                 self.say(&format!(
-                    "{} after {} rounds; {:.2} s preparing, {:.2} s training, {:.2} s decoding{}",
-                    if summary.converged { "converged" } else { "stopped" },
-                    summary.rounds,
+                    "{}; {:.2} s preparing, {:.2} s training, {:.2} s decoding{}",
+                    summary.ended(),
                     summary.timings.preprocess,
                     summary.timings.rounds,
                     summary.timings.decode,
                     scores(&summary.scores) + &attachment(&summary.attachment),
                 ));
+                if !summary.choice.is_empty() {
+                    self.say(&summary.choice);
+                }
+                if let Some(test) = &summary.test {
+                    self.say(&format!("corpus.test:{}", test_scores(test)));
+                }
             }
         }
     }
@@ -249,8 +277,7 @@ impl Drop for Progress {
 
 /// Which of several runs it is: its setting, if there are several, and its number.
 fn run_name(start: &Start, run: usize) -> Option<String> {
-    let restarts = (start.runs / start.points.len().max(1)).max(1);
-    match start.points.get((run - 1) / restarts) {
+    match start.points.get(run - 1) {
         Some(point) if !point.is_empty() => Some(format!("{point}, run {run}")),
         _ => (start.runs > 1).then(|| format!("run {run}")),
     }
@@ -346,6 +373,16 @@ fn attachment(scores: &AttachmentByDecoder) -> String {
     scores.iter().map(text).collect()
 }
 
+/// All that there is of the sentences of `corpus.test`.
+fn test_scores(test: &TestScores) -> String {
+    let perplexity = test.predicted.map(|predicted| format!("  perplexity {:.3}", predicted.perplexity));
+    let bracket = |(decoder, scores): (&String, &BracketScores)| {
+        format!("  {decoder} bracket F1 {}", score_text(scores.labelled.f1, 4))
+    };
+    let brackets: String = test.brackets.iter().map(bracket).collect();
+    perplexity.unwrap_or_default() + &scores(&test.scores) + &attachment(&test.attachment) + &brackets
+}
+
 /// Directed accuracies of sentences of up to 10 and 20 words, and of all.
 fn by_length(scores: &ByLength<Attachment>) -> String {
     scores.classes().map(|(_, scores)| score_text(scores.directed, 4)).join(" / ")
@@ -390,10 +427,11 @@ mod tests {
         };
         let name = |start: Start, run| run_name(&start, run).unwrap_or_default();
         assert_eq!(name(start(1, &[""]), 1), "");
-        assert_eq!(name(start(4, &[""]), 3), "run 3");
+        assert_eq!(name(start(4, &[""; 4]), 3), "run 3");
         assert_eq!(name(start(2, &["alpha=1", "alpha=2"]), 2), "alpha=2, run 2");
-        assert_eq!(name(start(6, &["alpha=1", "alpha=2"]), 3), "alpha=1, run 3");
-        assert_eq!(name(start(6, &["alpha=1", "alpha=2"]), 4), "alpha=2, run 4");
+        let uneven = ["restarts=2", "restarts=2", "restarts=1"];
+        assert_eq!(name(start(3, &uneven), 2), "restarts=2, run 2");
+        assert_eq!(name(start(3, &uneven), 3), "restarts=1, run 3");
         let held_out = HeldOut { perplexity: 9.5, ..HeldOut::default() };
         let round = RoundMetrics { held_out: Some(held_out), r_hat: Some(1.01), ..Default::default() };
         assert_eq!(

@@ -17,11 +17,11 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use html::{WRITTEN, escape};
-use shared::corpus::Unit;
-use shared::tree::Tree;
+use shared::data::corpus::Unit;
+use shared::grammar::tree::Tree;
 
-use crate::job::{Job, Method};
-use crate::metrics::{RoundMetrics, Scores, Summary, score_text};
+use crate::job::{Job, Method, Point};
+use crate::metrics::{RoundMetrics, Scores, Summary, TestScores, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::{Outcome, Sample};
 use crate::progress::duration;
@@ -51,7 +51,7 @@ impl Report<'_> {
 
     /// The setting that it is of.
     fn point(&self) -> usize {
-        (self.kept() - 1) / self.job.inference.restarts
+        self.job.runs().nth(self.kept() - 1).map_or(0, |(point, _)| point)
     }
 
     /// Its method.
@@ -61,8 +61,9 @@ impl Report<'_> {
 
     /// All runs of a setting.
     fn runs_of(&self, point: usize) -> Range<usize> {
-        let restarts = self.job.inference.restarts;
-        point * restarts + 1..(point + 1) * restarts + 1
+        let restarts = |points: &[Point]| points.iter().map(|point| point.inference.restarts).sum::<usize>();
+        let first = restarts(&self.job.points[..point]) + 1;
+        first..first + restarts(&self.job.points[point..point + 1])
     }
 
     /// All runs of the setting that was kept.
@@ -135,7 +136,11 @@ fn figures(report: &Report<'_>) -> String {
         true => "rounds, converged",
         false => "rounds, not converged",
     };
-    figures.push((rounds.to_owned(), summary.rounds.to_string()));
+    figures.push((rounds.to_owned(), summary.rounds_run.to_string()));
+    if summary.rounds != summary.rounds_run {
+        figures.push(("round kept".to_owned(), summary.rounds.to_string()));
+    }
+    figures.extend(summary.test.iter().flat_map(test_figures));
     let timings = summary.timings;
     figures.push(("time".to_owned(), duration(timings.preprocess + timings.rounds + timings.decode)));
     figures.push(("sentences".to_owned(), chart::number(summary.sentences as f64, &[0.0, 1.0])));
@@ -143,7 +148,25 @@ fn figures(report: &Report<'_>) -> String {
     for (name, value) in figures {
         line(&mut html, format_args!("<div><dt>{}</dt><dd>{value}</dd></div>", escape(&name)));
     }
-    html + "</dl>\n"
+    html += "</dl>\n";
+    if !summary.choice.is_empty() {
+        line(&mut html, format_args!("<p class=\"quiet\">{}.</p>", escape(&summary.choice)));
+    }
+    html
+}
+
+/// Figures of the sentences of `corpus.test`.
+fn test_figures(test: &TestScores) -> Vec<(String, String)> {
+    let perplexity = test.predicted.map(|predicted| settings::perplexity(predicted.perplexity));
+    let mut figures: Vec<(String, String)> =
+        perplexity.map(|value| ("test perplexity".to_owned(), value)).into_iter().collect();
+    let mut add = |what: &str, decoder: &str, score| {
+        figures.push((format!("test {what}, {decoder}"), score_text(score, 3)));
+    };
+    test.scores.iter().for_each(|(decoder, scores)| add("token F1", decoder, scores.token_f1));
+    test.brackets.iter().for_each(|(decoder, scores)| add("bracket F1", decoder, scores.labelled.f1));
+    test.attachment.iter().for_each(|(decoder, scores)| add("attachment", decoder, scores.all.directed));
+    figures
 }
 
 fn notices(report: &Report<'_>) -> String {
@@ -354,7 +377,8 @@ mod tests {
 
     use super::*;
     use crate::fixture;
-    use crate::metrics::{HeldOut, Observer, PointSummary};
+    use crate::metrics::{HeldOut, PointSummary};
+    use crate::observer::Observer;
     use crate::outcome::Crew;
 
     /// Keeps the rounds.
@@ -375,7 +399,7 @@ mod tests {
         let mut rounds = Rounds(Vec::new());
         let mut outcome = fixture::train(&mut rounds).unwrap();
         change(&mut rounds.0, &mut outcome);
-        let summary = outcome.summary(1, &Crew::default());
+        let summary = outcome.summary(&Crew::default());
         let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
         let rounds = &rounds.0;
         let page = render(&Report { job: &job, rounds, outcome: &outcome, saved: &saved, summary: &summary });
@@ -501,6 +525,26 @@ mod tests {
                 "<td>–</td><td>–</td>",
                 "Perplexity of held-out sentences",
                 "<dt>held-out perplexity</dt><dd>9.250</dd>",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_round_that_is_kept_and_the_test_have_figures() {
+        let page = page("", |_, outcome| {
+            let predicted = |perplexity| Some(HeldOut { perplexity, ..HeldOut::default() });
+            (outcome.rounds, outcome.held_out) = (30, predicted(9.25));
+            let scores = outcome.scores.clone();
+            outcome.test = Some(TestScores { predicted: predicted(8.5), scores, ..TestScores::default() });
+        });
+        contains(
+            &page,
+            &[
+                "<dt>rounds, converged</dt><dd>40</dd>",
+                "<dt>round kept</dt><dd>30</dd>",
+                "<dt>test perplexity</dt><dd>8.500</dd>",
+                "<dt>test token F1, mbr</dt>",
+                "round 30 of 40 was chosen by held-out log-likelihood; corpus.test had no part in it.",
             ],
         );
     }

@@ -7,11 +7,12 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::checkpoint::Checkpoints;
-use crate::job::Job;
-use crate::metrics::{All, Observer, RoundMetrics, Summary};
+use crate::job::{Job, OutputTable};
+use crate::metrics::{RoundMetrics, Summary};
+use crate::observer::{All, Observer};
 use crate::outcome::{Crew, Outcome};
 use crate::output::Output;
+use crate::train::checkpoint::Checkpoints;
 
 /// A job that may write to its folder.
 pub struct Run<'a> {
@@ -22,19 +23,61 @@ pub struct Run<'a> {
     rounds: Vec<RoundMetrics>,
 }
 
+/// What is done about an earlier run in the output folder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Earlier {
+    /// Refuse the folder, so that neither a result nor a checkpoint is lost.
+    Refuse,
+    /// Go on from its newest checkpoint.
+    Resume,
+    /// Replace what it left.
+    Overwrite,
+}
+
 impl<'a> Run<'a> {
-    /// Takes the output folder of `job`, which was read from `job_file`. Refuses one in which a run is not finished, unless that is
-    /// what `resume` asks for.
-    pub fn open(job: &'a Job, job_file: &'a Path, resume: bool) -> Result<Run<'a>> {
+    /// Takes the output folder of `job`, which was read from `job_file`.
+    pub fn open(job: &'a Job, job_file: &'a Path, earlier: Earlier) -> Result<Run<'a>> {
         let output = Output::open(&job.output.dir)?;
-        let checkpoints = Checkpoints::open(&job.output, resume)?;
-        if let (Some(newest), false) = (checkpoints.newest(), resume || output.is_finished()) {
-            bail!(
-                "{newest}: a checkpoint of a run that is not finished; go on from it with --resume, remove it to start over, \
-                 or choose another folder with --out DIR"
-            );
+        let checkpoints = Checkpoints::open(&job.output, earlier == Earlier::Resume)?;
+        if earlier == Earlier::Refuse {
+            if output.is_finished() {
+                bail!("{}: {FINISHED}; {REPLACE}", output.dir().display());
+            }
+            if let Some(newest) = checkpoints.newest() {
+                bail!(
+                    "{newest}: a checkpoint of a run that is not finished; go on from it with --resume, start over with --overwrite, \
+                     or choose another folder with --out DIR"
+                );
+            }
         }
         Ok(Run { job, job_file, output, checkpoints, rounds: Vec::new() })
+    }
+
+    /// Whether the result of this very job is in the folder. Refuses the result of another job from which nothing can be gone on.
+    pub fn is_finished(&self) -> Result<bool> {
+        if !self.output.is_finished() {
+            return Ok(false);
+        }
+        let found = self.output.job().map(|found| {
+            let dir = self.job.output.dir.clone();
+            let output = OutputTable { dir, ..found.output.clone() };
+            Job { output, ..found }.to_toml()
+        });
+        if found.is_some_and(|found| found == self.job.to_toml()) {
+            return Ok(true);
+        }
+        if self.checkpoint().is_none() {
+            bail!(
+                "{}: {FINISHED}, of another job, and no checkpoint to go on from; {REPLACE}",
+                self.folder().display()
+            );
+        }
+        Ok(false)
+    }
+
+    /// The newest checkpoint, if the job goes on from one.
+    pub fn checkpoint(&self) -> Option<String> {
+        self.checkpoints.newest().filter(|_| self.checkpoints.are_resumed())
     }
 
     /// The output folder.
@@ -55,11 +98,18 @@ impl<'a> Run<'a> {
 
     /// Writes the result, on which `crew` worked.
     pub fn finish(self, mut outcome: Outcome, crew: &Crew, told: &mut dyn Observer) -> Result<Summary> {
+        if let Some(notice) = crew.notice() {
+            told.notice(&notice);
+            outcome.notices.push(notice);
+        }
         let summary = self.output.finish(self.job, &self.rounds, &mut outcome, crew)?;
         told.finished(&summary);
         Ok(summary)
     }
 }
+
+const FINISHED: &str = "the folder has a finished result";
+const REPLACE: &str = "replace it with --overwrite, or choose another folder with --out DIR";
 
 /// Keeps the rounds.
 struct Recorder<'a> {
@@ -105,7 +155,7 @@ mod tests {
         let mut job = Job::load(&file, &["inference.seed=7".to_owned()])?;
         job.output.dir = out.to_owned();
         let told = &mut Progress::new(Style::Quiet);
-        let mut run = Run::open(&job, &file, false)?;
+        let mut run = Run::open(&job, &file, Earlier::Overwrite)?;
         let outcome = run.train(told, |_, observer| train(observer))?;
         run.finish(outcome, &Crew { workers: 2, ..Crew::default() }, told)
     }
@@ -155,6 +205,33 @@ mod tests {
             anyhow::bail!("interrupted")
         });
         assert!(after.is_err() && !summary.exists() && !out.join("report.html").exists());
+    }
+
+    #[test]
+    fn a_finished_result_is_replaced_only_when_asked_for() {
+        let (dir, out) = folder();
+        run(dir.path(), &out, fixture::train).unwrap();
+        let load = |set: &str| {
+            let overrides =
+                ["inference.seed=7".to_owned(), format!("output.dir={}", out.display()), set.to_owned()];
+            Job::load(&dir.path().join("job.toml"), &overrides).unwrap()
+        };
+        let (same, other) = (load("corpus.max_symbols=10000"), load("inference.rho=2"));
+        let open = |job, earlier| Run::open(job, Path::new("job.toml"), earlier).map(|run| run.is_finished());
+        let refused = open(&same, Earlier::Refuse).err().unwrap().to_string();
+        assert_eq!(
+            refused,
+            format!(
+                "{}: the folder has a finished result; replace it with --overwrite, or choose another folder with --out DIR",
+                out.display()
+            )
+        );
+        assert!(open(&same, Earlier::Overwrite).is_ok() && out.join("summary.json").exists());
+        assert!(open(&same, Earlier::Resume).unwrap().unwrap());
+        let refused = open(&other, Earlier::Resume).unwrap().unwrap_err().to_string();
+        assert!(refused.contains("a finished result, of another job"), "{refused}");
+        std::fs::remove_file(out.join("summary.json")).unwrap();
+        assert!(!open(&same, Earlier::Refuse).unwrap().unwrap());
     }
 
     #[test]

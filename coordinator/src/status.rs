@@ -1,8 +1,7 @@
 //! What a training run is doing at this moment, for whoever asks: `grammaton status`, metrics, probes.
 //!
-//! The run writes a [`Board`] ([`posting`]), the fleet knows its own [`FleetStatus`](crate::fleet::FleetStatus). Nothing is decided
-//! by either. [`snapshot`] puts both into one message, [`service`] answers with it, [`metrics`] and [`http`] are the page
-//! for Prometheus.
+//! The run writes a [`RunStatus`] ([`posting`]), the fleet knows its own [`FleetStatus`](crate::fleet::FleetStatus). Nothing is decided
+//! by either. [`snapshot`] puts both into one message, [`service`] answers with it.
 
 pub mod posting;
 
@@ -10,15 +9,11 @@ pub mod snapshot;
 
 pub mod service;
 
-pub mod metrics;
-
-pub mod http;
-
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Phase;
+use crate::metrics::{CheckpointStatus, Phase};
 
 /// How far a job is.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -55,24 +50,11 @@ pub struct JobStatus {
     pub failed_checkpoints: u64,
 }
 
-/// A checkpoint that was written.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct CheckpointStatus {
-    /// The run whose round ended last before it; it holds all runs.
-    pub run: usize,
-    /// That round.
-    pub round: usize,
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// Wall seconds that writing it took.
-    pub seconds: f64,
-}
-
 /// Where a run writes its status, and others read it.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Mutex<JobStatus>>);
+pub struct RunStatus(Arc<Mutex<JobStatus>>);
 
-impl Board {
+impl RunStatus {
     /// The status as it is.
     pub fn read(&self) -> JobStatus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

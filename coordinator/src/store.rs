@@ -2,7 +2,7 @@
 //!
 //! An object is there as a whole or not at all, and once [`Store::put`] returns it stays: in a folder it is written
 //! aside, synced and renamed. A name may have folders in it, as in `out/model.bin`. Calls block, but not for ever: a disk that hangs or a network that is gone is an error after
-//! [`PATIENCE`], and a little more for large objects. Credentials come from the environment as the store's own tools read
+//! [`TIMEOUT`], and a little more for large objects. Credentials come from the environment as the store's own tools read
 //! it (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`, …), never from a URL.
 
 use std::fs::File;
@@ -21,12 +21,14 @@ use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig, Writ
 use tokio::runtime::Runtime;
 use tokio_stream::StreamExt as _;
 
+use crate::faults;
+
 pub use self::download::Download;
 
 mod download;
 
 /// How long a call waits for a store that does not answer.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes a second below which a store counts as one that does not answer.
 const SLOWEST: u64 = 1 << 20;
@@ -105,6 +107,22 @@ impl Store {
             .with_context(|| format!("{}: cannot be listed", self.describe(folder)))?;
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Names of all folders directly in `folder`, sorted.
+    pub fn folders(&self, folder: &str) -> Result<Vec<String>> {
+        let listed = self.patient.ask(0, self.objects.list_with_delimiter(Some(&self.place(folder))));
+        let listed = listed.with_context(|| format!("{}: cannot be listed", self.describe(folder)))?;
+        let names = listed.common_prefixes.iter().filter_map(|place| place.filename().map(str::to_owned));
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The bytes of an object, piece by piece.
+    pub fn download(&self, name: &str) -> Result<Download> {
+        let download = Download::begin(&*self.objects, &self.place(name));
+        download.with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
 
     /// The bytes of an object.
@@ -208,9 +226,12 @@ impl Patient {
     /// Waits for an answer about `bytes`, not for ever.
     fn ask<T>(&self, bytes: usize, answer: impl Future<Output = object_store::Result<T>>) -> Result<T> {
         let runtime = self.runtime.as_ref().context("the store is closed")?;
-        let patience = PATIENCE + Duration::from_secs(bytes as u64 / SLOWEST);
-        let answer = runtime.block_on(async { tokio::time::timeout(patience, answer).await });
-        Ok(answer.with_context(|| format!("no answer for {patience:?}"))??)
+        let timeout = TIMEOUT + Duration::from_secs(bytes as u64 / SLOWEST);
+        faults::step()?;
+        let answer = runtime.block_on(async { tokio::time::timeout(timeout, answer).await });
+        let answer = answer.with_context(|| format!("no answer for {timeout:?}"))??;
+        faults::step()?;
+        Ok(answer)
     }
 }
 
@@ -257,8 +278,8 @@ fn half_written(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
     // An error means that the process has its provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let retry = RetryConfig { retry_timeout: PATIENCE, ..RetryConfig::default() };
-    let client = ClientOptions::new().with_timeout_disabled().with_connect_timeout(PATIENCE / 3);
+    let retry = RetryConfig { retry_timeout: TIMEOUT, ..RetryConfig::default() };
+    let client = ClientOptions::new().with_timeout_disabled().with_connect_timeout(TIMEOUT / 3);
     // Plain HTTP is a store on the same machine or network, as its operator says in the environment.
     let plain = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
     Ok(match scheme {
@@ -318,6 +339,13 @@ mod tests {
         assert_eq!(store.list_below("17").unwrap(), ["large", "out/empty", "out/one of it"]);
         assert_eq!(store.list_below("17/out").unwrap(), ["empty", "one of it"]);
         assert_eq!(store.list_below("18").unwrap(), [""; 0]);
+        assert_eq!(store.folders("17").unwrap(), ["out"]);
+        assert_eq!(store.folders("18").unwrap(), [""; 0]);
+        let mut downloaded = Vec::new();
+        store.download("17/large").unwrap().read_to_end(&mut downloaded).unwrap();
+        assert!(downloaded == store.get("17/large").unwrap());
+        let error = format!("{:#}", store.download("17/none").err().unwrap());
+        assert!(error.contains("17/none: cannot be read"), "{error}");
         assert!(store.put_file("no", &dir.path().join("none")).is_err());
     }
 

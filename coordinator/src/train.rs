@@ -9,111 +9,154 @@
 //!
 //! A PCFG's strings are the substrings of the corpus, so its way is shorter: sentence shards → index → rounds → decode.
 //!
+//! Points of a grid that differ in a key that acts before the rounds are prepared apart ([`group`]).
+//!
 //! All runs of a job (points of a grid, restarts, chains) go on together: one batch has the tasks of a round of every run that is
-//! not over. Between two batches the job may be written down ([`crate::checkpoint`]), and another process goes on from there.
+//! not over. Between two batches the job may be written down ([`checkpoint`]), and another process goes on from there.
 //!
 //! Straight-line code over [`Map`]: where the tasks run, and what becomes of lost workers, is the fleet's business.
 //! Everything is decided from job, data and seed, so the result is the same on any fleet.
 
+pub mod checkpoint;
 pub mod dependencies;
+pub mod group;
 pub mod held_out;
 pub mod input;
+#[cfg(test)]
+mod laws;
 pub mod learner;
 pub mod plan;
 pub mod prepare;
 pub mod readings;
 pub mod rounds;
-pub mod shelf;
 pub mod shuffle;
+pub mod spill;
 pub mod start;
+pub mod stopped;
+pub mod test;
 pub mod text;
 pub mod trees;
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use shared::eval::chains::effective_sample_size;
-use shared::model::Params;
+use shared::data::eval::chains::effective_sample_size;
+use shared::models::Params;
 
-use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress};
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
-    AttachmentByDecoder, BracketsByDecoder, Observer, Phase, PointSummary, RoundMetrics, Start, traces,
+    AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, Start, traces,
 };
+use crate::model::parameters_sha256;
+use crate::observer::Observer;
 use crate::outcome::{Heads, Outcome};
-use held_out::HeldOutShards;
-use input::Input;
+use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resumed};
+use group::{Inputs, Prepared, of_point};
 use learner::sampled;
-use prepare::{Choice, Sentences};
+use prepare::{Choice, Chosen, Sentences};
 use readings::Readings;
-use rounds::{Finished, FinishedPoint, Keeper, Training};
+use rounds::{CheckpointWriter, FinishedPoint, Training};
+use stopped::{Kept, Stopped, is_cancellation};
 
-/// Trains on `fleet` what `input` holds, from the checkpoint to go on from if there is one.
+/// Trains on `fleet` what `inputs` hold, from the checkpoint to go on from if there is one. If the job is cancelled, the error is
+/// [`Stopped`], and what was done so far is in a checkpoint.
 pub fn train(
     job: &Job,
-    input: &Input,
+    inputs: &Inputs,
     fleet: &dyn Map,
     checkpoints: &mut Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     observer.started(&Start {
-        sentences: input.text.n_sentences,
-        symbols: input.text.n_symbols,
-        rules: input.n_rules(),
-        adapted: input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect(),
-        max_rounds: job.inference.max_rounds,
-        runs: job.points.len() * job.inference.restarts,
-        points: job.points.iter().map(|point| point.name.clone()).collect(),
+        sentences: inputs.first().text.n_sentences,
+        symbols: inputs.first().text.n_symbols,
+        rules: inputs.first().n_rules(),
+        adapted: inputs
+            .first()
+            .grammar
+            .adapted()
+            .map(|symbol| inputs.first().grammar.name(symbol).to_owned())
+            .collect(),
+        max_rounds: job.points.iter().map(|point| point.inference.max_rounds).max().unwrap_or_default(),
+        runs: job.n_runs(),
+        points: job.runs().map(|(point, _)| job.points[point].name.clone()).collect(),
     })?;
     observer.phase(Phase::Preprocess);
     let begun = clock();
-    let mut notices = input.notices.clone();
-    let sentences = Sentences::new(input);
+    let mut notices = [&job.notices[..], &inputs.notices()].concat();
+    let sentences: Vec<Sentences> = inputs.groups.iter().map(|group| Sentences::new(&group.input)).collect();
     let origin = Origin::new(job, &sentences);
-    let saved = checkpoints.resume(&origin, &input.grammar, &mut |notice| notices.push(notice))?;
+    let saved = checkpoints.resume(&origin, inputs, &mut |notice| notices.push(notice))?;
     let (before, mut progress) = match saved {
-        Some(Checkpoint { chosen, progress, .. }) => (Some(chosen.into_owned()), progress.into_owned()),
+        Some(Resumed { name, checkpoint: Checkpoint { chosen, progress, .. } }) => {
+            observer.resumed(&name, progress.last_round());
+            (Some(chosen.into_owned()), progress.into_owned())
+        }
         None => (None, Progress::default()),
     };
-    progress.resumed += u32::from(before.is_some());
-    let (chosen, plan) = prepare::plan(fleet, input, sentences, &choice(&job.inference), before)?;
+    let kept = if before.is_some() { Kept::Checkpoint } else { Kept::Nothing };
+    let stopped = Stopped { round: progress.last_round(), kept };
+    let or_stopped = |error| if is_cancellation(&error) { stopped.clone().into() } else { error };
+    progress.resumed = progress.resumed.saturating_add(u32::from(before.is_some()));
+    let mut before = before.map(Vec::into_iter);
+    let (mut prepared, mut chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
+    for (group, sentences) in inputs.groups.iter().zip(sentences) {
+        let before = before.as_mut().and_then(Iterator::next);
+        let choice = choice(&group.job.inference);
+        let (of_group, plan) =
+            prepare::plan(fleet, &group.input, sentences, &choice, before).map_err(or_stopped)?;
+        for notice in of_group.notices() {
+            let of = if inputs.groups.len() > 1 {
+                format!("{}: ", group.job.points[0].name)
+            } else {
+                String::new()
+            };
+            notices.push(format!("{of}{notice}"));
+        }
+        let n_shards = plan.sentence_shards().count();
+        let mut of_points: Vec<String> =
+            group.job.points.iter().filter_map(|point| sampled::notice(&point.inference, n_shards)).collect();
+        of_points.dedup();
+        notices.extend(of_points);
+        prepared.push(Prepared::new(group, plan));
+        chosen.push(of_group);
+    }
     checkpoints.begin()?;
     observer.prepared(&progress.rounds)?;
-    if chosen.added > 0 {
-        notices.push(format!(
-            "{} strings were added to the sticks, without which some sentence has no derivation",
-            chosen.added
-        ));
-    }
-    if chosen.underivable > 0 {
-        notices.push(format!(
-            "{} candidate strings were left out, since the strings they are made of are not on the sticks",
-            chosen.underivable
-        ));
-    }
-    let n_shards = plan.sentence_shards().count();
-    let mut of_points: Vec<String> =
-        job.points.iter().filter_map(|point| sampled::notice(&point.inference, n_shards)).collect();
-    of_points.dedup();
-    notices.extend(of_points);
     notices.iter().for_each(|notice| observer.notice(notice));
     progress.timings.preprocess += begun.elapsed().as_secs_f64();
 
     observer.phase(Phase::Rounds);
-    let mut keeper = Keeper::new(checkpoints, origin, chosen);
-    if keeper.is_due() {
-        keeper.keep(&progress, observer); // choosing strings took long
+    let mut writer = CheckpointWriter::new(checkpoints, origin, chosen);
+    if writer.is_due() {
+        writer.keep(&progress, observer); // choosing strings took long
     }
-    let held_out = HeldOutShards::new(input.held_out.clone(), input.tokens_per_symbol());
-    let Finished { points, progress, failed } =
-        Training::new(job, input, &plan, fleet, &held_out, keeper, progress)?.run(observer)?;
-    if failed > 0 {
-        notices.push(format!("{failed} checkpoints could not be written"));
+    let mut training = Training::new(job, &prepared, fleet, writer, progress).map_err(or_stopped)?;
+    let outcome = training.run(observer).and_then(|points| {
+        observer.phase(Phase::Decode);
+        decode(job, &prepared, fleet, &training, points, notices)
+    });
+    match outcome {
+        Err(error) if is_cancellation(&error) => Err(training.stop(observer).into()),
+        outcome => outcome,
     }
-    let Progress { mut timings, resumed, rounds, .. } = progress;
+}
 
-    observer.phase(Phase::Decode);
+/// Finds what the best run of every point says about the sentences; the best point of all gives the outcome.
+fn decode(
+    job: &Job,
+    prepared: &[Prepared<'_>],
+    fleet: &dyn Map,
+    training: &Training<'_>,
+    points: Vec<FinishedPoint>,
+    mut notices: Vec<String>,
+) -> Result<Outcome> {
+    if training.n_failed() > 0 {
+        notices.push(format!("{} checkpoints could not be written", training.n_failed()));
+    }
+    let Progress { mut timings, resumed, ref rounds, .. } = *training.progress();
     let begun = clock();
     let mut summaries: Vec<PointSummary> = Vec::new();
     let is_better = |point: &FinishedPoint, other: &FinishedPoint| match (&point.held_out, &other.held_out) {
@@ -123,25 +166,29 @@ pub fn train(
     let better = |best: usize, at: usize| if is_better(&points[at], &points[best]) { at } else { best };
     let kept = (0..points.len()).reduce(better).context("a job has at least one run")?;
     let mut best: Option<Outcome> = None;
-    let n_sentences = input.text.n_sentences as u64;
     for (at, (point, of_job)) in points.into_iter().zip(&job.points).enumerate() {
+        let of = of_point(prepared, at);
+        let (input, plan, n_sentences) = (of.input(), &of.plan, of.input().text.n_sentences as u64);
         let run = point.run;
         let (mut readings, mut brackets) = (Readings::default(), BracketsByDecoder::new());
         let (mut heads, mut attachment) = (Heads::default(), AttachmentByDecoder::new());
         match (&input.trees, &input.dependencies, &point.model.params) {
-            (Some(trees), _, Params::Latent(model)) => (readings.decodings, brackets) = trees.find(model)?,
+            (Some(trees), _, Params::Latent(model)) => {
+                (readings.decodings, brackets) = trees.held_out.find(fleet, model)?
+            }
             (_, Some(dependencies), _) => {
                 let decoders = &job.output.decoders;
-                (heads, attachment) = dependencies.find(fleet, &plan, &point.model, decoders)?;
+                (heads, attachment) = dependencies.to_find().find(fleet, plan, &point.model, decoders)?;
                 notices.extend(heads.flat_notice(&point.name));
             }
-            _ => readings = Readings::of(job, input, &plan, fleet, &point, at == kept)?,
+            _ => readings = Readings::of(job, input, plan, fleet, &point, at == kept)?,
         }
         let Readings { decodings, samples, scores } = readings;
+        let test = input.test.as_ref().map(|test| test.score(job, fleet, plan, &point.model)).transpose()?;
         let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
         let r_hat = rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back();
         let effective_sample_size = of_job.inference.method.is_sampler().then(|| {
-            let traces = traces(&rounds, point.runs.clone());
+            let traces = traces(rounds, point.runs.clone());
             effective_sample_size(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
         });
         let effective_sample_size = effective_sample_size.flatten();
@@ -155,8 +202,12 @@ pub fn train(
         }
         summaries.push(PointSummary {
             name: point.name.clone(),
+            settings: json(&of_job.settings),
+            parameters_sha256: parameters_sha256(&point.model),
             run,
             rounds: point.rounds,
+            rounds_run: point.rounds_run,
+            ending: point.ending,
             converged: point.converged,
             bound: point.bound,
             bounds: point.bounds.clone(),
@@ -167,6 +218,7 @@ pub fn train(
             brackets: brackets.clone(),
             attachment: attachment.clone(),
             components: components.clone(),
+            test: test.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
         if at == kept {
@@ -174,12 +226,15 @@ pub fn train(
                 decodings,
                 model: point.model,
                 rounds: point.rounds,
+                rounds_run: point.rounds_run,
+                ending: point.ending,
                 converged: point.converged,
                 bound: point.bound,
                 run,
                 bounds: point.bounds,
                 resumed,
                 held_out: point.held_out,
+                seed: of_job.inference.seed,
                 r_hat,
                 effective_sample_size,
                 points: Vec::new(),
@@ -189,6 +244,7 @@ pub fn train(
                 heads,
                 attachment,
                 components,
+                test,
                 timings,
                 samples,
                 notices: Vec::new(),
@@ -199,6 +255,12 @@ pub fn train(
     let best = best.context("a job has at least one run")?;
     let points = if summaries.len() > 1 { summaries } else { Vec::new() };
     Ok(Outcome { points, timings, notices, ..best })
+}
+
+/// The values of a point, as they stand in `summary.json`.
+fn json(settings: &BTreeMap<String, toml::Value>) -> BTreeMap<String, serde_json::Value> {
+    let value = |value: &toml::Value| serde_json::to_value(value).unwrap_or_default();
+    settings.iter().map(|(key, found)| (key.clone(), value(found))).collect()
 }
 
 /// How strings are chosen.

@@ -12,6 +12,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 rounds=1000
+requirement=docker
 source "$root/deploy/trial.sh"
 
 [ "$(id -u)" = 0 ] || skip "killing a container's process from outside needs root"
@@ -117,7 +118,7 @@ before=$(round)
 say "round $before: killing the coordinator"
 kill_container "$(container)"
 within 60 restarted "$(container)" || fail "the coordinator did not come back"
-going_on() { docker logs "$(container)" 2>&1 | sed -n 's/^going on after round \([0-9]*\)$/\1/p' | grep .; }
+going_on() { docker logs "$(container)" 2>&1 | sed -n 's/^going on after round \([0-9]*\) of checkpoint .*$/\1/p' | grep .; }
 within 60 going_on >/dev/null || fail "it did not go on from a checkpoint: $(docker logs "$(container)" 2>&1 | tail -5)"
 say "back, and going on after round $(going_on)"
 

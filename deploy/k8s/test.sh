@@ -8,7 +8,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-skip() { echo "skipped: $*"; exit 77; }
+source "$root/.ci/requirement"
+skip() { missing kubernetes "$*"; exit 77; }
 
 command -v kubectl >/dev/null || skip "no kubectl, which renders the manifests"
 scratch=$(mktemp -d)

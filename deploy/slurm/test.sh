@@ -10,6 +10,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 rounds=500
+requirement=slurm
 source "$root/deploy/trial.sh"
 
 [ "$(id -u)" = 0 ] || skip "Slurm's daemons need root here"
@@ -117,7 +118,7 @@ within 240 reached 120 || fail "no progress after a worker was killed"
 [ "$(job_field JobState)" = RUNNING ] || fail "the job did not outlive its worker: $(tell_log)"
 
 # The rounds after which it went on, one for each time that it did.
-went_on() { sed -n 's/^going on after round \([0-9]*\)$/\1/p' "$scratch/job.log"; }
+went_on() { sed -n 's/^going on after round \([0-9]*\) of checkpoint .*$/\1/p' "$scratch/job.log"; }
 has_gone_on() { [ "$(went_on | wc -l)" = "$1" ]; }
 comes_back() {
   within 120 restarted "$1" || fail "the job did not start again: $(tell_log)"

@@ -9,14 +9,16 @@
 
 use prost::Message;
 use prost::bytes::Bytes;
+use shared::data::Sentence;
+use shared::grammar::ParamId;
 use shared::grammar::check::Defect;
+use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::models::tally::Analysis;
 use shared::num::Wide;
-use shared::shard::{Lexicon, ParamId, Sentence, Shard, StickStrings, Strings};
-use shared::task::{
-    Analysis, Answer, Candidates, Carried, Collapsed, Decode, Decoded, Decoder, Expectation, Index, Sample,
-    Sampled,
-};
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Candidates, Collapsed, Expectation, Index, Sample, Sampled, ShardState};
 
 use crate::v1;
 
@@ -122,7 +124,7 @@ pub enum WireError {
     Grammar(#[from] Defect),
     /// What a shard carries does not hold together, or is not of this shard.
     #[error("carried: {problem}")]
-    Carried {
+    ShardState {
         /// What does not hold.
         problem: String,
     },
@@ -380,24 +382,24 @@ impl Wire for Sample {
 }
 
 /// As fields: an index is mostly a byte or two of theirs, and every length is checked as those of other values are.
-impl Wire for Carried {
+impl Wire for ShardState {
     type Message = v1::Carried;
     const NAME: &'static str = "carried";
 
     fn to_wire(&self) -> v1::Carried {
         let carried = match self {
-            Carried::Counts(counts) => v1::carried::Carried::Counts(counts_to_wire(counts)),
-            Carried::Chain(state) => v1::carried::Carried::Chain(chain::state_to_wire(state)),
-            Carried::Latent(own) => v1::carried::Carried::Trees(latent::own_to_wire(own)),
+            ShardState::Counts(counts) => v1::carried::Carried::Counts(counts_to_wire(counts)),
+            ShardState::Chain(state) => v1::carried::Carried::Chain(chain::state_to_wire(state)),
+            ShardState::Latent(own) => v1::carried::Carried::Trees(latent::own_to_wire(own)),
         };
         v1::Carried { carried: Some(carried) }
     }
 
-    fn from_wire(message: v1::Carried) -> Result<Carried, WireError> {
+    fn from_wire(message: v1::Carried) -> Result<ShardState, WireError> {
         match message.carried.ok_or(WireError::Missing { field: "carried" })? {
             v1::carried::Carried::Counts(counts) => counts_from_wire(counts),
-            v1::carried::Carried::Chain(state) => Ok(Carried::Chain(chain::state_from_wire(state)?)),
-            v1::carried::Carried::Trees(own) => Ok(Carried::Latent(latent::own_from_wire(own)?)),
+            v1::carried::Carried::Chain(state) => Ok(ShardState::Chain(chain::state_from_wire(state)?)),
+            v1::carried::Carried::Trees(own) => Ok(ShardState::Latent(latent::own_from_wire(own)?)),
         }
     }
 }
@@ -408,15 +410,15 @@ fn counts_to_wire(counts: &[Vec<(u32, f64)>]) -> v1::CarriedCounts {
     v1::CarriedCounts { params: Some(ragged_to_wire(params)), counts }
 }
 
-fn counts_from_wire(message: v1::CarriedCounts) -> Result<Carried, WireError> {
+fn counts_from_wire(message: v1::CarriedCounts) -> Result<ShardState, WireError> {
     let v1::CarriedCounts { params, counts } = message;
     let n_params = params.as_ref().map_or(0, |params| params.symbols.len());
     same_length("carried.counts", counts.len(), n_params)?;
     let mut counts = counts.into_iter();
     let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
-    let carried = Carried::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
+    let carried = ShardState::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
     // Of which shard it is, its task says.
-    carried.check(usize::MAX).map_err(|problem| WireError::Carried { problem })?;
+    carried.check(usize::MAX).map_err(|problem| WireError::ShardState { problem })?;
     Ok(carried)
 }
 
@@ -515,7 +517,7 @@ impl Wire for Answer {
                 let expectation = expectation.ok_or(WireError::Missing { field: "collapsed.expectation" })?;
                 let carried = carried.ok_or(WireError::Missing { field: "collapsed.carried" })?;
                 let (expectation, carried) =
-                    (Expectation::from_wire(expectation)?, Carried::from_wire(carried)?);
+                    (Expectation::from_wire(expectation)?, ShardState::from_wire(carried)?);
                 Ok(Answer::Collapsed(Collapsed { expectation, carried }))
             }
             v1::answer::Answer::Chained(message) => Ok(Answer::Chained(chain::chained_from_wire(message)?)),

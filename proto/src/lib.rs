@@ -4,8 +4,7 @@
 //! Invariant: only [`convert`] turns messages into domain values, and past it nothing is checked again.
 //!
 //! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see),
-//! `v1/jobs.proto` (what is asked of a service), [`lease`]
-//! (names of lent tasks), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`] (who may join),
+//! `v1/jobs.proto` (what is asked of a service), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`] (who may join),
 //! [`route`] (how a coordinator is dialed).
 
 /// Generated from `v1/*.proto`, where the messages are documented.
@@ -14,8 +13,6 @@
 pub mod v1 {
     tonic::include_proto!("grammaton.v1");
 }
-
-pub mod lease;
 
 pub mod payload;
 

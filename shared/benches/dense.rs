@@ -14,12 +14,13 @@
 
 use std::fmt::Write;
 
-use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
+use shared::data::Sentence;
 use shared::forest::binary::BinaryGrammar;
 use shared::forest::dense::Dense;
+use shared::grammar::ParamId;
 use shared::grammar::{Grammar, SymbolId, syntax};
 use shared::num::{Noise, Wide};
-use shared::shard::{ParamId, Sentence};
+use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 
 const NONTERMINALS: usize = 30;
 const PRETERMINALS: usize = 45;

@@ -11,19 +11,23 @@
 
 use std::path::Path;
 
-use shared::anneal::Anneal;
-use shared::compute::Engine;
-use shared::compute::Prepared;
-use shared::corpus::{Corpus, Format, Options, shards};
-use shared::dmv::{Layout, grammar, harmonic};
+use shared::data::Sentence;
+use shared::data::corpus::{Corpus, Format, Options};
+use shared::forest::Prepared;
 use shared::forest::binary::Adapted;
 use shared::forest::build::Builder;
 use shared::forest::chains::Chains;
+use shared::grammar::ParamId;
 use shared::grammar::SymbolId;
-use shared::pcfg::Groups;
-use shared::pcfg::trainer::{Method, Settings, Start, Trainer};
-use shared::shard::{Lexicon, ParamId, Sentence, Shard};
-use shared::task::{Answer, Named, Task, Work};
+use shared::grammar::groups::Groups;
+use shared::grammar::lexicon::Lexicon;
+use shared::models::dmv::{Layout, grammar, harmonic};
+use shared::train::anneal::Anneal;
+use shared::train::pcfg::{Method, Settings, Start, Trainer};
+use shared::work::engine::Engine;
+use shared::work::shard;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Named, Task, Work};
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -47,7 +51,7 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
     let sentences: Vec<_> = tags.iter().map(|tags| layout.tokens(tags)).collect();
     let shards: Vec<Named<Shard>> = match merge {
         true => {
-            let cut = shards::cut(&sentences, shards::DEFAULT_SHARD_SYMBOLS).into_iter();
+            let cut = shard::cut(&sentences, shard::DEFAULT_SHARD_SYMBOLS).into_iter();
             cut.map(|cut| Named::new(cut.shard)).collect()
         }
         false => {
@@ -124,7 +128,8 @@ fn size(prepared: &Prepared, shards: &[Named<Shard>]) -> (usize, usize, usize, u
         let Shard::Sentences(sentences) = shard.value.as_ref() else { unreachable!("sentences were cut") };
         let mut chains = Chains::default();
         for sentence in sentences {
-            let forest = builder.build(0, &sentence.tokens).expect("the grammar derives every sentence");
+            let forest =
+                builder.build(0, &sentence.tokens).unwrap().expect("the grammar derives every sentence");
             let forest = chains.fold(&forest, u32::MAX);
             (n, n_edges, bytes) = (n + 1, n_edges + forest.edges.len(), bytes + forest.size());
         }

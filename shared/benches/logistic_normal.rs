@@ -8,16 +8,18 @@
 
 use std::path::Path;
 
-use shared::compute::Engine;
-use shared::corpus::{Corpus, Format, Options, shards};
-use shared::dmv::{Layout, families, grammar, harmonic};
-use shared::logistic_normal::trainer::{Settings, State, Trainer};
-use shared::logistic_normal::{Families, Multinomials, PointEstimate, Until};
-use shared::pcfg::Groups;
-use shared::pcfg::trainer::Start;
-use shared::round::Step;
-use shared::shard::Lexicon;
-use shared::task::{Named, Task};
+use shared::data::corpus::{Corpus, Format, Options};
+use shared::data::tags::families::Families;
+use shared::grammar::groups::Groups;
+use shared::grammar::lexicon::Lexicon;
+use shared::models::dmv::{Layout, families, grammar, harmonic};
+use shared::models::logistic_normal::{Multinomials, PointEstimate, Until};
+use shared::train::logistic_normal::{Settings, State, Trainer};
+use shared::train::pcfg::Start;
+use shared::train::round::Step;
+use shared::work::engine::Engine;
+use shared::work::shard;
+use shared::work::task::{Named, Task};
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -34,7 +36,7 @@ fn main() {
     let (grammar, lexicon) =
         (Named::new(grammar(&corpus.symbols).expect("these are tags")), Lexicon::default());
     let sentences: Vec<_> = corpus.sentences.iter().map(|tags| layout.tokens(tags)).collect();
-    let cut = shards::cut(&sentences, shards::DEFAULT_SHARD_SYMBOLS).into_iter();
+    let cut = shard::cut(&sentences, shard::DEFAULT_SHARD_SYMBOLS).into_iter();
     let shards: Vec<_> = cut.map(|cut| Named::new(cut.shard)).collect();
     let n_items: usize = shards.iter().map(|shard| shard.value.len()).sum();
     println!("{} sentences, {n_items} items, {} tags", sentences.len(), layout.n_tags());

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use pulp::{Arch, Simd, WithSimd};
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
-use shared::compute::Prepared;
-use shared::dmv::{self, Layout};
+use shared::data::Sentence;
+use shared::forest::Prepared;
 use shared::forest::binary::{Adapted, BinaryGrammar};
 use shared::forest::build::Builder;
 use shared::forest::chains::Chains;
@@ -29,10 +29,11 @@ use shared::forest::dense::Dense;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
 use shared::forest::{Edge, Forest};
 use shared::grammar::auto::{Auto, auto};
+use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId, syntax};
+use shared::models::dmv::{self, Layout};
 use shared::num::Wide;
 use shared::num::random::{below, stream, uniform};
-use shared::shard::{Lexicon, Sentence, StickStrings};
 
 const RUNS: usize = 4;
 
@@ -135,7 +136,7 @@ impl Forests {
         let mut chains = Chains::default();
         let first_string = 1 + prepared.grammar.rules.len() as u32;
         let mut fold = |(root, tokens)| {
-            let forest = builder.build_here(root, tokens).expect("every item has a derivation");
+            let forest = builder.build_here(root, tokens).unwrap().expect("every item has a derivation");
             chains.fold(forest, first_string)
         };
         let forests = items.map(&mut fold).collect();

@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use shared::compute::Prepared;
-use shared::corpus::{Corpus, Format, Options, shards};
-use shared::eval::segmentation;
+use shared::data::corpus::{Corpus, Format, Options};
+use shared::data::eval::segmentation;
+use shared::forest::Prepared;
+use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::syntax;
+use shared::models::sampler::{Chain, Hyper, HyperPrior, Items, Moves, Prior, Settings, Start, start};
 use shared::num::random::stream;
-use shared::sampler::{Chain, Hyper, HyperPrior, Items, Moves, Prior, Settings, Start, start};
-use shared::shard::{Lexicon, Shard, StickStrings, Strings};
+use shared::work::shard;
+use shared::work::shard::Shard;
 
 const SETTINGS: Settings =
     Settings { temperature: 1.0, relabel: true, hyper: Some(HyperPrior { shape: 0.01, scale: 100.0 }) };
@@ -56,14 +58,14 @@ fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start, seed: u64) {
     let (corpus, _) = Corpus::open(corpus, &options).expect("the corpus is in order");
     let tokens = corpus.tokens_for(&grammar).expect("the grammar has the symbols of the corpus");
     // One shard, as it is the exact sampler that is measured.
-    let cut = shards::cut(&tokens, u32::MAX).pop().expect("the corpus has a sentence");
+    let cut = shard::cut(&tokens, u32::MAX).pop().expect("the corpus has a sentence");
     let Shard::Sentences(sentences) = cut.shard else { unreachable!("sentences were cut") };
     let sticks = grammar.adapted().map(|symbol| StickStrings { symbol, strings: Strings::new() }).collect();
     let prepared = Arc::new(Prepared::new(Arc::new(grammar.clone()), Arc::new(Lexicon { sticks })));
 
     println!("{}: {} sentences", path.display(), tokens.len());
     let begun = Seconds::now();
-    let items = Items::new(prepared, &sentences);
+    let items = Items::new(prepared, &sentences).unwrap();
     println!("  build    {:8.3} s, {:.0} MB", begun.passed(), items.size() as f64 / 1e6);
     let prior = Prior::new(&grammar, items.lexicon());
     let begun = Seconds::now();

@@ -14,9 +14,9 @@ use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashSet;
 use shared::forest::strings::StringIndex;
 use shared::grammar::auto::{Auto, auto};
+use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::random::{below, stream, uniform};
-use shared::shard::{Lexicon, StickStrings, Strings};
 
 const SENTENCE: usize = 20;
 const SYMBOLS: usize = 1_000_000;

@@ -8,14 +8,14 @@
 
 use std::time::Instant;
 
-use shared::eval::Source;
-use shared::eval::brackets::score;
-use shared::latent::parse::{Decoder, Model, Parser, THRESHOLD};
-use shared::latent::{Layout, Method, Params, Shard, collapsed, expect, start};
-use shared::tree::Tree;
-use shared::treebank::brackets::{Entry, read};
-use shared::treebank::clean::clean;
-use shared::treebank::{Classes, Treebank};
+use shared::data::eval::Source;
+use shared::data::eval::brackets::score;
+use shared::data::treebank::brackets::{Entry, read};
+use shared::data::treebank::clean::clean;
+use shared::data::treebank::{Classes, Treebank};
+use shared::grammar::tree::Tree;
+use shared::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
+use shared::models::latent::{Layout, Method, Params, Shard, collapsed, expect, start};
 
 const MAX_LENGTH: usize = 40;
 

@@ -10,13 +10,17 @@ pub mod build;
 pub mod chains;
 pub mod dense;
 pub mod inside;
+pub mod prepared;
 pub mod sample;
 pub mod steps;
 pub mod strings;
 
+pub use prepared::Prepared;
+
 use bytemuck::{Pod, Zeroable};
 
-use crate::shard::ParamId;
+use crate::grammar::ParamId;
+use crate::limits::{MAX_EDGES, MAX_SPANS};
 
 /// The packed derivations of one item.
 ///
@@ -30,6 +34,17 @@ pub struct Forest {
     pub edges: Vec<Edge>,
     /// `[n_nodes]`: what each node derives; none once the forest is folded ([`chains`]), where nobody asks.
     pub labels: Vec<Label>,
+}
+
+/// A sentence with more derivations than a forest can hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "a sentence of {n_tokens} symbols has too many derivations, beyond {MAX_EDGES} edges or {MAX_SPANS} spans in its forest; split the \
+     sentence, or give the grammar fewer rules that derive the same"
+)]
+pub struct TooAmbiguous {
+    /// Symbols of the sentence.
+    pub n_tokens: usize,
 }
 
 /// One way to derive a node: weight of `param` times the values of `tails`.

@@ -7,9 +7,13 @@
 pub mod auto;
 pub mod check;
 pub(crate) mod cycle;
-pub mod outside;
+pub mod groups;
+pub mod lexicon;
 pub mod syntax;
+pub mod tree;
+pub mod unsegmented;
 
+use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +28,26 @@ impl SymbolId {
     /// As an index.
     pub fn index(self) -> usize {
         self.0 as usize
+    }
+}
+
+/// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct ParamId(pub u32);
+
+impl ParamId {
+    /// The weight that is always one.
+    pub const ONE: ParamId = ParamId(0);
+
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The parameter of rule number `rule` of the grammar.
+    pub fn of_rule(rule: usize) -> ParamId {
+        ParamId(1 + rule as u32)
     }
 }
 
@@ -87,7 +111,7 @@ impl Grammar {
         (0..self.rules.len()).filter(move |&rule| of_symbol(&self.rules[rule]))
     }
 
-    /// The nonterminals that rewrite to strings of a [`crate::shard::Lexicon`], in symbol order: the adapted ones, and those
+    /// The nonterminals that rewrite to strings of a [`crate::grammar::lexicon::Lexicon`], in symbol order: the adapted ones, and those
     /// that rewrite to substrings.
     pub fn with_strings(&self) -> impl Iterator<Item = SymbolId> + '_ {
         let mut with = vec![false; self.n_nonterminals as usize];

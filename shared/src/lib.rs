@@ -3,54 +3,23 @@
 //! Synchronous and pure: no clock, no entropy, no sockets; other cores only within a call ([`num::blocks`]). A result depends on its
 //! arguments and nothing else, so the coordinator and every worker call the same functions and get the same bits.
 //!
-//! Reading order: [`num`] (numbers), [`grammar`], [`corpus`], [`shard`] (what travels), [`forest`]
-//! (packed derivations and the algorithms on them), [`adaptor`] (Cohen, Blei & Smith 2010), [`pcfg`] (Johnson, Griffiths &
-//! Goldwater 2007; Wang & Blunsom 2013), [`dmv`] (Klein & Manning 2004), [`sampler`] (trees given the rest, for all),
-//! [`logistic_normal`] (a prior under which outcomes go together), [`mixture`] (components by weights), [`task`] (what a worker is asked and answers), [`compute`] (how it
-//! answers), [`eval`].
+//! In the order of reading, in which a module uses those before it and none after it (`tests/tests/all/order.rs`): [`limits`] (what is too large),
+//! [`num`] (numbers), [`grammar`] (rules, trees, parameters), [`data`] (what is read, written and scored), [`forest`] (packed derivations
+//! and the algorithms on them), [`models`] (each with its paper), [`work`] (what a worker is asked, and how it answers), [`train`] (what
+//! becomes of the answers). Everything up to [`models`] is a library that knows of no worker.
+
+pub mod limits;
 
 pub mod num;
 
 pub mod grammar;
 
-pub mod corpus;
-
-pub mod shard;
-
-pub mod tree;
-
-pub mod treebank;
-
-pub mod dependency;
-
-pub mod latent;
+pub mod data;
 
 pub mod forest;
 
-pub mod anneal;
+pub mod models;
 
-pub mod round;
+pub mod work;
 
-pub mod stochastic;
-
-pub mod adaptor;
-
-pub mod pcfg;
-
-pub mod dmv;
-
-pub mod sampler;
-
-pub mod logistic_normal;
-
-pub mod mixture;
-
-pub mod model;
-
-pub mod task;
-
-pub mod compute;
-
-pub mod sample;
-
-pub mod eval;
+pub mod train;

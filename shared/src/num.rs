@@ -2,6 +2,9 @@
 
 pub mod blocks;
 pub mod bulk;
+pub mod cholesky;
+pub mod dirichlet;
+pub mod newton;
 pub mod noise;
 pub mod random;
 pub mod rows;

@@ -73,6 +73,13 @@ impl Browser {
 
     /// One question to the driver; the value that it answers with.
     fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let value = self.exchange(method, path, body);
+        assert!(value["error"].is_null(), "{method} {path} {body}: {value}");
+        value
+    }
+
+    /// The same, but the value may have an `error`.
+    fn exchange(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if method == "GET" { String::new() } else { body.to_string() };
         let mut stream = TcpStream::connect(&self.address).expect("the driver listens");
         stream.set_read_timeout(Some(SOON)).expect("it is not nothing");
@@ -97,7 +104,6 @@ impl Browser {
         let json = String::from_utf8_lossy(&json);
         let mut answer: Value =
             serde_json::from_str(&json).unwrap_or_else(|error| panic!("{path}: {error}: {json}"));
-        assert!(answer["value"]["error"].is_null(), "{method} {path} {body}: {answer}");
         answer["value"].take()
     }
 
@@ -139,9 +145,15 @@ impl Browser {
         id.unwrap_or_else(|| panic!("{selector}: {found}")).to_owned()
     }
 
-    /// Clicks on what the selector finds first.
+    /// Clicks on what the selector finds first. Tries again if the page is drawn anew between finding and clicking.
     pub fn click(&self, selector: &str) {
-        self.ask(&format!("/element/{}/click", self.find(selector)), &json!({}));
+        eventually(&|| format!("{selector}: {}", self.text()), || {
+            let path = format!("/session/{}/element/{}/click", self.session, self.find(selector));
+            let value = self.exchange("POST", &path, &json!({}));
+            let (clicked, stale) = (value["error"].is_null(), value["error"] == "stale element reference");
+            assert!(clicked || stale, "{selector}: {value}");
+            clicked
+        });
     }
 
     /// Types into a field.

@@ -45,12 +45,16 @@ impl Coordinator {
     /// Starts what [`Coordinator::command`] made.
     pub fn spawn(command: &mut Command) -> Coordinator {
         let (process, lines) = Process::spawn_read(command);
-        let first: Value = match lines.next() {
-            Some(line) => serde_json::from_str(&line).expect("lines are JSON"),
-            None => panic!("it ended: {}", process.log()),
+        let next = || -> Value {
+            let Some(line) = lines.next() else { panic!("it ended: {}", process.log()) };
+            serde_json::from_str(&line).expect("lines are JSON")
         };
-        assert_eq!(first["event"], "listening");
-        let url = format!("http://{}", first["address"].as_str().expect("an address is text"));
+        let mut listening = next();
+        while listening["event"] == "notice" {
+            listening = next();
+        }
+        assert_eq!(listening["event"], "listening");
+        let url = format!("http://{}", listening["address"].as_str().expect("an address is text"));
         Coordinator { process, lines, url }
     }
 

@@ -94,9 +94,13 @@ pub struct Trained {
     pub files: BTreeMap<&'static str, Vec<u8>>,
 }
 
-const RESULTS: [&str; 6] = [
+const RESULTS: [&str; 10] = [
     "segmentation.viterbi.txt",
+    "segmentation.viterbi.tsv",
     "segmentation.mbr.txt",
+    "segmentation.mbr.tsv",
+    "parses.viterbi.conllu",
+    "parses.mbr-arcs.conllu",
     "parses.txt",
     "model/model.bin",
     "model/sticks.tsv",

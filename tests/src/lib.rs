@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod folder;
 
 pub mod lan;
+pub mod requirement;
 pub mod serving;
 
 use std::collections::BTreeMap;
@@ -22,12 +23,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use shared::compute::ComputeError;
+use shared::data::Sentence;
+use shared::grammar::groups::Groups;
+use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
-use shared::pcfg::Groups;
-use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
-use shared::task::{Answer, Carried, Collapse, Collapsed, Expectation, Named, Task, Work};
+use shared::work::engine::ComputeError;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Collapse, Collapsed, Expectation, Named, ShardState, Task, Work};
 
 /// Longest wait for anything that should happen at once, on a machine that is busy.
 pub const SOON: Duration = Duration::from_secs(60);
@@ -266,7 +269,7 @@ pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
         pseudo: vec![f64::from(name); 5],
         sums: vec![1.0; Groups::new(&task.grammar.value, &task.lexicon.value).len()],
         temperature: 1.0,
-        carried: Named::new(Carried::Counts(vec![own; n as usize])),
+        carried: Named::new(ShardState::Counts(vec![own; n as usize])),
     };
     let shard = Named::new(Shard::Sentences(vec![sentence]));
     Task { shard, work: Work::Collapse(others), ..task }
@@ -303,7 +306,7 @@ pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Collapse(Collapse::Others { pseudo, carried, .. }) = &task.work {
         let mut carried = carried.value.as_ref().clone();
-        if let Carried::Counts(counts) = &mut carried {
+        if let ShardState::Counts(counts) = &mut carried {
             counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
         }
         let expectation = Expectation { counts: pseudo.clone(), ..Expectation::default() };

@@ -2,6 +2,8 @@
 //! batch with the right result.
 //!
 //! Sockets are real, and so is the fleet. [`CASES`] is the list: what a peer is called, what it does, and what it gets.
+//!
+//! A target of its own: how much memory its process takes at most is a part of the law.
 
 use std::future::Future;
 use std::io::{Read as _, Write as _};
@@ -11,8 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use coordinator::access::Access;
-use coordinator::fleet::scheduler::Cause;
-use coordinator::fleet::{Fleet, FleetConfig, Inline, Listen, Map, Stage};
+use coordinator::fleet::{Fleet, FleetConfig, FleetError, Inline, Listen, Map, Stage};
 use grammaton_tests::{SOON, echo_at_once, echo_pass, echo_task};
 use proto::convert::Wire as _;
 use proto::payload::{self, PIECE};
@@ -20,7 +21,8 @@ use proto::token::Token;
 use proto::v1::refusal::Reason;
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromWorker, from_coordinator, from_worker};
-use shared::task::{Answer, Carried, Collapsed, Expectation, Index, Task};
+use scheduler::Cause;
+use shared::work::task::{Answer, Collapsed, Expectation, Index, ShardState, Task};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Streaming};
@@ -67,7 +69,7 @@ type Heard = Option<(Reason, String)>;
 type Doing = Pin<Box<dyn Future<Output = Heard> + Send>>;
 
 /// What it is, what it does, what it gets.
-const CASES: [(&str, Does, Gets); 44] = [
+const CASES: [(&str, Does, Gets); 45] = [
     // Strangers.
     ("garbage on the port", Acts(|place| Box::pin(garbage(place, b"\0\x01garbage\xff"))), Nothing),
     ("a browser", Acts(|place| Box::pin(garbage(place, b"GET / HTTP/1.1\r\n\r\n"))), Nothing),
@@ -203,9 +205,18 @@ const CASES: [(&str, Does, Gets); 44] = [
     ),
     ("half a payload, then silence", Tells(|lease, _| vec![head(lease, 60), piece(30)]), Silent),
     ("half a payload, then gone", Acts(|place| Box::pin(gone(place))), Went),
+    (
+        "an answer for an attempt that never was",
+        Tells(|lease, task| right(v1::LeaseId { attempt: 7, ..lease }, task)),
+        Broke("it answered lease 1.0.7, which was not given to it"),
+    ),
+    (
+        "a failure for an attempt that never was",
+        Tells(|lease, _| vec![failure(v1::LeaseId { attempt: 9, ..lease }, &"no\nsuch ".repeat(1000))]),
+        Broke("it answered lease 1.0.9, which was not given to it"),
+    ),
     // Members that do what is allowed, and too much of it.
     ("1 GiB for a batch that is over", Acts(|place| Box::pin(late(place))), Went),
-    ("answers and failures for attempts that never were", Acts(|place| Box::pin(meddler(place))), Went),
     ("the same answer thrice", Acts(|place| Box::pin(thrice(place))), Went),
 ];
 
@@ -231,7 +242,7 @@ fn hostile_peers_harm_nobody() {
 #[derive(Clone)]
 struct Place {
     address: String,
-    /// Told when the peer is a member, and may be lent something.
+    /// Told when the peer is a member, and may be assigned something.
     joined: std::sync::mpsc::Sender<()>,
     tasks: Arc<Vec<Task>>,
 }
@@ -298,6 +309,9 @@ fn check(does: Does, gets: Gets) {
             assert!(*found == reason && said.starts_with(detail), "{found:?}: {said}");
         }
         (Broke(how), [Cause::Protocol(found)], None) => assert!(found.starts_with(how), "{found}"),
+        (Broke(how), [cause @ Cause::NotHolder { .. }], None) => {
+            assert!(cause.to_string().contains(how), "{cause}");
+        }
         (Silent, [Cause::Silent(_)], None)
         | (Went, [] | [Cause::Disconnected(_)], None)
         | (Nothing, [], None) => {}
@@ -305,6 +319,97 @@ fn check(does: Does, gets: Gets) {
     }
     fleet.shutdown();
     good.join().unwrap();
+}
+
+/// A fleet with a good worker that has answered once and holds back its answers from then on.
+struct Scene {
+    fleet: Fleet,
+    hold: Arc<(Mutex<bool>, Condvar)>,
+    good: std::thread::JoinHandle<()>,
+    place: Place,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Scene {
+    fn new(n_tasks: u32, audit: f64) -> Scene {
+        let access = Access::One(Token::new(SECRET, "test").unwrap());
+        let listen = Listen { access, ..Listen::at("127.0.0.1:0".parse().unwrap()) };
+        let compute = Arc::new(echo_at_once);
+        let config =
+            FleetConfig { local_workers: 0, listen: Some(listen), audit, compute, ..Default::default() };
+        let fleet = Fleet::start(config).unwrap();
+        let address = fleet.address().unwrap().to_string();
+        let hold = Arc::new((Mutex::new(false), Condvar::new()));
+        let good = good_worker(format!("http://{address}"), hold.clone());
+        fleet.map(Stage::Decode, vec![echo_task(0, Duration::ZERO, 5)], |_, _| {}).unwrap();
+        set(&hold, true);
+        let tasks = Arc::new((0..n_tasks).map(|name| echo_task(name, Duration::ZERO, 5)).collect());
+        let place = Place { address, joined: std::sync::mpsc::channel().0, tasks };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        Scene { fleet, hold, good, place, runtime: runtime.unwrap() }
+    }
+
+    /// Has the batch computed while the peer does what it does; the good worker answers after that.
+    fn play(&self, peer: impl Future<Output = ()>) -> Result<Vec<Answer>, FleetError> {
+        std::thread::scope(|scope| {
+            let batch = scope.spawn(|| {
+                let mut answers = Vec::new();
+                let tasks = self.place.tasks.to_vec();
+                self.fleet.map(Stage::Decode, tasks, |_, answer| answers.push(answer)).map(|_| answers)
+            });
+            self.runtime.block_on(async { tokio::time::timeout(SOON, peer).await }).expect("it is soon done");
+            set(&self.hold, false);
+            batch.join().unwrap()
+        })
+    }
+
+    fn end(self) {
+        self.fleet.shutdown();
+        self.good.join().unwrap();
+    }
+}
+
+/// Law: a replica of an audited task is answered by its holder alone, so that who answers both is found out.
+#[test]
+fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_named() {
+    let n_tasks = 4;
+    let scene = Scene::new(n_tasks, 1.0);
+    let place = scene.place.clone();
+    let found = scene.play(async move {
+        let (peer, own) = Peer::join(&place).await;
+        let replica = v1::LeaseId { task: (own.task + n_tasks) % (2 * n_tasks), attempt: 0, ..own };
+        for lease in [own, replica] {
+            for message in counts(lease, &place.tasks[(lease.task % n_tasks) as usize], 66.0) {
+                peer.say(message).await;
+            }
+        }
+        peer.end().await;
+    });
+    let Err(FleetError::Audit { mismatch, .. }) = found else { panic!("{found:?}") };
+    assert_eq!(
+        (&mismatch.wrong[..], mismatch.right.as_deref()),
+        (&["mallory".to_owned()][..], Some("alice"))
+    );
+    scene.end();
+}
+
+/// Law: one stranger ends no batch, whatever it fails and however often it hangs up, while another worker is there.
+#[test]
+fn a_stranger_that_fails_tasks_and_hangs_up_again_and_again_ends_no_batch() {
+    let scene = Scene::new(40, 0.0);
+    let place = scene.place.clone();
+    let found = scene.play(async move {
+        for _ in 0..4 {
+            let (peer, lease) = Peer::join(&place).await;
+            assert!(peer.say(failure(lease, "no")).await);
+        }
+    });
+    let inline = Inline::new(Arc::new(echo_at_once));
+    let mut expected = Vec::new();
+    let tasks = scene.place.tasks.clone();
+    inline.map(Stage::Decode, Arc::new(tasks.to_vec()), &mut |_, answer| expected.push(answer)).unwrap();
+    assert_eq!(found.unwrap(), expected);
+    scene.end();
 }
 
 fn set(hold: &(Mutex<bool>, Condvar), held: bool) {
@@ -386,6 +491,10 @@ fn bytes(lease: v1::LeaseId, payload: Vec<u8>) -> Vec<from_worker::Message> {
     std::iter::once(from_worker::Message::Answer(head)).chain(pieces).collect()
 }
 
+fn failure(lease: v1::LeaseId, detail: &str) -> from_worker::Message {
+    from_worker::Message::Failure(v1::Failure { id: Some(lease), detail: detail.into() })
+}
+
 fn value(lease: v1::LeaseId, answer: &Answer) -> Vec<from_worker::Message> {
     bytes(lease, answer.to_bytes().to_vec())
 }
@@ -408,7 +517,7 @@ fn passed(
     change: fn(&mut Vec<Vec<(u32, f64)>>),
 ) -> Vec<from_worker::Message> {
     let mut answer = echo_at_once(task).unwrap();
-    let Answer::Collapsed(Collapsed { carried: Carried::Counts(counts), .. }) = &mut answer else {
+    let Answer::Collapsed(Collapsed { carried: ShardState::Counts(counts), .. }) = &mut answer else {
         panic!("nothing is carried")
     };
     change(counts);
@@ -457,7 +566,8 @@ impl Peer {
         loop {
             let message = peer.incoming.message().await.unwrap().expect("it is taken in").message;
             match message {
-                Some(from_coordinator::Message::Welcome(_)) => place.joined.send(()).unwrap(),
+                // Not everybody waits for it.
+                Some(from_coordinator::Message::Welcome(_)) => drop(place.joined.send(())),
                 Some(from_coordinator::Message::Lease(head)) => return (peer, head.id.unwrap()),
                 _ => {}
             }
@@ -493,7 +603,7 @@ async fn first(place: Place, message: Option<from_worker::Message>) -> Heard {
 /// Joins, says what `says` makes of the first task, and hears what comes of it.
 async fn tell(place: Place, says: fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>) -> Heard {
     let (peer, lease) = Peer::join(&place).await;
-    // Whoever it was lent to: the table names this one.
+    // Whoever it was assigned to: the table names this one.
     let lease = v1::LeaseId { batch: lease.batch, task: 0, attempt: 0 };
     for message in says(lease, &place.tasks[0]) {
         peer.say(message).await;
@@ -520,20 +630,6 @@ async fn late(place: Place) -> Heard {
     peer.say(head(v1::LeaseId { batch: 0, ..lease }, 1 << 30)).await;
     for _ in 0..1000 {
         assert!(peer.say(piece(PIECE)).await, "it is a member still");
-    }
-    None
-}
-
-async fn meddler(place: Place) -> Heard {
-    let (peer, lease) = Peer::join(&place).await;
-    for task in 0..8 {
-        let never = v1::LeaseId { task, attempt: 7, ..lease };
-        for message in counts(never, &place.tasks[task as usize], 66.0) {
-            peer.say(message).await;
-        }
-        let others = v1::LeaseId { task, attempt: 9, ..lease };
-        let failure = v1::Failure { id: Some(others), detail: "no\nsuch ".repeat(1000) };
-        assert!(peer.say(from_worker::Message::Failure(failure)).await, "it is a member still");
     }
     None
 }

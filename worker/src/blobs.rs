@@ -12,8 +12,8 @@ use proto::convert::blob::{self, Blob};
 use proto::convert::{WireError, fits};
 use proto::v1;
 use shared::grammar::Grammar;
-use shared::shard::Lexicon;
-use shared::task::{Answer, ContentHash, Named, Task, Work};
+use shared::grammar::lexicon::Lexicon;
+use shared::work::task::{Answer, ContentHash, Named, Task, Work};
 
 /// Blobs that one lease can need: grammar, lexicon, shard, and weights to decode with or what the shard carries.
 const PER_LEASE: usize = 4;
@@ -31,7 +31,7 @@ pub(crate) struct CarriedOn {
 impl CarriedOn {
     /// From the answer to `task`.
     pub fn of(task: &Task, answer: Answer) -> Option<CarriedOn> {
-        let blob = Blob::Carried(Named::new(blob::carried_on(answer)?));
+        let blob = Blob::ShardState(Named::new(blob::carried_on(answer)?));
         let before = blob::carried(&task.work).map(|before| before.hash);
         Some(CarriedOn { size: blob.to_bytes().len() as u64, blob, before })
     }
@@ -120,7 +120,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// The task that is lent.
+    /// The task that is assigned.
     pub fn task(&mut self, head: &v1::LeaseHead, payload: Bytes) -> Result<Task, WireError> {
         self.since_lease = 0;
         let (grammar, lexicon) = (self.grammar(head)?.clone(), self.lexicon(head)?.clone());
@@ -195,13 +195,13 @@ impl Blobs {
 
 #[cfg(test)]
 mod tests {
-    use shared::task::{Carried, Collapsed, Expectation};
+    use shared::work::task::{Collapsed, Expectation, ShardState};
 
     use super::*;
 
     /// Of `n` occurrences that use nothing: `n` bytes and a few.
     fn carried_on(n: usize, before: Option<&CarriedOn>) -> CarriedOn {
-        let blob = Blob::Carried(Named::new(Carried::Counts(vec![vec![]; n])));
+        let blob = Blob::ShardState(Named::new(ShardState::Counts(vec![vec![]; n])));
         let before = before.map(|before| before.blob.hash());
         CarriedOn { size: blob.to_bytes().len() as u64, blob, before }
     }
@@ -237,7 +237,7 @@ mod tests {
     fn only_an_answer_that_carries_something_has_it_kept() {
         let task = task();
         assert!(CarriedOn::of(&task, Answer::Expectation(Expectation::default())).is_none());
-        let carried = Carried::Counts(vec![]);
+        let carried = ShardState::Counts(vec![]);
         let collapsed = Collapsed { expectation: Expectation::default(), carried: carried.clone() };
         let passed = CarriedOn::of(&task, Answer::Collapsed(collapsed)).expect("it carries");
         assert_eq!((passed.blob.hash(), passed.before), (Named::new(carried).hash, None));
@@ -248,7 +248,7 @@ mod tests {
         Task {
             grammar: Named::new(grammar),
             lexicon: Named::new(Lexicon::default()),
-            shard: Named::new(shared::shard::Shard::Sentences(vec![])),
+            shard: Named::new(shared::work::shard::Shard::Sentences(vec![])),
             work: Work::Index,
         }
     }

@@ -10,13 +10,13 @@ use std::time::Duration;
 use prost::bytes::Bytes;
 use proto::convert::WireError;
 use proto::convert::blob::{self, Blob};
-use proto::lease::{LeaseId, SessionId};
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress};
 use proto::route::{DIAL_WITHIN, Route, Verdict};
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE};
-use shared::task::Task;
+use shared::work::lease::{InstanceId, LeaseId, SessionId};
+use shared::work::task::Task;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
@@ -38,15 +38,15 @@ const UNDER_WAY: usize = 4;
 pub(crate) enum News {
     /// Something for the membership.
     Happened(Event),
-    /// A task was lent, by the session that welcomed this worker.
-    Lent(LeaseId, Box<Task>),
+    /// A task was assigned, by the session that welcomed this worker.
+    Assigned(LeaseId, Box<Task>),
 }
 
 /// What the driver sends.
 pub(crate) enum Parcel {
     /// An answer, or why there is none.
     Answer(Computed),
-    /// Lend nothing more.
+    /// Assign nothing more.
     Drain,
 }
 
@@ -67,18 +67,20 @@ impl From<String> for End {
 }
 
 /// Leases of a connection that are not answered on it.
-type Lent = Arc<Mutex<BTreeSet<LeaseId>>>;
+type Assigned = Arc<Mutex<BTreeSet<LeaseId>>>;
 
 /// Who dials.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     route: Route,
     config: WorkerConfig,
+    /// This process, on every connection.
+    instance: InstanceId,
 }
 
 impl Dialer {
     /// Checks address and identity. A token goes where others may listen only with a warning.
-    pub fn new(config: &WorkerConfig) -> Result<Dialer, RunError> {
+    pub fn new(config: &WorkerConfig, instance: InstanceId) -> Result<Dialer, RunError> {
         let route = Route::new(&config.coordinator, config.tls.as_ref())?;
         if route.is_open() && config.token.is_some() {
             warn!(
@@ -89,7 +91,7 @@ impl Dialer {
         } else if route.is_open() && !config.insecure {
             return Err(RunError::Exposed { url: config.coordinator.clone() });
         }
-        Ok(Dialer { route, config: config.clone() })
+        Ok(Dialer { route, config: config.clone(), instance })
     }
 
     /// Dials and stays connected until either side ends it; dropping the sender of `parcels` does, after all
@@ -103,9 +105,10 @@ impl Dialer {
         let verdict = Verdict::default();
         let end = match self.dial(&blobs, &verdict).await {
             Ok((outgoing, incoming)) => {
-                let lent = Lent::default();
-                let sender = tokio::spawn(send(parcels, outgoing, lent.clone(), blobs.clone(), news.clone()));
-                let Err(end) = receive(incoming, blobs, &lent, self.config.threads, &news).await;
+                let assigned = Assigned::default();
+                let sender =
+                    tokio::spawn(send(parcels, outgoing, assigned.clone(), blobs.clone(), news.clone()));
+                let Err(end) = receive(incoming, blobs, &assigned, self.config.threads, &news).await;
                 sender.abort();
                 end
             }
@@ -155,6 +158,7 @@ impl Dialer {
             slots: self.config.threads,
             cache_bytes: self.config.cache_bytes,
             held: blobs.held().map(held).collect(),
+            instance: self.instance.0.to_vec().into(),
         }
     }
 }
@@ -174,7 +178,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 async fn send(
     mut parcels: mpsc::Receiver<Parcel>,
     outgoing: mpsc::Sender<FromWorker>,
-    lent: Lent,
+    assigned: Assigned,
     blobs: Arc<Mutex<Blobs>>,
     news: mpsc::Sender<News>,
 ) {
@@ -193,8 +197,8 @@ async fn send(
             Some(Parcel::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
             Some(Parcel::Answer(computed)) => {
                 let errand = computed.errand;
-                // Once the coordinator has it, it may lend the next one.
-                let is_here = lent.lock().unwrap_or_else(PoisonError::into_inner).remove(&errand.lease);
+                // Once the coordinator has it, it may assign the next one.
+                let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&errand.lease);
                 // Said in the order in which it comes to be held, so that both sides agree on what is.
                 let carried = computed.carried.filter(|_| is_here);
                 let keep = |carried| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(carried);
@@ -251,7 +255,7 @@ enum Head {
 async fn receive(
     mut incoming: Streaming<FromCoordinator>,
     blobs: Arc<Mutex<Blobs>>,
-    lent: &Lent,
+    assigned: &Assigned,
     slots: u32,
     news: &mpsc::Sender<News>,
 ) -> Result<std::convert::Infallible, End> {
@@ -292,8 +296,10 @@ async fn receive(
             (Some(from_coordinator::Message::Lease(head)), None) => {
                 let lease = wire(blob::lease_id_from_wire(head.id))?;
                 // As many as there are threads, and one that waits.
-                if !admit(lent, lease, slots as usize + 1) {
-                    return Err(format!("the coordinator lent more tasks than {slots} threads take").into());
+                if !admit(assigned, lease, slots as usize + 1) {
+                    return Err(
+                        format!("the coordinator assigned more tasks than {slots} threads take").into()
+                    );
                 }
                 let largest =
                     wire(blobs.lock().unwrap_or_else(PoisonError::into_inner).largest_lease(&head))?;
@@ -312,8 +318,8 @@ async fn receive(
                 let take = move || take(head, payload, &blobs);
                 // Large values take a while to decode; signs of life must not wait for them.
                 let taken = tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?;
-                if let Some(lent) = taken? {
-                    tell(news, lent).await?;
+                if let Some(assigned) = taken? {
+                    tell(news, assigned).await?;
                 }
             }
         }
@@ -321,9 +327,9 @@ async fn receive(
 }
 
 /// Notes the lease, unless there are `limit` already.
-fn admit(lent: &Lent, lease: LeaseId, limit: usize) -> bool {
-    let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
-    lent.len() < limit && lent.insert(lease)
+fn admit(assigned: &Assigned, lease: LeaseId, limit: usize) -> bool {
+    let mut assigned = assigned.lock().unwrap_or_else(PoisonError::into_inner);
+    assigned.len() < limit && assigned.insert(lease)
 }
 
 fn refused(refusal: &v1::Refusal) -> End {
@@ -351,7 +357,7 @@ fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<News>
         }
         Head::Lease(head) => {
             let task = wire(lock().task(&head, payload))?;
-            Ok(Some(News::Lent(wire(blob::lease_id_from_wire(head.id))?, Box::new(task))))
+            Ok(Some(News::Assigned(wire(blob::lease_id_from_wire(head.id))?, Box::new(task))))
         }
     }
 }

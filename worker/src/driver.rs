@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proto::lease::SessionId;
+use shared::work::lease::{InstanceId, SessionId};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
@@ -27,6 +28,16 @@ pub(crate) fn clock() -> Instant {
     Instant::now()
 }
 
+/// A name for this process that no other one can guess: hashes under keys that the standard library draws from the operating system.
+fn instance() -> InstanceId {
+    let keys = RandomState::new();
+    let mut instance = [0; 16];
+    for (half, bytes) in instance.chunks_exact_mut(8).enumerate() {
+        bytes.copy_from_slice(&keys.hash_one(half).to_le_bytes());
+    }
+    InstanceId(instance)
+}
+
 /// Works for the coordinator until the job is finished or `shutdown` is; then finishes the tasks it has,
 /// answers them and leaves.
 pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
@@ -36,7 +47,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     if config.name.len() > proto::MAX_NAME {
         return Err(RunError::Name { found: config.name.len() });
     }
-    let dialer = Dialer::new(&config)?;
+    let dialer = Dialer::new(&config, instance())?;
     let started = clock();
     // A thread waits here with its answer only if the driver is behind by one answer of every thread.
     let (to_driver, mut computed) = mpsc::channel(config.threads as usize);
@@ -134,12 +145,12 @@ impl Desk {
                 }
                 Some(event)
             }
-            News::Lent(lease, task) => {
+            News::Assigned(lease, task) => {
                 let errand = Errand { session: (*session)?, lease };
-                debug!(%lease, "lent");
+                debug!(%lease, "assigned");
                 // The threads live as long as this desk.
                 let _ = self.jobs.send(Job { errand, task: *task });
-                Some(Event::Lent { errand })
+                Some(Event::Assigned { errand })
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The worker: joins a coordinator, computes what it is lent, answers, and owns nothing worth losing.
+//! The worker: joins a coordinator, computes what it is assigned, answers, and owns nothing worth losing.
 //!
 //! In: tasks over one stream that it opens itself. Out: their answers. Computing happens on threads of its
 //! own, so that signs of life never wait for it.
@@ -23,7 +23,7 @@ mod blobs;
 mod pool;
 
 pub use driver::run;
-pub use shared::compute::{Compute, engine};
+pub use shared::work::engine::{Compute, engine};
 
 /// Which coordinator, and with what.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use clap::Parser;
 use proto::log::{self, Form};
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::{TOKEN_VARIABLE, Token};
-use shared::compute::engine_with;
+use shared::work::engine::engine_with;
 use tokio::signal::unix::{SignalKind, signal};
 use worker::WorkerConfig;
 

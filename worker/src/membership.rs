@@ -14,12 +14,12 @@
 //! A refusal is for good: the same worker would be refused again. A full fleet is not: it may have room later.
 //!
 //! Invariant: an answer is kept until it was sent to the session that asked for it, over as many connections
-//! as that takes; the coordinator may have lent its task again by then, and takes whichever answer is first.
+//! as that takes; the coordinator may have assigned its task again by then, and takes whichever answer is first.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use proto::lease::{LeaseId, SessionId};
+use shared::work::lease::{LeaseId, SessionId};
 
 /// First delay before dialing again.
 const BACK_OFF_FIRST: Duration = Duration::from_millis(200);
@@ -59,8 +59,8 @@ pub enum Event {
         /// Why.
         detail: String,
     },
-    /// A task was lent.
-    Lent {
+    /// A task was assigned.
+    Assigned {
         /// By whom and which.
         errand: Errand,
     },
@@ -91,7 +91,7 @@ pub enum Action {
     Send(Errand),
     /// Forget the answer: nobody wants it.
     Discard(Errand),
-    /// Tell the coordinator to lend nothing more.
+    /// Tell the coordinator to assign nothing more.
     Drain,
     /// End.
     Stop(Outcome),
@@ -187,7 +187,7 @@ impl Membership {
             (_, Event::Full { detail }) => {
                 self.retreat(now, detail, self.staggered(BACK_OFF_CAP), &mut actions)
             }
-            (_, Event::Lent { errand }) => {
+            (_, Event::Assigned { errand }) => {
                 self.running.insert(errand);
             }
             (_, Event::Computed { errand }) => {
@@ -278,7 +278,7 @@ impl Membership {
 
 #[cfg(test)]
 mod tests {
-    use proto::lease::{Attempt, BatchId, TaskIndex};
+    use shared::work::lease::{Attempt, BatchId, TaskIndex};
 
     use super::*;
 
@@ -309,8 +309,8 @@ mod tests {
     fn answers_are_sent_one_after_the_other() {
         let mut worker = joined();
         let (a, b) = (errand(FIRST, 0), errand(FIRST, 1));
-        assert_eq!(worker.handle(at(1), Event::Lent { errand: a }), []);
-        assert_eq!(worker.handle(at(1), Event::Lent { errand: b }), []);
+        assert_eq!(worker.handle(at(1), Event::Assigned { errand: a }), []);
+        assert_eq!(worker.handle(at(1), Event::Assigned { errand: b }), []);
         assert_eq!(worker.handle(at(2), Event::Computed { errand: a }), [Action::Send(a)]);
         assert_eq!(worker.handle(at(3), Event::Computed { errand: b }), []);
         assert_eq!(worker.handle(at(4), Event::Sent { errand: a }), [Action::Send(b)]);
@@ -321,7 +321,7 @@ mod tests {
     fn an_answer_outlives_the_connection_but_not_the_session() {
         let mut worker = joined();
         let a = errand(FIRST, 0);
-        worker.handle(at(1), Event::Lent { errand: a });
+        worker.handle(at(1), Event::Assigned { errand: a });
         worker.handle(at(2), Event::Computed { errand: a });
         worker.handle(at(3), disconnected());
         assert_eq!(worker.handle(at(4), Event::Tick), [Action::Dial]);
@@ -334,11 +334,11 @@ mod tests {
     #[test]
     fn what_another_session_asked_for_is_discarded_even_under_the_same_name() {
         let mut worker = joined();
-        worker.handle(at(1), Event::Lent { errand: errand(FIRST, 0) });
+        worker.handle(at(1), Event::Assigned { errand: errand(FIRST, 0) });
         worker.handle(at(2), disconnected());
         worker.handle(at(3), Event::Tick);
         worker.handle(at(3), Event::Welcomed { session: SECOND });
-        worker.handle(at(4), Event::Lent { errand: errand(SECOND, 0) });
+        worker.handle(at(4), Event::Assigned { errand: errand(SECOND, 0) });
         let (old, new) = (errand(FIRST, 0), errand(SECOND, 0));
         assert_eq!(worker.handle(at(5), Event::Computed { errand: old }), [Action::Discard(old)]);
         assert_eq!(worker.handle(at(6), Event::Computed { errand: new }), [Action::Send(new)]);
@@ -348,7 +348,7 @@ mod tests {
     fn a_terminated_worker_answers_what_it_has_and_leaves() {
         let mut worker = joined();
         let a = errand(FIRST, 0);
-        worker.handle(at(1), Event::Lent { errand: a });
+        worker.handle(at(1), Event::Assigned { errand: a });
         assert_eq!(worker.handle(at(2), Event::Terminated), [Action::Drain]);
         assert_eq!(worker.handle(at(2), Event::Terminated), []);
         assert_eq!(worker.handle(at(3), Event::Computed { errand: a }), [Action::Send(a)]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use prost::bytes::Bytes;
 use proto::convert::Wire;
-use shared::task::Task;
+use shared::work::task::Task;
 
 use crate::blobs::CarriedOn;
 use crate::driver::clock;
@@ -44,7 +44,7 @@ pub(crate) fn start(
     compute: Compute,
     computed: tokio::sync::mpsc::Sender<Computed>,
 ) -> Result<Sender<Job>, RunError> {
-    // Not bounded here: the coordinator lends each connection one task more than there are threads.
+    // Not bounded here: the coordinator assigns each connection one task more than there are threads.
     let (jobs, received) = channel();
     let received = Arc::new(Mutex::new(received));
     for thread in 0..threads {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use shared::corpus::Unit;
+use shared::data::corpus::Unit;
+use shared::data::generate::{self, Options};
 use shared::grammar::Grammar;
 use shared::grammar::auto::Auto;
-use shared::sample::{self, Options};
 
 use self::trial::{Crew, Trial};
 use super::Answer;
@@ -156,7 +156,7 @@ impl Subject {
         for (chunk, first) in (0..n).step_by(AT_ONCE).enumerate() {
             let seed = seed.wrapping_add(chunk as u64);
             let count = AT_ONCE.min(n - first);
-            for tree in sample::sample(&self.language, count, seed, &Options::default())? {
+            for tree in generate::sample(&self.language, count, seed, &Options::default())? {
                 match self.unit {
                     Unit::Char => text += &segmented(&tree, &segments, Unit::Char),
                     Unit::Token => text += &tree.terminals().collect::<Vec<_>>().join(" "),

@@ -1,4 +1,4 @@
-//! `grammaton cancel` and `grammaton resume`: stop a job of a service, and have it go on.
+//! `grammaton cancel`, `grammaton resume` and `grammaton delete`: stop a job of a service, have it go on, and remove it.
 
 use anyhow::Result;
 use proto::v1;
@@ -7,7 +7,7 @@ use super::Answer;
 use super::remote::Reach;
 use crate::streams;
 
-/// Arguments of `cancel`, and of `resume`.
+/// Arguments of `cancel`, of `resume`, and of `delete`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The job
@@ -30,6 +30,14 @@ pub fn run(args: &Args) -> Result<Answer> {
 pub fn resume(args: &Args) -> Result<Answer> {
     let job = v1::JobRef { id: args.id };
     tell(args, &args.reach.ask(async |jobs| Ok(jobs.resume(job).await?.into_inner()))?)
+}
+
+/// Removes the job, which must be over, with its results.
+pub fn delete(args: &Args) -> Result<Answer> {
+    let job = v1::JobRef { id: args.id };
+    let mut info = args.reach.ask(async |jobs| Ok(jobs.delete(job).await?.into_inner()))?;
+    info.state = "deleted".to_owned();
+    tell(args, &info)
 }
 
 fn tell(args: &Args, info: &v1::JobInfo) -> Result<Answer> {

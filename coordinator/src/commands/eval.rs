@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use shared::corpus::{Options, Unit};
-use shared::eval::Source;
-use shared::eval::brackets::{self, BracketScores, ByLength};
-use shared::eval::segmentation::score_corpora;
+use shared::data::corpus::{Options, Unit};
+use shared::data::eval::Source;
+use shared::data::eval::brackets::{self, BracketScores, ByLength};
+use shared::data::eval::segmentation::score_corpora;
 
 use super::Answer;
 use crate::input;

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::Answer;
 use super::remote::Reach;
-use crate::service::depot::is_safe;
+use crate::service::job_store::is_safe;
 use crate::streams;
 
 /// Arguments of `fetch`.
@@ -22,6 +22,9 @@ pub struct Args {
     /// Folder for the results; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Replace the results of another run in the folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// Print the paths of the files as a JSON list
     #[arg(long)]
     pub json: bool,
@@ -37,12 +40,11 @@ const SUMMARY: &str = "summary.json";
 pub fn run(args: &Args) -> Result<Answer> {
     let out = &args.out;
     fs::create_dir_all(out).with_context(|| format!("{}: cannot write there", out.display()))?;
-    match fs::remove_file(out.join(SUMMARY)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).with_context(|| format!("{}: cannot write there", out.display()));
-        }
-        _ => {}
-    }
+    ensure!(
+        args.overwrite || !out.join(SUMMARY).exists(),
+        "{}: the folder has a finished result; replace it with --overwrite, or choose another folder with --out DIR",
+        out.display()
+    );
     let mut files = Files { out, open: None, summary: None, written: Vec::new() };
     let mut failed = None;
     args.reach.ask(async |jobs| {
@@ -111,10 +113,24 @@ impl Files<'_> {
     }
 
     fn place(&mut self, path: &str, file: NamedTempFile) -> Result<()> {
+        if self.written.is_empty() {
+            self.remove_summary()?;
+        }
         let place = self.out.join(path);
         file.persist(&place).map_err(|error| error.error).with_context(|| refused(&place))?;
         self.written.push(place);
         Ok(())
+    }
+
+    /// An earlier result is not whole any more once the first file is replaced.
+    fn remove_summary(&self) -> Result<()> {
+        let summary = self.out.join(SUMMARY);
+        match fs::remove_file(&summary) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| refused(&summary))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn finish(mut self) -> Result<Vec<PathBuf>> {
@@ -149,8 +165,12 @@ mod tests {
             cut.take(message).unwrap();
         }
         cut.take(Message::Data("ab".into())).unwrap();
+        fs::write(dir.path().join(SUMMARY), "earlier").unwrap();
         assert!(cut.finish().unwrap_err().to_string().contains("2 of 3 bytes"));
-        assert!(!dir.path().join(SUMMARY).exists());
+        assert!(
+            dir.path().join(SUMMARY).exists(),
+            "an earlier result stays until a file of the new one is whole"
+        );
         let mut all = files();
         for message in [head(SUMMARY, 2), Message::Data("{}".into()), head("model/model.bin", 0)] {
             all.take(message).unwrap();

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde::Serialize;
-use shared::corpus::Unit;
+use shared::data::corpus::Unit;
+use shared::data::treebank::ROOT;
 use shared::grammar::{Grammar, SymbolId};
-use shared::model::Params;
-use shared::treebank::ROOT;
+use shared::models::Params;
 
 use super::Answer;
 use crate::model::{self, Entry, SavedModel};

@@ -1,16 +1,20 @@
-//! `grammaton jobs`: all jobs of a service; and how one of them is told.
+//! `grammaton jobs`: the jobs of a service; and how one of them is told.
 
 use anyhow::Result;
 use proto::v1;
+use tonic::Status;
 
 use super::Answer;
-use super::remote::Reach;
+use super::remote::{Jobs, Reach};
 use crate::progress::{duration, table};
 use crate::streams;
 
 /// Arguments of `jobs`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
+    /// List the newest N jobs instead of all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -21,9 +25,9 @@ pub struct Args {
 
 /// Asks and prints.
 pub fn run(args: &Args) -> Result<Answer> {
-    let list = args.reach.ask(async |jobs| Ok(jobs.list(v1::ListRequest {}).await?.into_inner()))?;
+    let list = args.reach.ask(async |jobs| list(jobs, args.limit).await)?;
     if args.json {
-        streams::print(&format!("{}\n", serde_json::to_string_pretty(&list.jobs)?))?;
+        streams::print(&format!("{}\n", serde_json::to_string_pretty(&list)?))?;
         return Ok(Answer::Yes);
     }
     let head = ["id", "name", "owner", "state", "priority", "how far"].map(str::to_owned).to_vec();
@@ -31,9 +35,24 @@ pub fn run(args: &Args) -> Result<Answer> {
         let (id, priority) = (job.id.to_string(), job.priority.to_string());
         vec![id, job.name.clone(), job.owner.clone(), job.state.clone(), priority, how_far(job)]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(list.jobs.iter().map(row)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(list.iter().map(row)).collect();
     streams::print(&(table(&rows).join("\n") + "\n"))?;
     Ok(Answer::Yes)
+}
+
+/// The newest jobs, page by page: `limit` of them, or all.
+async fn list(jobs: &mut Jobs, limit: Option<u32>) -> Result<Vec<v1::JobInfo>, Status> {
+    let (mut listed, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let page_size = limit.map_or(0, |limit| limit - listed.len() as u32);
+        let page = jobs.list(v1::ListRequest { page_size, page_token }).await?.into_inner();
+        listed.extend(page.jobs);
+        page_token = page.next_page_token;
+        if page_token.is_empty() || limit.is_some_and(|limit| listed.len() >= limit as usize) {
+            listed.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
+            return Ok(listed);
+        }
+    }
 }
 
 /// What there is to say of a job in a few words.

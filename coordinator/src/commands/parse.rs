@@ -5,18 +5,21 @@ mod trees;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
-use shared::compute::Engine;
-use shared::corpus::{Corpus, Notice, Options, UnknownSymbol};
-use shared::dmv::nouns;
+use shared::data::Sentence;
+use shared::data::corpus::{Corpus, Options, UnknownSymbol};
 use shared::grammar::SymbolId;
-use shared::model::{Model, Params};
-use shared::shard::{Sentence, Shard};
-use shared::task::{Answer as TaskAnswer, Decode, Decoded, Decoder, Named, Task, Work};
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::models::dmv::nouns;
+use shared::models::{Model, Params};
+use shared::work::engine::Engine;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer as TaskAnswer, Named, Task, Work};
 
 use super::Answer;
 use crate::model::SavedModel;
+use crate::row::{Gaps, Row, Status};
 use crate::streams::Stdout;
 use crate::{input, streams};
 
@@ -30,7 +33,7 @@ pub struct Args {
     /// How the best analysis is chosen
     #[arg(long, value_enum, default_value = "viterbi")]
     pub decoder: DecoderName,
-    /// What is printed; of a model of trees, always trees, of a dependency model CoNLL-U
+    /// What is printed for each line; of a model of trees, always trees, of a dependency model the file with its heads
     #[arg(long, value_enum, default_value = "segmentation")]
     pub format: Format,
     /// Use learned strings alone, as training does; else new ones may be made, as unseen text needs
@@ -97,6 +100,8 @@ pub enum Format {
     Segmentation,
     /// Bracketed trees
     Brackets,
+    /// A table: number of the line, gold, segmentation, log-probability, status
+    Tsv,
 }
 
 /// Sentences decoded at a time; the lines of the ones before are printed meanwhile.
@@ -110,19 +115,24 @@ pub fn run(args: &Args) -> Result<Answer> {
         bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
     }
     let saved = SavedModel::load(&args.model)?;
+    let tags = nouns::tags(&saved.model.grammar);
+    let has_rows = !matches!(saved.model.params, Params::Latent(_)) && tags.is_none();
+    ensure!(args.format != Format::Tsv || has_rows, "--format tsv is for a model of segments; leave it out");
     if let Params::Latent(model) = &saved.model.params {
         return trees::run(args, model);
     }
-    if let Some(tags) = nouns::tags(&saved.model.grammar) {
+    if let Some(tags) = tags {
         return dependencies::run(args, saved.model, &tags);
     }
     let decoder = args.decoder.of_segments()?;
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let options = Options { format: saved.format, unit: saved.unit, max_symbols };
-    let (corpus, notices) = input::corpus(&args.corpus, &options)?;
-    // Text to be parsed has no gold, as a rule.
-    let notices = notices.iter().filter(|notice| !matches!(notice, Notice::NoGold { .. }));
-    notices.for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    let (corpus, n_lines) = input::text_to_parse(&args.corpus, &options)?;
+    let mut out = Printer::new(args.format)?;
+    let Some(corpus) = corpus else {
+        out.finish(n_lines)?;
+        return Ok(Answer::Yes);
+    };
     // None for a sentence that the model lacks a terminal for; the others are parsed all the same.
     let mut unknown = Vec::new();
     let sentences = corpus.each_tokens_for(&saved.model.grammar);
@@ -131,21 +141,27 @@ pub fn run(args: &Args) -> Result<Answer> {
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let decoding = Decoding::new(saved.model, decoder, args.format == Format::Brackets, args.closed);
-    let mut out = Stdout::lock();
     let mut without = Vec::new();
     for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
-        for (decoded, at) in pool.install(|| decoding.all(batch))?.iter().zip(first..) {
-            if decoded.is_none() {
+        let decoded = pool.install(|| decoding.all(batch))?;
+        for ((decoded, tokens), at) in decoded.into_iter().zip(batch).zip(first..) {
+            let found = match (decoded, tokens) {
+                (Some(decoded), _) => Ok(decoded),
+                (None, Some(_)) => Err(Status::NoAnalysis),
+                (None, None) => Err(Status::UnknownSymbol),
+            };
+            if found.is_err() {
                 without.push(corpus.lines[at]);
             }
-            out.line(&line(args.format, &corpus, at, decoded.as_ref())?)?;
+            out.sentence(&corpus, at, found)?;
         }
     }
-    out.flush()?;
+    out.finish(n_lines)?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
     let printed = match args.format {
         Format::Segmentation => "whole",
         Format::Brackets => "as `()`",
+        Format::Tsv => "without a segmentation",
     };
     streams::tell(&format!(
         "notice: without an analysis and printed {printed}: {} of {} sentences, the first one in line {first}{}",
@@ -166,19 +182,70 @@ fn of_unknown(unknown: &[UnknownSymbol]) -> String {
     })
 }
 
-/// A sentence without an analysis is one segment, or an empty tree.
-fn line(format: Format, corpus: &Corpus, at: usize, decoded: Option<&Decoded>) -> Result<String> {
-    let Some(decoded) = decoded else {
-        return Ok(match format {
-            Format::Segmentation => corpus.line(at, &[corpus.sentences[at].len() as u32]),
-            Format::Brackets => "()".to_owned(),
-        });
-    };
-    Ok(match (format, decoded.segmentations.first(), decoded.trees.first()) {
-        (Format::Segmentation, Some(ends), _) => corpus.line(at, ends),
-        (Format::Brackets, _, Some(tree)) => tree.clone(),
-        _ => bail!("internal error: a sentence was decoded without an answer; please report it"),
-    })
+/// Prints a line for each line of a text.
+struct Printer {
+    out: Stdout,
+    format: Format,
+    gaps: Gaps,
+}
+
+impl Printer {
+    fn new(format: Format) -> Result<Printer> {
+        let mut out = Stdout::lock();
+        if format == Format::Tsv {
+            out.line(Row::HEADER)?;
+        }
+        Ok(Printer { out, format, gaps: Gaps::default() })
+    }
+
+    /// Prints the sentence at a position of `corpus`. One without an analysis is one segment, an empty tree, or a row without a
+    /// segmentation.
+    fn sentence(&mut self, corpus: &Corpus, at: usize, found: Result<Decoded, Status>) -> Result<()> {
+        let line = corpus.lines[at];
+        let answer = |given: Option<String>| {
+            given.context("internal error: a sentence was decoded without an answer; please report it")
+        };
+        let segmentation =
+            |decoded: &Decoded| answer(decoded.segmentations.first().map(|ends| corpus.line(at, ends)));
+        let text = match (self.format, found) {
+            (Format::Segmentation, Ok(decoded)) => segmentation(&decoded)?,
+            (Format::Segmentation, Err(_)) => corpus.line(at, &[corpus.sentences[at].len() as u32]),
+            (Format::Brackets, Ok(decoded)) => answer(decoded.trees.into_iter().next())?,
+            (Format::Brackets, Err(_)) => "()".to_owned(),
+            (Format::Tsv, found) => {
+                let gold = corpus.gold.as_ref().map(|gold| corpus.line(at, &gold[at]));
+                let predicted = found.as_ref().ok().map(segmentation).transpose()?;
+                let row = Row {
+                    line,
+                    gold: gold.as_deref(),
+                    predicted: predicted.as_deref(),
+                    log_probability: found.as_ref().ok().map(|decoded| decoded.log_z),
+                    status: found.err().unwrap_or(Status::Ok),
+                };
+                row.to_string()
+            }
+        };
+        self.line(line, &text)
+    }
+
+    /// Prints what is found for a line, after the empty lines before it.
+    fn line(&mut self, line: u32, text: &str) -> Result<()> {
+        self.empty_before(line)?;
+        self.out.line(text)
+    }
+
+    fn empty_before(&mut self, line: u32) -> Result<()> {
+        self.gaps.before(line).try_for_each(|line| match self.format {
+            Format::Segmentation | Format::Brackets => self.out.line(""),
+            Format::Tsv => self.out.line(&Row::empty(line).to_string()),
+        })
+    }
+
+    /// Ends a text of so many lines.
+    fn finish(&mut self, n_lines: u32) -> Result<()> {
+        self.empty_before(n_lines + 1)?;
+        self.out.flush()
+    }
 }
 
 /// A model ready to decode.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use shared::corpus::{Unit, write_line};
+use shared::data::corpus::{Unit, write_line};
+use shared::data::generate::{self, Options};
 use shared::grammar::Grammar;
-use shared::sample::{self, Options};
-use shared::tree::Tree;
+use shared::grammar::tree::Tree;
 
 use super::Answer;
 use crate::input;
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     let unit = unit(&grammar);
     let mut out = Stdout::lock();
-    for tree in sample::sample(&grammar, args.n, args.seed, &Options::default())? {
+    for tree in generate::sample(&grammar, args.n, args.seed, &Options::default())? {
         out.line(&match args.format {
             Format::Segmented => segmented(&tree, &args.segments, unit),
             Format::Tokens => tree.terminals().collect::<Vec<_>>().join(" "),

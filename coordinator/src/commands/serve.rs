@@ -13,13 +13,16 @@ use super::Answer;
 use super::train::{FOREVER, FleetOptions};
 use crate::access::{Access, Tokens};
 use crate::fleet::{Fleet, FleetConfig, engine_with};
-use crate::page::Bound;
 use crate::progress::{Progress, Style};
-use crate::service::depot::Depot;
+use crate::service::job_store::JobStore;
+use crate::service::leader_lease::Timeouts;
 use crate::service::rpc::JobsService;
-use crate::service::{Limits, Service};
+use crate::service::{DAY, Limits, Service};
+use crate::signals::Signals;
+use crate::status::{self, RunStatus};
 use crate::store::is_url;
-use crate::train::shelf;
+use crate::train::spill;
+use crate::web::Bound;
 
 /// How long jobs in work may take to notice that the service ends.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -45,6 +48,9 @@ pub struct Args {
     /// Jobs that wait or are in work, beyond which others are refused
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_jobs: usize,
+    /// Delete jobs, with their results, N days after their end [default: keep them]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub keep_days: Option<u32>,
     /// Mebibytes of the largest file that may be sent
     #[arg(long, value_name = "MIB", default_value_t = 65_536)]
     pub max_upload: u32,
@@ -73,16 +79,18 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     }
     let runtime = JobsService::runtime().context("cannot start a runtime")?;
     let jobs = JobsService::new(listen.access.clone(), runtime.handle().clone());
-    listen.services = jobs.routes();
+    let status = status::service::services(RunStatus::default(), listen.access.clone());
+    let with_jobs = jobs.clone();
+    listen.services = Arc::new(move |watcher| with_jobs.add_to(status(watcher)));
     let access = listen.access.clone();
     if args.fleet.no_workers_grace.is_none() {
         config.no_workers_grace = FOREVER; // jobs wait
     }
     let mut progress = Progress::new(Style::choose(args.quiet || log == Form::Json && !args.json, args.json));
     let (folder, url) = places(args)?;
-    let depot = Depot::open(folder, url)?;
-    shelf::sweep(folder);
-    let forests = shelf::folder_in(folder).ok();
+    let job_store = JobStore::open(folder, url.map(|url| (url, Timeouts::default())))?;
+    spill::sweep(folder);
+    let forests = spill::folder_in(folder).ok();
     let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
     let page = args.fleet.http.map(|address| Bound::at(address, &access, args.fleet.insecure)).transpose()?;
     let tls = match (&args.fleet.cert, &args.fleet.key) {
@@ -97,8 +105,9 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         jobs: args.max_jobs,
         upload: u64::from(args.max_upload) << 20,
         urls: args.allow_url.clone(),
+        keep: args.keep_days.map(|days| DAY * days),
     };
-    let service = Service::start(depot, fleet, local_workers, limits)?;
+    let service = Service::start(job_store, fleet, local_workers, limits)?;
     jobs.open(service.clone());
     info!(%address, "listening");
     progress.listening(address);
@@ -113,8 +122,9 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         None => None,
     };
     let ousted = runtime.block_on(async {
+        let mut signals = Signals::listen()?;
         tokio::select! {
-            told = told_to_stop() => told.map(|()| None),
+            _ = signals.next() => anyhow::Ok(None),
             ousted = service.ousted() => Ok(Some(ousted)),
         }
     })?;
@@ -134,21 +144,5 @@ fn places(args: &Args) -> Result<(&Path, Option<&str>)> {
             args.store
         ),
         (Some(_), false) => bail!("{}: a folder needs no --cache; leave it out", args.store),
-    }
-}
-
-/// Waits for Ctrl-C or SIGTERM.
-async fn told_to_stop() -> Result<()> {
-    let refused = "cannot listen for signals";
-    #[cfg(unix)]
-    let mut terminate =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).context(refused)?;
-    #[cfg(unix)]
-    let terminated = terminate.recv();
-    #[cfg(not(unix))]
-    let terminated = std::future::pending::<Option<()>>();
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted.context(refused),
-        _ = terminated => Ok(()),
     }
 }

@@ -65,6 +65,9 @@ fn of_service(job: &v1::JobInfo) -> String {
     if job.max_workers > 0 {
         lines.push(format!("at most {} workers at a time", job.max_workers));
     }
+    if job.starts > 0 {
+        lines.push(format!("starts: {}", job.starts));
+    }
     if job.worker_seconds > 0.0 {
         lines.push(format!("{} of workers' time so far", duration(job.worker_seconds)));
     }
@@ -107,9 +110,11 @@ fn progress_lines(job: &v1::JobSnapshot) -> Vec<String> {
 pub fn of_fleet(fleet: &v1::FleetSnapshot) -> Vec<String> {
     let mut lines = Vec::new();
     if !fleet.stage.is_empty() {
-        let v1::FleetSnapshot { stage, free, lent, done, .. } = fleet;
-        lines
-            .push(format!("{stage}: {done} of {} shards done, {lent} lent, {free} free", free + lent + done));
+        let v1::FleetSnapshot { stage, free, assigned, done, .. } = fleet;
+        lines.push(format!(
+            "{stage}: {done} of {} shards done, {assigned} assigned, {free} free",
+            free + assigned + done
+        ));
     }
     if let Some(oldest) = &fleet.oldest_lease {
         let v1::LeaseSnapshot { task, attempt, member, age_seconds } = oldest;
@@ -156,7 +161,9 @@ fn of_members(members: &[v1::MemberSnapshot]) -> Vec<String> {
         .to_vec();
     let row = |member: &v1::MemberSnapshot| {
         let state = match &member.cause[..] {
-            "" if member.on_probation => format!("{}, on probation", member.state),
+            "" if member.on_probation => {
+                format!("{}, on probation: {}", member.state, member.probation_reason)
+            }
             "" => member.state.clone(),
             cause => format!("{}: {cause}", member.state),
         };
@@ -203,7 +210,7 @@ mod tests {
         let fleet = v1::FleetSnapshot {
             stage: "round 13".into(),
             free: 3,
-            lent: 4,
+            assigned: 4,
             done: 33,
             oldest_lease: Some(oldest),
             members: vec![member("alice", "healthy", ""), member("bob", "gone", "silent for 15s")],
@@ -215,7 +222,7 @@ mod tests {
             printed,
             "out: rounds, round 12/40, bound -1234.50, 48000 sentences/s, at most 35 s left\n\
              checkpoint: after round 11, 124 kB, written in 0.0 s\n\
-             round 13: 33 of 40 shards done, 4 lent, 3 free\n\
+             round 13: 33 of 40 shards done, 4 assigned, 3 free\n\
              oldest lease: shard 17, attempt 2, held by alice for 1.2 s\n\
              workers that went: 1 silent\n\
              worker  state                 slots  leases  oldest  done  busy  silent\n\

@@ -18,7 +18,7 @@ use tonic::{Code, Status};
 use super::remote::{Jobs, Reach, Way, code, is_passing, runtime};
 use super::{Answer, logs};
 use crate::job::Job;
-use crate::service::depot::is_safe;
+use crate::service::job_store::is_safe;
 use crate::store;
 use crate::streams;
 
@@ -47,9 +47,9 @@ pub struct Args {
     /// Workers that compute for it at a time, at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_workers: Option<u32>,
-    /// A word of your own: submitting with the same one again gives the same job
-    #[arg(long = "once", value_name = "WORD")]
-    pub once: Option<String>,
+    /// A key of your own: submitting with the same one again gives the same job
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
     /// Show what happens to the job, and wait for its end
     #[arg(long)]
     pub wait: bool,
@@ -64,6 +64,7 @@ pub struct Args {
 /// Submits and prints.
 pub fn run(args: &Args) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
+    job.notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     let files = pack(&mut job, &args.job)?;
     let request = v1::SubmitRequest {
         job: job.to_toml_as_it_is(),
@@ -71,7 +72,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         name: args.name.clone().unwrap_or_else(|| name_of(&args.job)),
         priority: args.priority.unwrap_or(0),
         max_workers: args.max_workers.unwrap_or(0),
-        key: args.once.clone().unwrap_or_else(unique),
+        key: args.idempotency_key.clone().unwrap_or_else(unique),
     };
     let way = args.reach.way(None)?;
     let runtime = runtime()?;
@@ -122,18 +123,7 @@ impl Packed {
 fn pack(job: &mut Job, job_file: &Path) -> Result<Vec<Packed>> {
     let folder = job_file.parent().unwrap_or(Path::new(""));
     let mut names: BTreeMap<PathBuf, String> = BTreeMap::new();
-    let of_job = {
-        let mut of_job = Vec::new();
-        let mut table = job.clone();
-        table.points.clear();
-        table.visit_files(&mut |_, path| of_job.push(path.clone()));
-        of_job
-    };
-    let mut varying = None;
-    job.visit_files(&mut |key, path| {
-        if !of_job.contains(path) {
-            varying.get_or_insert(key.to_owned());
-        }
+    job.visit_files(&mut |_, path| {
         if store::url(path).is_some() {
             return;
         }
@@ -145,9 +135,6 @@ fn pack(job: &mut Job, job_file: &Path) -> Result<Vec<Packed>> {
         });
         *path = PathBuf::from(&*name);
     });
-    if let Some(key) = varying {
-        bail!("{key}: files that vary between runs are not sent; submit a job for each");
-    }
     (job.output.dir, job.output.checkpoints) = ("out".into(), String::new());
     names.into_iter().map(|(place, path)| file(place, path)).collect()
 }
@@ -235,7 +222,12 @@ async fn bring(jobs: &mut Jobs, files: &[Packed], reached: &mut bool) -> Result<
         if let Ok(Err(error)) = reading.await {
             return Err(Status::internal(format!("{}: cannot be read: {error}", file.path)));
         }
-        brought?;
+        brought.map_err(|refusal| match refusal.code() {
+            Code::InvalidArgument => {
+                Status::invalid_argument(format!("{}: {}", file.place.display(), refusal.message()))
+            }
+            _ => refusal,
+        })?;
     }
     Ok(())
 }
@@ -249,21 +241,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("here");
         std::fs::create_dir_all(folder.join("data")).unwrap();
-        let other = dir.path().join("other.txt");
-        for path in [&folder.join("data/corpus.txt"), &other, &folder.join("grammar.gr")] {
+        let [other, test] = ["other.txt", "test.txt"].map(|name| dir.path().join(name));
+        for path in [&folder.join("data/corpus.txt"), &other, &test, &folder.join("grammar.gr")] {
             std::fs::write(path, path.display().to_string()).unwrap();
         }
-        let text = "[model]\ngrammar = \"grammar.gr\"\n[corpus]\npath = \"data/corpus.txt\"\nheld_out = \"../other.txt\"\n";
+        let text = "[model]\ngrammar = \"grammar.gr\"\n[corpus]\npath = \"data/corpus.txt\"\nheld_out = \"../other.txt\"\ntest = \"../test.txt\"\n";
         let job_file = folder.join("job.toml");
         std::fs::write(&job_file, text).unwrap();
         let mut job = Job::load(&job_file, &[]).unwrap();
         let files = pack(&mut job, &job_file).unwrap();
         let mut paths: Vec<&str> = files.iter().map(|file| &file.path[..]).collect();
         paths.sort_unstable();
-        assert_eq!(paths.len(), 3);
+        assert_eq!(paths.len(), 4);
         assert_eq!(&paths[..1], ["data/corpus.txt"]);
         assert!(paths[1].starts_with("elsewhere/") && paths[1].ends_with("/other.txt"), "{paths:?}");
-        assert_eq!(paths[2], "grammar.gr");
+        assert!(paths[2].starts_with("elsewhere/") && paths[2].ends_with("/test.txt"), "{paths:?}");
+        assert_eq!(paths[3], "grammar.gr");
         assert!(paths.iter().all(|path| is_safe(path)));
         let sent = Job::parse(&job.to_toml_as_it_is(), "job.toml", Path::new("/there"), &[]).unwrap();
         assert_eq!(sent.corpus.path, Path::new("/there/data/corpus.txt"));
@@ -273,13 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn files_that_vary_are_refused() {
+    fn files_that_vary_are_sent() {
         let dir = tempfile::tempdir().unwrap();
         let job_file = dir.path().join("job.toml");
         let text = "[model]\nkind = \"pcfg\"\ngrammar = \"g\"\n[corpus]\npath = \"c\"\n[inference]\nmethod = \"em\"\nstart = \"trees\"\n\
                     start_from = \"a\"\n[[sweep]]\nstart_from = [\"a\", \"b\"]\n";
         std::fs::write(&job_file, text).unwrap();
-        let error = pack(&mut Job::load(&job_file, &[]).unwrap(), &job_file).err().unwrap().to_string();
-        assert!(error.starts_with("inference.start_from: files that vary"), "{error}");
+        ["a", "b", "c", "g"].iter().for_each(|name| std::fs::write(dir.path().join(name), name).unwrap());
+        let mut job = Job::load(&job_file, &[]).unwrap();
+        let mut sent: Vec<String> =
+            pack(&mut job, &job_file).unwrap().into_iter().map(|packed| packed.path).collect();
+        sent.sort();
+        assert_eq!(sent, ["a", "b", "c", "g"]);
+        let there = Job::parse(&job.to_toml_as_it_is(), "job.toml", Path::new("there"), &[]).unwrap();
+        assert_eq!(there.points[1].inference.start_from, Path::new("there/b"));
     }
 }

@@ -12,19 +12,20 @@ use tracing::{info, info_span};
 
 use super::Answer;
 use crate::access::Access;
-use crate::fleet::scheduler::Cause;
-use crate::fleet::{Fleet, FleetConfig, FleetStatus, Listen, MEMORY, ROOM, engine_with};
+use crate::fleet::{Fleet, FleetConfig, Listen, MEMORY, ROOM, engine_with};
 use crate::job::Job;
-use crate::metrics::All;
+use crate::observer::{All, Observer as _};
 use crate::outcome::Crew;
 use crate::progress::{Progress, Style};
-use crate::run::Run;
-use crate::status::Board;
-use crate::status::http::Http;
+use crate::run::{Earlier, Run};
+use crate::signals::Stopper;
 use crate::status::posting::Posting;
+use crate::status::{self, RunStatus};
 use crate::streams;
-use crate::train::input::Input;
-use crate::train::{shelf, train};
+use crate::train::group::Inputs;
+use crate::train::stopped::{Kept, Stopped};
+use crate::train::{spill, train};
+use crate::web::probes::Http;
 
 /// Arguments of `train`.
 #[derive(clap::Args, Debug)]
@@ -34,9 +35,12 @@ pub struct Args {
     /// Folder for the results, instead of the job's output.dir
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on from the newest checkpoint, if there is one
-    #[arg(long)]
+    /// Go on from the newest checkpoint, if there is one; a job that is finished stays as it is
+    #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
+    /// Replace what an earlier run left in the folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// Set a value of the job, as in --set inference.seed=2; may be repeated, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -194,13 +198,33 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let _span = info_span!("train", job = name.clone()).entered();
     let mut progress = Progress::new(style);
-    let board = Board::default();
-    let mut run = Run::open(&job, &args.job, args.resume)?;
-    let input = Input::load(&job)?;
-    let config = FleetConfig { board: board.clone(), ..args.fleet.config()? };
+    let run_status = RunStatus::default();
+    let earlier = match (args.resume, args.overwrite) {
+        (true, _) => Earlier::Resume,
+        (false, true) => Earlier::Overwrite,
+        (false, false) => Earlier::Refuse,
+    };
+    let mut run = Run::open(&job, &args.job, earlier)?;
+    if args.resume && run.is_finished()? {
+        progress.notice(&format!("{}: already finished", run.folder().display()));
+        return Ok(Answer::Yes);
+    }
+    let stopper = Stopper::start(match run.checkpoint() {
+        Some(checkpoint) => format!("stopped before training goes on from {checkpoint}; go on with --resume"),
+        None => Stopped { round: 0, kept: Kept::Nothing }.to_string(),
+    })?;
+    if args.resume && run.checkpoint().is_none() {
+        let place = job.output.checkpoints();
+        progress.notice(&format!("no checkpoint in {place}; starting from the beginning"));
+    }
+    let inputs = Inputs::load(&job)?;
+    let mut config = args.fleet.config()?;
+    if let Some(listen) = &mut config.listen {
+        listen.services = status::service::services(run_status.clone(), listen.access.clone());
+    }
     let local_workers = config.local_workers;
     // Without it, forests beyond the memory are built anew.
-    let forests = shelf::folder_in(run.folder()).ok();
+    let forests = spill::folder_in(run.folder()).ok();
     let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
     let config = FleetConfig { compute, ..config };
     let fleet = Fleet::start(config)?;
@@ -208,16 +232,27 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         info!(%address, "listening");
         progress.listening(address);
     }
-    let http =
-        args.fleet.http.map(|address| Http::start(address, board.clone(), fleet.watcher())).transpose()?;
+    let http = args
+        .fleet
+        .http
+        .map(|address| Http::start(address, run_status.clone(), fleet.watcher()))
+        .transpose()?;
     if let Some(http) = &http {
         info!(address = %http.address(), "serving metrics");
         progress.serving(http.address(), &format!("metrics at http://{}/metrics", http.address()));
     }
-    let mut posting = Posting { name, board };
+    stopper.train_on(fleet.handle());
+    let mut posting = Posting { name, run_status };
     let told = &mut All(vec![&mut posting, &mut progress]);
-    let outcome = run.train(told, |checkpoints, told| train(&job, &input, &fleet, checkpoints, told))?;
-    let crew = crew(local_workers, &fleet.status());
+    let outcome = run.train(told, |checkpoints, told| train(&job, &inputs, &fleet, checkpoints, told));
+    let outcome = match (outcome, stopper.signal()) {
+        (Err(error), Some(signal)) if error.is::<Stopped>() => {
+            progress.stopped(&error.to_string());
+            return Ok(Answer::Stopped(signal));
+        }
+        (outcome, _) => outcome?,
+    };
+    let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());
     fleet.shutdown();
     let report = run.folder().join("report.html");
     run.finish(outcome, &crew, told)?;
@@ -225,16 +260,6 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         streams::print(&format!("{}\n", report.display()))?;
     }
     Ok(Answer::Yes)
-}
-
-/// Who worked: threads of this process, and remote members that computed something. Whoever left as it should is not lost.
-pub fn crew(local_workers: usize, fleet: &FleetStatus) -> Crew {
-    // This process is the first to join its own fleet.
-    let local = fleet.members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
-    let remote = fleet.members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
-    let lost = fleet.losses.iter().filter(|(kind, _)| **kind != Cause::Left.kind());
-    let losses = lost.map(|(kind, &count)| ((*kind).to_owned(), count)).collect();
-    Crew { workers: local_workers + remote.count(), losses }
 }
 
 #[cfg(test)]

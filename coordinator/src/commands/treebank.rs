@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use shared::data::treebank::clean::clean;
+use shared::data::treebank::pcfg::{Terminals, grammar, trees};
 use shared::grammar::syntax;
-use shared::tree::Tree;
-use shared::treebank::clean::clean;
-use shared::treebank::pcfg::{Terminals, grammar, trees};
+use shared::grammar::tree::Tree;
 
 use super::Answer;
 use crate::input;

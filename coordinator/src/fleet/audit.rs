@@ -1,29 +1,29 @@
 //! Audits: some tasks of every batch are computed by two members, and their answers compared, bit for bit.
 //!
-//! In: how many tasks a batch has, and whose answer to each was accepted. Out: the *twins* to append to the batch, and
+//! In: how many tasks a batch has, and whose answer to each was accepted. Out: the *replicas* to append to the batch, and
 //! a [`Doubt`] where two answers to one task differ. Who of the two is right is for an arbiter to say. Invariant:
 //! what is audited depends on batch and share alone, and in time comes to every task alike.
 
 use std::collections::BTreeMap;
 
 use proto::convert::Wire as _;
-use proto::lease::TaskIndex;
-use shared::task::Answer;
+use shared::work::lease::TaskIndex;
+use shared::work::task::Answer;
 
-/// The tasks of a batch that are audited, in order; their twins follow after all of its tasks, in the same order.
+/// The tasks of a batch that are audited, in order; their replicas follow after all of its tasks, in the same order.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Twins {
+pub(super) struct Replicas {
     n_tasks: usize,
     audited: Vec<TaskIndex>,
 }
 
-impl Twins {
+impl Replicas {
     /// Every `1 / share`-th of `n_tasks`, beginning elsewhere in each batch, so that a member that is given the same
     /// shards in every round is audited as well as any other.
-    pub fn choose(n_tasks: usize, share: f64, batch: usize) -> Twins {
+    pub fn choose(n_tasks: usize, share: f64, batch: usize) -> Replicas {
         let so_far = |task: usize| ((batch + task) as f64 * share).floor();
         let audited = (0..n_tasks).filter(|&task| so_far(task + 1) > so_far(task));
-        Twins { n_tasks, audited: audited.map(|task| TaskIndex(task as u32)).collect() }
+        Replicas { n_tasks, audited: audited.map(|task| TaskIndex(task as u32)).collect() }
     }
 
     /// The tasks to append to the batch, by their originals.
@@ -31,13 +31,13 @@ impl Twins {
         self.audited.iter().copied()
     }
 
-    /// Each audited task and its twin.
+    /// Each audited task and its replica.
     pub fn pairs(&self) -> Vec<(TaskIndex, TaskIndex)> {
-        let twins = (self.n_tasks as u32..).map(TaskIndex);
-        self.audited.iter().copied().zip(twins).collect()
+        let replicas = (self.n_tasks as u32..).map(TaskIndex);
+        self.audited.iter().copied().zip(replicas).collect()
     }
 
-    /// The task itself, or the one whose twin it is.
+    /// The task itself, or the one whose replica it is.
     pub fn original(&self, task: TaskIndex) -> TaskIndex {
         let at = task.index().checked_sub(self.n_tasks);
         at.and_then(|at| self.audited.get(at)).copied().unwrap_or(task)
@@ -73,7 +73,7 @@ pub(super) struct Doubt {
 /// The audits of a batch in work.
 #[derive(Debug)]
 pub(super) struct Audit {
-    twins: Twins,
+    replicas: Replicas,
     /// Of pairs of which one was answered, by the original.
     awaiting: BTreeMap<TaskIndex, Testimony>,
     /// Pairs that two members answered.
@@ -84,14 +84,14 @@ pub(super) struct Audit {
 
 impl Audit {
     /// Nothing was answered.
-    pub fn new(twins: Twins) -> Audit {
-        Audit { twins, awaiting: BTreeMap::new(), audited: 0, unaudited: 0 }
+    pub fn new(replicas: Replicas) -> Audit {
+        Audit { replicas, awaiting: BTreeMap::new(), audited: 0, unaudited: 0 }
     }
 
     /// `member` answered `task`, and nobody before it.
     pub fn hear(&mut self, task: TaskIndex, member: String, answer: &Answer) -> Result<(), Doubt> {
-        let task = self.twins.original(task);
-        if self.twins.audited.binary_search(&task).is_err() {
+        let task = self.replicas.original(task);
+        if self.replicas.audited.binary_search(&task).is_err() {
             return Ok(());
         }
         let second = Testimony::new(member, answer);
@@ -111,7 +111,7 @@ impl Audit {
 
 #[cfg(test)]
 mod tests {
-    use shared::task::Expectation;
+    use shared::work::task::Expectation;
 
     use super::*;
 
@@ -123,29 +123,29 @@ mod tests {
     fn every_task_is_audited_in_time_and_as_many_in_every_batch() {
         let mut times = [0; 40];
         for batch in 0..20 {
-            let twins = Twins::choose(40, 0.05, batch);
-            assert_eq!(twins.audited.len(), 2, "batch {batch}");
-            twins.audited.iter().for_each(|task| times[task.index()] += 1);
+            let replicas = Replicas::choose(40, 0.05, batch);
+            assert_eq!(replicas.audited.len(), 2, "batch {batch}");
+            replicas.audited.iter().for_each(|task| times[task.index()] += 1);
         }
         assert_eq!(times, [1; 40]);
-        assert_eq!(Twins::choose(40, 0.0, 3).pairs(), []);
-        assert_eq!(Twins::choose(40, 1.0, 3).pairs().len(), 40);
+        assert_eq!(Replicas::choose(40, 0.0, 3).pairs(), []);
+        assert_eq!(Replicas::choose(40, 1.0, 3).pairs().len(), 40);
     }
 
     #[test]
     fn twins_come_after_all_tasks() {
-        let twins = Twins::choose(6, 0.5, 0);
-        let pairs = [(1, 6), (3, 7), (5, 8)].map(|(task, twin)| (TaskIndex(task), TaskIndex(twin)));
-        assert_eq!(twins.pairs(), pairs);
-        assert_eq!(twins.original(TaskIndex(7)), TaskIndex(3));
-        assert_eq!(twins.original(TaskIndex(3)), TaskIndex(3));
+        let replicas = Replicas::choose(6, 0.5, 0);
+        let pairs = [(1, 6), (3, 7), (5, 8)].map(|(task, replica)| (TaskIndex(task), TaskIndex(replica)));
+        assert_eq!(replicas.pairs(), pairs);
+        assert_eq!(replicas.original(TaskIndex(7)), TaskIndex(3));
+        assert_eq!(replicas.original(TaskIndex(3)), TaskIndex(3));
     }
 
     #[test]
     fn answers_are_compared_bit_for_bit() {
-        let twins = Twins::choose(1, 1.0, 0);
+        let replicas = Replicas::choose(1, 1.0, 0);
         let compare = |first: (&str, f64), second: (&str, f64)| {
-            let mut audit = Audit::new(twins.clone());
+            let mut audit = Audit::new(replicas.clone());
             audit.hear(TaskIndex(1), first.0.into(), &answer(first.1)).unwrap();
             let heard = audit.hear(TaskIndex(0), second.0.into(), &answer(second.1));
             (heard.is_ok(), audit.audited, audit.unaudited)
@@ -154,6 +154,6 @@ mod tests {
         assert_eq!(compare(("alice", 0.0), ("bob", -0.0)), (false, 1, 0));
         assert_eq!(compare(("alice", 1.0), ("alice", 1.0)), (true, 0, 1));
         assert_eq!(compare(("alice", 1.0), ("alice", 1.0 + f64::EPSILON)), (false, 0, 1));
-        assert_eq!(Audit::new(twins).hear(TaskIndex(9), "alice".into(), &answer(1.0)), Ok(()));
+        assert_eq!(Audit::new(replicas).hear(TaskIndex(9), "alice".into(), &answer(1.0)), Ok(()));
     }
 }

@@ -1,11 +1,11 @@
 //! Answers on their way to the caller of a batch: those that it has yet to take, or that wait for others before them.
 //!
 //! They are in memory, and there may be as many as there are tasks: more members than the caller can keep up with, or a first task that
-//! is late. Beyond so many bytes no task is begun but the one that the caller waits for ([`super::scheduler::Event::Backlog`]).
+//! is late. Beyond so many bytes no task is begun but the one that the caller waits for ([`scheduler::Event::Backlog`]).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use proto::lease::TaskIndex;
+use shared::work::lease::TaskIndex;
 
 /// What waits.
 pub struct Backlog {

@@ -9,158 +9,25 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proto::lease::{BatchId, LeaseId, SessionId, TaskIndex};
-use shared::task::{Answer, ContentHash, Task};
+use shared::work::lease::{BatchId, InstanceId, LeaseId, SessionId, TaskIndex};
+use shared::work::task::{Answer, ContentHash};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
-use super::audit::Twins;
+use super::audit::Replicas;
 use super::backlog::Backlog;
-use super::scheduler::{
-    Account, AccountId, Action, Cause, Event, Failure, MemberId, Patience, Scheduler, Standing,
-};
-use super::status::{AccountStatus, FleetStatus, MemberInfo, MemberState, OldestLease, Shards, Watcher};
-use super::tasks::{Open, Register, Tasks};
+use super::messages::{Desk, Input, Job, Order, Progress, Submission, clock};
+use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
+use super::tasks::{Open, Register};
+use super::watcher::Watcher;
 use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
-use crate::status::service::StatusService;
+use scheduler::{
+    Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, MemberState, Origin, Process,
+    Scheduler, Shards, Standing, Timeouts,
+};
 
 /// How long members may take to hear that the job is finished.
 const FAREWELL: Duration = Duration::from_secs(5);
-
-/// What reaches the driver.
-pub(super) enum Input {
-    /// A member wants to join.
-    Joined {
-        /// What it calls itself.
-        name: String,
-        /// Tasks that it computes at the same time.
-        slots: u32,
-        /// Blobs that it kept from an earlier connection.
-        holds: Vec<ContentHash>,
-        /// How it is reached.
-        desk: Desk,
-        /// Its id, or nothing if there are too many.
-        reply: oneshot::Sender<Option<MemberId>>,
-    },
-    /// Something happened to a member; an answer has its own variant.
-    Happened(Event),
-    /// A valid answer arrived.
-    Answered {
-        /// From whom.
-        member: MemberId,
-        /// To which lease.
-        lease: LeaseId,
-        /// The answer.
-        answer: Answer,
-        /// Time spent on it.
-        busy: Duration,
-    },
-    /// A caller has tasks.
-    Submitted(Submission),
-    /// The caller took answers when there was no room for others.
-    Taken {
-        /// Of this batch.
-        batch: BatchId,
-    },
-    /// The caller of the batch is gone, or does not want its answers.
-    Cancelled {
-        /// The batch.
-        batch: BatchId,
-    },
-    /// Somebody wants to know what the fleet is doing.
-    StatusAsked {
-        /// Where to say so.
-        reply: oneshot::Sender<FleetStatus>,
-    },
-    /// The job is finished.
-    Finished {
-        /// Told when the members know.
-        reply: oneshot::Sender<()>,
-    },
-    /// Nobody has the fleet any more.
-    Abandoned,
-}
-
-/// A batch that begins.
-pub(super) struct Submission {
-    /// From the register.
-    pub batch: BatchId,
-    /// On whose account; only the driver has it once there will be no more batches.
-    pub account: Arc<Account>,
-    /// What the tasks are for.
-    pub stage: Stage,
-    /// The tasks.
-    pub tasks: Arc<dyn Tasks>,
-    /// Those among them that came in for an audit alone.
-    pub twins: Twins,
-    /// Where answers go; has room for all of them, the end, and a cancellation.
-    pub progress: mpsc::Sender<Progress>,
-    /// Those that the caller has yet to take.
-    pub backlog: Arc<Backlog>,
-}
-
-/// What the caller of a batch hears.
-pub(super) enum Progress {
-    /// The answer that counts.
-    Answered {
-        /// To which task.
-        task: TaskIndex,
-        /// Name of the member who gave it.
-        member: String,
-        /// The answer.
-        answer: Answer,
-    },
-    /// All were answered.
-    Done(MapReport),
-    /// The batch has no result.
-    Failed(Failure),
-    /// Nobody wants its result.
-    Cancelled,
-}
-
-/// How a member is reached; dropping it dismisses the member.
-pub(super) struct Desk {
-    /// Has room for `slots + 1` leases and the farewell.
-    pub orders: mpsc::Sender<Order>,
-    /// Never sent to: its end tells a connection that it is dismissed, even one that cannot send.
-    #[expect(dead_code, reason = "its end is the message")]
-    dismissal: oneshot::Sender<()>,
-    /// Whether it is reached over a connection.
-    pub remote: bool,
-}
-
-impl Desk {
-    /// A desk for a member of `slots`, and the member's side of it.
-    pub fn new(slots: u32, remote: bool) -> (Desk, mpsc::Receiver<Order>, oneshot::Receiver<()>) {
-        let (orders, received) = mpsc::channel(slots as usize + 2);
-        let (dismissal, dismissed) = oneshot::channel();
-        (Desk { orders, dismissal, remote }, received, dismissed)
-    }
-}
-
-/// What a member is told.
-pub(super) enum Order {
-    /// Compute a task.
-    Compute(Job),
-    /// The job is finished.
-    Leave,
-}
-
-/// A lease and where its task is.
-#[derive(Clone)]
-pub(super) struct Job {
-    /// The lease.
-    pub lease: LeaseId,
-    /// The tasks of its batch.
-    pub tasks: Arc<Open>,
-}
-
-impl Job {
-    /// The task; an error says why there is none.
-    pub fn task(&self) -> Result<Arc<Task>, String> {
-        self.tasks.task(self.lease.task)
-    }
-}
 
 struct Member {
     name: String,
@@ -182,7 +49,7 @@ struct Batch {
     /// What happens to it is logged in here, with its stage, run and round.
     span: Span,
     /// Those of its tasks that came in for an audit alone.
-    twins: Twins,
+    replicas: Replicas,
     tasks: Arc<Open>,
     progress: mpsc::Sender<Progress>,
     backlog: Arc<Backlog>,
@@ -221,12 +88,6 @@ struct Driver {
     farewell: Option<(Instant, oneshot::Sender<()>)>,
 }
 
-/// The present moment.
-#[expect(clippy::disallowed_methods, reason = "the driver owns the fleet's clock")]
-pub(super) fn clock() -> Instant {
-    Instant::now()
-}
-
 /// Directs members until the fleet is shut down or dropped.
 pub(super) async fn run(
     config: FleetConfig,
@@ -237,18 +98,18 @@ pub(super) async fn run(
 ) {
     let (open, opened) = watch::channel(true);
     let traffic = Arc::new(Traffic::default());
-    let patience = Patience {
+    let timeouts = Timeouts {
         min_members: config.min_members,
         no_workers_grace: config.no_workers_grace,
         suspect_after: config.suspect_after,
         dead_after: config.dead_after,
         lease_deadline: config.lease_deadline,
-        ..Patience::default()
+        ..Timeouts::default()
     };
     let mut driver = Driver {
         started: clock(),
         max_members: config.max_members,
-        scheduler: Scheduler::new(patience),
+        scheduler: Scheduler::new(timeouts),
         members: BTreeMap::new(),
         next_member: 0,
         batches: BTreeMap::new(),
@@ -262,14 +123,15 @@ pub(super) async fn run(
     if config.local_workers > 0 {
         let slots = config.local_workers as u32;
         let (desk, orders, _) = Desk::new(slots, false);
-        if let Some(member) = driver.join("local".into(), slots, Vec::new(), desk) {
+        let here = Origin("this process".into());
+        if let Some(member) = driver.join("local".into(), None, here, slots, Vec::new(), desk) {
             local::start(member, config.local_workers, orders, config.compute, to_fleet.clone());
         }
     }
     if let (Some(listener), Some(listen)) = (listener, config.listen) {
-        let status = StatusService::new(config.board, Watcher::new(to_fleet.clone()), listen.access.clone());
-        let door = remote::Door::new(listen.access, session(), to_fleet, traffic, register, opened);
-        tokio::spawn(remote::serve(listener, listen.tls, door, status, listen.services));
+        let services = (listen.services)(Watcher::new(to_fleet.clone()));
+        let admission = remote::Admission::new(listen.access, session(), to_fleet, traffic, register, opened);
+        tokio::spawn(remote::serve(listener, listen.tls, admission, services));
     }
     loop {
         let deadline = driver.next_deadline();
@@ -320,8 +182,8 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Joined { name, slots, holds, desk, reply } => {
-                let member = self.join(name, slots, holds, desk);
+            Input::Joined { name, instance, origin, slots, holds, desk, reply } => {
+                let member = self.join(name, instance, origin, slots, holds, desk);
                 if let (Err(_), Some(member)) = (reply.send(member), member) {
                     let cause = Cause::Disconnected("closed before the welcome".into());
                     self.decide(Event::MemberLost { member, cause }, None);
@@ -361,7 +223,15 @@ impl Driver {
     }
 
     /// The new member's id, unless there are too many.
-    fn join(&mut self, name: String, slots: u32, holds: Vec<ContentHash>, desk: Desk) -> Option<MemberId> {
+    fn join(
+        &mut self,
+        name: String,
+        instance: Option<InstanceId>,
+        origin: Origin,
+        slots: u32,
+        holds: Vec<ContentHash>,
+        desk: Desk,
+    ) -> Option<MemberId> {
         let present = self.members.values().filter(|member| member.desk.is_some()).count();
         if present >= self.max_members || self.farewell.is_some() {
             return None;
@@ -374,7 +244,12 @@ impl Driver {
         let state =
             Member { name, slots, remote, tasks_done, busy, joined: clock(), desk: Some(desk), gone: None };
         self.members.insert(member, state);
-        self.decide(Event::MemberJoined { member, name: told, slots, holds, watched: remote }, None);
+        let process = instance.map_or(Process::Unnamed(member), Process::Named);
+        let identity = Identity { process, origin };
+        self.decide(
+            Event::MemberJoined { member, name: told, identity, slots, holds, watched: remote },
+            None,
+        );
         Some(member)
     }
 
@@ -388,11 +263,11 @@ impl Driver {
     }
 
     fn submit(&mut self, submission: Submission) {
-        let Submission { batch, account, stage, tasks, twins, progress, backlog } = submission;
+        let Submission { batch, account, stage, tasks, replicas, progress, backlog } = submission;
         self.close_accounts();
         self.accounts.insert(account.id, account.clone());
-        let pairs = twins.pairs();
-        let tasks = Arc::new(Open::new(tasks, twins.clone()));
+        let pairs = replicas.pairs();
+        let tasks = Arc::new(Open::new(tasks, replicas.clone()));
         let needs = tasks.needs();
         self.register.insert(batch, tasks.clone());
         let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
@@ -406,7 +281,7 @@ impl Driver {
             account: account.id,
             stage,
             span,
-            twins,
+            replicas,
             tasks,
             progress,
             backlog,
@@ -415,7 +290,7 @@ impl Driver {
             traffic,
         };
         self.batches.insert(batch, open);
-        self.decide(Event::BatchSubmitted { batch, account, needs, twins: pairs }, None);
+        self.decide(Event::BatchSubmitted { batch, account, needs, replicas: pairs }, None);
     }
 
     /// Forgets accounts of which nobody can submit a batch any more.
@@ -443,8 +318,8 @@ impl Driver {
             }
             for action in self.scheduler.handle(self.started.elapsed(), event) {
                 match action {
-                    Action::Lend { member, lease } => {
-                        if !self.lend(member, lease) {
+                    Action::Assign { member, lease } => {
+                        if !self.assign(member, lease) {
                             let cause = Cause::Disconnected("its connection is closed".into());
                             events.push(Event::MemberLost { member, cause });
                         }
@@ -486,11 +361,11 @@ impl Driver {
     }
 
     /// Whether the order reached the member's desk.
-    fn lend(&mut self, id: MemberId, lease: LeaseId) -> bool {
+    fn assign(&mut self, id: MemberId, lease: LeaseId) -> bool {
         let (shard, member) = (self.shard(lease), self.name(id));
         let Some(batch) = self.batches.get_mut(&lease.batch) else { return true };
         let _logged = batch.span.enter();
-        debug!(shard, attempt = lease.attempt.0, member, "lent");
+        debug!(shard, attempt = lease.attempt.0, member, "assigned");
         batch.report.attempts += 1;
         self.tally.attempts += 1;
         let job = Job { lease, tasks: batch.tasks.clone() };
@@ -524,7 +399,7 @@ impl Driver {
     /// For logs: which of the caller's tasks a lease is for.
     fn shard(&self, lease: LeaseId) -> u32 {
         let batch = self.batches.get(&lease.batch);
-        batch.map_or(lease.task, |batch| batch.twins.original(lease.task)).0
+        batch.map_or(lease.task, |batch| batch.replicas.original(lease.task)).0
     }
 
     /// For people: what a member calls itself; one that is gone and never answered in time has no name any more.
@@ -638,6 +513,7 @@ impl Driver {
             busy: member.busy,
             state,
             losses: self.scheduler.losses(&member.name),
+            failures: self.scheduler.failures(&member.name),
             on_probation: here.as_ref().is_some_and(|here| here.on_probation),
             leases: here.as_ref().map_or(0, |here| here.n_leases),
             oldest_lease: here.and_then(|here| here.oldest_lease).map(age),

@@ -4,8 +4,8 @@
 //! [`Forecast`] for each of its sizes. Everything that is said follows from these and a seed: no clock is read here.
 //!
 //! What is modelled, in `world`: who computes which task, with backups and the forests that a member has already, is
-//! decided by the [`Scheduler`](super::scheduler::Scheduler) of real runs; which blobs travel, by the
-//! `Holdings` of real runs. The coordinator has one network interface through which all
+//! decided by the [`Scheduler`](scheduler::Scheduler) of real runs; which blobs travel, by the
+//! `BlobCache` of real runs. The coordinator has one network interface through which all
 //! transfers go one after the other, both ways; cores that encode and decode; one thread that decides and one that adds
 //! answers up, in task order. Members give signs of life and compute as many tasks at a time as they have threads.
 //!
@@ -22,7 +22,7 @@ mod world;
 
 /// A blob: what encoding it takes, and the bytes of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Parcel {
+pub struct Message {
     /// Bytes of its head and pieces.
     pub bytes: u64,
     /// Time of the coordinator to encode it.
@@ -39,11 +39,11 @@ pub struct TaskLoad {
     /// Time of a member to decode the lease and encode the answer.
     pub handling: Duration,
     /// The shard.
-    pub shard: Parcel,
+    pub shard: Message,
     /// What the shard carries on, if it does.
-    pub carried: Option<Parcel>,
+    pub carried: Option<Message>,
     /// The lease with its weights; to make and to encode.
-    pub lease: Parcel,
+    pub lease: Message,
     /// Bytes of the answer with its counts.
     pub answer_bytes: u64,
     /// Time of the coordinator to decode and check the answer.
@@ -58,9 +58,9 @@ pub struct Load {
     /// One for each shard, at least one.
     pub tasks: Vec<TaskLoad>,
     /// What every member is sent once: grammar, strings.
-    pub once: Parcel,
+    pub once: Message,
     /// What every member is sent once a round; of no bytes if there is nothing.
-    pub every_round: Parcel,
+    pub every_round: Message,
     /// From the end of a round's answers to the first lease of the next round: the update, the new weights.
     pub between: Duration,
     /// Time to decide on one event.
@@ -270,7 +270,7 @@ impl Load {
 
     /// The same, if the coordinator took no time for anything.
     fn with_an_idle_coordinator(&self) -> Load {
-        let idle = |parcel: Parcel| Parcel { encode: Duration::ZERO, ..parcel };
+        let idle = |message: Message| Message { encode: Duration::ZERO, ..message };
         let tasks = self.tasks.iter().map(|task| TaskLoad {
             shard: idle(task.shard),
             carried: task.carried.map(idle),
@@ -314,22 +314,22 @@ mod tests {
 
     /// Everything else takes something.
     fn loaded(times: &[u64]) -> Load {
-        let parcel = |bytes| Parcel { bytes, encode: Duration::from_micros(bytes / 100) };
+        let message = |bytes| Message { bytes, encode: Duration::from_micros(bytes / 100) };
         let tasks = times.iter().map(|&time| TaskLoad {
             first: millis(2 * time),
             again: vec![millis(time), millis(time + time / 4)],
             handling: Duration::from_micros(150),
-            shard: parcel(20_000),
+            shard: message(20_000),
             carried: None,
-            lease: parcel(80_000),
+            lease: message(80_000),
             answer_bytes: 60_000,
             decode: Duration::from_micros(300),
             add: Duration::from_micros(40),
         });
         Load {
             tasks: tasks.collect(),
-            once: parcel(500_000),
-            every_round: Parcel::default(),
+            once: message(500_000),
+            every_round: Message::default(),
             between: millis(5),
             decide: Duration::from_micros(10),
             message: Duration::from_micros(80),
@@ -385,7 +385,9 @@ mod tests {
     fn what_a_shard_carries_stays_where_it_is() {
         let mut load = loaded(&[10, 20, 30, 10, 20, 30]);
         let without = rounds(&load, 6, &cluster(2, 1), 1);
-        load.tasks.iter_mut().for_each(|task| task.carried = Some(Parcel { bytes: 7, ..Parcel::default() }));
+        load.tasks
+            .iter_mut()
+            .for_each(|task| task.carried = Some(Message { bytes: 7, ..Message::default() }));
         let with = rounds(&load, 6, &cluster(2, 1), 1);
         assert_eq!(with.0.bytes_down, without.0.bytes_down, "there is none yet");
         // It travels with its shard, if that has to go elsewhere; what it takes the place of is released.

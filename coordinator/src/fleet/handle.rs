@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proto::lease::{BatchId, TaskIndex};
-use shared::task::{Answer, Task};
+use shared::work::lease::{BatchId, TaskIndex};
+use shared::work::task::{Answer, Task};
 use tokio::sync::mpsc;
 
-use super::audit::{self, Audit, Doubt, Twins};
+use super::audit::{self, Audit, Doubt, Replicas};
 use super::backlog::Backlog;
-use super::driver::{Input, Progress, Submission};
-use super::scheduler::{Account, Failure};
+use super::messages::{Input, Progress, Submission};
 use super::tasks::{Register, Tasks};
-use super::{Compute, FleetError, Map, MapReport, Mismatch, Stage, local};
+use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage, local};
+use scheduler::{Account, Failure};
 
 /// What all handles of a fleet have in common.
 #[derive(Clone)]
@@ -44,6 +44,7 @@ struct Inner {
     /// Batches so far: where audits begin depends on the job's own batches alone.
     n_batches: AtomicUsize,
     calls: Mutex<Calls>,
+    effort: Mutex<Effort>,
 }
 
 /// Who is to be told of a cancellation.
@@ -56,8 +57,8 @@ struct Calls {
 
 impl Handle {
     pub(super) fn new(link: Link, account: Account) -> Handle {
-        let (n_batches, calls) = (AtomicUsize::new(0), Mutex::default());
-        Handle(Arc::new(Inner { link, account: Arc::new(account), n_batches, calls }))
+        let (n_batches, calls, effort) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+        Handle(Arc::new(Inner { link, account: Arc::new(account), n_batches, calls, effort }))
     }
 
     /// On whose behalf it has batches computed.
@@ -79,6 +80,11 @@ impl Handle {
     /// Whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.calls().cancelled
+    }
+
+    /// What its batches took so far, those that have a result.
+    pub fn effort(&self) -> Effort {
+        *self.0.effort.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
@@ -113,19 +119,24 @@ impl Handle {
 }
 
 impl Map for Handle {
+    fn check(&self) -> Result<(), FleetError> {
+        self.stop_if_cancelled()
+    }
+
     fn map(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        let Inner { link, account, n_batches, .. } = &*self.0;
+        let Inner { link, account, n_batches, effort, .. } = &*self.0;
         let n_tasks = tasks.len();
-        let twins = Twins::choose(n_tasks, link.audit, n_batches.fetch_add(1, Ordering::Relaxed));
-        let mut audit = Audit::new(twins.clone());
+        let replicas = Replicas::choose(n_tasks, link.audit, n_batches.fetch_add(1, Ordering::Relaxed));
+        let n_audits = replicas.audited().count();
+        let mut audit = Audit::new(replicas.clone());
         // Each task is accepted once, and then comes the end, or before it a cancellation: sending never waits for a slow `each`, for which
         // others are begun later.
-        let (progress, mut received) = mpsc::channel(n_tasks + twins.audited().count() + 2);
+        let (progress, mut received) = mpsc::channel(n_tasks + n_audits + 2);
         self.enlist(&progress);
         self.stop_if_cancelled()?;
         let backlog = Arc::new(Backlog::new(link.room));
@@ -135,7 +146,7 @@ impl Map for Handle {
             account: account.clone(),
             stage,
             tasks: tasks.clone(),
-            twins,
+            replicas,
             progress,
             backlog: backlog.clone(),
         }))?;
@@ -170,7 +181,9 @@ impl Map for Handle {
                 Progress::Done(report) => {
                     caller.batch = None;
                     let (audited, unaudited) = (audit.audited, audit.unaudited);
-                    return Ok(MapReport { audited, unaudited, ..report });
+                    let report = MapReport { audited, unaudited, ..report };
+                    effort.lock().unwrap_or_else(PoisonError::into_inner).add(n_tasks, n_audits, &report);
+                    return Ok(report);
                 }
                 Progress::Failed(failure) => {
                     caller.batch = None;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use shared::task::Answer;
+use shared::work::task::Answer;
 
-use super::scheduler::Failure;
 use super::{Compute, FleetError, Map, MapReport, Stage, Tasks, engine};
+use scheduler::Failure;
 
 /// Runs tasks one after the other on the calling thread.
 pub struct Inline {
@@ -32,7 +32,7 @@ impl Map for Inline {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        let begun = super::driver::clock();
+        let begun = super::messages::clock();
         let mut busy_by_task = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
             let started = begun.elapsed();
@@ -41,7 +41,7 @@ impl Map for Inline {
                 .and_then(|task| (self.compute)(&task).map_err(|error| error.to_string()))
                 .map_err(|detail| FleetError::Batch {
                     stage,
-                    failure: Failure::Task { task: proto::lease::TaskIndex(at as u32), detail },
+                    failure: Failure::Task { task: shared::work::lease::TaskIndex(at as u32), detail },
                 })?;
             busy_by_task.push(begun.elapsed() - started);
             each(at, answer);

@@ -6,12 +6,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use shared::task::{Answer, Task};
+use shared::work::task::{Answer, Task};
 use tokio::sync::mpsc;
 
 use super::Compute;
-use super::driver::{Input, Job, Order, clock};
-use super::scheduler::{Event, MemberId};
+use super::messages::{Input, Job, Order, clock};
+use scheduler::{Event, MemberId};
 
 /// Starts `threads` threads that follow the orders given to `member`.
 pub(super) fn start(
@@ -52,7 +52,7 @@ fn answer(member: MemberId, job: &Job, compute: &Compute) -> Input {
     let (begun, lease) = (clock(), job.lease);
     match job.task().and_then(|task| run(compute, &task)) {
         Ok(answer) => Input::Answered { member, lease, answer, busy: begun.elapsed() },
-        Err(detail) => Input::Happened(Event::Failed { member, lease, detail }),
+        Err(detail) => Input::Happened(Event::Failed { member, lease, detail, is_certain: true }),
     }
 }
 

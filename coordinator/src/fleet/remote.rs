@@ -5,7 +5,7 @@
 //! driver is valid; a connection that ends, for whatever reason, ends its member; answers that are arriving take
 //! no more memory than [`ROOM`], and each no more than its task can need.
 //!
-//! [`gate`] is where connections come in; beside the workers' service there are the standard ones for health and
+//! [`handshake`] is where connections come in; beside the workers' service there are the standard ones for health and
 //! reflection, which tell anybody who reaches the port whether it works and what it speaks, and nothing else.
 
 use std::collections::VecDeque;
@@ -17,14 +17,13 @@ use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{Wire, WireError, fits};
-use proto::lease::{LeaseId, SessionId};
 use proto::payload::{self, Assembly, Progress};
 use proto::tls::ServerTls;
-use proto::v1::status_server::StatusServer;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE, MAX_NAME, MAX_SLOTS};
-use shared::task::{Answer, ContentHash, Task};
+use shared::work::lease::{InstanceId, LeaseId, SessionId};
+use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
@@ -34,16 +33,15 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{Instrument as _, Span, info, warn};
 
-pub use self::gate::Visitor;
+pub use self::handshake::Visitor;
 use super::Traffic;
-use super::driver::{Desk, Input, Job, Order};
-use super::holdings::Holdings;
-use super::scheduler::{Cause, Event, MemberId};
+use super::blob_cache::BlobCache;
+use super::messages::{Desk, Input, Job, Order};
 use super::tasks::Register;
 use crate::access::{Access, Denied, Role};
-use crate::status::service::StatusService;
+use scheduler::{Cause, Event, MemberId};
 
-mod gate;
+mod handshake;
 
 /// How long a new stream may take to say hello.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -80,11 +78,11 @@ const STREAMS: u32 = 8;
 const HEADERS: u32 = 16 << 10;
 
 /// Bytes of a question about health or reflection: names.
-const QUESTION: usize = 4 << 10;
+pub const QUESTION: usize = 4 << 10;
 
 /// Where workers come in.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct Admission {
     access: Access,
     session: SessionId,
     to_fleet: mpsc::Sender<Input>,
@@ -102,19 +100,19 @@ pub(super) struct Door {
 pub(super) async fn serve(
     listener: TcpListener,
     tls: Option<ServerTls>,
-    door: Door,
-    status: StatusService,
+    admission: Admission,
     others: Routes,
 ) {
     let (reporter, health) = tonic_health::server::health_reporter();
-    let (open, span) = (door.open.clone(), door.span.clone());
-    let service =
-        WorkServer::new(door).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+    let (open, span) = (admission.open.clone(), admission.span.clone());
+    let service = WorkServer::new(admission)
+        .max_decoding_message_size(MAX_MESSAGE)
+        .max_encoding_message_size(MAX_MESSAGE);
     let served = async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         // Handshakes wait here only if the services are slower than they are.
         let (inside, connections) = mpsc::channel(16);
-        tokio::spawn(gate::keep(listener, tls, inside).instrument(span));
+        tokio::spawn(handshake::keep(listener, tls, inside).instrument(span));
         tokio::spawn(report_health(reporter, open));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
@@ -130,7 +128,6 @@ pub(super) async fn serve(
             .http2_max_header_list_size(HEADERS)
             .add_routes(others)
             .add_service(service)
-            .add_service(StatusServer::new(status).max_decoding_message_size(QUESTION))
             .add_service(health.max_decoding_message_size(QUESTION))
             .add_service(reflection().build_v1()?.max_decoding_message_size(QUESTION))
             // What older tools ask for.
@@ -159,7 +156,7 @@ async fn report_health(reporter: HealthReporter, mut open: watch::Receiver<bool>
 }
 
 #[tonic::async_trait]
-impl Work for Door {
+impl Work for Admission {
     type JoinStream = ReceiverStream<Result<FromCoordinator, Status>>;
 
     async fn join(
@@ -172,7 +169,7 @@ impl Work for Door {
         let visitor = request.extensions().get::<Visitor>().cloned();
         let visitor = visitor.ok_or_else(|| Status::internal("a connection without its visitor"))?;
         let line = Line { outgoing, traffic: self.traffic.clone() };
-        let (door, incoming) = (self.clone(), request.into_inner());
+        let (admission, incoming) = (self.clone(), request.into_inner());
         let span = self.span.clone();
         let stay = async move {
             let peer = visitor.peer;
@@ -183,7 +180,7 @@ impl Work for Door {
                     Denied::Role { .. } => denied.to_string(),
                 };
                 line.refuse(refusal::Reason::Token, &detail).await;
-            } else if let Err(Refused(reason, detail)) = door.receive(incoming, &line, &visitor).await {
+            } else if let Err(Refused(reason, detail)) = admission.receive(incoming, &line, &visitor).await {
                 warn!(%peer, detail, "a worker was refused");
                 line.refuse(reason, &detail).await;
             }
@@ -256,7 +253,7 @@ impl Arriving {
 /// When an answer of that size must have arrived.
 fn due(size: u64) -> tokio::time::Instant {
     let time = ANSWER_WITHIN + Duration::from_secs(size.min(ROOM) / SLOWEST);
-    super::driver::clock().checked_add(time).unwrap_or_else(super::driver::clock).into()
+    super::messages::clock().checked_add(time).unwrap_or_else(super::messages::clock).into()
 }
 
 /// Text from a peer as it may stand in a log: one line, not too long.
@@ -270,13 +267,14 @@ struct Refused(refusal::Reason, String);
 /// A hello that was checked.
 struct Guest {
     name: String,
+    instance: Option<InstanceId>,
     slots: u32,
     holds: Vec<ContentHash>,
-    holdings: Holdings,
+    blob_cache: BlobCache,
 }
 
-impl Door {
-    /// A door to the fleet at the other end of `to_fleet`.
+impl Admission {
+    /// A admission to the fleet at the other end of `to_fleet`.
     pub fn new(
         access: Access,
         session: SessionId,
@@ -284,9 +282,19 @@ impl Door {
         traffic: Arc<Traffic>,
         register: Arc<Register>,
         open: watch::Receiver<bool>,
-    ) -> Door {
+    ) -> Admission {
         let (encodings, room) = (Arc::default(), Arc::new(Semaphore::new((ROOM / CELL) as usize)));
-        Door { access, session, to_fleet, traffic, register, open, encodings, room, span: Span::current() }
+        Admission {
+            access,
+            session,
+            to_fleet,
+            traffic,
+            register,
+            open,
+            encodings,
+            room,
+            span: Span::current(),
+        }
     }
 
     /// From hello to the end of the connection.
@@ -308,8 +316,8 @@ impl Door {
         }
         let (desk, orders, dismissed) = Desk::new(guest.slots, true);
         let (reply, joined) = oneshot::channel();
-        let Guest { name, slots, holds, holdings } = guest;
-        let joining = Input::Joined { name, slots, holds, desk, reply };
+        let Guest { name, instance, slots, holds, blob_cache } = guest;
+        let joining = Input::Joined { name, instance, origin: visitor.origin(), slots, holds, desk, reply };
         if self.to_fleet.send(joining).await.is_err() {
             return Ok(()); // the fleet has stopped
         }
@@ -324,12 +332,12 @@ impl Door {
         info!(member = member.0, %peer, certificate, "welcomed");
         let session = Bytes::copy_from_slice(&self.session.0);
         let cause = if line.send(from_coordinator::Message::Welcome(v1::Welcome { session })).await {
-            let holdings = Mutex::new(holdings);
-            let read = self.read(member, incoming, &holdings);
+            let blob_cache = Mutex::new(blob_cache);
+            let read = self.read(member, incoming, &blob_cache);
             tokio::pin!(read);
             tokio::select! {
                 cause = &mut read => cause,
-                cause = self.write(member, orders, &holdings, line) => match cause {
+                cause = self.write(member, orders, &blob_cache, line) => match cause {
                     // It takes nothing more. Why, its own last words may say: that it leaves.
                     Cause::Disconnected(_) => tokio::time::timeout(LAST_WORDS, read).await.unwrap_or(cause),
                     cause => cause,
@@ -349,7 +357,7 @@ impl Door {
         &self,
         member: MemberId,
         mut incoming: Streaming<FromWorker>,
-        holdings: &Mutex<Holdings>,
+        blob_cache: &Mutex<BlobCache>,
     ) -> Cause {
         let mut draining = false;
         let mut arriving: Option<Arriving> = None;
@@ -378,7 +386,7 @@ impl Door {
                     Ok(Input::Happened(Event::Heard { member }))
                 }
                 (Some(from_worker::Message::Answer(head)), None) => {
-                    match self.begin(member, head, holdings).await {
+                    match self.begin(member, head, blob_cache).await {
                         Ok((answer, progress)) => self.advance(member, answer, progress, &mut arriving).await,
                         Err(broken) => Err(broken),
                     }
@@ -391,7 +399,7 @@ impl Door {
                     let lease = blob::lease_id_from_wire(failure.id).map_err(|error| error.to_string());
                     lease.map(|lease| {
                         let detail = printable(&failure.detail, 1000);
-                        Input::Happened(Event::Failed { member, lease, detail })
+                        Input::Happened(Event::Failed { member, lease, detail, is_certain: false })
                     })
                 }
                 (Some(from_worker::Message::Drain(_)), None) => {
@@ -415,15 +423,15 @@ impl Door {
         &self,
         member: MemberId,
         head: v1::AnswerHead,
-        holdings: &Mutex<Holdings>,
+        blob_cache: &Mutex<BlobCache>,
     ) -> Result<(Arriving, Step), String> {
         let lease = blob::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
         let task = self.task(lease)?;
         if let Some(kept) = head.kept {
             let hash = blob::hash_from_wire("answer.kept", &kept.hash).map_err(|error| error.to_string())?;
             let before = task.as_ref().and_then(|task| blob::carried(&task.work)).map(|before| before.hash);
-            if !lock(holdings).keep(before, hash, kept.size) {
-                return Err(format!("answer {lease}: more is kept than was lent"));
+            if !lock(blob_cache).keep(before, hash, kept.size) {
+                return Err(format!("answer {lease}: more is kept than was assigned"));
             }
         }
         let size = head.extent.as_ref().map_or(0, |extent| extent.size);
@@ -449,7 +457,7 @@ impl Door {
         Ok((answer, step))
     }
 
-    /// The task that was lent, or nothing if its batch is over.
+    /// The task that was assigned, or nothing if its batch is over.
     fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, String> {
         if !self.register.knows(lease.batch) {
             return Err(format!("answer {lease} is to a batch that never was"));
@@ -514,13 +522,13 @@ impl Door {
         &self,
         member: MemberId,
         mut orders: mpsc::Receiver<Order>,
-        holdings: &Mutex<Holdings>,
+        blob_cache: &Mutex<BlobCache>,
         line: &Line,
     ) -> Cause {
         while let Some(order) = orders.recv().await {
             let sent = match order {
                 Order::Leave => line.send(from_coordinator::Message::Finished(v1::Finished {})).await,
-                Order::Compute(job) => self.send_job(member, job, holdings, line).await,
+                Order::Compute(job) => self.send_job(member, job, blob_cache, line).await,
             };
             if !sent {
                 return Cause::Disconnected("closed by the worker".into());
@@ -530,13 +538,14 @@ impl Door {
     }
 
     /// The blobs that the member lacks, those it may forget, and the lease; whether they could be sent.
-    async fn send_job(&self, member: MemberId, job: Job, holdings: &Mutex<Holdings>, line: &Line) -> bool {
+    async fn send_job(&self, member: MemberId, job: Job, blob_cache: &Mutex<BlobCache>, line: &Line) -> bool {
         let lease = job.lease;
         let task = match tokio::task::spawn_blocking(move || job.task()).await {
             Ok(Ok(task)) => task,
             Ok(Err(detail)) => {
                 // An error means that the fleet has stopped.
-                let failed = Input::Happened(Event::Failed { member, lease, detail });
+                let failed = Event::Failed { member, lease, detail, is_certain: true };
+                let failed = Input::Happened(failed);
                 return self.to_fleet.send(failed).await.is_ok();
             }
             Err(_) => return false,
@@ -545,20 +554,20 @@ impl Door {
         let needed: Vec<ContentHash> = blobs.iter().map(Blob::hash).collect();
         for blob in blobs {
             let hash = blob.hash();
-            if lock(holdings).touch(hash) {
+            if lock(blob_cache).touch(hash) {
                 continue;
             }
             let encodings = self.encodings.clone();
             let encode = move || (blob.kind() as i32, encodings.of(&blob));
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
-            lock(holdings).insert(hash, bytes.len() as u64);
+            lock(blob_cache).insert(hash, bytes.len() as u64);
             let extent = Some(payload::extent(&bytes));
             let head = v1::BlobHead { kind, hash: blob::hash_to_wire(hash), extent };
             if !line.send_payload(from_coordinator::Message::Blob(head), bytes).await {
                 return false;
             }
         }
-        let released = lock(holdings).release(&needed);
+        let released = lock(blob_cache).release(&needed);
         if !released.is_empty() {
             let hashes = released.into_iter().map(blob::hash_to_wire).collect();
             if !line.send(from_coordinator::Message::Release(v1::Release { hashes })).await {
@@ -567,18 +576,18 @@ impl Door {
         }
         let encode = move || blob::lease_to_wire(lease, &task);
         let Ok((head, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
-        lock(holdings).lend();
+        lock(blob_cache).assign();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await
     }
 }
 
 /// Both directions of a connection use them, never at the same time for long.
-fn lock(holdings: &Mutex<Holdings>) -> MutexGuard<'_, Holdings> {
-    holdings.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(blob_cache: &Mutex<BlobCache>) -> MutexGuard<'_, BlobCache> {
+    blob_cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
-    let v1::Hello { version, name, slots, cache_bytes, held } = hello;
+    let v1::Hello { version, name, slots, cache_bytes, held, instance } = hello;
     if version != proto::VERSION {
         let detail = format!(
             "the worker speaks version {version}, the coordinator {}; install the same release on both",
@@ -595,11 +604,20 @@ fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
             format!("name of {} bytes, expected at most {MAX_NAME}; choose another (--name)", name.len());
         return Err(Refused(refusal::Reason::Malformed, detail));
     }
+    let instance = match <[u8; 16]>::try_from(&instance[..]) {
+        _ if instance.is_empty() => None,
+        Ok(instance) => Some(InstanceId(instance)),
+        Err(_) => {
+            let detail = format!("hello.instance: length {}, expected 16", instance.len());
+            return Err(Refused(refusal::Reason::Malformed, detail));
+        }
+    };
     let entry = |held: v1::Held| Ok((blob::hash_from_wire("hello.held", &held.hash)?, held.size));
     let held: Result<Vec<_>, WireError> = held.into_iter().map(entry).collect();
     let held = held.map_err(|error| Refused(refusal::Reason::Malformed, error.to_string()))?;
     let holds = held.iter().map(|&(hash, _)| hash).collect();
-    Ok(Guest { name: printable(&name, 64), slots, holds, holdings: Holdings::new(cache_bytes, held) })
+    let (name, blob_cache) = (printable(&name, 64), BlobCache::new(cache_bytes, held));
+    Ok(Guest { name, instance, slots, holds, blob_cache })
 }
 
 /// The way to a worker.
@@ -651,7 +669,7 @@ impl Encodings {
     const LEAST: usize = 4 << 20;
 
     fn of(&self, blob: &Blob) -> Bytes {
-        if matches!(blob, Blob::Shard(_) | Blob::Carried(_)) {
+        if matches!(blob, Blob::Shard(_) | Blob::ShardState(_)) {
             return blob.to_bytes(); // mostly for one member only
         }
         let encoding = self.find(blob.hash());
@@ -706,6 +724,11 @@ mod tests {
                 "name of 1048576 bytes, expected at most 256",
             ),
             (v1::Hello { held: vec![held], ..hello() }, refusal::Reason::Malformed, "hello.held: length 5"),
+            (
+                v1::Hello { instance: Bytes::from_static(b"short"), ..hello() },
+                refusal::Reason::Malformed,
+                "hello.instance: length 5, expected 16",
+            ),
         ];
         for (hello, reason, message) in cases {
             let Refused(found, detail) = greet(hello).err().unwrap();
@@ -720,13 +743,13 @@ mod tests {
             let (to_fleet, mut inputs) = mpsc::channel(8);
             let (session, traffic) = (SessionId([0; 16]), Arc::default());
             let (_open, opened) = watch::channel(true);
-            let door = Door::new(Access::Open, session, to_fleet, traffic, Arc::default(), opened);
+            let admission = Admission::new(Access::Open, session, to_fleet, traffic, Arc::default(), opened);
             // An answer of the largest size takes all the room there is.
-            let all = door.find_room(MemberId(1), ROOM).await.unwrap();
-            assert!(door.room.available_permits() == 0 && inputs.try_recv().is_err());
+            let all = admission.find_room(MemberId(1), ROOM).await.unwrap();
+            assert!(admission.room.available_permits() == 0 && inputs.try_recv().is_err());
             let waiting = tokio::spawn({
-                let door = door.clone();
-                async move { door.find_room(MemberId(2), 1).await.is_some() }
+                let admission = admission.clone();
+                async move { admission.find_room(MemberId(2), 1).await.is_some() }
             });
             for _ in 0..2 {
                 let heard = inputs.recv().await;
@@ -734,13 +757,13 @@ mod tests {
             }
             drop(all);
             assert!(waiting.await.unwrap());
-            assert_eq!(door.room.available_permits() as u64, ROOM / CELL);
+            assert_eq!(admission.room.available_permits() as u64, ROOM / CELL);
         });
     }
 
     #[test]
     fn an_answer_may_take_its_time_but_not_for_ever() {
-        let now = super::super::driver::clock();
+        let now = super::super::messages::clock();
         let after = |size| due(size).into_std().duration_since(now).as_secs();
         assert!((60..70).contains(&after(0)));
         assert!((64..74).contains(&after(1 << 20)));

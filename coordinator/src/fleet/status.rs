@@ -1,4 +1,4 @@
-//! What a fleet is doing at this moment, for whoever asks: who is there, what is lent, what was lost.
+//! The state of a fleet at one moment: members, assigned tasks, losses.
 //!
 //! In: the question, from any task or thread. Out: a [`FleetStatus`], as the driver knows it between two events.
 //! Invariant: asking changes nothing.
@@ -6,12 +6,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto::lease::{Attempt, TaskIndex};
-use tokio::sync::{mpsc, oneshot};
+use shared::work::lease::{Attempt, TaskIndex};
 
 use super::Stage;
-use super::driver::Input;
-use super::scheduler::{Account, AccountId, Cause, MemberId};
+use scheduler::{Account, AccountId, MemberId, MemberState, Shards};
 
 /// A fleet at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,7 +24,7 @@ pub struct FleetStatus {
     pub oldest: Option<OldestLease>,
     /// For whom all this is: accounts with open batches, and those that may have others; by id.
     pub accounts: Vec<AccountStatus>,
-    /// Members lost since the start, by [`Cause::kind`]; whoever left is counted as well.
+    /// Members lost since the start, by [`Cause::kind`](scheduler::Cause::kind); members that left in order are counted as well.
     pub losses: BTreeMap<&'static str, u64>,
     /// Leases given since the start, backups and repeats included.
     pub attempts: u64,
@@ -69,35 +67,16 @@ pub struct AccountStatus {
     pub members: usize,
 }
 
-/// Numbers of tasks; one that is audited counts twice.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Shards {
-    /// Lent to nobody.
-    pub free: usize,
-    /// Lent and not answered.
-    pub lent: usize,
-    /// Answered.
-    pub done: usize,
-}
-
-impl std::ops::AddAssign for Shards {
-    fn add_assign(&mut self, other: Shards) {
-        self.free += other.free;
-        self.lent += other.lent;
-        self.done += other.done;
-    }
-}
-
 /// A lease that has not been answered for long.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OldestLease {
     /// Its task.
     pub task: TaskIndex,
-    /// Which time the task was lent.
+    /// Which time the task was assigned.
     pub attempt: Attempt,
     /// Name of the member that holds it.
     pub member: String,
-    /// Since it was lent.
+    /// Since it was assigned.
     pub age: Duration,
 }
 
@@ -118,7 +97,9 @@ pub struct MemberInfo {
     pub state: MemberState,
     /// How often a worker of its name was lost since the start.
     pub losses: u32,
-    /// Whether it is lent one task at a time, for these losses.
+    /// How many tasks a worker of its name failed that another one answered.
+    pub failures: u32,
+    /// Whether it is assigned one task at a time, for these losses and failures.
     pub on_probation: bool,
     /// Leases that it holds.
     pub leases: usize,
@@ -130,42 +111,13 @@ pub struct MemberInfo {
     pub silent: Duration,
 }
 
-/// How a member is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum MemberState {
-    /// Heard of lately.
-    Healthy,
-    /// Silent for a while.
-    Suspect,
-    /// Takes no more leases.
-    Draining,
-    /// No longer there.
-    Gone(Cause),
-}
-
-/// A way to ask a fleet for its status, from any task; does not keep the fleet alive.
-#[derive(Clone)]
-pub struct Watcher {
-    inputs: mpsc::Sender<Input>,
-}
-
-impl Watcher {
-    /// Asks the driver at the other end of `inputs`.
-    pub(super) fn new(inputs: mpsc::Sender<Input>) -> Watcher {
-        Watcher { inputs }
-    }
-
-    /// What the fleet is doing; nothing once it has stopped.
-    pub async fn status(&self) -> Option<FleetStatus> {
-        let (reply, status) = oneshot::channel();
-        self.inputs.send(Input::StatusAsked { reply }).await.ok()?;
-        status.await.ok()
-    }
-
-    /// As [`Watcher::status`], for threads outside a runtime.
-    pub(super) fn blocking_status(&self) -> Option<FleetStatus> {
-        let (reply, status) = oneshot::channel();
-        self.inputs.blocking_send(Input::StatusAsked { reply }).ok()?;
-        status.blocking_recv().ok()
+impl MemberInfo {
+    /// Why it is on probation, if it is.
+    pub fn probation(&self) -> Option<String> {
+        let MemberInfo { losses, failures, .. } = self;
+        let lost = (*losses > 0).then(|| format!("lost {losses} times"));
+        let failed = (*failures > 0).then(|| format!("failed {failures} tasks that others answered"));
+        let reasons: Vec<String> = lost.into_iter().chain(failed).collect();
+        self.on_probation.then(|| reasons.join(", "))
     }
 }

@@ -1,16 +1,16 @@
-//! The tasks of a batch, each made when it is lent and kept until it is answered: weights and shards of all of them are never in
+//! The tasks of a batch, each made when it is assigned and kept until it is answered: weights and shards of all of them are never in
 //! memory at once. And the register of all batches that are open.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::convert::blob;
-use proto::lease::{BatchId, TaskIndex};
 use rustc_hash::FxHashMap;
-use shared::task::Task;
+use shared::work::lease::{BatchId, TaskIndex};
+use shared::work::task::Task;
 
-use super::audit::Twins;
-use super::scheduler::Needs;
+use super::audit::Replicas;
+use scheduler::Needs;
 
 /// What a batch is made of.
 pub trait Tasks: Send + Sync {
@@ -44,25 +44,25 @@ impl Tasks for Vec<Task> {
     }
 }
 
-/// The tasks of an open batch, their twins after them.
+/// The tasks of an open batch, their replicas after them.
 pub(super) struct Open {
     tasks: Arc<dyn Tasks>,
-    twins: Twins,
-    /// Those that were lent and are not answered.
+    replicas: Replicas,
+    /// Those that were assigned and are not answered.
     made: Mutex<FxHashMap<TaskIndex, Arc<Task>>>,
 }
 
 impl Open {
-    pub fn new(tasks: Arc<dyn Tasks>, twins: Twins) -> Open {
-        Open { tasks, twins, made: Mutex::default() }
+    pub fn new(tasks: Arc<dyn Tasks>, replicas: Replicas) -> Open {
+        Open { tasks, replicas, made: Mutex::default() }
     }
 
     pub fn len(&self) -> usize {
-        self.tasks.len() + self.twins.audited().count()
+        self.tasks.len() + self.replicas.audited().count()
     }
 
     pub fn needs(&self) -> Vec<Needs> {
-        let all = (0..self.tasks.len() as u32).map(TaskIndex).chain(self.twins.audited());
+        let all = (0..self.tasks.len() as u32).map(TaskIndex).chain(self.replicas.audited());
         all.map(|task| self.tasks.needs(task.index())).collect()
     }
 
@@ -71,7 +71,7 @@ impl Open {
         if let Some(made) = self.made().get(&task) {
             return Ok(made.clone());
         }
-        let made = Arc::new(self.tasks.make(self.twins.original(task).index())?);
+        let made = Arc::new(self.tasks.make(self.replicas.original(task).index())?);
         self.made().insert(task, made.clone());
         Ok(made)
     }

@@ -34,7 +34,7 @@ pub struct Node {
 pub enum Value {
     /// `true`, `false`.
     Boolean(bool),
-    /// A whole number; wider than TOML's, so that every `u64` seed is one.
+    /// A whole number; wider than TOML's, so that one that is too large can be named.
     Integer(i128),
     /// A number with a point or an exponent.
     Float(f64),
@@ -111,6 +111,13 @@ pub enum Problem {
         /// What was expected, in words.
         expected: String,
     },
+    /// A key that nothing reads in this job.
+    Unread {
+        /// The model and estimator that do not.
+        by: String,
+        /// Those that do.
+        readers: String,
+    },
     /// Anything else, in words.
     Other(String),
 }
@@ -119,6 +126,11 @@ impl Fault {
     /// A fault of the value at `node`.
     pub fn new(node: &Node, problem: Problem) -> Fault {
         Fault { place: Some(node.place.clone()), path: node.path.clone(), problem }
+    }
+
+    /// A fault of a whole file.
+    pub fn whole(name: &str, message: String) -> Fault {
+        Fault { place: Some(name.to_owned()), path: String::new(), problem: Problem::Other(message) }
     }
 
     fn of(problem: Problem) -> Fault {
@@ -165,6 +177,10 @@ impl fmt::Display for Fault {
             Problem::Mismatch { found, expected } => {
                 write!(out, "{} must be {expected}, found {found}", self.path)
             }
+            Problem::Unread { by, readers } => {
+                write!(out, "{} is not read in this job ({by}), only by {readers}; leave it out", self.path)
+            }
+            Problem::Other(message) if self.path.is_empty() => out.write_str(message),
             Problem::Other(message) => write!(out, "{}: {message}", self.path),
         }
     }
@@ -228,10 +244,9 @@ impl de::Error for Fault {
 impl Node {
     /// Reads a TOML document; `name` stands before the line numbers.
     pub fn document(text: &str, name: &str) -> Result<Node, Fault> {
+        let lines = Lines::of(text);
         let place = |at: usize| {
-            let before = &text[..at.min(text.len())];
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+            let (line, column) = lines.place(at);
             format!("{name}:{line}:{column}")
         };
         let table = DeTable::parse(text).map_err(|error| {
@@ -241,6 +256,20 @@ impl Node {
         let mut root = Node::new(DeValue::Table(table.into_inner()), 0, String::new(), &place);
         root.place = name.to_owned();
         Ok(root)
+    }
+
+    /// Whether it was given on the command line.
+    pub fn is_override(&self) -> bool {
+        self.raw.is_some()
+    }
+
+    /// How many values it has, itself and all below it.
+    pub fn n_values(&self) -> usize {
+        1 + match &self.value {
+            Value::Array(items) => items.iter().map(Node::n_values).sum(),
+            Value::Table(entries) => entries.values().map(|(_, node)| node.n_values()).sum(),
+            _ => 0,
+        }
     }
 
     /// A table without entries.
@@ -301,13 +330,17 @@ impl Node {
         })
     }
 
-    /// The string at dotted keys, to change.
-    pub fn find_string(&mut self, path: &str) -> Option<&mut String> {
-        let node = path.split('.').try_fold(self, |node, key| match &mut node.value {
+    /// The node at dotted keys, to change.
+    pub fn find_mut(&mut self, path: &str) -> Option<&mut Node> {
+        path.split('.').try_fold(self, |node, key| match &mut node.value {
             Value::Table(entries) => entries.get_mut(key).map(|(_, node)| node),
             _ => None,
-        })?;
-        match &mut node.value {
+        })
+    }
+
+    /// Its text, if it is one.
+    pub fn string(&self) -> Option<&str> {
+        match &self.value {
             Value::String(text) => Some(text),
             _ => None,
         }
@@ -347,6 +380,35 @@ impl Node {
     }
 }
 
+/// Where the lines of a text begin, so that the place of each of its values costs little.
+struct Lines {
+    /// Bytes before each line, ascending.
+    starts: Vec<usize>,
+    /// Characters before each byte, and before the end.
+    characters: Vec<u32>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1);
+        let starts = std::iter::once(0).chain(ends).collect();
+        // The bytes of a character but its first are 10xxxxxx.
+        let is_first = |byte: u8| u32::from(byte & 0b1100_0000 != 0b1000_0000);
+        let characters = text.bytes().scan(0, |before, byte| {
+            *before += is_first(byte);
+            Some(*before)
+        });
+        Lines { starts, characters: std::iter::once(0).chain(characters).collect() }
+    }
+
+    /// Line and column of a byte, both from 1.
+    fn place(&self, at: usize) -> (usize, u32) {
+        let at = at.min(self.characters.len() - 1);
+        let line = self.starts.partition_point(|&start| start <= at);
+        (line, self.characters[at] - self.characters[self.starts[line - 1]] + 1)
+    }
+}
+
 fn syntax(error: &toml::de::Error) -> Problem {
     Problem::Syntax(error.message().lines().collect::<Vec<_>>().join("; "))
 }
@@ -358,10 +420,13 @@ impl<'de> Deserializer<'de> for Node {
         let Node { value, place, path, .. } = self;
         let result = match value {
             Value::Boolean(value) => visitor.visit_bool(value),
-            Value::Integer(value) => match (u64::try_from(value), i64::try_from(value)) {
-                (Ok(value), _) => visitor.visit_u64(value),
-                (_, Ok(value)) => visitor.visit_i64(value),
-                _ => visitor.visit_f64(value as f64),
+            Value::Integer(value) => match i64::try_from(value) {
+                Ok(value) if value < 0 => visitor.visit_i64(value),
+                Ok(value) => visitor.visit_u64(value as u64),
+                Err(_) => {
+                    let expected = format!("a whole number from {} to {}", i64::MIN, i64::MAX);
+                    Err(Fault::of(Problem::Mismatch { found: value.to_string(), expected }))
+                }
             },
             Value::Float(value) => visitor.visit_f64(value),
             Value::String(value) => visitor.visit_string(value),

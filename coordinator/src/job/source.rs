@@ -20,9 +20,16 @@ pub enum GrammarSource {
     Dmv,
 }
 
-pub(super) const AUTO: &str = "auto:";
-pub(super) const TREEBANK: &str = "treebank";
-pub(super) const DMV: &str = "dmv";
+const AUTO: &str = "auto:";
+const TREEBANK: &str = "treebank";
+const DMV: &str = "dmv";
+
+impl GrammarSource {
+    /// Whether a text names a grammar that is made, not a file.
+    pub fn is_word(text: &str) -> bool {
+        text.starts_with(AUTO)
+    }
+}
 
 impl fmt::Display for GrammarSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,6 +77,13 @@ pub enum FamiliesSource {
     Ud,
     /// A file, a family a line.
     File(PathBuf),
+}
+
+impl FamiliesSource {
+    /// Whether a text names built-in families, or none, and not a file.
+    pub fn is_word(text: &str) -> bool {
+        !matches!(FamiliesSource::from(text), FamiliesSource::File(_))
+    }
 }
 
 impl From<&str> for FamiliesSource {

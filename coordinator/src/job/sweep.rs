@@ -77,6 +77,46 @@ impl Sweep {
         Ok(true)
     }
 
+    /// The keys that vary, and all their values.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = (&str, &mut Node)> {
+        self.0
+            .iter_mut()
+            .flatten()
+            .flat_map(|(key, values)| values.iter_mut().map(|value| (key.as_str(), value)))
+    }
+
+    /// Takes away the keys of the file that `is_unread` names, and gives their names.
+    pub fn leave_out(&mut self, is_unread: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut names = Vec::new();
+        for table in &mut self.0 {
+            table.retain(|(key, values)| {
+                let stays = values.iter().any(Node::is_override) || !is_unread(key);
+                if !stays {
+                    names.push(format!("{OF}.{key}"));
+                }
+                stays
+            });
+        }
+        self.0.retain(|table| !table.is_empty());
+        names
+    }
+
+    /// Whether some table varies that key.
+    pub fn varies(&self, key: &str) -> bool {
+        self.0.iter().flatten().any(|(known, _)| known == key)
+    }
+
+    /// How many combinations there are; counted without making any.
+    pub fn n_points(&self) -> usize {
+        let of_table = |table: &Vec<(String, Vec<Node>)>| {
+            table.iter().fold(1, |n: usize, (_, values)| n.saturating_mul(values.len()))
+        };
+        match self.0.is_empty() {
+            true => 1,
+            false => self.0.iter().map(of_table).fold(0, usize::saturating_add),
+        }
+    }
+
     /// Every combination, the last key varying fastest; one without choices if nothing varies.
     pub fn points(&self) -> Vec<Choice> {
         if self.0.is_empty() {
@@ -134,6 +174,11 @@ pub fn chosen(root: &Node, point: &Choice) -> Node {
             .expect("the tables of a job are tables, or it would have been refused");
     }
     root
+}
+
+/// The values of a point by key.
+pub fn settings(point: &Choice) -> BTreeMap<String, toml::Value> {
+    point.iter().map(|(key, value)| (key.clone(), value.value.plain())).collect()
 }
 
 /// What a point is called: `alpha=1e-5 method=em`; nothing if nothing varies.

@@ -1,33 +1,168 @@
-//! The tables of a job file, key by key, with what each is if nobody says.
+//! The tables of a job file: every key with its type, default, help, range, and who reads it.
+//!
+//! To add a key, add its declaration here; [`super::key`] says what follows from it.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
-use shared::corpus::{Format, Options, Unit};
-use shared::dependency::{Punctuation, Tags};
-use shared::dmv::constraint::Component;
-use shared::dmv::harmonic::{Harmonic, Stops};
-use shared::logistic_normal::PointEstimate;
-use shared::logistic_normal::trainer::Constrained;
-use shared::mixture::{Limit, Mixture, MixtureError};
-use shared::task::Decoder;
-use shared::treebank::Classes;
+use shared::data::corpus::{Format, Options, Unit};
+use shared::data::dependency::{Punctuation, Tags};
+use shared::data::treebank::Classes;
+use shared::models::decode::Decoder;
+use shared::models::dmv::constraint::Component;
+use shared::models::dmv::harmonic::{Harmonic, Stops};
+use shared::models::logistic_normal::PointEstimate;
+use shared::train::logistic_normal::Constrained;
+use shared::train::mixture::{Limit, Mixture, MixtureError};
+use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 
+use super::key::Estimator::{self as E, Cvb, Em, Gibbs, Hastings, LogisticNormal, MapEm, Svb, Vb, VbEm};
+use super::key::Model::{self as M, AdaptedDmv, Adaptor, Dmv, Pcfg, PcfgLa};
+use super::key::{Key, Need, Readers, Rules, values_of};
 use super::source::{FamiliesSource, GrammarSource};
 
-/// `[model]`
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelTable {
-    /// The kind of model.
-    #[serde(default)]
-    pub kind: ModelKind,
-    /// The grammar.
-    pub grammar: GrammarSource,
-    /// The tags, or classes of tags, whose constituents are adapted, of a dependency model.
-    #[serde(default)]
-    pub adapted: Vec<String>,
+/// Declares a table: a struct that serde reads, its defaults, and its [`Key`]s.
+macro_rules! table {
+    (
+        $(#[$doc:meta])* $name:ident = $table:literal;
+        $( $(#[doc = $help:literal])+ $key:ident: $type:ty = $default:expr, $rules:expr; )+
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $( $(#[doc = $help])+ pub $key: $type, )+
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $( $key: $default, )+ }
+            }
+        }
+
+        impl $name {
+            /// Its keys, in the order of the reference.
+            pub fn keys() -> Vec<Key> {
+                vec![ $( $rules.named($table, stringify!($key), &[$($help),+], values_of::<$type>()), )+ ]
+            }
+        }
+    };
+}
+
+const ALL: &[E] = &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, Hastings, LogisticNormal];
+const EVERY: Readers = &[(&[Adaptor, Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
+const SENTENCES: Readers = &[(&[Adaptor, Pcfg], ALL)];
+const WITHOUT_TREES: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], ALL)];
+const TREES: Readers = &[(&[PcfgLa], ALL)];
+const DEPENDENCIES: Readers = &[(&[Dmv, AdaptedDmv], ALL)];
+const BY_LENGTH: Readers = &[(&[PcfgLa, Dmv, AdaptedDmv], ALL)];
+/// Shards are those of the job, but for chains over adaptor grammars, which have all tables in one place.
+const SHARDS: Readers = &[(&[Adaptor], &[Vb, Svb]), (&[Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
+const STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb])];
+const ADAPTORS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb, Hastings])];
+const TABLES: Readers = &[(&[Adaptor], &[Hastings])];
+const STRINGS: Readers =
+    &[(&[Adaptor, AdaptedDmv], &[Vb, Svb]), (&[Pcfg], &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, Hastings])];
+const CONVERGING: Readers =
+    &[(&[Adaptor, AdaptedDmv], &[Vb]), (&[Pcfg, PcfgLa, Dmv], &[Em, MapEm, Vb, VbEm, Cvb, LogisticNormal])];
+const STARTED: Readers = &[
+    (&[Adaptor, AdaptedDmv], &[Vb, Svb]),
+    (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, LogisticNormal]),
+];
+const NOISY: Readers =
+    &[(&[PcfgLa], ALL), (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, LogisticNormal])];
+const GIVEN: Readers = &[(&[Adaptor], &[Hastings]), (&[Pcfg, Dmv], ALL)];
+const PSEUDO_COUNTS: Readers = &[
+    (&[Adaptor], &[Hastings]),
+    (&[Pcfg, Dmv], &[MapEm, Vb, VbEm, Svb, Cvb, Gibbs, Hastings]),
+    (&[PcfgLa], &[Vb, Cvb]),
+    (&[AdaptedDmv], &[Vb, Svb]),
+];
+const HEATED: Readers =
+    &[(&[Adaptor], &[Hastings]), (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Cvb, Gibbs, Hastings])];
+const SAMPLERS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Gibbs, Hastings])];
+const CHAINS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Hastings])];
+const STOCHASTIC: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], &[Svb])];
+const STOCHASTIC_STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb])];
+const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
+const NORMAL: Readers = &[(&[Pcfg, Dmv], &[LogisticNormal])];
+const NORMAL_DMV: Readers = &[(&[Dmv], &[LogisticNormal])];
+
+const HELD_OUT: Need = Need {
+    text: "held-out sentences (`corpus.held_out` or `corpus.held_out_share`)",
+    holds: |job, _| job.corpus.is_held_out(),
+};
+const SHARE: Need = Need {
+    text: "`corpus.held_out_share` above 0, and no `corpus.held_out`",
+    holds: |job, _| job.corpus.is_split(),
+};
+const RANDOM: Need = Need {
+    text: "something random: a sampler, `svb`, a treebank, `restarts` above 1, or a random `start`",
+    holds: |job, inference| {
+        inference.method.is_sampler()
+            || inference.method == Method::Svb
+            || job.model.kind == ModelKind::PcfgLa
+            || inference.restarts > 1
+            || matches!(inference.start, Start::Jitter | Start::Noise)
+    },
+};
+const JITTER: Need = Need {
+    text: "`restarts` above 1 or `start = \"jitter\"`",
+    holds: |_, inference| inference.restarts > 1 || inference.start == Start::Jitter,
+};
+const NOISE: Need =
+    Need { text: "`start = \"noise\"`", holds: |_, inference| inference.start == Start::Noise };
+const START_FROM: Need = Need {
+    text: "`start = \"trees\"` or `start = \"model\"`",
+    holds: |_, inference| inference.start.is_given(),
+};
+const HARMONIC: Need =
+    Need { text: "`start = \"harmonic\"`", holds: |_, inference| inference.start == Start::Harmonic };
+const HARMONIC_STOP: Need = Need {
+    text: "`start = \"harmonic\"` and `harmonic_stops = \"fixed\"`",
+    holds: |_, inference| {
+        inference.start == Start::Harmonic && inference.harmonic_stops == HarmonicStops::Fixed
+    },
+};
+const DROPS: Need =
+    Need { text: "`selection = \"bound\"`", holds: |_, inference| inference.selection == Selection::Bound };
+const UNCOUNTED: Need = Need {
+    text: "a start without counts: `uniform`, `jitter` or `noise`",
+    holds: |job, inference| {
+        job.model.is_adapted() || !inference.start.is_given() && inference.start != Start::Harmonic
+    },
+};
+const GROWS: Need = Need { text: "`grow_from` above 0", holds: |_, inference| inference.grow_from > 0 };
+const ANNEALS: Need =
+    Need { text: "`anneal_rounds` above 0", holds: |_, inference| inference.anneal_rounds > 0 };
+const DISCOUNT: Need = Need {
+    text: "`adaptor = \"pitman-yor\"`",
+    holds: |_, inference| inference.adaptor == AdaptorPrior::PitmanYor,
+};
+const GAMMA: Need = Need {
+    text: "`\"concentration\"` in `fit`",
+    holds: |_, inference| inference.fit.contains(&Hyperparameter::Concentration),
+};
+const COMPONENTS: Need =
+    Need { text: "`components`", holds: |_, inference| !inference.components.is_empty() };
+
+table! {
+    /// `[model]`: what is trained.
+    ModelTable = "model";
+
+    /// The kind of model: an adaptor grammar, a PCFG, a PCFG with latent annotations on a treebank, or the dependency model with
+    /// valence over tags.
+    kind: ModelKind = ModelKind::default(), Rules::read_by(EVERY);
+
+    /// The grammar: a file or URL in py-cfg's syntax, or `auto:unigram` or `auto:colloc`, made for the symbols of the corpus.
+    grammar: GrammarSource = GrammarSource::File(PathBuf::new()),
+        Rules::read_by(EVERY)
+            .required()
+            .defaults(&[(ModelKind::PcfgLa, "auto:treebank"), (ModelKind::Dmv, "auto:dmv")])
+            .file_unless(GrammarSource::is_word);
+
+    /// Tags, or the classes `noun`, `proper`, `verb`, whose constituents are adapted.
+    adapted: Vec<String> = Vec::new(), Rules::read_by(&[(&[M::AdaptedDmv, M::Dmv], &[E::Vb, E::Svb])]);
 }
 
 impl ModelTable {
@@ -37,66 +172,63 @@ impl ModelTable {
     }
 }
 
-/// `[corpus]`
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CorpusTable {
-    /// The text, one sentence a line; `.gz` is read as well.
-    pub path: PathBuf,
-    /// How the lines are written.
-    #[serde(default)]
-    pub format: Format,
-    /// What a symbol is.
-    #[serde(default)]
-    pub unit: Unit,
+table! {
+    /// `[corpus]`: what it is trained on.
+    CorpusTable = "corpus";
+
+    /// The text, one sentence a line, the trees of `pcfg-la`, or the sentences with tags of `dmv`: a file, plain or `.gz`, or the
+    /// URL of an object (`s3://`, `gs://`, `az://`).
+    path: PathBuf = PathBuf::new(), Rules::read_by(EVERY).required().file_unless(|_| false);
+
+    /// How lines are written. `segmented`: words are marked, and are the gold; `tokens`: symbols between spaces, no gold.
+    format: Format = Format::default(), Rules::read_by(SENTENCES);
+
+    /// What a symbol of a segmented text is. `char`: `yu want tu`; `token`: `y u | w a n t | t u`.
+    unit: Unit = Unit::default(), Rules::read_by(SENTENCES);
+
     /// The longest sentence that is accepted, in symbols.
-    #[serde(default = "CorpusTable::max_symbols")]
-    pub max_symbols: u32,
-    /// Symbols to a shard, the unit of work; 0: all sentences in one, over which collapsed methods run as published.
-    #[serde(default = "CorpusTable::shard_symbols")]
-    pub shard_symbols: u32,
-    /// Sentences that are not trained on, to measure with; written as the corpus is. Empty: none.
-    #[serde(default)]
-    pub held_out: PathBuf,
-    /// Share of the corpus that is held out, chosen by the seed; if `held_out` is empty.
-    #[serde(default)]
-    pub held_out_share: f64,
-    /// Trees with more words are left out, with latent annotations; sentences with more are not trained on, of a dependency model.
-    #[serde(default = "CorpusTable::max_length")]
-    pub max_length: u32,
-    /// Which tags of a CoNLL-U file are meant, for a dependency model.
-    #[serde(default)]
-    pub tags: Tags,
-    /// Whether punctuation stays, for a dependency model; else what depends on it goes to the nearest word above.
-    #[serde(default)]
-    pub keep_punctuation: bool,
-    /// Words that occur so often or less are unknown, with latent annotations.
-    #[serde(default = "CorpusTable::unknown_threshold")]
-    pub unknown_threshold: u32,
-    /// The classes of unknown words, with latent annotations.
-    #[serde(default = "CorpusTable::unknown")]
-    pub unknown: Classes,
+    max_symbols: u32 = Options::default().max_symbols, Rules::read_by(SENTENCES).at_least(1.0);
+
+    /// Symbols in a shard, the unit of work; 0: all sentences in one shard, over which `cvb` and `hastings` run as published.
+    shard_symbols: u32 = DEFAULT_SHARD_SYMBOLS, Rules::read_by(SHARDS);
+
+    /// Sentences that are not trained on, to measure with: a file written as the corpus is.
+    held_out: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
+
+    /// Share of the corpus that is held out, if `held_out` is empty.
+    held_out_share: f64 = 0.0, Rules::read_by(EVERY).from_below(0.0, 1.0);
+
+    /// Seed of the choice of the held-out share. It is not `inference.seed`, so that runs with other seeds measure with the same sentences.
+    held_out_seed: u64 = 1, Rules::read_by(EVERY).with(SHARE);
+
+    /// Sentences that neither train nor choose a round, run or setting, to be scored at the end: a file written as the corpus is.
+    test: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
+
+    /// Trees with more words are left out, and sentences of a dependency model with more words are not trained on.
+    max_length: u32 = 40, Rules::read_by(BY_LENGTH);
+
+    /// The column of the tags in a CoNLL-U file.
+    tags: Tags = Tags::default(), Rules::read_by(DEPENDENCIES);
+
+    /// Whether punctuation stays. If not, what depends on it is attached to the nearest word above.
+    keep_punctuation: bool = false, Rules::read_by(DEPENDENCIES);
+
+    /// Words that occur so often or less are unknown.
+    unknown_threshold: u32 = 1, Rules::read_by(TREES);
+
+    /// The classes of unknown words: by capitals, digits and endings, or one class.
+    unknown: Classes = Classes::Signatures, Rules::read_by(TREES);
 }
 
 impl CorpusTable {
-    fn max_symbols() -> u32 {
-        Options::default().max_symbols
+    /// Whether sentences are held out.
+    pub fn is_held_out(&self) -> bool {
+        !self.held_out.as_os_str().is_empty() || self.held_out_share > 0.0
     }
 
-    fn shard_symbols() -> u32 {
-        DEFAULT_SHARD_SYMBOLS
-    }
-
-    fn max_length() -> u32 {
-        40
-    }
-
-    fn unknown_threshold() -> u32 {
-        1
-    }
-
-    fn unknown() -> Classes {
-        Classes::Signatures
+    /// Whether the held-out sentences are a share of the corpus.
+    pub fn is_split(&self) -> bool {
+        self.held_out.as_os_str().is_empty() && self.held_out_share > 0.0
     }
 
     /// What happens to the punctuation of a dependency model's sentences.
@@ -113,112 +245,174 @@ impl CorpusTable {
     }
 }
 
-/// `[inference]`
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct InferenceTable {
-    /// The method.
-    pub method: Method,
-    /// The prior over an adapted nonterminal's strings.
-    pub adaptor: AdaptorPrior,
-    /// Strings per adapted nonterminal.
-    pub truncation: usize,
-    /// Weight of the length penalty when candidate strings are ranked (Cohen, Blei & Smith 2010, Eq. 3).
-    pub rho: f64,
+table! {
+    /// `[inference]`: how it is trained.
+    InferenceTable = "inference";
+
+    /// The method of inference.
+    method: Method = Method::default(), Rules::read_by(EVERY).prepares(|_, inference| inference.method == Method::Hastings);
+
+    /// The prior over an adapted nonterminal's strings; `dirichlet` has discount 0.
+    adaptor: AdaptorPrior = AdaptorPrior::default(), Rules::read_by(ADAPTORS);
+
+    /// Strings for each adapted nonterminal.
+    truncation: usize = 15_000, Rules::read_by(STICKS).from_to(1.0, 1e8).prepares(|_, _| true);
+
+    /// Penalty on the length of candidate strings when they are ranked (Cohen, Blei & Smith 2010, Eq. 3); below 0 a bonus.
+    rho: f64 = -0.2, Rules::read_by(STICKS).from_to(-10.0, 10.0).prepares(|_, _| true);
+
     /// Rounds after which training stops even if it has not converged; 0: what a PCFG starts from is taken as it is.
-    pub max_rounds: usize,
-    /// Relative change of the bound below which training has converged; none: 1e-5, and 0 with latent annotations.
-    pub tolerance: Option<f64>,
-    /// Seed of all random choices.
-    pub seed: u64,
-    /// How the strings of the sticks and their order are chosen while training.
-    pub selection: Selection,
-    /// Share of a stick's strings that a round may drop, with selection by the bound.
-    pub drop_share: f64,
-    /// Hyper-parameters that are fitted; the discount only with the Pitman–Yor adaptor.
-    pub fit: Vec<Hyperparameter>,
-    /// Concentration that a stick begins with, unless the grammar gives it.
-    pub concentration: f64,
-    /// Discount that a stick begins with, unless the grammar gives it; 0 with the Dirichlet adaptor.
-    pub discount: f64,
-    /// Longest candidate string, in symbols.
-    pub max_string: u32,
-    /// Strings per stick in the first round, with sticks that grow; 0: all from the start.
-    pub grow_from: usize,
-    /// Strings added to each stick after every round, with sticks that grow.
-    pub grow_by: usize,
+    max_rounds: usize = 40, Rules::read_by(EVERY).from_to(0.0, MAX_ROUNDS as f64);
+
+    /// Relative change of the bound below which training has converged. Without it 0.00001, and 0 with `pcfg-la`.
+    tolerance: Option<f64> = None, Rules::read_by(CONVERGING).from_below(0.0, 1.0);
+
+    /// Seed of all random choices but that of the held-out share.
+    seed: u64 = 1, Rules::read_by(EVERY).with(RANDOM);
+
+    /// How the strings of the sticks and their order are chosen while training. `bound`: strings that the bound is better off
+    /// without are dropped, and sticks sorted; `sorted`: sticks are only sorted; `fixed`: the paper's setting.
+    selection: Selection = Selection::default(), Rules::read_by(STICKS);
+
+    /// Share of a stick's strings that a round may drop.
+    drop_share: f64 = 0.2, Rules::read_by(STICKS).above_to(0.0, 1.0).with(DROPS);
+
+    /// Hyper-parameters that are fitted; `[]`: none. Of `hastings` only the concentration is; the discount only with the Pitman–Yor adaptor.
+    fit: Vec<Hyperparameter> =
+        vec![Hyperparameter::Concentration, Hyperparameter::Discount, Hyperparameter::Alpha],
+        Rules::read_by(ADAPTORS);
+
+    /// Concentration that a stick or restaurant begins with, unless the grammar gives it.
+    concentration: f64 = 1.0, Rules::read_by(ADAPTORS).from_to(1e-3, 1e6);
+
+    /// Discount that a stick or restaurant begins with, unless the grammar gives it.
+    discount: f64 = 0.0, Rules::read_by(ADAPTORS).from_to(0.0, 0.99).with(DISCOUNT);
+
+    /// The longest candidate string, or with `<substrings>` the longest substring, in symbols.
+    max_string: u32 = 64, Rules::read_by(STRINGS).at_least(1.0).prepares(|_, _| true);
+
+    /// Strings of a stick in the first round, if sticks grow; 0: all from the start.
+    grow_from: usize = 0, Rules::read_by(STICKS);
+
+    /// Strings added to each stick after every round.
+    grow_by: usize = 400, Rules::read_by(STICKS).with(GROWS);
+
     /// Runs from different starts, of which the best is kept; of a sampler: its chains.
-    pub restarts: usize,
-    /// Largest |ln| of the noise on the weights that runs after the first start from.
-    pub jitter: f64,
-    /// Pseudo-count of every rule and string, over what the grammar says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    /// What the first round runs with.
-    pub start: Start,
-    /// The trees or the model to start from, if `start` asks for it.
-    pub start_from: PathBuf,
-    /// Largest relative noise on the weights, with `start = "noise"`.
-    pub noise: f64,
+    restarts: usize = 1, Rules::read_by(EVERY).from_to(1.0, 1000.0);
+
+    /// Largest |ln| of the noise on the weights that runs after the first start from, and with `start = "jitter"` the first too.
+    jitter: f64 = 0.5, Rules::read_by(STARTED).from_to(0.0, 10.0).with(JITTER);
+
+    /// Pseudo-count of every rule and string, over what the grammar says; of `pcfg-la` of every split rule, 0.01 if left out.
+    alpha: Option<f64> = None, Rules::read_by(PSEUDO_COUNTS).above_to(0.0, 1e6).prepares(|model, _| model == M::AdaptedDmv);
+
+    /// What the first round runs with. `uniform`: all alike; `jitter` and `noise`: with much or little noise; `trees`: the rules of
+    /// given trees, or of `hastings` these trees; `incremental`: trees drawn one after the other; `model`: what a trained model
+    /// has counted, or of `hastings` its most probable trees; `harmonic`: near words are heads of each other (Klein & Manning 2004).
+    start: Start = Start::default(),
+        Rules::read_by(EVERY)
+            .defaults(&[(ModelKind::Dmv, "harmonic"), (ModelKind::PcfgLa, "noise")])
+            .prepares(|_, inference| inference.start.is_given() || inference.method == Method::Hastings);
+
+    /// File of bracketed trees, one a line, or a model, to start from.
+    start_from: PathBuf = PathBuf::new(), Rules::read_by(GIVEN).file_unless(|_| false).with(START_FROM).prepares(|_, _| true);
+
+    /// Largest relative noise on the weights of the first round.
+    noise: f64 = 0.01, Rules::read_by(NOISY).from_below(0.0, 1.0).with(NOISE);
+
     /// Temperature of the first round.
-    pub anneal_from: f64,
+    anneal_from: f64 = 1.0, Rules::read_by(HEATED).from_to(0.01, 1000.0).with(ANNEALS);
+
     /// Temperature at the end of annealing, and from then on.
-    pub anneal_to: f64,
+    anneal_to: f64 = 1.0, Rules::read_by(HEATED).from_to(0.01, 1000.0);
+
     /// Rounds that annealing takes; 0: none.
-    pub anneal_rounds: usize,
+    anneal_rounds: usize = 0, Rules::read_by(HEATED);
+
     /// Share of a sampler's rounds of which no samples are kept.
-    pub burn_in: f64,
+    burn_in: f64 = 0.5, Rules::read_by(SAMPLERS).from_below(0.0, 1.0);
+
     /// Rounds from one kept sample to the next.
-    pub keep_every: usize,
-    /// Sweeps of a round, of Hastings.
-    pub sweeps: u32,
-    /// Whether a sweep draws the labels of tables anew, of Hastings over adaptor grammars.
-    pub relabel: bool,
-    /// Shape of the Gamma prior of concentrations, of Hastings; if concentrations are not fitted, it is not used.
-    pub gamma_shape: f64,
-    /// Scale of the Gamma prior of concentrations, of Hastings.
-    pub gamma_scale: f64,
-    /// Measurements on held-out sentences without improvement after which a run ends; 0: it goes on.
-    pub patience: usize,
-    /// Shards of sentences that a round reads, of stochastic variational Bayes.
-    pub sample_shards: usize,
-    /// Rounds of it that all have the weights that training starts with; 0: as many as it takes to read the corpus once.
-    pub first_rounds: usize,
-    /// How fast its averages cease to forget: κ of the rate (round + τ)^−κ.
-    pub forget_power: f64,
-    /// How little its early rounds count: τ.
-    pub forget_delay: f64,
+    keep_every: usize = 10, Rules::read_by(SAMPLERS).at_least(1.0);
+
+    /// Sweeps of a round.
+    sweeps: u32 = 1, Rules::read_by(CHAINS).from_to(1.0, 1e6);
+
+    /// Whether a sweep draws the labels of tables anew.
+    relabel: bool = true, Rules::read_by(TABLES);
+
+    /// Shape of the Gamma prior of concentrations.
+    gamma_shape: f64 = 0.01, Rules::read_by(TABLES).above_to(0.0, 1e9).with(GAMMA);
+
+    /// Scale of the Gamma prior of concentrations.
+    gamma_scale: f64 = 100.0, Rules::read_by(TABLES).above_to(0.0, 1e9).with(GAMMA);
+
+    /// Measurements on held-out sentences (every `output.score_every` rounds) without improvement after which a run ends; 0: it goes on.
+    patience: usize = 0, Rules::read_by(WITHOUT_TREES).with(HELD_OUT);
+
+    /// Shards of sentences that a round reads.
+    sample_shards: usize = 16, Rules::read_by(STOCHASTIC).at_least(1.0);
+
+    /// Rounds that all have the weights that training starts with; 0: as many as it takes to read the corpus once.
+    first_rounds: usize = 0, Rules::read_by(STOCHASTIC).with(UNCOUNTED);
+
+    /// How fast averages cease to forget: κ of the rate (round + τ)^−κ.
+    forget_power: f64 = 0.75, Rules::read_by(STOCHASTIC).from_to(0.0, 1.0);
+
+    /// How little early rounds count: τ of the same rate.
+    forget_delay: f64 = 0.0, Rules::read_by(STOCHASTIC).from_to(0.0, 1e9);
+
     /// Rounds from one change of the strings in use to the next; 0: as many as it takes to read the corpus once.
-    pub select_every: usize,
-    /// Subtypes of every label, with latent annotations.
-    pub subtypes: usize,
-    /// How the harmonic start of a dependency model weighs a head at distance d: 1 / (d + offset).
-    pub harmonic_offset: f64,
-    /// Whether the weights of a word's heads are scaled to sum to one there, less the root's share.
-    pub harmonic_per_child: bool,
-    /// How the decisions to stop begin there.
-    pub harmonic_stops: HarmonicStops,
-    /// The probabilities of stopping before a first child and before another one, with `harmonic_stops = "fixed"`.
-    pub harmonic_stop: [f64; 2],
-    /// Added to every count there.
-    pub harmonic_smoothing: f64,
-    /// The prior of the rules of a PCFG or a dependency model.
-    pub prior: RulePrior,
-    /// Tags whose attachments the logistic-normal prior relates before training.
-    pub families: FamiliesSource,
-    /// What sentences are read with after training with that prior.
-    pub estimate: PointEstimate,
-    /// Components that are mixed with the dependency model itself while training, each with some of its trees (Cohen & Smith 2009).
-    pub components: Vec<Component>,
-    /// What their weights obey: inequalities between sums of names, that of the model being `base`.
-    pub mixture: Vec<String>,
-    /// The most that the base weighs in the first round,
-    pub base_from: f64,
-    /// how much more it may in every later one,
-    pub base_by: f64,
-    /// and the most that it ever does.
-    pub base_to: f64,
+    select_every: usize = 0, Rules::read_by(STOCHASTIC_STICKS);
+
+    /// Subtypes of every label.
+    subtypes: usize = 2, Rules::read_by(TREES).from_to(1.0, 16.0);
+
+    /// Offset in the weight of a head at distance d: 1 / (d + offset).
+    harmonic_offset: f64 = 0.0, Rules::read_by(DEPENDENCIES).from_to(0.0, 1e6).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
+
+    /// Whether the weights of a word's heads are scaled to sum to one, less the root's share.
+    harmonic_per_child: bool = true, Rules::read_by(DEPENDENCIES).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
+
+    /// How the decisions to stop begin: from the expected numbers of children, from `harmonic_stop`, or 1/2 each.
+    harmonic_stops: HarmonicStops = HarmonicStops::default(), Rules::read_by(DEPENDENCIES).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
+
+    /// The probabilities of stopping before a first child and before another one.
+    harmonic_stop: [f64; 2] = [0.25, 0.75],
+        Rules::read_by(DEPENDENCIES).above_below(0.0, 1.0).with(HARMONIC_STOP).prepares(|_, inference| inference.method == Method::Hastings);
+
+    /// Added to every count of the harmonic start.
+    harmonic_smoothing: f64 = 0.1, Rules::read_by(DEPENDENCIES).above_to(0.0, 1e6).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
+
+    /// The prior of the rules of a nonterminal: Dirichlet, or logistic-normal and fitted (Cohen, Gimpel & Smith 2008; by `vb`).
+    prior: RulePrior = RulePrior::default(), Rules::read_by(RULES);
+
+    /// Tags whose attachments the prior relates before training: `none`, built-in ones of the Penn Treebank (`ptb`) or of universal
+    /// tags (`ud`), or a file with lines `family: TAG TAG …`.
+    families: FamiliesSource = FamiliesSource::default(), Rules::read_by(NORMAL_DMV).file_unless(FamiliesSource::is_word);
+
+    /// What sentences are read with after training: softmax(μ), or e^μ, which need not sum to one.
+    estimate: PointEstimate = PointEstimate::default(), Rules::read_by(NORMAL);
+
+    /// Components that are mixed with the model itself (`base`) while training, each with some of its trees (Cohen & Smith 2009):
+    /// names, or tables with `name`, `roots`, `longest_arc`, `phrases`, `forbid`.
+    components: Vec<Component> = Vec::new(), Rules::read_by(NORMAL_DMV);
+
+    /// Inequalities that the weights of `base` and the components obey: `["right-attach = short-dep", "base >= 0.5"]`.
+    mixture: Vec<String> = Vec::new(), Rules::read_by(NORMAL_DMV).with(COMPONENTS);
+
+    /// The most that the base weighs in the first round.
+    base_from: f64 = Limit::default().from, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
+
+    /// How much more the base may weigh in every later round.
+    base_by: f64 = Limit::default().step, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
+
+    /// The most that the base ever weighs.
+    base_to: f64 = Limit::default().to, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
 }
+
+/// The most rounds of a run: each leaves a line of metrics in memory.
+pub const MAX_ROUNDS: usize = 1_000_000;
 
 impl InferenceTable {
     /// The harmonic start.
@@ -248,81 +442,32 @@ impl InferenceTable {
     }
 }
 
-impl Default for InferenceTable {
-    fn default() -> InferenceTable {
-        InferenceTable {
-            method: Method::default(),
-            adaptor: AdaptorPrior::default(),
-            truncation: 15_000,
-            rho: -0.2,
-            max_rounds: 40,
-            tolerance: None,
-            seed: 1,
-            selection: Selection::default(),
-            drop_share: 0.2,
-            fit: vec![Hyperparameter::Concentration, Hyperparameter::Discount, Hyperparameter::Alpha],
-            concentration: 1.0,
-            discount: 0.0,
-            max_string: 64,
-            grow_from: 0,
-            grow_by: 400,
-            restarts: 1,
-            jitter: 0.5,
-            alpha: None,
-            start: Start::default(),
-            start_from: PathBuf::new(),
-            noise: 0.01,
-            anneal_from: 1.0,
-            anneal_to: 1.0,
-            anneal_rounds: 0,
-            burn_in: 0.5,
-            keep_every: 10,
-            sweeps: 1,
-            relabel: true,
-            gamma_shape: 0.01,
-            gamma_scale: 100.0,
-            patience: 0,
-            sample_shards: 16,
-            first_rounds: 0,
-            forget_power: 0.75,
-            forget_delay: 0.0,
-            select_every: 0,
-            subtypes: 2,
-            harmonic_offset: 0.0,
-            harmonic_per_child: true,
-            harmonic_stops: HarmonicStops::default(),
-            harmonic_stop: [0.25, 0.75],
-            harmonic_smoothing: 0.1,
-            prior: RulePrior::default(),
-            families: FamiliesSource::default(),
-            estimate: PointEstimate::default(),
-            components: Vec::new(),
-            mixture: Vec::new(),
-            base_from: Limit::default().from,
-            base_by: Limit::default().step,
-            base_to: Limit::default().to,
-        }
-    }
-}
+table! {
+    /// `[output]`: where the result goes.
+    OutputTable = "output";
 
-/// `[output]`
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct OutputTable {
-    /// The folder that the results are written to; made if it is not there.
-    pub dir: PathBuf,
-    /// The decoders that are scored and written.
-    pub decoders: Vec<Decoder>,
-    /// The nonterminals whose constituents are the segments; none: `Word`.
-    pub segments: Vec<String>,
-    /// Rounds from one scoring against gold to the next; 0: only at the end.
-    pub score_every: usize,
-    /// Folder or URL of the checkpoints (`s3://`, `gs://`, `az://`); empty: `checkpoints` in `dir`.
-    pub checkpoints: String,
+    /// The folder of results; made if it is not there.
+    dir: PathBuf = "out".into(), Rules::read_by(EVERY).folder();
+
+    /// The decoders that are scored and written: of text `viterbi`, `mbr` and `mbr-tree`; of dependencies `viterbi` and `mbr-arcs`
+    /// (most right heads expected).
+    decoders: Vec<Decoder> = vec![Decoder::Viterbi, Decoder::Mbr],
+        Rules::read_by(WITHOUT_TREES).defaults(&[(ModelKind::Dmv, "[\"viterbi\", \"mbr-arcs\"]")]);
+
+    /// Nonterminals whose constituents are the segments; none: `Word`.
+    segments: Vec<String> = Vec::new(), Rules::read_by(SENTENCES);
+
+    /// Rounds from one scoring against gold or held-out sentences to the next; 0: only at the end.
+    score_every: usize = 10, Rules::read_by(EVERY);
+
+    /// Folder or URL (`s3://`, `gs://`, `az://`) of the checkpoints; empty: `checkpoints` in `dir`.
+    checkpoints: String = String::new(), Rules::read_by(EVERY).folder();
+
     /// Seconds from one checkpoint to the next; 0: one after every round.
-    pub checkpoint_seconds: f64,
+    checkpoint_seconds: f64 = 5.0, Rules::read_by(EVERY).from_to(0.0, 1e6);
+
     /// The latest checkpoints that are kept, beside the one with the best bound; 0: none is written.
-    pub keep_checkpoints: usize,
+    keep_checkpoints: usize = 2, Rules::read_by(EVERY);
 }
 
 impl OutputTable {
@@ -331,20 +476,6 @@ impl OutputTable {
         match self.checkpoints.is_empty() {
             true => self.dir.join("checkpoints").display().to_string(),
             false => self.checkpoints.clone(),
-        }
-    }
-}
-
-impl Default for OutputTable {
-    fn default() -> OutputTable {
-        OutputTable {
-            dir: "out".into(),
-            decoders: vec![Decoder::Viterbi, Decoder::Mbr],
-            segments: Vec::new(),
-            score_every: 10,
-            checkpoints: String::new(),
-            checkpoint_seconds: 5.0,
-            keep_checkpoints: 2,
         }
     }
 }
@@ -392,15 +523,6 @@ impl Method {
     pub fn is_sampler(self) -> bool {
         matches!(self, Method::Gibbs | Method::Hastings)
     }
-
-    /// Whether models of that kind can be trained with it.
-    pub(super) fn trains(self, kind: ModelKind) -> bool {
-        match kind {
-            ModelKind::Adaptor => matches!(self, Method::Vb | Method::Svb | Method::Hastings),
-            ModelKind::Pcfg | ModelKind::Dmv => true,
-            ModelKind::PcfgLa => matches!(self, Method::Em | Method::Vb | Method::Cvb),
-        }
-    }
 }
 
 /// What the first round runs with.
@@ -422,6 +544,46 @@ pub enum Start {
     Model,
     /// Of a dependency model: near words are heads of each other (Klein & Manning 2004); of Hastings, the most probable trees then.
     Harmonic,
+}
+
+impl Start {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Start> {
+        [
+            Start::Uniform,
+            Start::Jitter,
+            Start::Noise,
+            Start::Trees,
+            Start::Incremental,
+            Start::Model,
+            Start::Harmonic,
+        ]
+        .into_iter()
+    }
+
+    /// As it stands in a job file.
+    pub fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// Whether it takes trees or a model from `start_from`.
+    pub fn is_given(self) -> bool {
+        matches!(self, Start::Trees | Start::Model)
+    }
+
+    /// Whether a model trained in that way can start so.
+    pub fn suits(self, model: M, estimator: E) -> bool {
+        let of_rules = matches!(model, Pcfg | Dmv);
+        match (self, model, estimator) {
+            (Start::Noise, PcfgLa, _) => true,
+            (_, PcfgLa, _) => false,
+            (Start::Uniform, ..) => true,
+            (Start::Trees | Start::Model, ..) => of_rules || estimator == Hastings,
+            (Start::Incremental, ..) => estimator == Hastings,
+            (Start::Harmonic, ..) => matches!(model, Dmv | AdaptedDmv),
+            (Start::Jitter | Start::Noise, ..) => of_rules && estimator != Hastings,
+        }
+    }
 }
 
 /// How the decisions to stop begin, with a harmonic start.

@@ -1,6 +1,6 @@
 //! Accuracies of dependency trees, and some of the trees.
 
-use shared::dependency::Sentence;
+use shared::data::dependency::Sentence;
 
 use super::html::escape;
 use super::{Report, arcs, line};

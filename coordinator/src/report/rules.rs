@@ -2,11 +2,11 @@
 //!
 //! Adaptor grammars have none here: what they learn is in their strings.
 
-use shared::model::Params;
+use shared::models::Params;
 
 use super::html::bars;
-use crate::glimpse;
 use crate::model::SavedModel;
+use crate::snapshot;
 
 /// Rules shown.
 const RULES: usize = 30;
@@ -14,7 +14,7 @@ const RULES: usize = 30;
 /// The section.
 pub fn section(saved: &SavedModel) -> String {
     let Params::Pcfg(params) = &saved.model.params else { return String::new() };
-    let list = list(&glimpse::rules(&saved.model.grammar, &params.estimate, RULES));
+    let list = list(&snapshot::rules(&saved.model.grammar, &params.estimate, RULES));
     if list.is_empty() {
         return list;
     }
@@ -34,7 +34,8 @@ pub fn list(rules: &[(String, f64)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared::pcfg::{self, Estimate};
+    use shared::grammar::groups::Estimate;
+    use shared::models::pcfg;
 
     use super::*;
     use crate::model::tests::small;

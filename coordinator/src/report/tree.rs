@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use shared::tree::Tree;
+use shared::grammar::tree::Tree;
 
 use super::html::{WRITTEN, escape};
 

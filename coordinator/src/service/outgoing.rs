@@ -18,19 +18,19 @@ const UNDER_WAY: usize = 4;
 pub struct Outgoing<T> {
     messages: mpsc::Sender<T>,
     runtime: Handle,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<T> Outgoing<T> {
-    /// To a reader who is waited for at most `patience` at a time; and the other end. To be called within a runtime.
-    pub fn new(patience: Duration) -> (Outgoing<T>, ReceiverStream<T>) {
+    /// To a reader who is waited for at most `timeout` at a time; and the other end. To be called within a runtime.
+    pub fn new(timeout: Duration) -> (Outgoing<T>, ReceiverStream<T>) {
         let (messages, stream) = mpsc::channel(UNDER_WAY);
-        (Outgoing { messages, runtime: Handle::current(), patience }, ReceiverStream::new(stream))
+        (Outgoing { messages, runtime: Handle::current(), timeout }, ReceiverStream::new(stream))
     }
 
     /// Sends a message; whether the reader is still there.
     pub fn send(&self, message: T) -> bool {
-        let sent = async { timeout(self.patience, self.messages.send(message)).await };
+        let sent = async { timeout(self.timeout, self.messages.send(message)).await };
         self.runtime.block_on(sent).is_ok_and(|sent| sent.is_ok())
     }
 
@@ -69,7 +69,7 @@ mod tests {
         let bytes: Vec<u8> = (0..1000u32).map(|at| at as u8).collect();
         std::fs::write(&file, &bytes).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let begin = |patience| runtime.block_on(async { Outgoing::<Bytes>::new(patience) });
+        let begin = |timeout| runtime.block_on(async { Outgoing::<Bytes>::new(timeout) });
 
         let (outgoing, stream) = begin(HASTY * 1000);
         let read = runtime.spawn(stream.collect::<Vec<Bytes>>());

@@ -37,7 +37,7 @@ pub struct Millis(pub u64);
 ///
 /// ```text
 /// queued ──> running ──> done
-///   │  ^        │ └────> failed ──resumed──> queued
+///   │  ^        │ └────> failed ──resumed──> queued      (killed for the third time in a row: failed)
 ///   │  │ killed │cancelled
 ///   │  └────────┤        v
 ///   │           └─> stopping ──> cancelled ──resumed──> queued
@@ -130,6 +130,19 @@ pub struct Record {
     pub inputs: Vec<Input>,
     /// Where it is.
     pub state: State,
+    /// How often work on it began.
+    #[serde(default)]
+    pub starts: u32,
+    /// How many times in a row the service's process died while the job ran, with no checkpoint between.
+    #[serde(default)]
+    pub deaths: u32,
+    /// The files of its results, once it is done: paths below their folder, sorted, and bytes. (A job that was done before this was
+    /// written down has none.)
+    #[serde(default)]
+    pub results: Vec<(String, u64)>,
+    /// Whether it was deleted: it is no job any more, and what is stored of it is being removed.
+    #[serde(default)]
+    pub is_deleted: bool,
     /// When it was accepted,
     pub submitted: Millis,
     /// began, or went on, the last time,
@@ -164,7 +177,7 @@ impl View {
         let accounts = fleet.into_iter().flat_map(|fleet| &fleet.accounts);
         let worker_seconds =
             accounts.filter(|of| of.account.id == account).map(|of| of.slot_time.as_secs_f64()).sum();
-        let Record { id, name, owner, priority, max_workers, state, submitted, begun, ended, .. } =
+        let Record { id, name, owner, priority, max_workers, state, starts, submitted, begun, ended, .. } =
             &self.record;
         let millis = |at: &Option<Millis>| at.map_or(0, |at| at.0);
         let (error, parameters_sha256) = match state {
@@ -187,6 +200,34 @@ impl View {
             progress: self.progress.as_ref().map(crate::status::snapshot::of_job),
             parameters_sha256,
             worker_seconds,
+            starts: *starts,
+        }
+    }
+}
+
+/// Records for tests.
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Ann's job of that id, submitted at that millisecond, with nothing said about it.
+    pub fn record(id: u64, state: State) -> Record {
+        Record {
+            id: JobId(id),
+            name: format!("job {id}"),
+            owner: "ann".into(),
+            priority: PRIORITIES[2],
+            max_workers: None,
+            key: String::new(),
+            inputs: Vec::new(),
+            state,
+            starts: 0,
+            deaths: 0,
+            results: Vec::new(),
+            is_deleted: false,
+            submitted: Millis(id),
+            begun: None,
+            ended: None,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The copy of a depot in an object store, so that the machine it is on may be lost.
+//! The copy of a job store in an object store, so that the machine it is on may be lost.
 //!
-//! Objects have the names that files have in the depot's folder. What decides is put there before it counts: a file before it is said to be
+//! Objects have the names that files have in the job store's folder. What decides is put there before it counts: a file before it is said to be
 //! kept, a record before its job is accepted, results before the job is done. What only tells (logs, the audit) follows every [`BEAT`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,8 @@ use anyhow::{Context, Result};
 use blake3::Hash;
 
 use super::lock;
-use crate::store::{Download, Store};
+use super::record::JobId;
+use crate::store::Store;
 
 /// From one look after what follows, and after whose turn it is, to the next.
 pub const BEAT: Duration = Duration::from_secs(10);
@@ -59,12 +60,22 @@ impl Remote {
 
     /// Removes the files that jobs read, but for those that are `wanted`.
     pub fn forget_others(&self, wanted: &BTreeSet<String>) -> Result<()> {
-        let mut files = lock(&self.files);
-        let others: Vec<String> = files.iter().filter(|name| !wanted.contains(*name)).cloned().collect();
-        for name in others {
-            self.store.remove(&name)?;
-            files.remove(&name);
-        }
+        let others: BTreeSet<String> = lock(&self.files).difference(wanted).cloned().collect();
+        self.forget(&others)
+    }
+
+    /// Removes files that jobs read.
+    pub fn forget(&self, files: &BTreeSet<String>) -> Result<()> {
+        lock(&self.files).retain(|name| !files.contains(name));
+        files.iter().try_for_each(|name| self.store.remove(name))
+    }
+
+    /// Removes all objects in the folder of a job.
+    pub fn remove_work(&self, id: JobId) -> Result<()> {
+        let folder = format!("work/{id}");
+        let names = self.store.list_below(&folder)?;
+        names.iter().try_for_each(|name| self.store.remove(&format!("{folder}/{name}")))?;
+        lock(&self.put).retain(|name, _| !name.starts_with(&format!("{folder}/")));
         Ok(())
     }
 
@@ -80,13 +91,14 @@ impl Remote {
 
     /// Brings an object to `file`, whose folder is made if it is not there.
     pub fn bring(&self, name: &str, file: &Path) -> Result<()> {
-        let place = self.store.describe(name);
         let copied = || -> io::Result<()> {
             file.parent().map_or(Ok(()), fs::create_dir_all)?;
             let mut to = File::create(file)?;
-            io::copy(&mut Download::open(&place).map_err(io::Error::other)?, &mut to)?;
+            io::copy(&mut self.store.download(name).map_err(io::Error::other)?, &mut to)?;
             to.sync_all()
         };
-        copied().with_context(|| format!("{place}: cannot be brought to {}", file.display()))
+        copied().with_context(|| {
+            format!("{}: cannot be brought to {}", self.store.describe(name), file.display())
+        })
     }
 }

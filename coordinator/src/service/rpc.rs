@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use blake3::Hash;
+use prost::Message as _;
 use prost::bytes::Bytes;
 use proto::MAX_MESSAGE;
 use proto::payload::PIECE;
@@ -47,6 +48,10 @@ const THREADS: usize = UPLOADS + CHECKS + FETCHES + 16;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Messages that may wait for a slow reader.
 const UNDER_WAY: usize = 4;
+/// Jobs that are listed at a time,
+const PAGE: usize = 500;
+/// and their bytes, which have to fit into a message.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// The calls.
 #[derive(Clone)]
@@ -78,9 +83,9 @@ impl JobsService {
         builder.worker_threads(1).max_blocking_threads(THREADS).thread_name("service-io").enable_all().build()
     }
 
-    /// As they are served.
-    pub fn routes(&self) -> Routes {
-        Routes::new(JobsServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE + MAX_JOB))
+    /// They, beside other services.
+    pub fn add_to(&self, routes: Routes) -> Routes {
+        routes.add_service(JobsServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE + MAX_JOB))
     }
 
     /// The service has started.
@@ -171,6 +176,20 @@ impl Pace {
     }
 }
 
+/// The first `n` of `jobs`, or fewer if these are large, but one at least.
+fn page(jobs: impl Iterator<Item = v1::JobInfo>, n: usize) -> v1::ListReply {
+    let (mut page, mut bytes) = (v1::ListReply::default(), 0);
+    for job in jobs {
+        bytes += job.encoded_len();
+        if let Some(last) = page.jobs.last().filter(|_| page.jobs.len() == n || bytes > PAGE_BYTES) {
+            page.next_page_token = last.id.to_string();
+            break;
+        }
+        page.jobs.push(job);
+    }
+    page
+}
+
 fn hash_of(bytes: &[u8]) -> Result<Hash, Status> {
     let bytes: [u8; 32] =
         bytes.try_into().map_err(|_| Status::invalid_argument("a hash of other than 32 bytes"))?;
@@ -249,11 +268,19 @@ impl Jobs for JobsService {
 
     async fn list(&self, request: Request<v1::ListRequest>) -> Result<Response<v1::ListReply>, Status> {
         self.admit(&request, Role::Read)?;
-        let jobs = self.blocking(|service| Ok(service.jobs())).await?;
+        let v1::ListRequest { page_size, page_token } = request.into_inner();
+        let before = match &page_token[..] {
+            "" => None,
+            token => Some(token.parse().map_err(|_| {
+                let expected = "expected next_page_token of the page before, or nothing for the first page";
+                Status::invalid_argument(format!("page_token {token:?}: {expected}"))
+            })?),
+        };
+        let n = if page_size == 0 { PAGE } else { PAGE.min(page_size as usize) };
+        // One more tells whether there is another page.
+        let jobs = self.blocking(move |service| Ok(service.jobs(before, n + 1))).await?;
         let fleet = self.service()?.watcher().status().await;
-        Ok(Response::new(v1::ListReply {
-            jobs: jobs.iter().map(|view| view.to_wire(fleet.as_ref())).collect(),
-        }))
+        Ok(Response::new(page(jobs.iter().map(|view| view.to_wire(fleet.as_ref())), n)))
     }
 
     async fn get(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
@@ -271,12 +298,12 @@ impl Jobs for JobsService {
         let id = JobId(id);
         let mut log = self.blocking(move |service| service.log(id)).await?;
         let (lines, stream) = mpsc::channel(UNDER_WAY);
-        let (jobs, mut bell) = (self.clone(), self.service()?.bell().listen());
+        let (jobs, mut notifier) = (self.clone(), self.service()?.notifier().listen());
         tokio::spawn(async move {
             let _place = place;
             let mut number = 0;
             loop {
-                bell.borrow_and_update();
+                notifier.borrow_and_update();
                 let read = move |service: &Service| {
                     // In this order: a job that is over says nothing more.
                     let is_over = service.job(id)?.record.state.is_over();
@@ -299,7 +326,7 @@ impl Jobs for JobsService {
                     }
                 }
                 let changed = async {
-                    let rings = bell.changed().await.is_ok();
+                    let rings = notifier.changed().await.is_ok();
                     tokio::time::sleep(PAUSE).await; // one reading for all that happens at once
                     rings
                 };
@@ -328,6 +355,13 @@ impl Jobs for JobsService {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
         let view = self.blocking(move |service| service.resume(&who, id)).await?;
+        Ok(Response::new(view.to_wire(None)))
+    }
+
+    async fn delete(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
+        let who = self.admit(&request, Role::Submit)?;
+        let id = JobId(request.into_inner().id);
+        let view = self.blocking(move |service| service.delete(&who, id)).await?;
         Ok(Response::new(view.to_wire(None)))
     }
 
@@ -374,6 +408,29 @@ impl Jobs for JobsService {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However many jobs there are and however long their errors, pages are small, and together they have each job once.
+    #[test]
+    fn pages_are_small_and_together_they_are_all() {
+        let jobs: Vec<v1::JobInfo> = (1..=2000)
+            .rev()
+            .map(|id| v1::JobInfo { id, error: "x".repeat((id * id % 9000) as usize), ..Default::default() })
+            .collect();
+        for n in [1, 7, PAGE] {
+            let (mut listed, mut token): (Vec<u64>, Option<u64>) = (Vec::new(), None);
+            loop {
+                let older = jobs.iter().filter(|job| token.is_none_or(|token| job.id < token));
+                let page = page(older.take(n + 1).cloned(), n);
+                assert!((1..=n).contains(&page.jobs.len()) && page.encoded_len() < PAGE_BYTES + 10_000);
+                listed.extend(page.jobs.iter().map(|job| job.id));
+                match &page.next_page_token[..] {
+                    "" => break,
+                    next => token = Some(next.parse().unwrap()),
+                }
+            }
+            assert!(listed.iter().copied().eq((1..=2000).rev()));
+        }
+    }
 
     #[tokio::test]
     async fn a_file_may_come_slowly_but_not_for_ever() {

@@ -1,23 +1,24 @@
-//! What training tells, put on a [`Board`] and into the log.
+//! What training tells, put on a [`RunStatus`] and into the log.
 
 use anyhow::Result;
 use tracing::{info, warn};
 
-use super::{Board, CheckpointStatus, JobStatus};
-use crate::metrics::{Observer, Phase, RoundMetrics, Start, Summary};
+use super::{CheckpointStatus, JobStatus, RunStatus};
+use crate::metrics::{Phase, RoundMetrics, Start, Summary};
+use crate::observer::Observer;
 
-/// Keeps a board up to date.
+/// Keeps a run status up to date.
 pub struct Posting {
     /// Of the job.
     pub name: String,
     /// Where others look.
-    pub board: Board,
+    pub run_status: RunStatus,
 }
 
 impl Observer for Posting {
     fn started(&mut self, start: &Start) -> Result<()> {
         let name = self.name.clone();
-        self.board.update(|status| {
+        self.run_status.update(|status| {
             *status = JobStatus {
                 name,
                 runs: start.runs,
@@ -31,13 +32,13 @@ impl Observer for Posting {
 
     fn phase(&mut self, phase: Phase) {
         info!(phase = phase.key(), "phase");
-        self.board.update(|status| status.phase = Some(phase));
+        self.run_status.update(|status| status.phase = Some(phase));
     }
 
     fn round(&mut self, round: &RoundMetrics) -> Result<()> {
         let RoundMetrics { run, round: number, bound, seconds, sentences_per_second, .. } = *round;
         info!(run, round = number, bound, seconds, sentences_per_second, "round");
-        self.board.update(|status| {
+        self.run_status.update(|status| {
             (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
             status.sentences_per_second = round.sentences_per_second;
             (status.round_seconds, status.busy_seconds) = (round.seconds, round.busy_seconds);
@@ -55,7 +56,7 @@ impl Observer for Posting {
             }
             Err(error) => warn!("no checkpoint: {error:#}; the job goes on without"),
         }
-        self.board.update(|status| match written {
+        self.run_status.update(|status| match written {
             Ok(written) => {
                 status.checkpoint = Some(*written);
                 status.written_checkpoints += 1;

@@ -1,26 +1,30 @@
 //! The gRPC service `Status`: answers `grammaton status`.
 
+use std::sync::Arc;
+
 use proto::v1;
-use proto::v1::status_server::Status;
+use proto::v1::status_server::{Status, StatusServer};
+use tonic::service::Routes;
 use tonic::{Request, Response};
 
-use super::Board;
+use super::RunStatus;
 use super::snapshot::snapshot;
 use crate::access::{Access, Role};
-use crate::fleet::Watcher;
+use crate::fleet::{QUESTION, Services, Watcher};
 
-/// Tells whoever has the token how job and fleet are.
-pub struct StatusService {
-    board: Board,
-    watcher: Watcher,
-    access: Access,
+/// The service, for the run that writes `run_status`, beside the workers of its fleet.
+pub fn services(run_status: RunStatus, access: Access) -> Services {
+    Arc::new(move |watcher| {
+        let service = StatusService { run_status: run_status.clone(), watcher, access: access.clone() };
+        Routes::new(StatusServer::new(service).max_decoding_message_size(QUESTION))
+    })
 }
 
-impl StatusService {
-    /// Of the run that writes `board` and the fleet that `watcher` asks.
-    pub fn new(board: Board, watcher: Watcher, access: Access) -> StatusService {
-        StatusService { board, watcher, access }
-    }
+/// Tells whoever has the token how job and fleet are.
+struct StatusService {
+    run_status: RunStatus,
+    watcher: Watcher,
+    access: Access,
 }
 
 #[tonic::async_trait]
@@ -30,6 +34,6 @@ impl Status for StatusService {
         self.access.admit(header, Role::Read).map_err(tonic::Status::from)?;
         let fleet = self.watcher.status().await;
         let fleet = fleet.ok_or_else(|| tonic::Status::unavailable("the coordinator is about to end"))?;
-        Ok(Response::new(snapshot(&self.board.read(), &fleet)))
+        Ok(Response::new(snapshot(&self.run_status.read(), &fleet)))
     }
 }

@@ -48,7 +48,7 @@ pub fn of_fleet(fleet: &FleetStatus) -> v1::FleetSnapshot {
     v1::FleetSnapshot {
         stage: fleet.stage.map_or(String::new(), |stage| stage.to_string()),
         free: fleet.shards.free as u64,
-        lent: fleet.shards.lent as u64,
+        assigned: fleet.shards.assigned as u64,
         done: fleet.shards.done as u64,
         oldest_lease: fleet.oldest.as_ref().map(lease),
         members: fleet.members.iter().map(of_member).collect(),
@@ -77,6 +77,7 @@ fn of_member(member: &MemberInfo) -> v1::MemberSnapshot {
         leases: member.leases as u32,
         losses: member.losses,
         on_probation: member.on_probation,
+        probation_reason: member.probation().unwrap_or_default(),
         oldest_lease_seconds: member.oldest_lease.map(|age| age.as_secs_f64()),
         tasks_done: member.tasks_done,
         busy_seconds: member.busy.as_secs_f64(),
@@ -89,13 +90,13 @@ fn of_member(member: &MemberInfo) -> v1::MemberSnapshot {
 pub(crate) mod tests {
     use std::time::Duration;
 
-    use proto::lease::{Attempt, TaskIndex};
+    use shared::work::lease::{Attempt, TaskIndex};
 
     use super::*;
-    use crate::fleet::scheduler::{Cause, MemberId};
     use crate::fleet::{Shards, Stage};
+    use crate::metrics::CheckpointStatus;
     use crate::metrics::Phase;
-    use crate::status::CheckpointStatus;
+    use scheduler::{Cause, MemberId};
 
     fn member(id: u64, name: &str, state: MemberState) -> MemberInfo {
         MemberInfo {
@@ -107,6 +108,7 @@ pub(crate) mod tests {
             state,
             leases: 1,
             losses: id as u32,
+            failures: 0,
             on_probation: false,
             oldest_lease: Some(Duration::from_millis(300)),
             joined: Duration::from_secs(60),
@@ -141,7 +143,7 @@ pub(crate) mod tests {
         };
         let fleet = FleetStatus {
             stage: Some(Stage::Round { run: 1, round: 13 }),
-            shards: Shards { free: 3, lent: 4, done: 33 },
+            shards: Shards { free: 3, assigned: 4, done: 33 },
             members: vec![
                 member(0, "alice", MemberState::Healthy),
                 member(1, "bob", MemberState::Gone(Cause::Silent(Duration::from_secs(15)))),

@@ -4,7 +4,8 @@ use std::io::{self, Cursor, Read};
 use std::pin::Pin;
 
 use anyhow::{Context, Result};
-use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use tokio_stream::{Stream, StreamExt as _};
 
 use super::{Patient, reach};
@@ -20,9 +21,13 @@ impl Download {
     /// Begins with the object at `url`. Not to be called within a runtime, nor is what reads it.
     pub fn open(url: &str) -> Result<Download> {
         let (objects, place) = reach(url)?;
+        Download::begin(&*objects, &place).with_context(|| format!("{url}: cannot be read"))
+    }
+
+    /// Begins with the object at `place`.
+    pub(super) fn begin(objects: &dyn ObjectStore, place: &Path) -> Result<Download> {
         let patient = Patient::new()?;
-        let found = patient.ask(0, async { objects.get(&place).await });
-        let found = found.with_context(|| format!("{url}: cannot be read"))?;
+        let found = patient.ask(0, async { objects.get(place).await })?;
         let pieces = Box::pin(found.into_stream().map(|piece| piece.map(|piece| piece.to_vec())));
         Ok(Download { patient, pieces, piece: Cursor::default() })
     }

@@ -1,29 +1,34 @@
 //! What a dependency model trains on, and how well it finds heads.
 //!
 //! In: sentences with tags, and heads if they are to be scored. Out: a corpus whose symbols are tags, of which every word is two
-//! tokens ([`shared::dmv`]); where training starts; and, with a model, the heads of other sentences or of these.
+//! tokens ([`shared::models::dmv`]); where training starts; and, with a model, the heads of other sentences or of these.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
-use shared::corpus::{Corpus, Format, Unit};
-use shared::dependency::{Punctuation, Selection, Sentence, select};
-use shared::dmv::{self, Layout, classes, harmonic, nouns};
-use shared::eval::Source;
-use shared::eval::dependencies::score;
+use shared::data::corpus::{Corpus, Format, Unit};
+use shared::data::dependency::{Document, Punctuation, Selection, Sentence, select};
+use shared::data::eval::Source;
+use shared::data::eval::dependencies::score;
+use shared::data::tags::classes;
+use shared::data::tags::families::Families;
+use shared::grammar::groups::{Estimate, Groups};
+use shared::grammar::lexicon::Lexicon;
+use shared::grammar::tree::Tree;
 use shared::grammar::{Grammar, SymbolId};
-use shared::logistic_normal::Families;
-use shared::model::{Model, Params};
+use shared::models::decode::{Decode, Decoder};
+use shared::models::dmv::{self, Layout, harmonic, nouns};
+use shared::models::pcfg::{self, em};
+use shared::models::{Model, Params};
 use shared::num::Noise;
-use shared::pcfg::{self, Estimate, Groups, em};
-use shared::shard::Lexicon;
-use shared::task::{Decode, Decoder, Named};
-use shared::tree::Tree;
+use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
+use shared::work::task::Named;
 
 use super::held_out::split;
 use super::plan::Plan;
-use super::shelf::Kept;
+use super::spill::Kept;
 use crate::fleet::{Map, Stage};
 use crate::input;
 use crate::job::{CorpusTable, FamiliesSource, InferenceTable, Job, Point};
@@ -41,8 +46,15 @@ pub struct Dependencies {
     /// By point of the job: the family of each parameter, for those that have one.
     families: Vec<Vec<Option<usize>>>,
     /// Those held out, of any length; without such, those trained on.
-    to_find: Vec<Sentence>,
-    /// Their tokens.
+    to_find: ToFind,
+}
+
+/// Sentences to find the heads of.
+pub struct ToFind {
+    sentences: Vec<Sentence>,
+    /// The file that these are of.
+    document: Arc<Document>,
+    /// Tokens of those whose tags the model has.
     shards: Vec<SentenceShard>,
 }
 
@@ -58,20 +70,34 @@ pub struct Loaded {
     pub shards: Vec<SentenceShard>,
     /// Those held out that are no longer than those trained on, in shards.
     pub held_out: Vec<SentenceShard>,
+    /// Those of `corpus.test`, if there is such.
+    pub test: Option<LoadedTest>,
     /// What the user should know.
     pub notices: Vec<String>,
+}
+
+/// The sentences of `corpus.test`.
+pub struct LoadedTest {
+    /// Of any length.
+    pub to_find: ToFind,
+    /// Those that are no longer than those trained on, in shards.
+    pub predicted: Vec<SentenceShard>,
+    /// How many of those have tags that the model lacks.
+    pub n_unknown: usize,
 }
 
 impl Dependencies {
     /// Reads the sentences of `job`.
     pub fn load(job: &Job) -> Result<Loaded> {
-        let CorpusTable { path, held_out, held_out_share, max_length, shard_symbols, .. } = &job.corpus;
+        let CorpusTable { path, held_out, held_out_share, test, max_length, shard_symbols, .. } = &job.corpus;
         let mut notices = Vec::new();
-        let (name, sentences) = read(job, path, &mut notices)?;
-        let (all, other) = if !held_out.as_os_str().is_empty() {
-            (sentences, read(job, held_out, &mut notices)?.1)
+        let File { name, document, sentences } = File::read(job, path, &mut notices)?;
+        let (document, all, other) = if !held_out.as_os_str().is_empty() {
+            let other = File::read(job, held_out, &mut notices)?;
+            (other.document, sentences, other.sentences)
         } else {
-            split(sentences, *held_out_share, job.inference.seed, "sentences")?
+            let (all, other) = split(sentences, *held_out_share, job.corpus.held_out_seed, "sentences")?;
+            (document, all, other)
         };
         let Selection { sentences: trained, n_long, .. } = up_to(&all, *max_length);
         if n_long > 0 {
@@ -100,9 +126,32 @@ impl Dependencies {
         let (to_find, of_found) =
             if other.is_empty() { (trained.clone(), tokens(&numbers)) } else { (other, tokens(&n_other)) };
         let shard_symbols = if *shard_symbols == 0 { u32::MAX } else { *shard_symbols };
+        let test = match test.as_os_str().is_empty() {
+            true => None,
+            false => {
+                let File { document, sentences, .. } = File::read(job, test, &mut notices)?;
+                let numbers: Vec<Option<Vec<u32>>> =
+                    sentences.iter().map(|sentence| tags.known(sentence)).collect();
+                let is_short = |sentence: &Sentence| sentence.n_words() <= *max_length as usize;
+                let of_short = sentences.iter().zip(&numbers).filter(|(sentence, _)| is_short(sentence));
+                let of_short: Vec<&Option<Vec<u32>>> = of_short.map(|(_, numbers)| numbers).collect();
+                let short: Vec<Vec<u32>> = of_short.iter().copied().flatten().cloned().collect();
+                let n_unknown = of_short.len() - short.len();
+                let known = (0..).zip(numbers).filter_map(|(at, numbers)| Some((at, numbers?)));
+                let (places, known): (Vec<u32>, Vec<Vec<u32>>) = known.unzip();
+                let mut shards = shard::cut(&tokens(&known), DEFAULT_SHARD_SYMBOLS);
+                let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
+                positions.for_each(|position| *position = places[*position as usize]);
+                Some(LoadedTest {
+                    to_find: ToFind { sentences, document: Arc::new(document), shards },
+                    predicted: shard::cut(&tokens(&short), DEFAULT_SHARD_SYMBOLS),
+                    n_unknown,
+                })
+            }
+        };
         Ok(Loaded {
             corpus: Corpus {
-                symbols: tags.names,
+                symbols: tags.names.clone(),
                 sentences: numbers.clone(),
                 gold: None,
                 lines: trained.iter().map(|sentence| sentence.line).collect(),
@@ -110,16 +159,20 @@ impl Dependencies {
                 format: Format::Tokens,
                 unit: Unit::Token,
             },
-            shards: shards::cut(&tokens(&numbers), shard_symbols),
-            held_out: shards::cut(&tokens(&measured), DEFAULT_SHARD_SYMBOLS),
+            shards: shard::cut(&tokens(&numbers), shard_symbols),
+            held_out: shard::cut(&tokens(&measured), DEFAULT_SHARD_SYMBOLS),
             dependencies: Dependencies {
                 layout,
                 trained: numbers,
                 families,
-                to_find,
-                shards: shards::cut(&of_found, DEFAULT_SHARD_SYMBOLS),
+                to_find: ToFind {
+                    sentences: to_find,
+                    document: Arc::new(document),
+                    shards: shard::cut(&of_found, DEFAULT_SHARD_SYMBOLS),
+                },
             },
             grammar,
+            test,
             notices,
         })
     }
@@ -150,9 +203,16 @@ impl Dependencies {
         Model { grammar: grammar.clone(), lexicon, params, segments: Vec::new() }
     }
 
+    /// The sentences to find the heads of while training and at its end.
+    pub fn to_find(&self) -> &ToFind {
+        &self.to_find
+    }
+}
+
+impl ToFind {
     /// The gold heads; none unless every sentence has them.
     pub fn gold(&self) -> Option<&[Sentence]> {
-        self.to_find.iter().all(|sentence| sentence.heads.is_some()).then_some(&self.to_find)
+        self.sentences.iter().all(|sentence| sentence.heads.is_some()).then_some(&self.sentences)
     }
 
     /// Finds heads by every decoder, and scores them if there is gold.
@@ -172,19 +232,18 @@ impl Dependencies {
         };
         let shards = self.shards.iter().map(|shard| Kept::at_hand(Named::new(shard.shard.clone())));
         let decoded = plan.parser_with(model, with).parse(fleet, Stage::Decode, shards.collect())?;
-        let mut heads: Vec<Vec<Vec<u32>>> = vec![vec![Vec::new(); self.to_find.len()]; decoders.len()];
-        let mut n_flat = 0;
+        let flat: Vec<Vec<u32>> =
+            self.sentences.iter().map(|sentence| dmv::heads::flat(sentence.n_words())).collect();
+        let mut heads: Vec<Vec<Vec<u32>>> = vec![flat; decoders.len()];
+        let n_known: usize = self.shards.iter().flat_map(|shard| &shard.positions).map(Vec::len).sum();
+        let mut n_flat = self.sentences.len() - n_known;
         for (shard, decoded) in self.shards.iter().zip(&decoded) {
             for (positions, decoded) in shard.positions.iter().zip(decoded) {
                 let found = decoded.log_z > f64::NEG_INFINITY;
                 n_flat += if found { 0 } else { positions.len() };
                 for (heads, tree) in heads.iter_mut().zip(&decoded.trees) {
-                    for &position in positions {
-                        let n = self.to_find[position as usize].n_words();
-                        heads[position as usize] = match found {
-                            true => nouns::heads(&Tree::parse(tree)?)?.1,
-                            false => dmv::heads::flat(n),
-                        };
+                    for &position in positions.iter().filter(|_| found) {
+                        heads[position as usize] = nouns::heads(&Tree::parse(tree)?)?.1;
                     }
                 }
             }
@@ -196,7 +255,7 @@ impl Dependencies {
                 heads: Some(heads),
                 ..sentence.clone()
             };
-            let found: Vec<Sentence> = self.to_find.iter().zip(heads).map(with_heads).collect();
+            let found: Vec<Sentence> = self.sentences.iter().zip(heads).map(with_heads).collect();
             if let Some(gold) = self.gold() {
                 let gold = Source { name: "the sentences", items: gold };
                 let found = Source { name: "their parses", items: &found };
@@ -205,7 +264,7 @@ impl Dependencies {
             by_decoder.push((decoder_name(decoder), found));
         }
         let gold = self.gold().map(<[Sentence]>::to_vec);
-        Ok((Heads { by_decoder, gold, n_flat }, scores))
+        Ok((Heads { by_decoder, gold, n_flat, document: self.document.clone() }, scores))
     }
 }
 
@@ -216,7 +275,8 @@ fn grammar(job: &Job, name: &str, tags: &[String]) -> Result<Grammar> {
         return dmv::grammar(tags).with_context(|| format!("{name}: corpus.tags"));
     }
     let adapted = classes::among(tags, adapted, "model.adapted")?;
-    Ok(nouns::grammar(tags, &adapted, job.inference.alpha.unwrap_or(1.0))?)
+    let made = nouns::grammar(tags, &adapted, job.inference.alpha.unwrap_or(1.0));
+    made.with_context(|| format!("{name}: corpus.tags"))
 }
 
 /// The family of each parameter, for those that have one.
@@ -258,22 +318,40 @@ impl Tags {
         };
         sentence.tags.iter().map(number).collect()
     }
+
+    /// Those of a sentence; none if a tag did not come before.
+    fn known(&self, sentence: &Sentence) -> Option<Vec<u32>> {
+        sentence.tags.iter().map(|tag| self.numbers.get(tag).copied()).collect()
+    }
 }
 
-/// The sentences of a file, freed of punctuation if they are to be, and what messages call it; refuses words without a tag.
-fn read(job: &Job, path: &std::path::Path, notices: &mut Vec<String>) -> Result<(String, Vec<Sentence>)> {
-    let (name, sentences) = input::dependencies(path, job.corpus.tags)?;
-    let Selection { sentences: left, n_empty, .. } = select(&sentences, job.corpus.punctuation(), usize::MAX);
-    if n_empty > 0 {
-        notices.push(format!("{name}: left out {n_empty} sentences of punctuation alone"));
+/// A file of sentences.
+struct File {
+    /// What messages call it.
+    name: String,
+    /// All of it.
+    document: Document,
+    /// Its sentences, without punctuation unless the job keeps it.
+    sentences: Vec<Sentence>,
+}
+
+impl File {
+    /// Reads the file; refuses words without a tag.
+    fn read(job: &Job, path: &Path, notices: &mut Vec<String>) -> Result<File> {
+        let (name, document) = input::dependencies(path, job.corpus.tags)?;
+        let Selection { sentences, n_empty, .. } =
+            select(&document.sentences, job.corpus.punctuation(), usize::MAX);
+        if n_empty > 0 {
+            notices.push(format!("{name}: left out {n_empty} sentences of punctuation alone"));
+        }
+        if let Some(sentence) = sentences.iter().find(|sentence| sentence.tags.iter().any(|tag| tag == "_")) {
+            bail!(
+                "{name}:{}: a word of this sentence has no tag; choose the column of the tags with corpus.tags (upos, xpos)",
+                sentence.line
+            );
+        }
+        Ok(File { name, document, sentences })
     }
-    if let Some(sentence) = left.iter().find(|sentence| sentence.tags.iter().any(|tag| tag == "_")) {
-        bail!(
-            "{name}:{}: a word of this sentence has no tag; choose the column of the tags with corpus.tags (upos, xpos)",
-            sentence.line
-        );
-    }
-    Ok((name, left))
 }
 
 /// Those of up to so many words; punctuation has been dealt with.

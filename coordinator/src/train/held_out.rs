@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
-use shared::corpus::hold_out;
-use shared::model::Model;
+use shared::data::corpus::hold_out;
+use shared::models::Model;
+use shared::models::decode::Decode;
 use shared::num::Noise;
-use shared::shard::Shard;
-use shared::task::Decode;
+use shared::work::shard::Shard;
 
 use super::plan::Plan;
-use super::shelf::Kept;
+use super::spill::Kept;
 use crate::fleet::{Map, Stage};
 use crate::metrics::HeldOut;
 

@@ -3,23 +3,27 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use shared::corpus::shards::{self, DEFAULT_SHARD_SYMBOLS};
-use shared::corpus::{Corpus, hold_out};
-use shared::grammar::outside::outside;
+use shared::data::corpus::{Corpus, Format, Options, Unit, hold_out};
+use shared::grammar::lexicon::{Lexicon, Substrings};
+use shared::grammar::tree::Tree;
+use shared::grammar::unsegmented::unsegmented;
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
-use shared::latent;
-use shared::model::Model;
+use shared::models::Model;
+use shared::models::latent;
+use shared::models::logistic_normal::Multinomials;
 use shared::num::Noise;
-use shared::shard::{Lexicon, Shard, Substrings};
-use shared::task::Named;
-use shared::tree::Tree;
+use shared::work::shard::Shard;
+use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
+use shared::work::task::Named;
 
-use super::dependencies::{Dependencies, Loaded, TOKENS_PER_WORD};
-use super::shelf::{Kept, Shelf};
-use super::text::{Source, Text};
+use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
+use super::held_out::HeldOutShards;
+use super::spill::{Kept, SpillStore};
+use super::test::Test;
+use super::text::{Block, HeldOut, Source, Text, on_shelf};
 use super::trees::Trees;
 use crate::input;
-use crate::job::{GrammarSource, InferenceTable, Job, Method, ModelKind, Point, Start};
+use crate::job::{GrammarSource, Job, Method, ModelKind, RulePrior, Start};
 use crate::model::SavedModel;
 use crate::nearest::nearest;
 
@@ -33,18 +37,20 @@ pub struct Input {
     pub segments: Vec<SymbolId>,
     /// Sentences that are not trained on, in shards.
     pub held_out: Vec<Kept<Shard>>,
+    /// Sentences to score at the end, if there are such.
+    pub test: Option<Test>,
     /// The substrings of all sentences, for a PCFG; an adaptor grammar's strings are yet to be chosen.
     pub strings: Option<Lexicon>,
     /// The treebank, where labels have subtypes that nobody annotated.
     pub trees: Option<Trees>,
     /// Sentences with heads to find, of a dependency model.
     pub dependencies: Option<Dependencies>,
-    /// Whether all runs are chains over an adaptor grammar, whose strings are those of their tables.
+    /// Whether the runs are chains over an adaptor grammar, whose strings are those of their tables.
     pub chains: bool,
     /// Trees, or what gives trees, to start from, if some run does.
     pub start: Option<Given>,
     /// Where what is too large to hold is kept.
-    pub shelf: Shelf,
+    pub spill: SpillStore,
     /// What the user should know about the files.
     pub notices: Vec<String>,
 }
@@ -61,7 +67,7 @@ pub enum Given {
 const DEFAULT_SEGMENT: &str = "Word";
 
 impl Input {
-    /// Reads the files of `job`.
+    /// Reads the files of `job`, whose points agree on everything that acts before the rounds.
     pub fn load(job: &Job) -> Result<Input> {
         match job.model.kind {
             ModelKind::PcfgLa => return Input::of_trees(job),
@@ -69,13 +75,7 @@ impl Input {
             ModelKind::Adaptor | ModelKind::Pcfg => {}
         }
         // A chain over an adaptor grammar has all tables in one place.
-        let is_chain = |point: &Point| point.inference.method == Method::Hastings;
-        let chains = job.model.kind == ModelKind::Adaptor && job.points.iter().any(is_chain);
-        if chains && !job.points.iter().all(is_chain) {
-            bail!(
-                "inference.method: chains over an adaptor grammar need a job of their own; leave the other methods out"
-            );
-        }
+        let chains = job.model.kind == ModelKind::Adaptor && job.inference.method == Method::Hastings;
         let shard_symbols = match job.corpus.shard_symbols {
             _ if chains => u32::MAX,
             0 => u32::MAX,
@@ -94,7 +94,7 @@ impl Input {
         let mut left_aside = Vec::new();
         if other.is_none() && share > 0.0 {
             let n = source.end.n_sentences;
-            left_aside = hold_out(n, share, Noise::new(job.inference.seed, 0)).1;
+            left_aside = hold_out(n, share, Noise::new(job.corpus.held_out_seed, 0)).1;
             if left_aside.is_empty() || left_aside.len() == n {
                 bail!(
                     "corpus.held_out_share: {share} of {n} sentences leaves none to train on, or none to hold out; \
@@ -102,47 +102,69 @@ impl Input {
                 );
             }
         }
+        notices.extend(words_as_symbols(job, &source.end.symbols));
         let (grammar, segments) = grammar(job, &source, other.as_ref(), &mut notices)?;
+        check_priors(job, &grammar)?;
         notices.extend(left_out(&grammar, &segments));
-        let shelf = Shelf::new_in(&job.output.dir);
-        let mut text = Text::new(source.end.symbols.clone(), source.end.marks_words, options);
+        if segments.is_empty() && source.end.marks_words {
+            notices.push(not_scored(&grammar));
+        }
+        let spill = SpillStore::new_in(&job.output.dir);
+        let mut text = Text::new(&source.end, options);
         let mut held_out = Vec::new();
         let of_pcfg = job.model.kind != ModelKind::Adaptor;
         let mut substrings = of_pcfg.then(|| Substrings::new(job.inference.max_string as usize));
-        let mut gather = |sentences: &[Vec<SymbolId>]| {
-            let substrings = substrings.as_mut().filter(|_| grammar.substring_rules().next().is_some());
-            substrings.into_iter().for_each(|substrings| substrings.add(sentences));
+        let has_substrings = grammar.substring_rules().next().is_some();
+        let mut gather = |sentences: &[Vec<SymbolId>], path: &Path| -> Result<()> {
+            let mut substrings = substrings.iter_mut().filter(|_| has_substrings);
+            let added = substrings.try_for_each(|substrings| substrings.add(sentences));
+            added.with_context(|| path.display().to_string())
         };
-        let mut measure = |corpus: &Corpus, gather: &mut dyn FnMut(&[Vec<SymbolId>])| -> Result<()> {
+        type Gather<'a> = &'a mut dyn FnMut(&[Vec<SymbolId>], &Path) -> Result<()>;
+        let mut measure = |corpus: &Corpus, gather: Gather<'_>| {
             let sentences = corpus.tokens_for(&grammar)?;
-            gather(&sentences);
-            for shard in shards::cut(&sentences, DEFAULT_SHARD_SYMBOLS) {
-                held_out.push(shelf.keep(shard.shard)?);
-            }
-            Ok(())
+            gather(&sentences, Path::new(&corpus.source_name))?;
+            let (shards, positions) = on_shelf(&spill, shard::cut(&sentences, DEFAULT_SHARD_SYMBOLS))?;
+            held_out.extend(shards.iter().cloned());
+            Ok::<_, anyhow::Error>((shards, positions))
         };
-        let (mut aside, mut start) = (left_aside.into_iter().peekable(), 0);
+        let (mut aside, mut start) = (left_aside.iter().copied().peekable(), 0);
+        let mut marks = CombiningMarks::among(&source.end.symbols, options);
         source.blocks(|mut block| {
+            marks.count(&block);
             let end = start + block.sentences.len();
+            let mut not_trained = None;
             if aside.peek().is_some() {
                 let here: Vec<usize> = std::iter::from_fn(|| aside.next_if(|&at| at < end)).collect();
                 let (kept, rest): (Vec<usize>, Vec<usize>) =
                     (start..end).partition(|at| here.binary_search(at).is_err());
                 let local = |all: Vec<usize>| all.into_iter().map(|at| at - start).collect::<Vec<_>>();
-                measure(&block.subset(&local(rest)), &mut gather)?;
+                let corpus = block.subset(&local(rest));
+                let (shards, positions) = measure(&corpus, &mut gather)?;
+                not_trained = Some(HeldOut { shards, block: spill.keep(Block { corpus, positions })? });
                 block = block.subset(&local(kept));
             }
             start = end;
             let sentences = block.tokens_for(&grammar)?;
-            gather(&sentences);
-            text.push(&shelf, block, shards::cut(&sentences, shard_symbols))
+            gather(&sentences, &job.corpus.path)?;
+            text.push(&spill, block, shard::cut(&sentences, shard_symbols), not_trained)
         })?;
+        notices.extend(marks.notice(&job.corpus.path));
         if let Some(other) = &other {
-            other.blocks(|block| measure(&block, &mut gather))?;
+            other.blocks(|block| measure(&block, &mut gather).map(drop))?;
         }
         let strings = substrings.map(|substrings| substrings.lexicon(&grammar));
+        let test = match job.corpus.test.as_os_str().is_empty() {
+            true => None,
+            false => {
+                let source = Source::open(&job.corpus.test, options, DEFAULT_SHARD_SYMBOLS)?;
+                notices.extend(source.notices(false));
+                Some(Test::of_text(&source, &grammar, &spill)?)
+            }
+        };
         Ok(Input {
-            start: given(job, &grammar, None)?,
+            start: given(job, &grammar, None, &left_aside, source.end.n_sentences)?,
+            test,
             text,
             grammar,
             segments,
@@ -151,24 +173,34 @@ impl Input {
             trees: None,
             dependencies: None,
             chains,
-            shelf,
+            spill,
             notices,
         })
     }
 
     fn of_dependencies(job: &Job) -> Result<Input> {
-        let Loaded { dependencies, corpus, grammar, shards, held_out, notices } = Dependencies::load(job)?;
+        let Loaded { dependencies, corpus, grammar, shards, held_out, test, notices } =
+            Dependencies::load(job)?;
+        check_priors(job, &grammar)?;
+        let at_hand = |shards: Vec<SentenceShard>| -> Vec<Kept<Shard>> {
+            shards.into_iter().map(|shard| Kept::at_hand(Named::new(shard.shard))).collect()
+        };
+        let test = test.map(|LoadedTest { to_find, predicted, n_unknown }| {
+            let predicted = HeldOutShards::new(at_hand(predicted), TOKENS_PER_WORD);
+            Test::of_heads(to_find, predicted, n_unknown)
+        });
         Ok(Input {
-            start: given(job, &grammar, Some(&dependencies))?,
+            test,
+            start: given(job, &grammar, Some(&dependencies), &[], 0)?,
             text: Text::at_hand(corpus, shards),
             grammar,
             segments: Vec::new(),
-            held_out: held_out.into_iter().map(|shard| Kept::at_hand(Named::new(shard.shard))).collect(),
+            held_out: at_hand(held_out),
             strings: (!job.model.is_adapted()).then(Lexicon::default),
             trees: None,
             dependencies: Some(dependencies),
             chains: false,
-            shelf: Shelf::new_in(&job.output.dir),
+            spill: SpillStore::new_in(&job.output.dir),
             notices,
         })
     }
@@ -180,6 +212,7 @@ impl Input {
             words => words,
         };
         Ok(Input {
+            test: trees.test.clone().map(Test::of_trees),
             text: Text::at_hand(corpus.clone(), trees.shards(&corpus, shard_words)),
             grammar: latent::no_grammar(),
             segments: Vec::new(),
@@ -189,7 +222,7 @@ impl Input {
             dependencies: None,
             chains: false,
             start: None,
-            shelf: Shelf::new_in(&job.output.dir),
+            spill: SpillStore::new_in(&job.output.dir),
             notices,
         })
     }
@@ -265,31 +298,38 @@ fn grammar(
     Ok((grammar, segments))
 }
 
-/// What runs of the job start from, if it is trees or a model: given ones, or for chains that of the harmonic start.
-fn given(job: &Job, grammar: &Grammar, dependencies: Option<&Dependencies>) -> Result<Option<Given>> {
-    let wants = |point: &&InferenceTable| match point.start {
-        Start::Trees | Start::Model => true,
-        Start::Harmonic => point.method == Method::Hastings,
-        _ => false,
-    };
-    let mut wanting = job.points.iter().map(|point| &point.inference).filter(wants);
-    let Some(point) = wanting.next() else { return Ok(None) };
-    if wanting.any(|other| other.start != point.start) {
-        bail!("inference.start: the runs of a job start from the same trees or model, not from others each");
+/// Whether `grammar` may have the logistic-normal priors that the job asks for.
+fn check_priors(job: &Job, grammar: &Grammar) -> Result<()> {
+    if job.points.iter().any(|point| point.inference.prior == RulePrior::LogisticNormal) {
+        Multinomials::new(grammar).with_context(|| job.model.grammar.to_string())?;
     }
-    Ok(Some(match (point.start, dependencies) {
-        (Start::Trees, _) => Given::Trees(trees(&point.start_from)?),
-        (Start::Harmonic, Some(dependencies)) => {
-            Given::Model(Box::new(dependencies.harmonic_model(grammar, point)))
+    Ok(())
+}
+
+/// What runs of the job start from, if it is trees or a model: given ones, or for chains that of the harmonic start. Of trees of all
+/// `n_sentences`, those of the `held_out` ones are left out.
+fn given(
+    job: &Job,
+    grammar: &Grammar,
+    dependencies: Option<&Dependencies>,
+    held_out: &[usize],
+    n_sentences: usize,
+) -> Result<Option<Given>> {
+    let inference = &job.inference;
+    Ok(match (inference.start, dependencies) {
+        (Start::Trees, _) => Some(Given::Trees(trees(&inference.start_from, held_out, n_sentences)?)),
+        (Start::Harmonic, Some(dependencies)) if inference.method == Method::Hastings => {
+            Some(Given::Model(Box::new(dependencies.harmonic_model(grammar, inference))))
         }
-        _ => {
-            let SavedModel { model, .. } = SavedModel::load(&point.start_from)?;
+        (Start::Model, _) => {
+            let SavedModel { model, .. } = SavedModel::load(&inference.start_from)?;
             if model.grammar.symbols != grammar.symbols || !same_rules(&model.grammar, grammar) {
-                bail!("{}: the model to start from is of another grammar", point.start_from.display());
+                bail!("{}: the model to start from is of another grammar", inference.start_from.display());
             }
-            Given::Model(Box::new(model))
+            Some(Given::Model(Box::new(model)))
         }
-    }))
+        _ => None,
+    })
 }
 
 /// Says so if sentences may have symbols outside all segments.
@@ -297,7 +337,7 @@ fn left_out(grammar: &Grammar, segments: &[SymbolId]) -> Option<String> {
     let names = |symbols: &[SymbolId]| -> Vec<String> {
         symbols.iter().map(|&symbol| grammar.name(symbol).to_owned()).collect()
     };
-    let left_out = outside(grammar, segments);
+    let left_out = unsegmented(grammar, segments);
     let (segments, all) = (names(segments), [names(segments), names(&left_out)].concat());
     (!segments.is_empty() && !left_out.is_empty()).then(|| {
         format!(
@@ -306,6 +346,95 @@ fn left_out(grammar: &Grammar, segments: &[SymbolId]) -> Option<String> {
             names(&left_out).join(", ")
         )
     })
+}
+
+/// Says that no segmentation is compared with gold, and how one would be.
+fn not_scored(grammar: &Grammar) -> String {
+    let nonterminals = &grammar.symbols[1..grammar.n_nonterminals as usize];
+    let names: Vec<&str> = nonterminals.iter().take(NAMED).map(String::as_str).collect();
+    let more = if nonterminals.len() > names.len() { ", …" } else { "" };
+    format!(
+        "nothing is scored: the grammar has no nonterminal {DEFAULT_SEGMENT}; say which nonterminals are the segments, as in \
+         --set 'output.segments=[{:?}]'; it has {}{more}",
+        names.first().unwrap_or(&"X"),
+        names.join(", ")
+    )
+}
+
+/// Nonterminals that a notice names.
+const NAMED: usize = 10;
+
+/// Says so if the symbols of a corpus in tokens look like words, of which a grammar of strings would be made: more than
+/// [`MANY_SYMBOLS`] different ones, most of them of three letters or more.
+fn words_as_symbols(job: &Job, symbols: &[String]) -> Option<String> {
+    let finds_words =
+        job.model.kind == ModelKind::Adaptor || matches!(job.model.grammar, GrammarSource::Auto(_));
+    let is_long = |symbol: &&String| symbol.chars().nth(2).is_some();
+    let look_like_words =
+        symbols.len() > MANY_SYMBOLS && 2 * symbols.iter().filter(is_long).count() > symbols.len();
+    (job.corpus.format == Format::Tokens && finds_words && look_like_words).then(|| {
+        let n = symbols.len();
+        format!(
+            "{}: with corpus.format = \"tokens\" each word is one symbol, and there are {n} different ones; for words made of \
+             letters, --set corpus.format=segmented",
+            job.corpus.path.display()
+        )
+    })
+}
+
+/// No alphabet of phonemes, letters or syllables in more than two letters has more.
+const MANY_SYMBOLS: usize = 500;
+
+/// Symbols of a text in single characters that are combining marks of the Unicode blocks of diacritics, which NFC joins with their
+/// letters, and how often they occur. Vowel signs of Indic scripts, which stay apart in NFC, are not among them.
+struct CombiningMarks {
+    /// By symbol: the mark, if it is one.
+    marks: Vec<Option<char>>,
+    n: usize,
+    /// The first one found, after the symbol before it.
+    example: Option<String>,
+}
+
+impl CombiningMarks {
+    fn among(symbols: &[String], options: Options) -> CombiningMarks {
+        let is_char = options.format == Format::Segmented && options.unit == Unit::Char;
+        let mark = |symbol: &String| symbol.chars().next().filter(|&first| is_char && is_combining(first));
+        CombiningMarks { marks: symbols.iter().map(mark).collect(), n: 0, example: None }
+    }
+
+    fn count(&mut self, block: &Corpus) {
+        if self.marks.iter().all(Option::is_none) {
+            return;
+        }
+        for sentence in &block.sentences {
+            for (at, &symbol) in sentence.iter().enumerate() {
+                let Some(mark) = self.marks[symbol as usize] else { continue };
+                self.n += 1;
+                let before = at.checked_sub(1).map_or("", |before| &block.symbols[sentence[before] as usize]);
+                self.example.get_or_insert_with(|| format!("{before}{mark} (U+{:04X})", u32::from(mark)));
+            }
+        }
+    }
+
+    fn notice(self, path: &Path) -> Option<String> {
+        self.example.map(|example| {
+            format!(
+                "{}: {} combining marks are symbols of their own, the first being in {example}; to join them with their letters, \
+                 normalise the text to NFC, for instance with `uconv -x nfc`",
+                path.display(),
+                self.n
+            )
+        })
+    }
+}
+
+/// Whether it is of a Unicode block of combining diacritics, or a voicing mark of kana: all of general category M.
+fn is_combining(symbol: char) -> bool {
+    matches!(
+        symbol,
+        '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+            | '\u{3099}'..='\u{309a}' | '\u{fe20}'..='\u{fe2f}'
+    )
 }
 
 /// Whether they differ in pseudo-counts alone.
@@ -327,11 +456,14 @@ fn refuse_without_adaptors(job: &Job, grammar: &Grammar) -> Result<()> {
     Ok(())
 }
 
-/// Reads bracketed trees, one a line.
-fn trees(path: &Path) -> Result<Vec<Tree>> {
+/// Reads bracketed trees, one a line; if there are `n_sentences`, without the trees of the sentences at the positions `held_out`.
+fn trees(path: &Path, held_out: &[usize], n_sentences: usize) -> Result<Vec<Tree>> {
     let name = path.display().to_string();
     let text = input::text(path, &name, "trees")?;
-    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let lines = || text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let held_out = if lines().count() == n_sentences { held_out } else { &[] };
+    let is_left = |&(at, _): &(usize, (&str, i32))| held_out.binary_search(&at).is_err();
+    let lines = lines().enumerate().filter(is_left).map(|(_, line)| line);
     let tree = |(line, number)| {
         Tree::parse(line)
             .with_context(|| format!("{name}:{number}: not a tree; write one a line, as parses.txt is"))
@@ -363,4 +495,90 @@ fn segments(names: &[String], grammar: &Grammar, word: Option<SymbolId>) -> Resu
         })
     };
     names.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The notices of a job on this corpus and grammar.
+    fn notices(corpus: &str, grammar: &str, settings: &[&str]) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("corpus.txt"), corpus).unwrap();
+        fs::write(dir.path().join("g.gr"), grammar).unwrap();
+        let text = "[model]\nkind = \"pcfg\"\ngrammar = \"g.gr\"\n[corpus]\npath = \"corpus.txt\"\n";
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let job = Job::parse(text, "job.toml", dir.path(), &settings).unwrap();
+        let dir = format!("{}/", dir.path().display());
+        Input::load(&job).unwrap().notices.into_iter().map(|notice| notice.replace(&dir, "")).collect()
+    }
+
+    #[test]
+    fn a_grammar_without_segments_says_that_nothing_is_scored() {
+        let grammar = "1 1 S --> Chunk\n1 1 S --> Chunk S\n1 1 Chunk --> <substrings>\n";
+        assert_eq!(
+            notices("ab a\nba b\n", grammar, &[]),
+            [""; 0],
+            "nonterminals of substrings are the segments"
+        );
+        let grammar = "1 1 S --> Chunk\n1 1 S --> Chunk S\n1 1 Chunk --> a\n1 1 Chunk --> b\n";
+        assert_eq!(
+            notices("ab a\nba b\n", grammar, &[]),
+            [
+                "nothing is scored: the grammar has no nonterminal Word; say which nonterminals are the segments, as in \
+              --set 'output.segments=[\"Chunk\"]'; it has Chunk"
+            ]
+        );
+        assert_eq!(notices("ab a\nba b\n", grammar, &["output.segments=[\"Chunk\"]"]), [""; 0]);
+        let without_gold = notices("a b\n", grammar, &["corpus.format=tokens"]);
+        assert_eq!(without_gold, [""; 0], "there is no gold to compare with");
+    }
+
+    #[test]
+    fn words_that_are_taken_for_symbols_are_noticed() {
+        let text = |n: usize, word: fn(usize) -> String| (0..n).map(|at| word(at) + "\n").collect::<String>();
+        let with = |text: &str, more: &[&str]| {
+            let settings = [&["model.kind=adaptor", "model.grammar=auto:unigram"], more].concat();
+            notices(text, "", &settings)
+                .into_iter()
+                .filter(|notice| notice.contains("tokens"))
+                .collect::<Vec<_>>()
+        };
+        let words = text(MANY_SYMBOLS + 1, |at| format!("w{at:03}"));
+        assert_eq!(
+            with(&words, &["corpus.format=tokens"]),
+            [
+                "corpus.txt: with corpus.format = \"tokens\" each word is one symbol, and there are 501 different ones; for words \
+              made of letters, --set corpus.format=segmented"
+            ]
+        );
+        assert!(with(&words, &[]).is_empty(), "letters are the symbols");
+        let few = text(MANY_SYMBOLS, |at| format!("w{at:03}"));
+        assert!(with(&few, &["corpus.format=tokens"]).is_empty(), "as many as a syllabary has");
+        let characters = text(2000, |at| char::from_u32(0x4e00 + at as u32).unwrap().to_string());
+        assert!(with(&characters, &["corpus.format=tokens"]).is_empty(), "Chinese characters");
+    }
+
+    #[test]
+    fn combining_marks_are_noticed_where_characters_are_symbols() {
+        let with = |text: &str, more: &[&str]| {
+            let settings = [&["model.kind=adaptor", "model.grammar=auto:unigram"], more].concat();
+            notices(text, "", &settings)
+                .into_iter()
+                .filter(|notice| notice.contains("marks"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            with("cafe\u{301} the\u{301}\nla\n", &[]),
+            [
+                "corpus.txt: 2 combining marks are symbols of their own, the first being in e\u{301} (U+0301); to join them with \
+              their letters, normalise the text to NFC, for instance with `uconv -x nfc`"
+            ]
+        );
+        assert!(with("caf\u{e9} th\u{e9}\n", &[]).is_empty(), "in NFC");
+        assert!(with("e\u{301} a | b\n", &["corpus.unit=token"]).is_empty());
+        assert!(with("\u{915}\u{93f} \u{915}\n", &[]).is_empty(), "vowel signs stay apart in NFC");
+    }
 }

@@ -11,45 +11,50 @@ pub mod sampled;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use shared::adaptor::hyper::Fit;
-use shared::adaptor::start::{Start as StickStart, base_weights};
-use shared::adaptor::{Stick, svb, vb};
-use shared::anneal::Anneal;
-use shared::corpus::Unit;
+use shared::data::corpus::Unit;
+use shared::data::treebank::Treebank;
+use shared::forest::TooAmbiguous;
+use shared::grammar::groups::{Estimate, Groups};
+use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Grammar, SymbolId};
-use shared::latent;
-use shared::logistic_normal::{self, Multinomials, Until};
-use shared::model::Params;
+use shared::models::Params;
+use shared::models::adaptor::Stick;
+use shared::models::adaptor::hyper::Fit;
+use shared::models::adaptor::start::{Start as StickStart, base_weights};
+use shared::models::latent;
+use shared::models::logistic_normal::{Multinomials, Until};
+use shared::models::pcfg::{self, em};
+use shared::models::sampler::{self, HyperPrior};
+use shared::models::tally::Analysis;
 use shared::num::{Noise, Wide};
-use shared::pcfg::{self, Estimate, Groups, em};
-use shared::round::{Ask, BoundFell, Step, Totals};
-use shared::sampler::{self, HyperPrior};
-use shared::shard::{Lexicon, Shard};
-use shared::task::{Analysis, Answer};
-use shared::treebank::Treebank;
+use shared::train;
+use shared::train::anneal::Anneal;
+use shared::train::round::{Ask, BoundFell, Step, Totals};
+use shared::work::shard::Shard;
+use shared::work::task::Answer;
 
 use self::sampled::Sampled;
 use super::plan::{Plan, PlannedShard};
-use crate::glimpse;
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, RulePrior, Selection, Start};
+use crate::snapshot;
 
 /// A run between two rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum State {
     /// Of an adaptor grammar by variational Bayes.
-    Sticks(vb::State),
+    Sticks(train::adaptor::State),
     /// Of a PCFG.
-    Pcfg(pcfg::trainer::State),
+    Pcfg(train::pcfg::State),
     /// Of a Markov chain over trees.
-    Chain(sampler::trainer::State),
+    Chain(train::chain::State),
     /// Of a PCFG with latent annotations.
-    Latent(latent::trainer::State),
+    Latent(train::latent::State),
     /// Of a PCFG with logistic-normal priors.
-    Normal(logistic_normal::trainer::State),
+    Normal(train::logistic_normal::State),
     /// Of an adaptor grammar by stochastic variational Bayes.
-    SampledSticks(svb::State),
+    SampledSticks(train::adaptor_svb::State),
     /// Of a PCFG by the same.
-    SampledPcfg(pcfg::svb::State),
+    SampledPcfg(train::pcfg_svb::State),
 }
 
 /// Why a round came to nothing.
@@ -60,7 +65,7 @@ pub enum Failure {
     BoundFell(#[from] BoundFell),
     /// Of a PCFG with logistic-normal priors.
     #[error(transparent)]
-    Normal(#[from] logistic_normal::trainer::Failure),
+    Normal(#[from] train::logistic_normal::Failure),
 }
 
 impl State {
@@ -93,6 +98,9 @@ impl State {
     /// Whether a run of this grammar and lexicon can go on from it, as far as can be told without the shards; an error says what
     /// does not hold.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        if self.bound().is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
+            return Err("its bound is no number".to_owned());
+        }
         match self {
             State::Sticks(state) => state.check(grammar, lexicon),
             State::Pcfg(state) => state.estimate.check(&Groups::new(grammar, lexicon)),
@@ -111,32 +119,30 @@ pub enum Learner<'a> {
     /// Of an adaptor grammar by variational Bayes.
     Sticks(Box<Sticks>),
     /// Of a PCFG.
-    Pcfg(Box<pcfg::trainer::Trainer>),
+    Pcfg(Box<train::pcfg::Trainer>),
     /// A Markov chain over the trees of either.
-    Chain(Box<sampler::trainer::Trainer>),
+    Chain(Box<train::chain::Trainer>),
     /// A PCFG with latent annotations, of a treebank.
-    Latent(Box<latent::trainer::Trainer>, &'a Treebank),
+    Latent(Box<train::latent::Trainer>, &'a Treebank),
     /// A PCFG with logistic-normal priors.
-    Normal(Box<logistic_normal::trainer::Trainer>),
+    Normal(Box<train::logistic_normal::Trainer>),
     /// An adaptor grammar or a PCFG by stochastic variational Bayes.
     Sampled(Box<Sampled>),
 }
 
 /// Variational Bayes over sticks, and the round under way.
 pub struct Sticks {
-    trainer: vb::Trainer,
+    trainer: train::adaptor::Trainer,
     weights: Arc<Vec<Wide>>,
     totals: Totals,
 }
 
-/// How the run of that number of a point begins.
+/// How a run of a point begins.
 pub struct Beginning<'a> {
     /// The point.
     pub inference: &'a InferenceTable,
-    /// Which of the point's runs, from 1.
+    /// Which of the point's runs, from 1: its part of the seed.
     pub restart: usize,
-    /// Which of the job's runs, from 1: its part of the seed.
-    pub run: usize,
     /// The trees that it starts from, if it starts from such.
     pub trees: Option<&'a GivenTrees>,
     /// The family of each parameter, if some have one.
@@ -160,15 +166,15 @@ impl<'a> Learner<'a> {
         state: Option<State>,
     ) -> Result<Learner<'a>, String> {
         let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
-        let Beginning { inference, run, .. } = beginning;
+        let Beginning { inference, restart, .. } = beginning;
         if inference.method == Method::Hastings {
             let state = match state {
                 Some(State::Chain(state)) => state,
                 Some(_) => return Err("it is of another method".to_owned()),
-                None => sampler::trainer::State::default(),
+                None => train::chain::State::default(),
             };
             let alpha = alpha(&grammar, &lexicon, inference);
-            let trainer = sampler::trainer::Trainer::new(grammar, &lexicon, alpha, chain(&beginning), state);
+            let trainer = train::chain::Trainer::new(grammar, &lexicon, alpha, chain(&beginning), state);
             return Ok(Learner::Chain(Box::new(trainer)));
         }
         if let Some(treebank) = &plan.treebank {
@@ -176,7 +182,7 @@ impl<'a> Learner<'a> {
             let state = match state {
                 Some(State::Latent(state)) => state,
                 Some(_) => return Err("it is of another kind of model".to_owned()),
-                None => latent::trainer::State::default(),
+                None => train::latent::State::default(),
             };
             let shards = plan.shards.iter().map(|shard| shard.shard.value().map_err(told));
             let shards = shards.collect::<Result<Vec<_>, _>>()?;
@@ -185,7 +191,7 @@ impl<'a> Learner<'a> {
                 Shard::Sentences(_) | Shard::Strings(_) => None,
             });
             state.check(&settings, &treebank.rules, &trees.collect::<Vec<_>>())?;
-            let trainer = latent::trainer::Trainer::new(treebank.rules.clone(), settings, state);
+            let trainer = train::latent::Trainer::new(treebank.rules.clone(), settings, state);
             return Ok(Learner::Latent(Box::new(trainer), treebank));
         }
         if inference.prior == RulePrior::LogisticNormal {
@@ -198,7 +204,7 @@ impl<'a> Learner<'a> {
             let settings = normal(inference)?;
             state.check(&multinomials)?;
             state.suits(&settings)?;
-            let trainer = logistic_normal::trainer::Trainer::new(settings, state);
+            let trainer = train::logistic_normal::Trainer::new(settings, state);
             return Ok(Learner::Normal(Box::new(trainer)));
         }
         if inference.method == Method::Svb {
@@ -206,17 +212,18 @@ impl<'a> Learner<'a> {
         }
         match is_adapted(plan) {
             true => {
-                let settings = vb::Settings {
-                    start: first_of_sticks(&beginning, &grammar, &lexicon),
+                let settings = train::adaptor::Settings {
+                    start: first_of_sticks(&beginning, &grammar, &lexicon)
+                        .map_err(|error| error.to_string())?,
                     ..sticks(inference)
                 };
-                let noise = Noise::new(inference.seed, run as u64);
+                let noise = Noise::new(inference.seed, restart as u64);
                 let trainer = match state {
                     Some(State::Sticks(state)) => {
-                        vb::Trainer::resume(grammar, lexicon, settings, noise, state)
+                        train::adaptor::Trainer::resume(grammar, lexicon, settings, noise, state)
                     }
                     Some(_) => return Err("it is of another kind of model".to_owned()),
-                    None => vb::Trainer::new(grammar, lexicon, settings, noise),
+                    None => train::adaptor::Trainer::new(grammar, lexicon, settings, noise),
                 };
                 let (weights, totals) = (Arc::default(), Totals::new(0));
                 Ok(Learner::Sticks(Box::new(Sticks { trainer, weights, totals })))
@@ -230,10 +237,10 @@ impl<'a> Learner<'a> {
                         let n_touched = plan.shards.iter().map(|shard| Ok(shard.params.value()?.len()));
                         state
                             .check(&groups, &n_touched.collect::<anyhow::Result<Vec<_>>>().map_err(told)?)?;
-                        pcfg::trainer::Trainer::resume(groups, settings, state)
+                        train::pcfg::Trainer::resume(groups, settings, state)
                     }
                     Some(_) => return Err("it is of another kind of model".to_owned()),
-                    None => pcfg::trainer::Trainer::new(groups, alpha, settings),
+                    None => train::pcfg::Trainer::new(groups, alpha, settings),
                 };
                 Ok(Learner::Pcfg(Box::new(trainer)))
             }
@@ -396,7 +403,7 @@ impl<'a> Learner<'a> {
     }
 
     /// The components of a mixture by name, and what each came to in the last round; none without components.
-    pub fn components(&self) -> Vec<(&str, logistic_normal::trainer::Share)> {
+    pub fn components(&self) -> Vec<(&str, train::logistic_normal::Share)> {
         match self {
             Learner::Normal(trainer) => trainer.shares().collect(),
             Learner::Sticks(_)
@@ -416,14 +423,14 @@ impl<'a> Learner<'a> {
     }
 
     /// The strings or rules used most, for people.
-    pub fn glimpse(&self, plan: &Plan, unit: Unit) -> (Vec<glimpse::Strings>, Vec<(String, f64)>) {
+    pub fn snapshot(&self, plan: &Plan, unit: Unit) -> (Vec<snapshot::Strings>, Vec<(String, f64)>) {
         let grammar = &plan.grammar.value;
         let rules =
-            |params: pcfg::Params| (Vec::new(), glimpse::rules(grammar, &params.estimate, glimpse::SHOWN));
+            |params: pcfg::Params| (Vec::new(), snapshot::rules(grammar, &params.estimate, snapshot::SHOWN));
         match self {
             Learner::Chain(trainer) if is_adapted(plan) => {
                 let (lexicon, params) = trainer.sticks();
-                (glimpse::strings(grammar, &lexicon, &params.sticks, unit), Vec::new())
+                (snapshot::strings(grammar, &lexicon, &params.sticks, unit), Vec::new())
             }
             Learner::Chain(trainer) => rules(trainer.pcfg()),
             Learner::Pcfg(trainer) => rules(trainer.params()),
@@ -432,7 +439,7 @@ impl<'a> Learner<'a> {
                 Params::Adaptor(_) | Params::Latent(_) | Params::LogisticNormal(_) => Default::default(),
             },
             Learner::Sticks(_) | Learner::Sampled(_) => {
-                (glimpse::strings(grammar, &plan.lexicon.value, self.sticks(), unit), Vec::new())
+                (snapshot::strings(grammar, &plan.lexicon.value, self.sticks(), unit), Vec::new())
             }
             Learner::Latent(..) | Learner::Normal(_) => Default::default(),
         }
@@ -459,7 +466,11 @@ fn is_adapted(plan: &Plan) -> bool {
 }
 
 /// What the first round of sticks runs with.
-fn first_of_sticks(beginning: &Beginning<'_>, grammar: &Grammar, lexicon: &Lexicon) -> StickStart {
+fn first_of_sticks(
+    beginning: &Beginning<'_>,
+    grammar: &Grammar,
+    lexicon: &Lexicon,
+) -> Result<StickStart, TooAmbiguous> {
     let Beginning { inference, restart, trees, .. } = beginning;
     match (inference.start, trees) {
         (Start::Harmonic, Some(given)) => {
@@ -469,19 +480,20 @@ fn first_of_sticks(beginning: &Beginning<'_>, grammar: &Grammar, lexicon: &Lexic
             let mut counts = given.counts.clone();
             counts.resize(groups.n_params(), 1.0);
             let estimate = Estimate { alpha: groups.alpha(&plain), counts };
-            StickStart::Weights(base_weights(grammar, lexicon, &em::weights(&groups, &estimate)))
+            let weights = base_weights(grammar, lexicon, &em::weights(&groups, &estimate))?;
+            Ok(StickStart::Weights(weights))
         }
-        _ if *restart == 1 => StickStart::Uniform,
-        _ => StickStart::Jitter(inference.jitter),
+        _ if *restart == 1 => Ok(StickStart::Uniform),
+        _ => Ok(StickStart::Jitter(inference.jitter)),
     }
 }
 
 /// How sticks are trained, all but what they start with.
-pub fn sticks(inference: &InferenceTable) -> vb::Settings {
+pub fn sticks(inference: &InferenceTable) -> train::adaptor::Settings {
     let fits = |which: Hyperparameter| inference.fit.contains(&which);
     let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
-    let growth = vb::Growth { start: inference.grow_from, step: inference.grow_by };
-    vb::Settings {
+    let growth = train::adaptor::Growth { start: inference.grow_from, step: inference.grow_by };
+    train::adaptor::Settings {
         select_by_bound: inference.selection == Selection::Bound,
         drop_share: inference.drop_share,
         resort: inference.selection != Selection::Fixed,
@@ -500,9 +512,9 @@ pub fn sticks(inference: &InferenceTable) -> vb::Settings {
 }
 
 /// How a PCFG is trained.
-fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
-    use pcfg::trainer::{Method as Estimator, Settings};
-    let Beginning { inference, run, .. } = *beginning;
+fn pcfg(beginning: &Beginning<'_>) -> train::pcfg::Settings {
+    use train::pcfg::{Method as Estimator, Settings};
+    let Beginning { inference, restart, .. } = *beginning;
     let method = match inference.method {
         Method::Em => Estimator::Em,
         Method::MapEm => Estimator::MapEm,
@@ -518,13 +530,13 @@ fn pcfg(beginning: &Beginning<'_>) -> pcfg::trainer::Settings {
         anneal: anneal(inference),
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         seed: inference.seed,
-        run: run as u64,
+        run: restart as u64,
     }
 }
 
 /// What a PCFG starts from.
-fn first(beginning: &Beginning<'_>) -> pcfg::trainer::Start {
-    use pcfg::trainer::Start as First;
+fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
+    use train::pcfg::Start as First;
     let Beginning { inference, restart, trees, .. } = *beginning;
     match (inference.start, trees) {
         (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => First::Counts(trees.counts.clone()),
@@ -535,8 +547,8 @@ fn first(beginning: &Beginning<'_>) -> pcfg::trainer::Start {
 }
 
 /// How a PCFG with logistic-normal priors is trained.
-fn normal(inference: &InferenceTable) -> Result<logistic_normal::trainer::Settings, String> {
-    Ok(logistic_normal::trainer::Settings {
+fn normal(inference: &InferenceTable) -> Result<train::logistic_normal::Settings, String> {
+    Ok(train::logistic_normal::Settings {
         until: Until::default(),
         estimate: inference.estimate,
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
@@ -549,18 +561,18 @@ fn normal_state(
     grammar: &Grammar,
     multinomials: &Multinomials,
     beginning: &Beginning<'_>,
-) -> Result<logistic_normal::trainer::State, String> {
+) -> Result<train::logistic_normal::State, String> {
     let groups = Groups::new(grammar, &Lexicon::default());
-    let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.run as u64);
+    let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.restart as u64);
     let alone = vec![None; groups.n_params()];
     let families = beginning.families.unwrap_or(&alone);
-    let told = |failure: logistic_normal::trainer::Failure| match failure {
-        logistic_normal::trainer::Failure::Prior { multinomial, source } => {
+    let told = |failure: train::logistic_normal::Failure| match failure {
+        train::logistic_normal::Failure::Prior { multinomial, source } => {
             format!("`{}`: {source}", grammar.name(multinomials.parent(grammar, multinomial)))
         }
         other => other.to_string(),
     };
-    let state = logistic_normal::trainer::State::new(multinomials, &weights, families).map_err(told)?;
+    let state = train::logistic_normal::State::new(multinomials, &weights, families).map_err(told)?;
     match normal(beginning.inference)?.constrained {
         Some(those) => state.weighed(&those.mixture).map_err(told),
         None => Ok(state),
@@ -572,9 +584,9 @@ fn multinomials(grammar: &Grammar) -> Result<Multinomials, String> {
 }
 
 /// How latent annotations are trained.
-fn annotations(beginning: &Beginning<'_>) -> latent::trainer::Settings {
-    let Beginning { inference, run, .. } = *beginning;
-    latent::trainer::Settings {
+fn annotations(beginning: &Beginning<'_>) -> train::latent::Settings {
+    let Beginning { inference, restart, .. } = *beginning;
+    train::latent::Settings {
         method: match inference.method {
             Method::Em => latent::Method::Em,
             Method::Vb => latent::Method::Vb,
@@ -588,7 +600,7 @@ fn annotations(beginning: &Beginning<'_>) -> latent::trainer::Settings {
         noise: inference.noise,
         tolerance: inference.tolerance.unwrap_or(ANNOTATION_TOLERANCE),
         seed: inference.seed,
-        run: run as u64,
+        run: restart as u64,
     }
 }
 
@@ -606,18 +618,18 @@ fn anneal(inference: &InferenceTable) -> Anneal {
 }
 
 /// How a Markov chain runs.
-fn chain(beginning: &Beginning<'_>) -> sampler::trainer::Settings {
-    let Beginning { inference, run, .. } = *beginning;
+fn chain(beginning: &Beginning<'_>) -> train::chain::Settings {
+    let Beginning { inference, restart, .. } = *beginning;
     let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
     let discount = if pitman_yor { inference.discount } else { 0.0 };
     let fits = inference.fit.contains(&Hyperparameter::Concentration);
-    sampler::trainer::Settings {
+    train::chain::Settings {
         start: match (inference.start, beginning.trees) {
             (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => {
-                sampler::trainer::Start::Trees(trees.by_shard.clone())
+                train::chain::Start::Trees(trees.by_shard.clone())
             }
-            (Start::Incremental, _) => sampler::trainer::Start::Incremental,
-            _ => sampler::trainer::Start::Batch,
+            (Start::Incremental, _) => train::chain::Start::Incremental,
+            _ => train::chain::Start::Batch,
         },
         hyper: sampler::Hyper { discount, concentration: inference.concentration },
         draw_hyper: fits.then_some(HyperPrior { shape: inference.gamma_shape, scale: inference.gamma_scale }),
@@ -625,7 +637,7 @@ fn chain(beginning: &Beginning<'_>) -> sampler::trainer::Settings {
         sweeps: inference.sweeps,
         anneal: anneal(inference),
         seed: inference.seed,
-        run: run as u64,
+        run: restart as u64,
     }
 }
 

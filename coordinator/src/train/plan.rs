@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use proto::convert::blob;
+use shared::data::treebank::Treebank;
 use shared::grammar::Grammar;
-use shared::model::Model;
-use shared::round::Ask;
-use shared::shard::{Lexicon, ParamId, Shard};
-use shared::task::{Answer, Decode, Decoded, Decoder, Named, Task, Work};
-use shared::treebank::Treebank;
+use shared::grammar::ParamId;
+use shared::grammar::lexicon::Lexicon;
+use shared::models::Model;
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::train::round::Ask;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Named, Task, Work};
 
-use super::shelf::Kept;
-use crate::fleet::scheduler::Needs;
+use super::spill::Kept;
 use crate::fleet::{Map, MapReport, Stage, Tasks};
+use scheduler::Needs;
 
 /// A model in training.
 pub struct Plan {
@@ -68,13 +71,28 @@ impl Tasks for OnShards {
 
 /// A round of some runs.
 struct Round {
+    /// By run.
+    asks: Vec<AskOf>,
+    /// By task: the run, and the shard that is asked.
+    asked: Vec<(usize, usize)>,
+}
+
+/// What a run asks the shards of its plan.
+struct AskOf {
     grammar: Named<Grammar>,
     lexicon: Named<Lexicon>,
     shards: Arc<Vec<PlannedShard>>,
-    /// By run.
-    asks: Vec<Ask>,
-    /// By task: the run, and the shard that is asked.
-    asked: Vec<(usize, usize)>,
+    ask: Ask,
+}
+
+/// The tasks of a round of some runs: what each of them asks the shards of its plan, and by task the number of the ask and the
+/// shard that is asked.
+pub fn round(asks: Vec<(&Plan, Ask)>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
+    let of = |(plan, ask): (&Plan, Ask)| {
+        let (grammar, lexicon) = (plan.grammar.clone(), plan.lexicon.clone());
+        AskOf { grammar, lexicon, shards: plan.shards.clone(), ask }
+    };
+    Round { asks: asks.into_iter().map(of).collect(), asked }
 }
 
 impl Tasks for Round {
@@ -84,19 +102,21 @@ impl Tasks for Round {
 
     fn needs(&self, at: usize) -> Needs {
         let (run, shard) = self.asked[at];
-        let carried = match &self.asks[run] {
+        let AskOf { shards, ask, .. } = &self.asks[run];
+        let carried = match ask {
             Ask::Each(works) => blob::carried(&works[shard]).map(|carried| carried.hash),
             Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
         };
-        Needs { shard: self.shards[shard].shard.hash, carried }
+        Needs { shard: shards[shard].shard.hash, carried }
     }
 
     fn make(&self, at: usize) -> Result<Task, String> {
         let (run, at) = self.asked[at];
-        let PlannedShard { shard, params, .. } = &self.shards[at];
+        let AskOf { grammar, lexicon, shards, ask } = &self.asks[run];
+        let PlannedShard { shard, params, .. } = &shards[at];
         let told = |error: anyhow::Error| format!("{error:#}");
-        let work = self.asks[run].work(at, &params.value().map_err(told)?);
-        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
+        let work = ask.work(at, &params.value().map_err(told)?);
+        let (grammar, lexicon) = (grammar.clone(), lexicon.clone());
         Ok(Task { grammar, lexicon, shard: shard.named().map_err(told)?, work })
     }
 }
@@ -129,12 +149,6 @@ impl Plan {
     /// Shards, by number.
     pub fn shards(&self, numbers: Range<usize>) -> Vec<Kept<Shard>> {
         self.shards[numbers].iter().map(|shard| shard.shard.clone()).collect()
-    }
-
-    /// The tasks of a round of some runs: what each of them asks, and by task the number of the ask and the shard that is asked.
-    pub fn round(&self, asks: Vec<Ask>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
-        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        Round { grammar, lexicon, shards: self.shards.clone(), asks, asked }
     }
 
     /// The strings of `model`, which are those of the plan unless they come from samples.

@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
-use shared::adaptor::candidates::Ranking;
-use shared::corpus::shards::DEFAULT_SHARD_SYMBOLS;
+use shared::data::treebank::Treebank;
+use shared::grammar::ParamId;
+use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{Grammar, SymbolId};
-use shared::shard::{Lexicon, ParamId, Shard, StickStrings, Strings};
-use shared::task::{Answer, Index, Named, Work};
-use shared::treebank::Treebank;
+use shared::models::adaptor::candidates::Ranking;
+use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Index, Named, Work};
 
 use super::input::Input;
 use super::plan::{self, OnShards, Plan, PlannedShard};
-use super::shelf::Kept;
 use super::shuffle::Shuffle;
+use super::spill::Kept;
 use crate::fleet::{Map, Stage};
 
 /// How strings are chosen.
@@ -38,6 +40,21 @@ pub struct Chosen {
     pub underivable: usize,
     /// Strings added so that every sentence has a derivation.
     pub added: usize,
+}
+
+impl Chosen {
+    /// What the user should know about them.
+    pub fn notices(&self) -> Vec<String> {
+        let added = (self.added > 0)
+            .then(|| format!("added {} strings so that every sentence has a derivation", self.added));
+        let underivable = (self.underivable > 0).then(|| {
+            format!(
+                "left out {} candidate strings, since strings that they are made of are not on the sticks",
+                self.underivable
+            )
+        });
+        added.into_iter().chain(underivable).collect()
+    }
 }
 
 /// The plan of a job, and its strings: those chosen before, if a checkpoint has them, or else chosen now.
@@ -237,7 +254,7 @@ fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sente
     let adapted: Vec<SymbolId> = input.grammar.adapted().collect();
     let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Strings::new() });
     let empty = Named::new(Lexicon { sticks: empty.collect() });
-    let mut shuffle = Shuffle::new_in(input.shelf.folder(), SHUFFLED);
+    let mut shuffle = Shuffle::new_in(input.spill.folder(), SHUFFLED);
     let mut unparsable: Vec<(usize, u32)> = Vec::new();
     let count = Work::Candidates { max_length: choice.max_length };
     plan::map(fleet, Stage::Candidates, sentences.tasks(&empty, count), |shard, answer| {
@@ -280,7 +297,7 @@ fn index(fleet: &dyn Map, input: &Input, tasks: OnShards) -> Result<Vec<Indexed>
     let mut indexes = Vec::new();
     plan::map(fleet, Stage::Index, tasks, |_, answer| {
         if let Answer::Index(Index { params, unparsable }) = answer {
-            indexes.push(Indexed { params: input.shelf.keep(params)?, unparsable });
+            indexes.push(Indexed { params: input.spill.keep(params)?, unparsable });
         }
         Ok(())
     })?;

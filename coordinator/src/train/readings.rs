@@ -1,9 +1,13 @@
 //! The corpus as every decoder reads it, and, of samplers, as most samples do; block by block.
 
+use std::path::Path;
+
 use anyhow::Result;
-use shared::eval::segmentation::Scorer;
-use shared::sampler::tally::Tally;
-use shared::tree::Tree;
+use shared::data::corpus::Corpus;
+use shared::data::eval::segmentation::Scorer;
+use shared::grammar::tree::Tree;
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::models::tally::Tally;
 
 use super::input::Input;
 use super::plan::Plan;
@@ -12,11 +16,12 @@ use crate::fleet::{Map, Stage};
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
 use crate::outcome::{Decoding, Lines, Sample, Samples};
+use crate::row::{Gaps, Row, Status};
 
 /// What was found.
 #[derive(Default)]
 pub struct Readings {
-    /// What every decoder finds; nothing is written down unless it is kept.
+    /// What every decoder finds for each line; none unless it is kept.
     pub decodings: Vec<Decoding>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
@@ -44,54 +49,196 @@ impl Readings {
         if of_samples.is_some() {
             names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
         }
-        let decoding = |&name| Decoding {
-            name,
-            segmentations: Lines::new_in(&job.output.dir),
-            trees: Lines::new_in(&job.output.dir),
-        };
-        let mut decodings: Vec<Decoding> = names.iter().map(decoding).collect();
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let mut samples = Samples::default();
+        let mut written = Written::new(&names, decoders, &job.output.dir)?;
         let parser = plan.parser(&point.model, decoders, kept);
-        text.blocks(|sentences, shards, block| {
+        // As with any text that was not trained on, sentences may need strings that are not on the sticks.
+        let of_held_out = plan.parser_with(
+            &point.model,
+            Decode {
+                weights: point.model.decoding_weights(),
+                segments: point.model.segments.clone(),
+                decoders: decoders.to_vec(),
+                trees: true,
+                open: true,
+            },
+        );
+        text.blocks_with_held_out(|sentences, shards, block, held_out| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
+            let aside = held_out.filter(|_| kept).map(|aside| -> Result<_> {
+                Ok((aside.block.value()?, of_held_out.parse(fleet, Stage::Decode, aside.shards.clone())?))
+            });
+            let aside = aside.transpose()?;
+            let aside = aside.iter().flat_map(|(block, decoded)| {
+                block
+                    .by_sentence(decoded)
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, decoded)| (&block.corpus, at, decoded))
+            });
+            let mut aside = aside.peekable();
             for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)) {
-                let mut trees = decoded.trees.iter().map(String::as_str);
-                let mut found: Vec<(Vec<u32>, Option<&str>)> = Vec::with_capacity(names.len());
-                for (decoder, ends) in decoders.iter().zip(&decoded.segmentations) {
-                    found.push((ends.clone(), if decoder.gives_trees() { trees.next() } else { None }));
-                }
+                let mut found = readings(decoders, decoded);
                 if let Some(of_samples) = &of_samples {
                     let tree = of_samples[place];
-                    found.push((Tree::parse(tree)?.segment_ends(is_segment), Some(tree)));
-                    found.push((point.tallies[place].segmentation().unwrap_or_default().to_vec(), None));
+                    let ends = Tree::parse(tree)?.segment_ends(is_segment);
+                    found.push(Reading { ends, tree: Some(tree), log_probability: None, analysed: true });
+                    let ends = point.tallies[place].segmentation().unwrap_or_default().to_vec();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
                 if let Some(gold) = &block.corpus.gold {
-                    for (scorer, (ends, _)) in scorers.iter_mut().zip(&found) {
-                        scorer.add(&block.corpus.sentences[at], &gold[at], ends);
+                    for (scorer, reading) in scorers.iter_mut().zip(&found) {
+                        scorer.add(&block.corpus.sentences[at], &gold[at], &reading.ends);
                     }
                 }
                 if kept {
-                    let line = |ends: &Vec<u32>| block.corpus.line(at, ends);
-                    let segmentations: Vec<String> = found.iter().map(|(ends, _)| line(ends)).collect();
-                    for ((decoding, line), (_, tree)) in decodings.iter_mut().zip(&segmentations).zip(&found)
+                    let line = block.corpus.lines[at];
+                    while let Some((corpus, at, decoded)) =
+                        aside.next_if(|(corpus, at, _)| corpus.lines[*at] < line)
                     {
-                        decoding.segmentations.push(line)?;
-                        tree.map_or(Ok(()), |tree| decoding.trees.push(tree))?;
+                        written.held_out(corpus, at, decoded, decoders)?;
                     }
+                    let segmentations = written.sentence(&block.corpus, at, &found, Status::Ok)?;
                     samples.offer(&segmentations[0], || Sample {
-                        gold: block.corpus.gold.as_ref().map(|gold| line(&gold[at])),
-                        tree: found.iter().find_map(|(_, tree)| *tree).map(str::to_owned),
+                        gold: block.corpus.gold.as_ref().map(|gold| block.corpus.line(at, &gold[at])),
+                        tree: found.iter().find_map(|reading| reading.tree).map(str::to_owned),
                         segmentations: segmentations.clone(),
                     });
                 }
             }
-            Ok(())
+            aside.try_for_each(|(corpus, at, decoded)| written.held_out(corpus, at, decoded, decoders))
         })?;
+        let decodings = if kept { written.finish(text.n_lines)? } else { Vec::new() };
         let is_scored = text.has_gold && !input.segments.is_empty();
         let scored = names.iter().zip(&scorers).filter(|_| is_scored);
         let scores =
             scored.map(|(&name, scorer)| (name.to_owned(), Scores::from(&scorer.scores()))).collect();
         Ok(Readings { decodings, samples: samples.chosen(), scores })
+    }
+}
+
+/// A sentence as one decoder reads it.
+struct Reading<'t> {
+    /// End positions of its segments; one segment if it was not analysed.
+    ends: Vec<u32>,
+    /// Its bracketed tree, from decoders that give trees.
+    tree: Option<&'t str>,
+    log_probability: Option<f64>,
+    /// Whether it has an analysis.
+    analysed: bool,
+}
+
+/// The tree of a sentence without an analysis.
+const NO_TREE: &str = "()";
+
+/// A sentence as each decoder reads it.
+fn readings<'t>(decoders: &[Decoder], decoded: &'t Decoded) -> Vec<Reading<'t>> {
+    let analysed = decoded.log_z > f64::NEG_INFINITY;
+    let mut trees = decoded.trees.iter().map(String::as_str);
+    let reading = |(decoder, ends): (&Decoder, &Vec<u32>)| Reading {
+        ends: ends.clone(),
+        tree: decoder
+            .gives_trees()
+            .then(|| trees.next())
+            .flatten()
+            .map(|tree| if analysed { tree } else { NO_TREE }),
+        log_probability: analysed.then_some(decoded.log_z),
+        analysed,
+    };
+    decoders.iter().zip(&decoded.segmentations).map(reading).collect()
+}
+
+/// The decodings of a corpus as they grow, line by line.
+struct Written {
+    decodings: Vec<Decoding>,
+    /// By decoding: whether it has trees.
+    has_trees: Vec<bool>,
+    gaps: Gaps,
+}
+
+impl Written {
+    /// No lines yet, of decodings with these names, the first of which are by `decoders`.
+    fn new(names: &[&'static str], decoders: &[Decoder], folder: &Path) -> Result<Written> {
+        let decoding = |&name| -> Result<Decoding> {
+            let [segmentations, mut table, trees] = std::array::from_fn(|_| Lines::new_in(folder));
+            table.push(Row::HEADER)?;
+            Ok(Decoding { name, segmentations, table, trees })
+        };
+        let has_trees = |(at, &name): (usize, &&str)| {
+            decoders.get(at).map_or(name == SAMPLE_AVERAGE, |decoder| decoder.gives_trees())
+        };
+        Ok(Written {
+            decodings: names.iter().map(decoding).collect::<Result<_>>()?,
+            has_trees: names.iter().enumerate().map(has_trees).collect(),
+            gaps: Gaps::default(),
+        })
+    }
+
+    /// Adds the sentence at a position of `corpus`, as each decoding reads it, after the empty lines before it. Returns its
+    /// segmentations.
+    fn sentence(
+        &mut self,
+        corpus: &Corpus,
+        at: usize,
+        readings: &[Reading<'_>],
+        status: Status,
+    ) -> Result<Vec<String>> {
+        let line = corpus.lines[at];
+        self.empty_before(line)?;
+        let gold = corpus.gold.as_ref().map(|gold| corpus.line(at, &gold[at]));
+        let mut segmentations = Vec::with_capacity(readings.len());
+        for (decoding, reading) in self.decodings.iter_mut().zip(readings) {
+            let segmentation = corpus.line(at, &reading.ends);
+            decoding.segmentations.push(&segmentation)?;
+            reading.tree.map_or(Ok(()), |tree| decoding.trees.push(tree))?;
+            let row = Row {
+                line,
+                gold: gold.as_deref(),
+                predicted: reading.analysed.then_some(&segmentation),
+                log_probability: reading.log_probability,
+                status: if reading.analysed { status } else { Status::NoAnalysis },
+            };
+            decoding.table.push(&row.to_string())?;
+            segmentations.push(segmentation);
+        }
+        Ok(segmentations)
+    }
+
+    /// The same of a held-out sentence, which no sample has.
+    fn held_out(
+        &mut self,
+        corpus: &Corpus,
+        at: usize,
+        decoded: &Decoded,
+        decoders: &[Decoder],
+    ) -> Result<()> {
+        let mut readings = readings(decoders, decoded);
+        for &has_tree in &self.has_trees[decoders.len()..] {
+            let ends = vec![corpus.sentences[at].len() as u32];
+            let tree = has_tree.then_some(NO_TREE);
+            readings.push(Reading { ends, tree, log_probability: None, analysed: false });
+        }
+        self.sentence(corpus, at, &readings, Status::HeldOut).map(drop)
+    }
+
+    /// Adds the empty lines before `line`.
+    fn empty_before(&mut self, line: u32) -> Result<()> {
+        for line in self.gaps.before(line) {
+            for (decoding, &has_trees) in self.decodings.iter_mut().zip(&self.has_trees) {
+                decoding.segmentations.push("")?;
+                decoding.table.push(&Row::empty(line).to_string())?;
+                if has_trees {
+                    decoding.trees.push("")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The decodings of all lines of a corpus.
+    fn finish(mut self, n_lines: u32) -> Result<Vec<Decoding>> {
+        self.empty_before(n_lines + 1)?;
+        Ok(self.decodings)
     }
 }

@@ -7,49 +7,54 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-use shared::corpus::Corpus;
-use shared::eval::chains::split_r_hat;
-use shared::eval::segmentation::Scorer;
-use shared::logistic_normal::trainer::Failure as Normal;
-use shared::model::Model;
+use anyhow::{Result, anyhow, bail, ensure};
+use shared::data::corpus::Corpus;
+use shared::data::eval::chains::split_r_hat;
+use shared::data::eval::segmentation::Scorer;
+use shared::models::Model;
+use shared::models::decode::Decoder;
+use shared::models::tally::Tally;
 use shared::num::Noise;
-use shared::round::{RoundReport, Step};
-use shared::sampler::tally::Tally;
-use shared::task::Decoder;
+use shared::train::logistic_normal::Failure as Normal;
+use shared::train::round::{RoundReport, Step};
 
-use super::held_out::HeldOutShards;
+use super::dependencies::Dependencies;
+use super::group::Prepared;
 use super::input::Input;
 use super::learner::{Beginning, Failure, GivenTrees, Learner, State};
-use super::plan::{self, Plan};
+use super::plan;
 use super::prepare::Chosen;
+use super::stopped::{Kept, Stopped};
 use super::{clock, start};
-use crate::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 use crate::fleet::{Map, Stage};
-use crate::glimpse::{Glimpse, SENTENCES};
 use crate::job::{self, InferenceTable, Job, Method};
 use crate::metrics::{
-    AttachmentByDecoder, ComponentMetrics, HeldOut, Hyper, Observer, RoundMetrics, Scores, ScoresByDecoder,
+    AttachmentByDecoder, ComponentMetrics, Ending, HeldOut, Hyper, RoundMetrics, Scores, ScoresByDecoder,
     decoder_name, traces,
 };
+use crate::observer::Observer;
 use crate::outcome::Sample;
+use crate::snapshot::{SENTENCES, Snapshot};
+use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 
 /// The runs of a job, and what they need.
 pub struct Training<'a> {
     job: &'a Job,
-    input: &'a Input,
-    plan: &'a Plan,
     fleet: &'a dyn Map,
-    held_out: &'a HeldOutShards,
-    keeper: Keeper<'a>,
+    writer: CheckpointWriter<'a>,
     progress: Progress,
     runs: Vec<Active<'a>>,
+    /// The runs as they go into a checkpoint, while `runs` have no state between two rounds: in a round that is measured, and at the
+    /// end.
+    settled: Option<Vec<Run>>,
 }
 
 /// A run that is under way, or over.
 struct Active<'a> {
     /// Its point among those of the job.
     point: usize,
+    /// What the point's group is trained on.
+    of: &'a Prepared<'a>,
     inference: &'a InferenceTable,
     learner: Learner<'a>,
     converged: bool,
@@ -59,16 +64,6 @@ struct Active<'a> {
     waited: usize,
     /// Strings taken back into use since the round began.
     restored: usize,
-}
-
-/// What all runs came to.
-pub struct Finished {
-    /// By point of the job.
-    pub points: Vec<FinishedPoint>,
-    /// Rounds and times.
-    pub progress: Progress,
-    /// Checkpoints that could not be written.
-    pub failed: usize,
 }
 
 /// The best run of a point.
@@ -81,8 +76,12 @@ pub struct FinishedPoint {
     pub runs: std::ops::Range<usize>,
     /// What it learned.
     pub model: Model,
-    /// Its rounds.
+    /// The round that is kept.
     pub rounds: usize,
+    /// Rounds that the run had.
+    pub rounds_run: usize,
+    /// Why it had no more.
+    pub ending: Ending,
     /// Whether it converged.
     pub converged: bool,
     /// Its last objective.
@@ -95,6 +94,24 @@ pub struct FinishedPoint {
     pub tallies: Vec<Tally>,
 }
 
+/// A run whose round is over.
+struct Ended {
+    run: usize,
+    /// Time that computing the round took, summed over workers.
+    busy: Duration,
+    /// Share of the sentences that the round has read.
+    share: f64,
+}
+
+/// What was measured of a round with the fleet.
+#[derive(Default)]
+struct Measured {
+    scores: ScoresByDecoder,
+    attachment: AttachmentByDecoder,
+    held_out: Option<HeldOut>,
+    shown: Vec<Sample>,
+}
+
 /// The trees that a sampler is at, among decoders.
 const SAMPLE: &str = "sample";
 
@@ -102,40 +119,45 @@ impl<'a> Training<'a> {
     /// The runs as `progress` has them.
     pub fn new(
         job: &'a Job,
-        input: &'a Input,
-        plan: &'a Plan,
+        prepared: &'a [Prepared<'a>],
         fleet: &'a dyn Map,
-        held_out: &'a HeldOutShards,
-        keeper: Keeper<'a>,
+        writer: CheckpointWriter<'a>,
         mut progress: Progress,
     ) -> Result<Training<'a>> {
-        let chains = job.points.iter().any(|point| point.inference.method == Method::Hastings);
-        let given = input.start.as_ref().map(|given| start::given(input, plan, fleet, given, chains));
-        let given = given.transpose()?;
+        let given = |of: &Prepared<'_>| {
+            let chains = of.group.job.points.iter().any(|point| point.inference.method == Method::Hastings);
+            let given = of.input().start.as_ref();
+            given.map(|given| start::given(of.input(), &of.plan, fleet, given, chains)).transpose()
+        };
+        let given: Vec<Option<GivenTrees>> = prepared.iter().map(given).collect::<Result<_>>()?;
         let mut saved = std::mem::take(&mut progress.runs).into_iter();
         let mut runs = Vec::new();
-        for (point, of_point) in job.points.iter().enumerate() {
-            for restart in 1..=job.inference.restarts {
-                let run = runs.len() + 1;
-                let inference = &of_point.inference;
-                let harmonic = harmonic(input, inference, restart, run);
-                let trees = harmonic.as_ref().or(given.as_ref());
-                let families = input.dependencies.as_ref().map(|dependencies| dependencies.families(point));
-                let beginning = Beginning { inference, restart, run, trees, families };
-                let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
-                let where_from = if state.is_some() { "the checkpoint cannot be gone on from: " } else { "" };
-                let learner = Learner::new(plan, beginning, state)
-                    .map_err(|problem| anyhow!("{where_from}run {run}: {problem}"))?;
-                let restored = 0;
-                runs.push(Active { point, inference, learner, converged, best, waited, restored });
-            }
+        for (point, restart) in job.runs() {
+            let run = runs.len() + 1;
+            let inference = &job.points[point].inference;
+            let in_group =
+                prepared.iter().zip(&given).find_map(|(of, given)| Some((of, given, of.place(point)?)));
+            let (of, given, place) = in_group.expect("every point of a job is in one group");
+            let harmonic = harmonic(of.input(), inference, restart);
+            let trees = harmonic.as_ref().or(given.as_ref());
+            let families = of.input().dependencies.as_ref().map(|dependencies| dependencies.families(place));
+            let beginning = Beginning { inference, restart, trees, families };
+            let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
+            let goes_on = state.is_some();
+            let learner = Learner::new(&of.plan, beginning, state).map_err(|problem| match goes_on {
+                true => writer.refusal(&format!("run {run}: {problem}")),
+                false => anyhow!("run {run}: {problem}"),
+            })?;
+            runs.push(Active { point, of, inference, learner, converged, best, waited, restored: 0 });
         }
         progress.tallies.resize(job.points.len(), Vec::new());
-        Ok(Training { job, input, plan, fleet, held_out, keeper, progress, runs })
+        let input = prepared.first().map(Prepared::input).expect("a job has at least one point");
+        check_tallies(input, &progress.tallies).map_err(|problem| writer.refusal(&format!("{problem:#}")))?;
+        Ok(Training { job, fleet, writer, progress, runs, settled: None })
     }
 
-    /// Runs all of them to their end.
-    pub fn run(mut self, observer: &mut dyn Observer) -> Result<Finished> {
+    /// Runs all of them to their end, and gives the best run of every point of the job.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Vec<FinishedPoint>> {
         while self.runs.iter().any(|run| !run.is_over()) {
             let begun = clock();
             for (metrics, sentences) in self.batch()? {
@@ -146,18 +168,43 @@ impl<'a> Training<'a> {
                 metrics.r_hat = r_hat;
                 observer.round(metrics)?;
                 if round == 1 || self.is_scored(run - 1) {
-                    observer.glimpse(&|| self.glimpse(run, &sentences));
+                    observer.snapshot(&|| self.snapshot(run, &sentences));
                 }
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();
-            if self.keeper.is_due() {
-                self.progress.runs = self.runs.iter().map(Active::saved).collect();
-                self.keeper.keep(&self.progress, observer);
+            if self.writer.is_due() {
+                self.keep(observer);
             }
         }
         let points = (0..self.job.points.len()).map(|point| self.finished(point)).collect::<Result<_>>()?;
-        let Training { progress, keeper, .. } = self;
-        Ok(Finished { points, progress, failed: keeper.failed })
+        self.settled = Some(self.saved());
+        self.runs.clear();
+        Ok(points)
+    }
+
+    /// How far the job is; without its runs.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Checkpoints that could not be written.
+    pub fn n_failed(&self) -> usize {
+        self.writer.failed
+    }
+
+    /// Writes a checkpoint, since the job is to stop, and says what is kept.
+    pub fn stop(&mut self, observer: &mut dyn Observer) -> Stopped {
+        let kept = self.keep(observer);
+        Stopped { round: self.progress.last_round(), kept }
+    }
+
+    fn keep(&mut self, observer: &mut dyn Observer) -> Kept {
+        self.progress.runs = self.settled.take().unwrap_or_else(|| self.saved());
+        self.writer.keep(&self.progress, observer)
+    }
+
+    fn saved(&self) -> Vec<Run> {
+        self.runs.iter().map(Active::saved).collect()
     }
 
     /// A round of every run that is not over; the metrics of those that count, each with some sentences as they were read.
@@ -167,72 +214,110 @@ impl<'a> Training<'a> {
         let mut asks = Vec::with_capacity(active.len());
         let mut asked = Vec::new();
         for &run in &active {
-            let Active { learner, inference, .. } = &mut self.runs[run];
+            let Active { learner, inference, of, .. } = &mut self.runs[run];
             let round = learner.rounds() + 1;
             let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
             let with_trees = keep || due || round == inference.max_rounds;
-            learner.begin(with_trees.then_some(&self.input.segments[..]), keep);
-            asked.extend(learner.shards(self.plan).into_iter().map(|shard| (asks.len(), shard)));
-            asks.push(learner.ask(self.plan)?);
+            learner.begin(with_trees.then_some(&of.input().segments[..]), keep);
+            asked.extend(learner.shards(&of.plan).into_iter().map(|shard| (asks.len(), shard)));
+            asks.push((&of.plan, learner.ask(&of.plan)?));
         }
         let first = active[0];
         let stage = Stage::Round { run: first + 1, round: self.runs[first].learner.rounds() + 1 };
-        let (plan, runs) = (self.plan, &mut self.runs);
-        let report = plan::map(self.fleet, stage, plan.round(asks, asked.clone()), |at, answer| {
+        let runs = &mut self.runs;
+        let report = plan::map(self.fleet, stage, plan::round(asks, asked.clone()), |at, answer| {
             let (ask, shard) = asked[at];
-            let run = active[ask];
-            if !runs[run].learner.add(plan, shard, answer)? {
+            let Active { learner, of, .. } = &mut runs[active[ask]];
+            if !learner.add(&of.plan, shard, answer)? {
                 bail!("internal error: shard {shard} has no counts; please report it");
             }
             Ok(())
         })?;
-        let mut finished: Vec<(usize, RoundReport, Duration, f64)> = Vec::new();
-        let n_sentence_shards = plan.sentence_shards().count() as f64;
+        // Measuring may be cut short, and then the round has to be run again.
+        self.settled = self.is_measured().then(|| self.saved());
+        let mut finished: Vec<(RoundReport, Ended)> = Vec::new();
         for (ask, &run) in active.iter().enumerate() {
+            let plan = &self.runs[run].of.plan;
             let of_run = report.busy_by_task.iter().zip(&asked).filter(|(_, asked)| asked.0 == ask);
             let busy = of_run.map(|(busy, _)| *busy).sum();
             let of_sentences =
                 |&&(of, shard): &&(usize, usize)| of == ask && plan.shards[shard].strings.is_none();
-            let share = asked.iter().filter(of_sentences).count() as f64 / n_sentence_shards;
+            let share =
+                asked.iter().filter(of_sentences).count() as f64 / plan.sentence_shards().count() as f64;
             let active = &mut self.runs[run];
-            match active.learner.finish().map_err(|failure| told(self.input, failure))? {
+            match active.learner.finish().map_err(|failure| told(active.of.input(), failure))? {
                 Step::Again { restored } => active.restored += restored,
-                Step::Next(report) => finished.push((run, report, busy, share)),
+                Step::Next(report) => {
+                    self.runs[run].converged = report.converged;
+                    finished.push((report, Ended { run, busy, share }));
+                }
             }
         }
         let seconds = begun.elapsed().as_secs_f64() / finished.len().max(1) as f64;
-        let conclude = |(run, report, busy, share)| self.conclude(run, report, seconds, busy, share);
-        finished.into_iter().map(conclude).collect()
+        let measured =
+            finished.iter().map(|(_, ended)| self.measure(ended.run)).collect::<Result<Vec<_>>>()?;
+        self.settled = None;
+        let conclude = |((report, ended), measured)| self.conclude(report, ended, seconds, measured);
+        finished.into_iter().zip(measured).map(conclude).collect()
     }
 
-    /// Measures a round that is over and has read this share of the sentences, and says whether the run is.
+    /// Whether rounds may be measured with the fleet.
+    fn is_measured(&self) -> bool {
+        let has_gold = |dependencies: &Dependencies| dependencies.to_find().gold().is_some();
+        self.runs.iter().any(|run| {
+            !run.of.held_out.is_empty()
+                || has_scores(run.of.input())
+                || run.of.input().dependencies.as_ref().is_some_and(has_gold)
+        })
+    }
+
+    /// Measures the last round of a run, if that is due; changes nothing.
+    fn measure(&self, run: usize) -> Result<Measured> {
+        let Active { learner, of, .. } = &self.runs[run];
+        let (due, last) =
+            (learner.rounds().is_multiple_of(self.job.output.score_every), self.runs[run].is_over());
+        let mut measured = Measured::default();
+        let to_find = of.input().dependencies.as_ref().filter(|_| due && !last).map(Dependencies::to_find);
+        if let Some(to_find) = to_find.filter(|to_find| to_find.gold().is_some()) {
+            let model = self.runs[run].model();
+            measured.attachment = to_find.find(self.fleet, &of.plan, &model, &[Decoder::Viterbi])?.1;
+        }
+        let is_decoded = !has_samples(learner) && has_scores(of.input()) && !last;
+        if (due || last) && (!of.held_out.is_empty() || is_decoded) {
+            let model = self.runs[run].model();
+            if is_decoded {
+                let found = self.viterbi(of, &model, &mut measured.shown)?;
+                measured.scores.insert(decoder_name(Decoder::Viterbi).to_owned(), found);
+            }
+            measured.held_out = of.held_out.measure(self.fleet, &of.plan, &model)?;
+        }
+        Ok(measured)
+    }
+
+    /// Takes in a round that is over, and says what it came to.
     fn conclude(
         &mut self,
-        run: usize,
         report: RoundReport,
+        ended: Ended,
         seconds: f64,
-        busy: Duration,
-        share: f64,
+        measured: Measured,
     ) -> Result<(RoundMetrics, Vec<Sample>)> {
+        let Ended { run, busy, share } = ended;
+        let input = self.runs[run].of.input();
+        let Measured { mut scores, attachment, held_out, mut shown } = measured;
         let round = self.runs[run].learner.rounds();
-        self.runs[run].converged = report.converged;
         let last = self.runs[run].is_over();
         let due = round.is_multiple_of(self.job.output.score_every);
-        let mut scored = ScoresByDecoder::new();
-        let mut held_out = None;
-        let mut shown = Vec::new();
-        let is_scored = self.input.text.has_gold && !self.input.segments.is_empty();
         let samples = self.runs[run].learner.samples();
-        let has_samples = !samples.is_empty() && samples.iter().all(|of_shard| !of_shard.is_empty());
-        if has_samples {
+        if has_samples(&self.runs[run].learner) {
             let mut scorer = Scorer::default();
             let tallies = &mut self.progress.tallies[self.runs[run].point];
             let keeps = keeps(self.runs[run].inference, round);
-            tallies.resize(if keeps { self.input.text.n_sentences } else { tallies.len() }, Tally::default());
-            self.input.text.blocks(|sentences, shards, block| {
+            tallies.resize(if keeps { input.text.n_sentences } else { tallies.len() }, Tally::default());
+            input.text.blocks(|sentences, shards, block| {
                 let samples = block.by_occurrence(&samples[shards]).unwrap_or_default();
                 // A tag of a dependency model is two tokens, and its trees have no segments to show.
-                if self.input.dependencies.is_none() {
+                if input.dependencies.is_none() {
                     show(&mut shown, &block.corpus, samples.iter().map(|sample| &sample.ends[..]));
                 }
                 for (at, sample) in samples.iter().enumerate() {
@@ -246,24 +331,9 @@ impl<'a> Training<'a> {
                 }
                 Ok(())
             })?;
-            if is_scored && (due || last) {
-                scored.insert(SAMPLE.to_owned(), Scores::from(&scorer.scores()));
+            if has_scores(input) && (due || last) {
+                scores.insert(SAMPLE.to_owned(), Scores::from(&scorer.scores()));
             }
-        }
-        let mut attachment = AttachmentByDecoder::new();
-        let dependencies = self.input.dependencies.as_ref().filter(|_| due && !last);
-        if let Some(dependencies) = dependencies.filter(|dependencies| dependencies.gold().is_some()) {
-            let model = self.model(&self.runs[run].learner);
-            attachment = dependencies.find(self.fleet, self.plan, &model, &[Decoder::Viterbi])?.1;
-        }
-        let is_decoded = !has_samples && is_scored && !last;
-        if (due || last) && (!self.held_out.is_empty() || is_decoded) {
-            let model = self.model(&self.runs[run].learner);
-            if is_decoded {
-                let found = self.viterbi(&model, &mut shown)?;
-                scored.insert(decoder_name(Decoder::Viterbi).to_owned(), found);
-            }
-            held_out = self.held_out.measure(self.fleet, self.plan, &model)?;
         }
         let active = &mut self.runs[run];
         if let Some(found) = held_out {
@@ -274,7 +344,7 @@ impl<'a> Training<'a> {
             }
         }
         let adapted: Vec<String> =
-            self.input.grammar.adapted().map(|symbol| self.input.grammar.name(symbol).to_owned()).collect();
+            input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect();
         let hyper = |(discount, concentration)| Hyper { discount, concentration };
         let hyper = adapted.iter().cloned().zip(active.learner.hyper().into_iter().map(hyper));
         let strings = adapted.iter().cloned().zip(active.learner.n_strings());
@@ -288,10 +358,10 @@ impl<'a> Training<'a> {
             change: report.change,
             seconds,
             busy_seconds: busy.as_secs_f64(),
-            sentences_per_second: share * self.input.text.n_sentences as f64 / seconds,
+            sentences_per_second: share * input.text.n_sentences as f64 / seconds,
             strings: strings.collect(),
             hyper: hyper.collect(),
-            scores: scored,
+            scores,
             attachment,
             components,
             dropped: report.dropped,
@@ -313,18 +383,18 @@ impl<'a> Training<'a> {
     }
 
     /// What a run, from 1, has learned so far.
-    fn glimpse(&self, run: usize, sentences: &[Sample]) -> Glimpse {
-        let learner = &self.runs[run - 1].learner;
-        let (strings, rules) = learner.glimpse(self.plan, self.input.text.unit);
-        Glimpse { run, round: learner.rounds(), strings, rules, sentences: sentences.to_vec() }
+    fn snapshot(&self, run: usize, sentences: &[Sample]) -> Snapshot {
+        let Active { learner, of, .. } = &self.runs[run - 1];
+        let (strings, rules) = learner.snapshot(&of.plan, of.input().text.unit);
+        Snapshot { run, round: learner.rounds(), strings, rules, sentences: sentences.to_vec() }
     }
 
     /// Scores of the corpus as Viterbi reads it, and some sentences to be shown.
-    fn viterbi(&self, model: &Model, shown: &mut Vec<Sample>) -> Result<Scores> {
+    fn viterbi(&self, of: &Prepared<'_>, model: &Model, shown: &mut Vec<Sample>) -> Result<Scores> {
         let mut scorer = Scorer::default();
-        let parser = self.plan.parser(model, &[Decoder::Viterbi], false);
-        self.input.text.blocks(|_, shards, block| {
-            let decoded = parser.parse(self.fleet, Stage::Decode, self.plan.shards(shards))?;
+        let parser = of.plan.parser(model, &[Decoder::Viterbi], false);
+        of.input().text.blocks(|_, shards, block| {
+            let decoded = parser.parse(self.fleet, Stage::Decode, of.plan.shards(shards))?;
             let gold = block.corpus.gold.iter().flatten();
             let decoded = block.by_sentence(&decoded);
             show(shown, &block.corpus, decoded.iter().map(|decoded| &decoded.segmentations[0][..]));
@@ -350,12 +420,6 @@ impl<'a> Training<'a> {
         split_r_hat(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    fn model(&self, learner: &Learner<'_>) -> Model {
-        let (lexicon, params) = learner.learned(self.plan);
-        let (grammar, segments) = (self.plan.grammar.value.as_ref().clone(), self.input.segments.clone());
-        Model { grammar, lexicon, params, segments }
-    }
-
     /// The best run of a point: by held-out sentences if there are such, else by the objective.
     fn finished(&self, point: usize) -> Result<FinishedPoint> {
         let of_point: Vec<usize> =
@@ -368,22 +432,66 @@ impl<'a> Training<'a> {
             |best: usize, run: usize| if is_better(&self.runs[run], &self.runs[best]) { run } else { best };
         let best =
             of_point.iter().copied().reduce(better).ok_or_else(|| anyhow!("a job has at least one run"))?;
-        let Active { learner, converged, best: kept, inference, .. } = &self.runs[best];
+        let Active { learner, of, converged, best: kept, inference, .. } = &self.runs[best];
+        let (rounds_run, ending) = (learner.rounds(), self.runs[best].ending().unwrap_or_default());
         let bounds = of_point.iter().map(|&run| self.runs[run].learner.state().bound()).collect();
         let (state, held_out) = match kept {
             Some((held_out, state)) => (state.clone(), Some(*held_out)),
             None => (learner.state(), None),
         };
-        let (restart, run) = (1, best + 1);
-        let beginning = Beginning { inference, restart, run, trees: None, families: None };
+        let (restart, run) = (best - of_point[0] + 1, best + 1);
+        let beginning = Beginning { inference, restart, trees: None, families: None };
         let (rounds, bound) = (state.rounds(), state.bound());
-        let kept = Learner::new(self.plan, beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
+        let kept = Learner::new(&of.plan, beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
-        let (model, converged) = (self.model(&kept), *converged);
+        let (model, converged) = (model(of, &kept), *converged);
         let tallies = self.progress.tallies[point].clone();
-        Ok(FinishedPoint { name, run, runs, model, rounds, converged, bound, bounds, held_out, tallies })
+        Ok(FinishedPoint {
+            name,
+            run,
+            runs,
+            model,
+            rounds,
+            rounds_run,
+            ending,
+            converged,
+            bound,
+            bounds,
+            held_out,
+            tallies,
+        })
     }
+}
+
+/// Whether segmentations can be compared with gold.
+fn has_scores(input: &Input) -> bool {
+    input.text.has_gold && !input.segments.is_empty()
+}
+
+/// Whether the last round of a run gave trees of all sentences.
+fn has_samples(learner: &Learner<'_>) -> bool {
+    let samples = learner.samples();
+    !samples.is_empty() && samples.iter().all(|of_shard| !of_shard.is_empty())
+}
+
+/// Whether the samples of every point are of the sentences of the corpus.
+fn check_tallies(input: &Input, tallies: &[Vec<Tally>]) -> Result<()> {
+    let (n_sentences, n_tokens) = (input.text.n_sentences, input.tokens_per_symbol());
+    for of_point in tallies.iter().filter(|of_point| !of_point.is_empty()) {
+        ensure!(
+            of_point.len() == n_sentences,
+            "samples of {} sentences, expected {n_sentences}",
+            of_point.len()
+        );
+        input.text.blocks(|sentences, _, block| {
+            for (tally, sentence) in of_point[sentences].iter().zip(&block.corpus.sentences) {
+                tally.check(n_tokens * sentence.len()).map_err(|problem| anyhow!("{problem}"))?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 /// Puts the first readable sentences among those that are shown, until there are enough: the same ones in every round.
@@ -413,9 +521,9 @@ fn told(input: &Input, failure: Failure) -> anyhow::Error {
 }
 
 /// The counts of the harmonic start, for methods without chains; with jitter in all runs of a point but the first.
-fn harmonic(input: &Input, inference: &InferenceTable, restart: usize, run: usize) -> Option<GivenTrees> {
+fn harmonic(input: &Input, inference: &InferenceTable, restart: usize) -> Option<GivenTrees> {
     let dependencies = input.dependencies.as_ref().filter(|_| inference.start == job::Start::Harmonic)?;
-    let noise = Noise::new(inference.seed, run as u64);
+    let noise = Noise::new(inference.seed, restart as u64);
     let jitter = (restart > 1).then_some((noise, inference.jitter));
     let counts = || dependencies.harmonic(inference, jitter);
     (inference.method != Method::Hastings).then(|| GivenTrees { counts: counts(), by_shard: Vec::new() })
@@ -429,11 +537,33 @@ fn keeps(inference: &InferenceTable, round: usize) -> bool {
         && (max_rounds - round).is_multiple_of(keep_every)
 }
 
+/// What a learner of a group has learned so far.
+fn model(of: &Prepared<'_>, learner: &Learner<'_>) -> Model {
+    let (lexicon, params) = learner.learned(&of.plan);
+    let (grammar, segments) = (of.plan.grammar.value.as_ref().clone(), of.input().segments.clone());
+    Model { grammar, lexicon, params, segments }
+}
+
 impl Active<'_> {
+    /// What it has learned so far.
+    fn model(&self) -> Model {
+        model(self.of, &self.learner)
+    }
+
     /// Whether it has no more rounds. It may be given more than it had when it ended.
     fn is_over(&self) -> bool {
+        self.ending().is_some()
+    }
+
+    /// Why it has no more rounds, if it has none.
+    fn ending(&self) -> Option<Ending> {
         let InferenceTable { max_rounds, patience, .. } = *self.inference;
-        self.converged || self.learner.rounds() >= max_rounds || patience > 0 && self.waited >= patience
+        match () {
+            () if self.converged => Some(Ending::Converged),
+            () if patience > 0 && self.waited >= patience => Some(Ending::Patience),
+            () if self.learner.rounds() >= max_rounds => Some(Ending::MaxRounds),
+            () => None,
+        }
     }
 
     fn saved(&self) -> Run {
@@ -448,17 +578,29 @@ impl Active<'_> {
 
 /// Writes checkpoints of one job. That one cannot be written is told, and does not end the job: it may be the last that
 /// is wanted.
-pub struct Keeper<'a> {
+pub struct CheckpointWriter<'a> {
     checkpoints: &'a mut Checkpoints,
     origin: Origin,
-    chosen: Chosen,
+    chosen: Vec<Chosen>,
     failed: usize,
 }
 
-impl<'a> Keeper<'a> {
-    /// Of the job of that origin, with the strings that were chosen for it.
-    pub fn new(checkpoints: &'a mut Checkpoints, origin: Origin, chosen: Chosen) -> Keeper<'a> {
-        Keeper { checkpoints, origin, chosen, failed: 0 }
+impl<'a> CheckpointWriter<'a> {
+    /// Of the job of that origin, with the strings that were chosen for it, by group of points.
+    pub fn new(
+        checkpoints: &'a mut Checkpoints,
+        origin: Origin,
+        chosen: Vec<Chosen>,
+    ) -> CheckpointWriter<'a> {
+        CheckpointWriter { checkpoints, origin, chosen, failed: 0 }
+    }
+
+    /// Says why the job cannot go on from its checkpoint.
+    fn refusal(&self, problem: &str) -> anyhow::Error {
+        let name = self.checkpoints.resumed().unwrap_or_default();
+        anyhow!(
+            "{name}: cannot go on from this checkpoint: {problem}; remove it, or start over without --resume"
+        )
     }
 
     /// Whether it is time for the next one.
@@ -466,12 +608,16 @@ impl<'a> Keeper<'a> {
         self.checkpoints.are_due()
     }
 
-    /// Writes one.
-    pub fn keep(&mut self, progress: &Progress, observer: &mut dyn Observer) {
+    /// Writes one, and says whether it is kept.
+    pub fn keep(&mut self, progress: &Progress, observer: &mut dyn Observer) -> Kept {
+        if !self.checkpoints.are_kept() {
+            return Kept::Off;
+        }
         let (origin, chosen) = (Cow::Borrowed(&self.origin), Cow::Borrowed(&self.chosen));
         let written =
             self.checkpoints.write(&Checkpoint { origin, chosen, progress: Cow::Borrowed(progress) });
         self.failed += usize::from(written.is_err());
         observer.checkpoint(written.as_ref());
+        written.map_or_else(|error| Kept::Failed(format!("{error:#}")), |_| Kept::Checkpoint)
     }
 }

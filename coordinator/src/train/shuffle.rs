@@ -18,9 +18,9 @@ use prost::bytes::{Buf as _, BufMut as _};
 use prost::encoding::{decode_varint, encode_varint};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
-use shared::adaptor::candidates::Ranking;
 use shared::grammar::SymbolId;
-use shared::task::Candidates;
+use shared::models::adaptor::candidates::Ranking;
+use shared::work::task::Candidates;
 
 /// Runs of strings that are summed each by itself: as many as are needed for one of them to be small when all are large.
 const PARTITIONS: usize = 1024;

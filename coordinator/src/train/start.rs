@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, ensure};
-use shared::model::Params;
-use shared::pcfg::trees;
-use shared::shard::Shard;
-use shared::task::{Answer, Decode, Decoder, Named, Work};
+use shared::models::Params;
+use shared::models::decode::{Decode, Decoder};
+use shared::models::pcfg::trees;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Named, Work};
 
 use super::input::{Given, Input};
 use super::learner::GivenTrees;

@@ -1,4 +1,4 @@
-//! The sentences that a job trains on: in blocks of neighbours, each cut into shards by itself, and on a shelf.
+//! The sentences that a job trains on: in blocks of neighbours, each cut into shards by itself, and on a spill.
 //!
 //! In: a corpus file of any size. Out: what is known of it as a whole, and its blocks. What is in memory at a time is one block.
 //! The cut depends on the sentences, [`BLOCK_SYMBOLS`] and `corpus.shard_symbols` alone.
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
-use shared::corpus::read::End;
-use shared::corpus::shards::SentenceShard;
-use shared::corpus::{Corpus, Format, Notice, Options, Unit};
-use shared::shard::Shard;
-use shared::task::Named;
+use shared::data::corpus::read::End;
+use shared::data::corpus::{Corpus, Format, Notice, Options, Unit};
+use shared::work::shard::SentenceShard;
+use shared::work::shard::Shard;
+use shared::work::task::Named;
 
-use super::shelf::{Kept, Shelf};
+use super::spill::{Kept, SpillStore};
 use crate::input;
 
 /// A block ends with the sentence that brings it to so many symbols, or to a shard's if that is more. Equal sentences of a block are
@@ -42,6 +42,11 @@ impl Source {
             whole = None;
         }
         Ok(Source { path: path.to_owned(), options, block_symbols, end: reader.finish()?, whole })
+    }
+
+    /// How it is read.
+    pub fn options(&self) -> Options {
+        self.options
     }
 
     /// What the user should know, of a file with or without a gold segmentation to score against.
@@ -81,6 +86,8 @@ pub struct Text {
     pub n_sentences: usize,
     /// Number of symbols in all of them.
     pub n_symbols: usize,
+    /// Number of lines of the file, empty ones and held-out sentences included.
+    pub n_lines: u32,
     /// Whether there is a gold segmentation.
     pub has_gold: bool,
     /// How the file is written.
@@ -99,6 +106,15 @@ struct Place {
     /// Its shards among all.
     shards: Range<usize>,
     block: Kept<Block>,
+    held_out: Option<HeldOut>,
+}
+
+/// Sentences of a block that are not trained on.
+pub struct HeldOut {
+    /// Their shards.
+    pub shards: Vec<Kept<Shard>>,
+    /// The sentences.
+    pub block: Kept<Block>,
 }
 
 /// Neighbouring sentences, and where those of the shards come from.
@@ -106,58 +122,79 @@ struct Place {
 pub struct Block {
     /// The sentences.
     pub corpus: Corpus,
-    /// By shard and sentence of it: positions in the block, ascending.
-    pub positions: Vec<Vec<Vec<u32>>>,
+    /// Where the sentences of its shards stand in it.
+    pub positions: Positions,
 }
 
+/// By shard and sentence of it: positions in a block, ascending.
+pub type Positions = Vec<Vec<Vec<u32>>>;
+
 impl Text {
-    /// Of no sentences yet, in which these symbols occur.
-    pub fn new(symbols: Vec<String>, has_gold: bool, options: Options) -> Text {
+    /// Of no sentences yet, of a file that was read to this end.
+    pub fn new(end: &End, options: Options) -> Text {
         let Options { format, unit, .. } = options;
-        let (shards, blocks) = (Vec::new(), Vec::new());
-        Text { symbols, n_sentences: 0, n_symbols: 0, has_gold, format, unit, shards, blocks }
+        Text {
+            symbols: end.symbols.clone(),
+            n_sentences: 0,
+            n_symbols: 0,
+            n_lines: end.n_lines,
+            has_gold: end.marks_words,
+            format,
+            unit,
+            shards: Vec::new(),
+            blocks: Vec::new(),
+        }
     }
 
     /// Of a corpus in memory, which stays there.
     pub fn at_hand(corpus: Corpus, shards: Vec<SentenceShard>) -> Text {
-        let options = Options { format: corpus.format, unit: corpus.unit, ..Options::default() };
-        let mut text = Text::new(corpus.symbols.clone(), corpus.gold.is_some(), options);
-        let (shards, positions) = shards.into_iter().map(|shard| (shard.shard, shard.positions)).unzip();
-        let shards: Vec<Shard> = shards;
+        let (n, n_symbols) = (corpus.sentences.len(), corpus.n_symbols());
+        let (shards, positions): (Vec<Shard>, _) =
+            shards.into_iter().map(|shard| (shard.shard, shard.positions)).unzip();
+        let mut text = Text {
+            symbols: corpus.symbols.clone(),
+            n_sentences: 0,
+            n_symbols: 0,
+            n_lines: corpus.lines.last().copied().unwrap_or_default(),
+            has_gold: corpus.gold.is_some(),
+            format: corpus.format,
+            unit: corpus.unit,
+            shards: Vec::new(),
+            blocks: Vec::new(),
+        };
         let shards = shards.into_iter().map(|shard| Kept::at_hand(Named::new(shard))).collect();
-        text.add(Block { corpus, positions }, shards, |block| Ok(Kept::at_hand(Named::new(block))))
-            .expect("nothing is written");
+        text.add(n, n_symbols, shards, Kept::at_hand(Named::new(Block { corpus, positions })), None);
         text
     }
 
-    /// Adds a block that was cut into shards, and puts it on the shelf.
-    pub fn push(&mut self, shelf: &Shelf, corpus: Corpus, cut: Vec<SentenceShard>) -> Result<()> {
-        let mut shards = Vec::with_capacity(cut.len());
-        let mut positions = Vec::with_capacity(cut.len());
-        for shard in cut {
-            shards.push(shelf.keep(shard.shard)?);
-            positions.push(shard.positions);
-        }
-        self.add(Block { corpus, positions }, shards, |block| shelf.keep(block))
+    /// Adds a block that was cut into shards, puts it on the spill, and has the sentences of the same lines that are `held_out`.
+    pub fn push(
+        &mut self,
+        spill: &SpillStore,
+        corpus: Corpus,
+        cut: Vec<SentenceShard>,
+        held_out: Option<HeldOut>,
+    ) -> Result<()> {
+        let (n, n_symbols) = (corpus.sentences.len(), corpus.n_symbols());
+        let (shards, positions) = on_shelf(spill, cut)?;
+        self.add(n, n_symbols, shards, spill.keep(Block { corpus, positions })?, held_out);
+        Ok(())
     }
 
     fn add(
         &mut self,
-        block: Block,
+        n: usize,
+        n_symbols: usize,
         shards: Vec<Kept<Shard>>,
-        keep: impl FnOnce(Block) -> Result<Kept<Block>>,
-    ) -> Result<()> {
-        let (n, n_symbols) = (block.corpus.sentences.len(), block.corpus.n_symbols());
+        block: Kept<Block>,
+        held_out: Option<HeldOut>,
+    ) {
         let at = self.shards.len();
-        self.blocks.push(Place {
-            sentences: self.n_sentences..self.n_sentences + n,
-            shards: at..at + shards.len(),
-            block: keep(block)?,
-        });
+        let sentences = self.n_sentences..self.n_sentences + n;
+        self.blocks.push(Place { sentences, shards: at..at + shards.len(), block, held_out });
         self.n_sentences += n;
         self.n_symbols += n_symbols;
         self.shards.extend(shards);
-        Ok(())
     }
 
     /// Hands every block to `each`, in order, with its sentences and shards among all.
@@ -165,8 +202,17 @@ impl Text {
         &self,
         mut each: impl FnMut(Range<usize>, Range<usize>, &Block) -> Result<()>,
     ) -> Result<()> {
-        let mut places = self.blocks.iter();
-        places.try_for_each(|at| each(at.sentences.clone(), at.shards.clone(), &*at.block.value()?))
+        self.blocks_with_held_out(|sentences, shards, block, _| each(sentences, shards, block))
+    }
+
+    /// The same with the held-out sentences of the same lines, if there are such.
+    pub fn blocks_with_held_out(
+        &self,
+        mut each: impl FnMut(Range<usize>, Range<usize>, &Block, Option<&HeldOut>) -> Result<()>,
+    ) -> Result<()> {
+        self.blocks.iter().try_for_each(|at| {
+            each(at.sentences.clone(), at.shards.clone(), &*at.block.value()?, at.held_out.as_ref())
+        })
     }
 
     /// Line and text of a sentence, by shard and position in it, for messages.
@@ -183,6 +229,17 @@ impl Text {
         }
         Ok(format!("{}:{}: {text}", corpus.source_name, corpus.lines[position]))
     }
+}
+
+/// Puts shards on the spill, and gives them with their [`Block::positions`].
+pub fn on_shelf(spill: &SpillStore, cut: Vec<SentenceShard>) -> Result<(Vec<Kept<Shard>>, Positions)> {
+    let mut shards = Vec::with_capacity(cut.len());
+    let mut positions = Vec::with_capacity(cut.len());
+    for shard in cut {
+        shards.push(spill.keep(shard.shard)?);
+        positions.push(shard.positions);
+    }
+    Ok((shards, positions))
 }
 
 impl Block {
@@ -213,8 +270,8 @@ impl Block {
 mod tests {
     use std::fs;
 
-    use shared::corpus::shards;
     use shared::grammar::SymbolId;
+    use shared::work::shard;
 
     use super::*;
 
@@ -232,14 +289,14 @@ mod tests {
         assert_eq!(source.whole.as_ref(), Some(&corpus));
         source.block_symbols = 4;
         source.whole = None;
-        let shelf = Shelf::new_in(dir.path());
-        let mut text = Text::new(source.end.symbols.clone(), source.end.marks_words, options);
+        let spill = SpillStore::new_in(dir.path());
+        let mut text = Text::new(&source.end, options);
         let mut sizes = Vec::new();
         let cut = |block: Corpus| {
             sizes.push(block.sentences.len());
             let tokens = |sentence: &Vec<u32>| sentence.iter().map(|&symbol| SymbolId(symbol)).collect();
             let sentences: Vec<Vec<SymbolId>> = block.sentences.iter().map(tokens).collect();
-            text.push(&shelf, block, shards::cut(&sentences, 2))
+            text.push(&spill, block, shard::cut(&sentences, 2), None)
         };
         source.blocks(cut).unwrap();
         assert_eq!(sizes, [2, 2, 2]);

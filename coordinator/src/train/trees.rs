@@ -7,21 +7,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
-use shared::corpus::shards::SentenceShard;
-use shared::corpus::{Corpus, Format, Unit};
-use shared::eval::Source;
-use shared::eval::brackets::{ByLength, score};
-use shared::latent;
-use shared::latent::parse::{Decoder, Model, Parser, THRESHOLD};
-use shared::shard::Shard;
-use shared::tree::Tree;
-use shared::treebank::Treebank;
-use shared::treebank::brackets::{Entry, line};
-use shared::treebank::clean::clean;
+use shared::data::corpus::{Corpus, Format, Unit};
+use shared::data::eval::Source;
+use shared::data::eval::brackets::{ByLength, score};
+use shared::data::treebank::Treebank;
+use shared::data::treebank::brackets::{Entry, line};
+use shared::data::treebank::clean::clean;
+use shared::grammar::tree::Tree;
+use shared::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
+use shared::models::latent::{self, Layout};
+use shared::work::shard::SentenceShard;
+use shared::work::shard::Shard;
 
 use super::held_out::split;
+use crate::fleet::Map;
 use crate::input;
 use crate::job::{CorpusTable, Job};
 use crate::metrics::BracketsByDecoder;
@@ -32,10 +33,21 @@ pub struct Trees {
     /// Those to train on.
     pub treebank: Arc<Treebank>,
     /// The others; there may be none.
-    pub held_out: Vec<Tree>,
-    /// The longest sentence of either, in words.
+    pub held_out: ToFind,
+    /// Those of `corpus.test`, if there is such.
+    pub test: Option<ToFind>,
+}
+
+/// Trees to find again.
+#[derive(Clone)]
+pub struct ToFind {
+    trees: Vec<Tree>,
+    /// The longest sentence, in words.
     max_length: u32,
 }
+
+/// Trees that a thread parses between two looks at whether the job is cancelled.
+const BETWEEN_CHECKS: usize = 8;
 
 /// The decoders of a model with latent annotations, and their names.
 pub const DECODERS: [(Decoder, &str); 2] = [(Decoder::MaxRule, "max-rule"), (Decoder::Viterbi, "viterbi")];
@@ -43,21 +55,33 @@ pub const DECODERS: [(Decoder, &str); 2] = [(Decoder::MaxRule, "max-rule"), (Dec
 impl Trees {
     /// Reads the treebank of `job`, its words as a corpus, and what the user should know.
     pub fn load(job: &Job) -> Result<(Trees, Corpus, Vec<String>)> {
-        let CorpusTable { path, held_out, held_out_share, max_length, unknown, unknown_threshold, .. } =
-            &job.corpus;
+        let CorpusTable {
+            path, held_out, held_out_share, test, max_length, unknown, unknown_threshold, ..
+        } = &job.corpus;
         let mut notices = Vec::new();
         let mut trees = read(path, *max_length, &mut notices)?;
-        let mut to_find = Vec::new();
+        let mut aside = Vec::new();
         if !held_out.as_os_str().is_empty() {
-            to_find = read(held_out, *max_length, &mut notices)?;
+            aside = read(held_out, *max_length, &mut notices)?;
         } else if *held_out_share > 0.0 {
-            (trees, to_find) = split(trees, *held_out_share, job.inference.seed, "trees")?;
+            (trees, aside) = split(trees, *held_out_share, job.corpus.held_out_seed, "trees")?;
         }
         let plain: Vec<Tree> = trees.iter().map(|(_, tree)| tree.clone()).collect();
         let treebank = Arc::new(Treebank::new(&plain, *unknown_threshold, *unknown));
+        for point in &job.points {
+            let weights = Layout::check(&treebank.rules, point.inference.subtypes);
+            weights.with_context(|| path.display().to_string())?;
+        }
         let corpus = words(&trees, path);
-        let held_out = to_find.into_iter().map(|(_, tree)| tree).collect();
-        Ok((Trees { treebank, held_out, max_length: *max_length }, corpus, notices))
+        let to_find = |trees: Vec<(u32, Tree)>| ToFind {
+            trees: trees.into_iter().map(|(_, tree)| tree).collect(),
+            max_length: *max_length,
+        };
+        let test = match test.as_os_str().is_empty() {
+            true => None,
+            false => Some(to_find(read(test, *max_length, &mut notices)?)),
+        };
+        Ok((Trees { treebank, held_out: to_find(aside), test }, corpus, notices))
     }
 
     /// The trees in shards: one ends with the tree that brings it to `shard_words` words or more.
@@ -85,30 +109,37 @@ impl Trees {
         }
         shards
     }
+}
 
-    /// Finds the held-out trees again, by every decoder, on all cores of this machine.
-    pub fn find(&self, model: &Model) -> Result<(Vec<Decoding>, BracketsByDecoder)> {
+impl ToFind {
+    /// Finds the trees again, by every decoder, on all cores of this machine, until the job of `fleet` is cancelled.
+    pub fn find(&self, fleet: &dyn Map, model: &Model) -> Result<(Vec<Decoding>, BracketsByDecoder)> {
         let (mut decodings, mut scores) = (Vec::new(), BTreeMap::new());
-        if self.held_out.is_empty() {
+        if self.trees.is_empty() {
             return Ok((decodings, scores));
         }
         let parser = Parser::new(model, THRESHOLD);
         let entries = |trees: Vec<Tree>| -> Vec<Entry> {
             trees.into_iter().zip(1..).map(|(tree, line)| Entry { line, tree: Some(tree) }).collect()
         };
-        let gold = entries(self.held_out.clone());
+        let gold = entries(self.trees.clone());
         for (decoder, name) in DECODERS {
             let parse = |tree: &Tree| parser.parse(&tree.terminals().collect::<Vec<_>>(), decoder).tree;
-            let found: Vec<Tree> = self.held_out.par_iter().map(parse).collect();
+            let mut found: Vec<Tree> = Vec::with_capacity(self.trees.len());
+            for trees in self.trees.chunks(BETWEEN_CHECKS * rayon::current_num_threads()) {
+                fleet.check()?;
+                found.par_extend(trees.par_iter().map(parse));
+            }
             let mut trees = Lines::default();
             found.iter().try_for_each(|tree| trees.push(&line(tree)))?;
             let found = entries(found);
             let scored: ByLength = score(
-                Source { name: "the held-out trees", items: &gold },
+                Source { name: "the trees", items: &gold },
                 Source { name: "their parses", items: &found },
                 self.max_length as usize,
             )?;
-            decodings.push(Decoding { name, segmentations: Lines::default(), trees });
+            let (segmentations, table) = (Lines::default(), Lines::default());
+            decodings.push(Decoding { name, segmentations, table, trees });
             scores.insert(name.to_owned(), scored.all);
         }
         Ok((decodings, scores))

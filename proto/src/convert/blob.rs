@@ -3,18 +3,20 @@
 use prost::Message;
 use prost::bytes::Bytes;
 use shared::grammar::Grammar;
+use shared::grammar::lexicon::Lexicon;
+use shared::models::decode::Decode;
 use shared::num::Wide;
-use shared::shard::{Lexicon, Shard};
-use shared::task::{
-    Annotate, Annotated, Answer, Carried, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Decode, Fit,
-    Named, Pass, Sample, Sweeps, Task, Work,
+use shared::work::shard::Shard;
+use shared::work::task::{
+    Annotate, Annotated, Answer, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Fit, Named, Pass,
+    Sample, ShardState, Sweeps, Task, Work,
 };
 
 use super::{
     NON_NEGATIVE, POSITIVE, Wire, WireError, chain, decoded, latent, non_negative, numbers, positive,
 };
-use crate::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 use crate::{payload, v1};
+use shared::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 
 /// A value that is sent once and cached by its hash.
 #[derive(Clone, Debug)]
@@ -28,7 +30,7 @@ pub enum Blob {
     /// What to decode with.
     Decode(Named<Decode>),
     /// What a shard carries.
-    Carried(Named<Carried>),
+    ShardState(Named<ShardState>),
     /// What to fit sentences to.
     Fit(Named<Fit>),
 }
@@ -46,7 +48,7 @@ impl Blob {
             Work::Fit(fit) => blobs.push(Blob::Fit(fit.clone())),
             _ => {}
         }
-        blobs.extend(carried(&task.work).cloned().map(Blob::Carried));
+        blobs.extend(carried(&task.work).cloned().map(Blob::ShardState));
         blobs
     }
 
@@ -57,7 +59,7 @@ impl Blob {
             Blob::Lexicon(named) => named.hash,
             Blob::Shard(named) => named.hash,
             Blob::Decode(named) => named.hash,
-            Blob::Carried(named) => named.hash,
+            Blob::ShardState(named) => named.hash,
             Blob::Fit(named) => named.hash,
         }
     }
@@ -69,7 +71,7 @@ impl Blob {
             Blob::Lexicon(_) => v1::blob_head::Kind::Lexicon,
             Blob::Shard(_) => v1::blob_head::Kind::Shard,
             Blob::Decode(_) => v1::blob_head::Kind::Decode,
-            Blob::Carried(_) => v1::blob_head::Kind::Carried,
+            Blob::ShardState(_) => v1::blob_head::Kind::Carried,
             Blob::Fit(_) => v1::blob_head::Kind::Fit,
         }
     }
@@ -81,7 +83,7 @@ impl Blob {
             Blob::Lexicon(named) => named.value.to_bytes(),
             Blob::Shard(named) => named.value.to_bytes(),
             Blob::Decode(named) => named.value.to_bytes(),
-            Blob::Carried(named) => named.value.to_bytes(),
+            Blob::ShardState(named) => named.value.to_bytes(),
             Blob::Fit(named) => named.value.to_bytes(),
         }
     }
@@ -93,7 +95,9 @@ impl Blob {
             Ok(v1::blob_head::Kind::Lexicon) => Blob::Lexicon(Named::new(Lexicon::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Shard) => Blob::Shard(Named::new(Shard::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Decode) => Blob::Decode(Named::new(Decode::from_bytes(payload)?)),
-            Ok(v1::blob_head::Kind::Carried) => Blob::Carried(Named::new(Carried::from_bytes(payload)?)),
+            Ok(v1::blob_head::Kind::Carried) => {
+                Blob::ShardState(Named::new(ShardState::from_bytes(payload)?))
+            }
             Ok(v1::blob_head::Kind::Fit) => Blob::Fit(Named::new(Fit::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Unspecified) | Err(_) => {
                 let found = i64::from(kind);
@@ -108,7 +112,7 @@ impl Blob {
 }
 
 /// What the shard carries on from an answer, if it does.
-pub fn carried_on(answer: Answer) -> Option<Carried> {
+pub fn carried_on(answer: Answer) -> Option<ShardState> {
     match answer {
         Answer::Collapsed(Collapsed { carried, .. }) | Answer::Chained(Chained { carried, .. }) => {
             Some(carried)
@@ -119,10 +123,10 @@ pub fn carried_on(answer: Answer) -> Option<Carried> {
 }
 
 /// What the shard of this work carries, if it is to be told.
-pub fn carried(work: &Work) -> Option<&Named<Carried>> {
+pub fn carried(work: &Work) -> Option<&Named<ShardState>> {
     match work {
         Work::Collapse(Collapse::Others { carried, .. })
-        | Work::Sweep(Sweeps { from: ChainFrom::Carried(carried), .. })
+        | Work::Sweep(Sweeps { from: ChainFrom::ShardState(carried), .. })
         | Work::Annotate(Annotate { pass: Pass::Others { carried, .. }, .. }) => Some(carried),
         _ => None,
     }
@@ -227,9 +231,9 @@ pub fn work_from_wire(
 fn find_carried(
     head: &v1::LeaseHead,
     find: impl FnOnce(&'static str, &[u8]) -> Result<Blob, WireError>,
-) -> Result<Named<Carried>, WireError> {
+) -> Result<Named<ShardState>, WireError> {
     match find("lease.carried", &head.carried)? {
-        Blob::Carried(carried) => Ok(carried),
+        Blob::ShardState(carried) => Ok(carried),
         _ => Err(WireError::Missing { field: "lease.carried" }),
     }
 }
@@ -247,7 +251,7 @@ fn collapse_to_wire(collapse: &Collapse) -> v1::Collapse {
 
 fn collapse_from_wire(
     message: v1::Collapse,
-    carried: impl FnOnce() -> Result<Named<Carried>, WireError>,
+    carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Collapse, WireError> {
     match message.pass.ok_or(WireError::Missing { field: "collapse.pass" })? {
         v1::collapse::Pass::Start(weights) => {

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use shared::grammar::ParamId;
 use shared::grammar::SymbolId;
-use shared::sampler::state::{Choice, Table, TableId};
-use shared::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
-use shared::shard::ParamId;
-use shared::task::{Carried, ChainFrom, Chained, Named, Sweeps};
+use shared::models::sampler::state::{Choice, Table, TableId};
+use shared::models::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
+use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeps};
 
 use super::{
     LOGARITHM, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, cut, in_range,
@@ -32,7 +32,7 @@ pub(super) fn sweeps_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
             let (trees, process) = (trees.to_vec(), Some(process_to_wire(hyper)));
             v1::sweeps::From::Given(v1::Given { trees, process })
         }
-        ChainFrom::Carried(_) => v1::sweeps::From::Resume(v1::Resume {}),
+        ChainFrom::ShardState(_) => v1::sweeps::From::Resume(v1::Resume {}),
     };
     v1::Sweeps {
         from: Some(from),
@@ -49,7 +49,7 @@ pub(super) fn sweeps_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
 
 pub(super) fn sweeps_from_wire(
     message: v1::Sweeps,
-    carried: impl FnOnce() -> Result<Named<Carried>, WireError>,
+    carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Sweeps, WireError> {
     let v1::Sweeps { from, n, temperature, relabel, hyper, pseudo, stream, keep, segments } = message;
     in_range("sweeps.n", [n], 1..MAX_SWEEPS + 1)?;
@@ -71,7 +71,7 @@ pub(super) fn sweeps_from_wire(
             let hyper = process_from_wire("given.process", 0, process)?;
             ChainFrom::Trees { trees: Arc::new(trees), hyper }
         }
-        v1::sweeps::From::Resume(v1::Resume {}) => ChainFrom::Carried(carried()?),
+        v1::sweeps::From::Resume(v1::Resume {}) => ChainFrom::ShardState(carried()?),
     };
     let keep = keep.then(|| segments.into_iter().map(SymbolId).collect());
     Ok(Sweeps { from, n, settings, pseudo, stream, keep })
@@ -137,7 +137,7 @@ pub(super) fn chained_from_wire(message: v1::Chained) -> Result<Chained, WireErr
         labels: moves_from_wire("chained.label_moves", label_moves)?,
         strings: used_strings(strings.ok_or(WireError::Missing { field: "chained.strings" })?)?,
         analyses: analyses_from_wire(["chained.ends", "chained.trees"], ends, trees)?,
-        carried: Carried::from_wire(carried)?,
+        carried: ShardState::from_wire(carried)?,
     })
 }
 

@@ -3,13 +3,13 @@
 //! Numbers of all multinomials are packed fields, one multinomial after the other. Of symmetric matrices the lower triangle travels;
 //! what follows from a prior is computed again, to the same bits.
 
-use shared::dmv::Side;
-use shared::dmv::constraint::{ArcClass, Component, Constraints};
 use shared::grammar::Grammar;
-use shared::logistic_normal::multinomials::MAX_OUTCOMES;
-use shared::logistic_normal::{Moments, Multinomials, Part, Prior, Statistics, Until};
-use shared::mixture::MAX_COMPONENTS;
-use shared::task::{Fit, Fitted, Weighted};
+use shared::models::dmv::Side;
+use shared::models::dmv::constraint::{ArcClass, Component, Constraints};
+use shared::models::logistic_normal::multinomials::MAX_OUTCOMES;
+use shared::models::logistic_normal::{Moments, Multinomials, Part, Prior, Statistics, Until};
+use shared::train::mixture::MAX_COMPONENTS;
+use shared::work::task::{Fit, Fitted, Weighted};
 
 use super::fits::at_most;
 use super::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};

@@ -6,13 +6,17 @@
 //! And, before a payload is taken, how large it can be at most ([`largest_answer`], [`largest_lease`]), so that
 //! nobody makes a peer set aside a gigabyte for ten numbers.
 
+use shared::data::Sentence;
+use shared::grammar::ParamId;
+use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Grammar, SymbolId};
-use shared::logistic_normal::Prior;
-use shared::sampler::State;
-use shared::sampler::state::Choice;
-use shared::shard::{Lexicon, ParamId, Sentence, Shard};
-use shared::task::{
-    Answer, Carried, ChainFrom, Chained, Collapse, Decode, Decoder, Expectation, Sample, Sweeps, Task, Work,
+use shared::models::decode::{Decode, Decoder};
+use shared::models::logistic_normal::Prior;
+use shared::models::sampler::State;
+use shared::models::sampler::state::Choice;
+use shared::work::shard::Shard;
+use shared::work::task::{
+    Answer, ChainFrom, Chained, Collapse, Expectation, Sample, ShardState, Sweeps, Task, Work,
 };
 
 use super::{WireError, fit, in_range, latent, same_length};
@@ -71,7 +75,7 @@ pub fn work(task: &Task) -> Result<(), WireError> {
                 ChainFrom::Trees { trees, .. } => {
                     same_length("given.trees", trees.len(), n_occurrences(&task.shard.value))
                 }
-                ChainFrom::Carried(carried) => chain(task, &carried.value).map(drop),
+                ChainFrom::ShardState(carried) => chain(task, &carried.value).map(drop),
             }
         }
         Work::Annotate(annotate) => latent::fits(&task.shard.value, annotate),
@@ -85,19 +89,19 @@ pub fn work(task: &Task) -> Result<(), WireError> {
 }
 
 /// Whether it is what a shard that touches `n_params` parameters carries.
-fn carried(shard: &Shard, n_params: usize, carried: &Carried) -> Result<(), WireError> {
-    let Carried::Counts(counts) = carried else {
-        return Err(WireError::Carried { problem: "it is of a Markov chain".to_owned() });
+fn carried(shard: &Shard, n_params: usize, carried: &ShardState) -> Result<(), WireError> {
+    let ShardState::Counts(counts) = carried else {
+        return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
     };
     same_length("carried.counts", counts.len(), n_occurrences(shard))?;
-    carried.check(n_params).map_err(|problem| WireError::Carried { problem })
+    carried.check(n_params).map_err(|problem| WireError::ShardState { problem })
 }
 
 /// Whether it is the state of a chain over the shard.
-fn chain<'c>(task: &Task, carried: &'c Carried) -> Result<&'c State, WireError> {
+fn chain<'c>(task: &Task, carried: &'c ShardState) -> Result<&'c State, WireError> {
     let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
-    let Carried::Chain(state) = carried else {
-        return Err(WireError::Carried { problem: "it is of collapsed variational Bayes".to_owned() });
+    let ShardState::Chain(state) = carried else {
+        return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
     };
     same_length("chain.trees", state.trees.len(), n_occurrences(&task.shard.value))?;
     same_length("chain.processes", state.hyper.len(), grammar.adapted().count())?;

@@ -3,12 +3,12 @@
 //! A shard of trees says everything about itself, so all of it is checked here: the rules against labels and words, the trees
 //! against the rules. Blocks of numbers are packed fields, 8 bytes a weight and 4 an own count, in the order of the layout.
 
-use shared::latent::collapsed::Own;
-use shared::latent::layout::MAX_SUBTYPES;
-use shared::latent::{self, Layout, Weights};
-use shared::shard::Shard;
-use shared::task::{Annotate, Annotated, Carried, Named, Pass};
-use shared::treebank::{LabelId, Right, Rule, RuleId, Rules, WordId};
+use shared::data::treebank::{LabelId, Rhs, Rule, RuleId, Rules, WordId};
+use shared::models::latent::collapsed::Own;
+use shared::models::latent::layout::MAX_SUBTYPES;
+use shared::models::latent::{self, Layout, Weights};
+use shared::work::shard::Shard;
+use shared::work::task::{Annotate, Annotated, Named, Pass, ShardState};
 
 use super::{
     LOGARITHM, NON_NEGATIVE, Wire, WireError, cut, logarithm, non_negative, numbers, ragged, ragged_to_wire,
@@ -18,8 +18,8 @@ use crate::v1;
 
 pub(super) fn shard_to_wire(rules: &Rules, shard: &latent::Shard) -> v1::Trees {
     let lexical = |rule: &Rule| match rule.right {
-        Right::Lexical(word) => Some(word.0),
-        Right::Binary(..) | Right::Unary(_) => None,
+        Rhs::Lexical(word) => Some(word.0),
+        Rhs::Binary(..) | Rhs::Unary(_) => None,
     };
     let children = |rule: &Rule| rule.right.labels().map(|label| label.0).collect::<Vec<_>>().into_iter();
     v1::Trees {
@@ -41,9 +41,9 @@ pub(super) fn shard_from_wire(message: v1::Trees) -> Result<Shard, WireError> {
     let mut lexical = lexical.into_iter();
     let rule = |(parent, labels): (u32, Vec<u32>)| {
         let right = match labels[..] {
-            [left, right] => Right::Binary(LabelId(left), LabelId(right)),
-            [child] => Right::Unary(LabelId(child)),
-            [] => Right::Lexical(WordId(lexical.next().expect("there is one for each rule without labels"))),
+            [left, right] => Rhs::Binary(LabelId(left), LabelId(right)),
+            [child] => Rhs::Unary(LabelId(child)),
+            [] => Rhs::Lexical(WordId(lexical.next().expect("there is one for each rule without labels"))),
             _ => {
                 let (field, found) = ("trees.children", labels.len() as u64);
                 return Err(WireError::Excess { field, found, expected: 2 });
@@ -73,7 +73,7 @@ pub(super) fn annotate_to_wire(annotate: &Annotate) -> v1::Annotate {
 
 pub(super) fn annotate_from_wire(
     message: v1::Annotate,
-    carried: impl FnOnce() -> Result<Named<Carried>, WireError>,
+    carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Annotate, WireError> {
     let v1::Annotate { n_subtypes, pass } = message;
     super::in_range("annotate.n_subtypes", [n_subtypes], 1..MAX_SUBTYPES as u64 + 1)?;
@@ -137,7 +137,7 @@ pub(super) fn annotated_from_wire(message: v1::Annotated) -> Result<Annotated, W
     numbers("annotated.counts", &counts, NON_NEGATIVE, non_negative)?;
     numbers("annotated.log_z", &[log_z], LOGARITHM, logarithm)?;
     let expectation = latent::Expectation { counts, ln_z: log_z };
-    Ok(Annotated { expectation, carried: carried.map(Carried::from_wire).transpose()? })
+    Ok(Annotated { expectation, carried: carried.map(ShardState::from_wire).transpose()? })
 }
 
 /// Whether a pass is one over the trees of `shard`.
@@ -163,7 +163,7 @@ pub(super) fn answers(shard: &Shard, annotate: &Annotate, annotated: &Annotated)
         (Pass::Expect { .. }, None) => Ok(()),
         (Pass::Begin { .. } | Pass::Others { .. }, Some(carried)) => self::carried(&layout, trees, carried),
         (Pass::Expect { .. }, Some(_)) => {
-            Err(WireError::Carried { problem: "this pass carries nothing".to_owned() })
+            Err(WireError::ShardState { problem: "this pass carries nothing".to_owned() })
         }
         (Pass::Begin { .. } | Pass::Others { .. }, None) => {
             Err(WireError::Missing { field: "annotated.carried" })
@@ -186,12 +186,14 @@ fn layout<'s>(shard: &'s Shard, annotate: &Annotate) -> Result<(Layout, &'s late
     let Shard::Trees { rules, trees } = shard else {
         return Err(WireError::Kind { found: "a shard of sentences or strings", expected: "one of trees" });
     };
+    Layout::check(rules, annotate.n_subtypes)
+        .map_err(|error| WireError::Trees { problem: error.to_string() })?;
     Ok((Layout::new(rules, annotate.n_subtypes), trees))
 }
 
-fn carried(layout: &Layout, trees: &latent::Shard, carried: &Carried) -> Result<(), WireError> {
+fn carried(layout: &Layout, trees: &latent::Shard, carried: &ShardState) -> Result<(), WireError> {
     match carried {
-        Carried::Latent(own) if own.fits(layout, trees) => Ok(()),
-        _ => Err(WireError::Carried { problem: "it is not of the shard's trees".to_owned() }),
+        ShardState::Latent(own) if own.fits(layout, trees) => Ok(()),
+        _ => Err(WireError::ShardState { problem: "it is not of the shard's trees".to_owned() }),
     }
 }

@@ -6,12 +6,20 @@
 //! up to the [`Adapted`] mode of the builder.
 //!
 //! A grammar has adapted nonterminals or such that rewrite to substrings, not both.
+//!
+//! Cost: linear in the symbols of all right-hand sides, times the length of the longest, and in the sets of terminals
+//! ([`crate::limits::MAX_TERMINAL_SETS`]).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use crate::grammar::cycle::on_cycle;
+use super::TooAmbiguous;
+use crate::grammar::ParamId;
+use crate::grammar::cycle::{components, is_cyclic};
 use crate::grammar::{Grammar, SymbolId};
-use crate::shard::ParamId;
+use crate::limits::MAX_EDGES;
 
 /// How adapted nonterminals expand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,25 +77,39 @@ pub struct BinaryGrammar {
     pub ends_in: Vec<Option<SymbolId>>,
     /// `[n_symbols]`: whether a string of some stick can be part of a yield.
     pub meets_strings: Vec<bool>,
-    /// `[n_symbols]`: terminals that a yield can begin with, as a set.
-    first: Vec<TerminalSet>,
-    /// `[n_symbols]`: terminals that a yield can end with, as a set.
-    last: Vec<TerminalSet>,
+    /// `[n_symbols]`: terminals that a yield can begin with.
+    first: Vec<Ends>,
+    /// `[n_symbols]`: terminals that a yield can end with.
+    last: Vec<Ends>,
+    sets: TerminalSets,
 }
 
 impl BinaryGrammar {
     /// Bytes held, and those of the grammar that it was made of, which is about as large.
     pub fn size(&self) -> usize {
         let productions: usize = self.productions.iter().map(|of| size_of_val(&of[..])).sum();
-        let sets = self.first.iter().chain(&self.last).map(|set| size_of_val(&set.0[..])).sum::<usize>();
-        let symbol = size_of::<(Kind, Vec<Production>, [u32; 5], [TerminalSet; 2])>();
+        let sets = size_of_val(&self.sets.words[..]) + size_of_val(&self.sets.sizes[..]);
+        let symbol = size_of::<(Kind, Vec<Production>, [u32; 5], [Ends; 2])>();
         2 * (productions + self.kinds.len() * symbol) + sets
+    }
+
+    /// Whether a forest of so many symbols has too many edges if each production has one for every span and split.
+    ///
+    /// # Errors
+    /// [`TooAmbiguous`] then.
+    pub fn check_dense(&self, n_tokens: usize) -> Result<(), TooAmbiguous> {
+        let branching = self.productions.iter().flatten().filter(|production| production.right.is_some());
+        let n = n_tokens as u128;
+        let n_edges = branching.count() as u128 * (n + 1) * n * n.saturating_sub(1) / 6;
+        if n_edges > MAX_EDGES as u128 { Err(TooAmbiguous { n_tokens }) } else { Ok(()) }
     }
 
     /// Binarises `grammar`.
     pub fn new(grammar: &Grammar) -> BinaryGrammar {
         let n = grammar.symbols.len();
-        let (mut first, mut last) = ends_of_yields(grammar);
+        let mut sets = TerminalSets::new(n);
+        let mut first = sets.of_yields(grammar, |children| children[0]);
+        let mut last = sets.of_yields(grammar, |children| children[children.len() - 1]);
         let adapted: Vec<SymbolId> = grammar.adapted().collect();
         let of_substrings: Vec<usize> = grammar.substring_rules().collect();
         let mut kinds: Vec<Kind> = (0..n as u32)
@@ -102,13 +124,13 @@ impl BinaryGrammar {
             kinds.push(Kind::Plain);
             printed.push(Some(symbol));
             productions.push(Vec::new());
-            first.push(first[symbol.index()].clone());
-            last.push(last[symbol.index()].clone());
+            first.push(first[symbol.index()]);
+            last.push(last[symbol.index()]);
         }
         for (number, &rule) in of_substrings.iter().enumerate() {
             kinds[grammar.rules[rule].parent.index()] = Kind::Substrings(number as u32);
         }
-        let mut parts: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+        let mut parts: FxHashMap<&[SymbolId], u32> = FxHashMap::default();
         for (number, rule) in grammar.rules.iter().enumerate() {
             if of_substrings.binary_search(&number).is_ok() {
                 continue;
@@ -118,20 +140,19 @@ impl BinaryGrammar {
                 _ => rule.parent.index(),
             };
             let mut param = ParamId::of_rule(number);
-            let children: Vec<u32> = rule.children.iter().map(|child| child.0).collect();
-            let mut rest = children.as_slice();
+            let mut rest = &rule.children[..];
             loop {
-                let (left, right) = (rest[0], rest[rest.len() - 1]);
+                let (left, right) = (rest[0].0, rest[rest.len() - 1].0);
                 if rest.len() <= 2 {
                     let right = (rest.len() == 2).then_some(right);
                     productions[parent].push(Production { param, left, right });
                     break;
                 }
                 let (prefix, suffix) = (&rest[..rest.len() - 1], &rest[1..]);
-                let ends = |part: &[u32]| [part[0], part[part.len() - 1]].map(|symbol| symbol as usize);
+                let ends = |part: &[SymbolId]| [part[0], part[part.len() - 1]].map(SymbolId::index);
                 let n_ends = |part| {
                     let [left, right] = ends(part);
-                    first[left].len() * last[right].len()
+                    sets.len(first[left]) * sets.len(last[right])
                 };
                 let is_prefix = n_ends(prefix) < n_ends(suffix);
                 let part = if is_prefix { prefix } else { suffix };
@@ -143,16 +164,16 @@ impl BinaryGrammar {
                     break;
                 }
                 let [leftmost, rightmost] = ends(part);
-                first.push(first[leftmost].clone());
-                last.push(last[rightmost].clone());
-                parts.insert(part.to_vec(), symbol);
+                first.push(first[leftmost]);
+                last.push(last[rightmost]);
+                parts.insert(part, symbol);
                 kinds.push(Kind::Plain);
                 printed.push(None);
                 productions.push(Vec::new());
                 (parent, param, rest) = (symbol as usize, ParamId::ONE, part);
             }
         }
-        let ends_in = last.iter().map(TerminalSet::only).collect();
+        let ends_in = last.iter().map(|&last| sets.only(last)).collect();
         let mut binary = BinaryGrammar {
             rank: vec![0; kinds.len()],
             n_ranks: 1,
@@ -165,6 +186,7 @@ impl BinaryGrammar {
             ends_in,
             first,
             last,
+            sets,
             kinds,
             productions,
             printed,
@@ -201,45 +223,43 @@ impl BinaryGrammar {
         let n = tokens.len() as u32;
         self.min_length[symbol] <= n
             && n <= self.max_length[symbol]
-            && self.first[symbol].contains(tokens[0])
-            && self.last[symbol].contains(tokens[tokens.len() - 1])
+            && self.sets.contains(self.first[symbol], tokens[0])
+            && self.sets.contains(self.last[symbol], tokens[tokens.len() - 1])
     }
 
-    /// Ranks by repeated relaxation; unary chains have no cycles in a checked grammar.
+    /// For every symbol, the children of its productions that `keep` lets through, by rules.
+    fn edges(&self, keep: impl Fn(&Production) -> bool) -> Vec<Vec<u32>> {
+        let children = |symbol| {
+            let kept = self.through_rules(symbol).iter().filter(|production| keep(production));
+            kept.flat_map(|production| std::iter::once(production.left).chain(production.right)).collect()
+        };
+        (0..self.n_symbols()).map(children).collect()
+    }
+
+    /// Ranks, children first; unary chains have no cycles in a checked grammar.
     fn find_ranks(&mut self) {
-        for _ in 0..self.n_symbols() {
-            let mut changed = false;
-            for symbol in 0..self.n_symbols() {
-                let above = |child: u32| self.rank[child as usize] + 1;
-                let children = self.through_rules(symbol).iter().filter(|p| p.right.is_none());
-                let mut rank = children.map(|p| above(p.left)).max().unwrap_or(0);
-                if let Kind::Adapted(number) = self.kinds[symbol] {
-                    rank = above(self.base[number as usize]); // A → A°
-                }
-                changed |= rank > self.rank[symbol];
-                self.rank[symbol] = rank.max(self.rank[symbol]);
+        let mut edges = self.edges(|production| production.right.is_none());
+        for (kind, edges) in self.kinds.iter().zip(&mut edges) {
+            if let Kind::Adapted(number) = *kind {
+                *edges = vec![self.base[number as usize]]; // A → A°
             }
-            if !changed {
-                break;
-            }
+        }
+        for symbol in components(&edges).into_iter().flatten() {
+            let children = edges[symbol as usize].iter();
+            let above = children.map(|&child| self.rank[child as usize] + 1).max();
+            self.rank[symbol as usize] = above.unwrap_or(0);
         }
         self.n_ranks += self.rank.iter().copied().max().unwrap_or(0) as usize;
     }
 
     fn find_strings(&mut self) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for symbol in 0..self.n_symbols() {
-                let meets = |p: &Production| {
-                    let right = p.right.is_some_and(|right| self.meets_strings[right as usize]);
-                    right || self.meets_strings[p.left as usize]
-                };
-                if !self.meets_strings[symbol] && self.productions[symbol].iter().any(meets) {
-                    self.meets_strings[symbol] = true;
-                    changed = true;
-                }
-            }
+        // Symbols of a component that reach a string at all reach it alike.
+        let edges = self.edges(|_| true);
+        for component in components(&edges) {
+            let mut reached =
+                component.iter().chain(component.iter().flat_map(|&node| &edges[node as usize]));
+            let meets = reached.any(|&symbol| self.meets_strings[symbol as usize]);
+            component.iter().for_each(|&symbol| self.meets_strings[symbol as usize] = meets);
         }
     }
 
@@ -251,94 +271,157 @@ impl BinaryGrammar {
                 Kind::Plain | Kind::Adapted(_) => {}
             }
         }
-        // Once round a cycle makes a yield longer, since there are no unary ones.
-        let children = |symbol| {
-            self.through_rules(symbol).iter().flat_map(|p| std::iter::once(p.left).chain(p.right)).collect()
-        };
-        let recursive = on_cycle(&(0..self.n_symbols()).map(children).collect::<Vec<Vec<u32>>>());
-        let unbounded = recursive.iter().zip(&mut self.max_length).filter(|(recursive, _)| **recursive);
-        unbounded.for_each(|(_, max)| *max = u32::MAX);
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for symbol in 0..self.n_symbols() {
-                let (mut min, mut max) = (self.min_length[symbol], self.max_length[symbol]);
-                for p in self.through_rules(symbol) {
-                    let right_min = p.right.map_or(0, |right| self.min_length[right as usize]);
-                    let right_max = p.right.map_or(0, |right| self.max_length[right as usize]);
-                    min = min.min(self.min_length[p.left as usize].saturating_add(right_min));
-                    max = max.max(self.max_length[p.left as usize].saturating_add(right_max));
+        self.find_longest();
+        self.find_shortest();
+    }
+
+    /// Once round a cycle makes a yield longer, since there are no unary ones.
+    fn find_longest(&mut self) {
+        let edges = self.edges(|_| true);
+        for component in components(&edges) {
+            for &symbol in &component {
+                let longest = |symbol: u32| self.max_length[symbol as usize];
+                let of_rule = |p: &Production| longest(p.left).saturating_add(p.right.map_or(0, longest));
+                let rules = self.through_rules(symbol as usize).iter();
+                let max = rules.map(of_rule).fold(longest(symbol), u32::max);
+                self.max_length[symbol as usize] = if is_cyclic(&component, &edges) { u32::MAX } else { max };
+            }
+        }
+    }
+
+    /// Shortest first: a yield of a rule is no shorter than those of its children (Knuth 1977).
+    fn find_shortest(&mut self) {
+        let rules: Vec<(usize, Production)> = (0..self.n_symbols())
+            .flat_map(|symbol| self.through_rules(symbol).iter().map(move |&production| (symbol, production)))
+            .collect();
+        let children = |production: Production| std::iter::once(production.left).chain(production.right);
+        let mut used_in: Vec<Vec<usize>> = vec![Vec::new(); self.n_symbols()];
+        let mut waits_for: Vec<usize> = Vec::with_capacity(rules.len());
+        for (number, &(_, production)) in rules.iter().enumerate() {
+            children(production).for_each(|child| used_in[child as usize].push(number));
+            waits_for.push(children(production).count());
+        }
+        let known = (0..self.n_symbols()).filter(|&symbol| self.min_length[symbol] < u32::MAX);
+        let mut open: BinaryHeap<Reverse<(u32, usize)>> =
+            known.map(|symbol| Reverse((self.min_length[symbol], symbol))).collect();
+        let mut is_final = vec![false; self.n_symbols()];
+        while let Some(Reverse((length, symbol))) = open.pop() {
+            if std::mem::replace(&mut is_final[symbol], true) {
+                continue;
+            }
+            self.min_length[symbol] = length;
+            for &number in &used_in[symbol] {
+                waits_for[number] -= 1;
+                let (parent, production) = rules[number];
+                if waits_for[number] == 0 {
+                    let lengths = children(production).map(|child| self.min_length[child as usize]);
+                    open.push(Reverse((lengths.fold(0, u32::saturating_add), parent)));
                 }
-                changed |= (min, max) != (self.min_length[symbol], self.max_length[symbol]);
-                (self.min_length[symbol], self.max_length[symbol]) = (min, max);
             }
         }
     }
 }
 
-/// By symbol of the grammar, the terminals that its yields can begin and end with.
-fn ends_of_yields(grammar: &Grammar) -> (Vec<TerminalSet>, Vec<TerminalSet>) {
-    let n = grammar.symbols.len();
-    let mut first = vec![TerminalSet::new(n); n];
-    for terminal in (grammar.n_nonterminals..n as u32).map(SymbolId) {
-        first[terminal.index()].insert(terminal);
+/// A set of terminals.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// One terminal.
+    One(SymbolId),
+    /// A row of [`TerminalSets`].
+    Row(u32),
+}
+
+/// Sets of terminals that have several, each for all symbols that share it.
+struct TerminalSets {
+    n_symbols: usize,
+    /// `[n_sets, n_words]`: a bit for each symbol.
+    words: Vec<u64>,
+    /// `[n_sets]`: elements.
+    sizes: Vec<u64>,
+}
+
+impl TerminalSets {
+    fn new(n_symbols: usize) -> TerminalSets {
+        TerminalSets { n_symbols, words: Vec::new(), sizes: Vec::new() }
     }
-    for rule in grammar.substring_rules() {
-        first[grammar.rules[rule].parent.index()] = TerminalSet::full(n);
+
+    fn n_words(&self) -> usize {
+        self.n_symbols.div_ceil(64)
     }
-    let mut last = first.clone();
-    let mut changed = true;
-    while changed {
-        changed = false;
+
+    /// By symbol of the grammar, the terminals at that end of its yields at which `end` of a right-hand side stands.
+    fn of_yields(&mut self, grammar: &Grammar, end: impl Fn(&[SymbolId]) -> SymbolId) -> Vec<Ends> {
+        let n = self.n_symbols;
+        let mut ends: Vec<Ends> = (0..n as u32).map(|symbol| Ends::One(SymbolId(symbol))).collect();
+        let mut edges = vec![Vec::new(); n];
         for rule in &grammar.rules {
-            let [parent, left, right] =
-                [rule.parent, rule.children[0], rule.children[rule.children.len() - 1]].map(SymbolId::index);
-            changed |= union(&mut first, parent, left) | union(&mut last, parent, right);
+            edges[rule.parent.index()].push(end(&rule.children).0);
         }
+        let mut is_full = vec![false; n];
+        grammar.substring_rules().for_each(|rule| is_full[grammar.rules[rule].parent.index()] = true);
+        let mut set = vec![0; self.n_words()];
+        // Symbols of a component have the same ends.
+        for component in components(&edges) {
+            if !grammar.is_nonterminal(SymbolId(component[0])) {
+                continue;
+            }
+            let full = component.iter().any(|&symbol| is_full[symbol as usize]);
+            set.fill(if full { u64::MAX } else { 0 });
+            let mut inside = component.clone();
+            inside.sort_unstable();
+            let children = component.iter().flat_map(|&symbol| &edges[symbol as usize]);
+            for &child in children.filter(|child| inside.binary_search(child).is_err()) {
+                match ends[child as usize] {
+                    Ends::One(SymbolId(terminal)) => set[terminal as usize / 64] |= 1 << (terminal % 64),
+                    Ends::Row(row) => {
+                        set.iter_mut().zip(self.row(row)).for_each(|(word, other)| *word |= other);
+                    }
+                }
+            }
+            let found = self.add(&set);
+            component.iter().for_each(|&symbol| ends[symbol as usize] = found);
+        }
+        ends
     }
-    (first, last)
-}
 
-/// Adds what is in the set of `other`; whether that was new.
-fn union(sets: &mut [TerminalSet], symbol: usize, other: usize) -> bool {
-    let mut changed = false;
-    for word in 0..sets[symbol].0.len() {
-        let added = sets[other].0[word] & !sets[symbol].0[word];
-        sets[symbol].0[word] |= added;
-        changed |= added != 0;
-    }
-    changed
-}
-
-#[derive(Clone, PartialEq)]
-struct TerminalSet(Vec<u64>);
-
-impl TerminalSet {
-    fn new(n_symbols: usize) -> TerminalSet {
-        TerminalSet(vec![0; n_symbols.div_ceil(64)])
+    fn add(&mut self, set: &[u64]) -> Ends {
+        let size = set.iter().map(|word| u64::from(word.count_ones())).sum();
+        if let (1, Some(at)) = (size, set.iter().position(|&word| word != 0)) {
+            return Ends::One(SymbolId(64 * at as u32 + set[at].trailing_zeros()));
+        }
+        self.words.extend_from_slice(set);
+        self.sizes.push(size);
+        Ends::Row(self.sizes.len() as u32 - 1)
     }
 
-    fn insert(&mut self, symbol: SymbolId) {
-        self.0[symbol.index() / 64] |= 1 << (symbol.index() % 64);
+    fn row(&self, row: u32) -> &[u64] {
+        &self.words[row as usize * self.n_words()..][..self.n_words()]
     }
 
     #[inline]
-    fn contains(&self, symbol: SymbolId) -> bool {
-        self.0[symbol.index() / 64] >> (symbol.index() % 64) & 1 == 1
+    fn contains(&self, ends: Ends, terminal: SymbolId) -> bool {
+        match ends {
+            Ends::One(only) => only == terminal,
+            Ends::Row(row) => {
+                let word = self.words[row as usize * self.n_words() + terminal.index() / 64];
+                word >> (terminal.index() % 64) & 1 == 1
+            }
+        }
     }
 
-    fn full(n_symbols: usize) -> TerminalSet {
-        TerminalSet(vec![u64::MAX; n_symbols.div_ceil(64)])
-    }
-
-    fn len(&self) -> u64 {
-        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    fn len(&self, ends: Ends) -> u64 {
+        match ends {
+            Ends::One(_) => 1,
+            Ends::Row(row) => self.sizes[row as usize],
+        }
     }
 
     /// Its element, if it has one only.
-    fn only(&self) -> Option<SymbolId> {
-        let at = self.0.iter().position(|&word| word != 0)?;
-        (self.len() == 1).then(|| SymbolId(64 * at as u32 + self.0[at].trailing_zeros()))
+    fn only(&self, ends: Ends) -> Option<SymbolId> {
+        match ends {
+            Ends::One(only) => Some(only),
+            Ends::Row(_) => None,
+        }
     }
 }
 
@@ -371,6 +454,20 @@ mod tests {
             [n, n + 1, n + 2, n + 3, x, a].map(ends),
             [Some(b), Some(a), Some(a), Some(a), None, Some(a)]
         );
+    }
+
+    /// Law: preparing a grammar takes time linear in its size, however deep its rules and long its right-hand sides.
+    #[test]
+    fn depth_costs_no_more_than_size() {
+        let n = 20_000;
+        let chain = |rule: &dyn Fn(usize) -> String| -> String { (0..n).map(rule).collect() };
+        let last = format!("1 1 C{n} --> a\n1 1 C{n} --> b\n");
+        let unary = chain(&|at| format!("1 1 C{at} --> C{}\n", at + 1)) + &last;
+        let binary = BinaryGrammar::new(&syntax::parse(&unary, "g").unwrap().0);
+        assert_eq!((binary.n_ranks(), binary.rank[0], binary.max_length[0]), (n + 2, n as u32 + 1, 1));
+        let branching = chain(&|at| format!("1 1 C{at} --> C{0} C{0}\n", at + 1)) + &last;
+        let binary = BinaryGrammar::new(&syntax::parse(&branching, "g").unwrap().0);
+        assert_eq!((binary.min_length[0], binary.min_length[n - 3]), (u32::MAX, 8));
     }
 
     #[test]

@@ -9,9 +9,10 @@ use rustc_hash::FxHashMap;
 
 use super::binary::{Adapted, BinaryGrammar, Kind};
 use super::strings::StringIndex;
-use super::{Edge, Forest, Label};
+use super::{Edge, Forest, Label, TooAmbiguous};
+use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
-use crate::shard::ParamId;
+use crate::limits::{MAX_EDGES, MAX_SPANS};
 
 /// Builds forests, reusing its scratch memory from item to item.
 pub struct Builder<'a> {
@@ -22,6 +23,8 @@ pub struct Builder<'a> {
     first_escape: u32,
     /// Longest yield of an adapted nonterminal through its rules.
     max_yield: u32,
+    /// [`MAX_EDGES`] and [`MAX_SPANS`].
+    most: [usize; 2],
     found: Vec<Found>,
     /// `[n_tokens + 1]`: the strings found at token `i` are `found[first_found[i]..first_found[i + 1]]`.
     first_found: Vec<u32>,
@@ -36,7 +39,9 @@ pub struct Builder<'a> {
     candidates: Vec<Edge>,
     /// Goals in the order in which they are closed.
     order: Vec<u32>,
-    /// By length and rank: one past the last of the goals that have them, in the order in which they are closed.
+    /// Goals by rank.
+    by_rank: Vec<u32>,
+    /// `[n_keys]`: scratch of [`count_sort`].
     places: Vec<u32>,
     /// `[n_goals]`: the node of a goal; see [`UNPRODUCTIVE`], [`UNREACHED`] and [`REACHED`] before it has one.
     nodes: Vec<u32>,
@@ -75,6 +80,7 @@ impl<'a> Builder<'a> {
             adapted,
             first_escape: 0,
             max_yield: u32::MAX,
+            most: [MAX_EDGES, MAX_SPANS],
             found: Vec::new(),
             first_found: Vec::new(),
             ends: Vec::new(),
@@ -84,6 +90,7 @@ impl<'a> Builder<'a> {
             n_places: 0,
             candidates: Vec::new(),
             order: Vec::new(),
+            by_rank: Vec::new(),
             places: Vec::new(),
             nodes: Vec::new(),
             forest: Forest::default(),
@@ -104,12 +111,18 @@ impl<'a> Builder<'a> {
 
     /// All derivations of `tokens` from `root` (a symbol of the binary grammar; A° for a string of A's stick).
     /// `None` if there are none.
-    pub fn build(&mut self, root: u32, tokens: &[SymbolId]) -> Option<Forest> {
-        self.build_here(root, tokens).cloned()
+    ///
+    /// # Errors
+    /// [`TooAmbiguous`] beyond [`MAX_EDGES`] or [`MAX_SPANS`], before more are in memory.
+    pub fn build(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<Forest>, TooAmbiguous> {
+        Ok(self.build_here(root, tokens)?.cloned())
     }
 
     /// As [`Builder::build`], in memory that the next call uses again.
-    pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Option<&Forest> {
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<&Forest>, TooAmbiguous> {
         self.find_strings(root, tokens);
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
@@ -118,15 +131,15 @@ impl<'a> Builder<'a> {
         self.known.clear();
         self.n_places = tokens.len() as u64 + 1;
         self.candidates.clear();
-        if tokens.is_empty() || self.goal(root, 0, tokens.len(), tokens)? == EMPTY {
-            return None;
+        if tokens.is_empty() || self.goal(root, 0, tokens.len(), tokens).is_none_or(|goal| goal == EMPTY) {
+            return Ok(None);
         }
         while let Some(goal) = self.open.pop() {
             let first = self.candidates.len() as u32;
-            self.expand(self.goals[goal as usize].label, tokens);
+            self.expand(self.goals[goal as usize].label, tokens)?;
             self.goals[goal as usize].edges = (first, self.candidates.len() as u32);
         }
-        self.close(tokens.len()).then_some(&self.forest)
+        Ok(self.close(tokens.len()).then_some(&self.forest))
     }
 
     /// Whether an adapted nonterminal over that span may expand through its rules.
@@ -199,14 +212,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Pushes the candidate edges of a goal.
-    fn expand(&mut self, label: Label, tokens: &[SymbolId]) {
+    fn expand(&mut self, label: Label, tokens: &[SymbolId]) -> Result<(), TooAmbiguous> {
         let (start, end) = (label.start as usize, label.end as usize);
         if let Kind::Adapted(stick) = self.binary.kinds[label.symbol as usize] {
             if let Some(param) = self.string(stick, start, end) {
                 self.candidates.push(Edge { param: param.0, tails: [EMPTY; 2] });
             }
             if !self.uses_rules(start, end) {
-                return;
+                return Ok(());
             }
             let param = match self.adapted {
                 Adapted::Open => self.first_escape + stick,
@@ -216,16 +229,21 @@ impl<'a> Builder<'a> {
             if let Some(goal) = self.goal(base, start, end, tokens) {
                 self.candidates.push(Edge { param, tails: [goal, EMPTY] });
             }
-            return;
+            return Ok(());
         }
         if let Kind::Substrings(stick) = self.binary.kinds[label.symbol as usize] {
             let known = self.string(stick, start, end);
             let param = known.map_or(self.first_escape + stick, |param| param.0);
             self.candidates.push(Edge { param, tails: [EMPTY; 2] });
-            return;
+            return Ok(());
         }
         let binary = self.binary;
         for production in &binary.productions[label.symbol as usize] {
+            // A production has an edge for each place between two symbols, so that few are found beyond the limits.
+            let [most_edges, most_spans] = self.most;
+            if self.candidates.len() > most_edges || self.goals.len() > most_spans {
+                return Err(TooAmbiguous { n_tokens: tokens.len() });
+            }
             let (param, left) = (production.param.0, production.left);
             let Some(right) = production.right else {
                 if let Some(goal) = self.goal(left, start, end, tokens) {
@@ -262,6 +280,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     #[expect(clippy::too_many_arguments, reason = "one edge: its parameter, two symbols, three positions")]
@@ -290,26 +309,16 @@ impl<'a> Builder<'a> {
 
     /// Puts the goals in order of length, then of rank, then of number.
     fn sort(&mut self, n_tokens: usize) {
-        let Builder { binary, goals, order, places, .. } = self;
-        let n_ranks = binary.n_ranks();
-        let kind = |goal: &Goal| {
-            let Label { symbol, start, end } = goal.label;
-            (end - start) as usize * n_ranks + binary.rank[symbol as usize] as usize
-        };
-        places.clear();
-        places.resize((n_tokens + 1) * n_ranks, 0);
-        goals.iter().for_each(|goal| places[kind(goal)] += 1);
-        let mut before = 0;
-        for place in places.iter_mut() {
-            (*place, before) = (before, before + *place);
-        }
+        let Builder { binary, goals, order, by_rank, places, .. } = self;
+        let label = |goal: u32| goals[goal as usize].label;
+        let rank = |goal| binary.rank[label(goal).symbol as usize] as usize;
+        let length = |goal| (label(goal).end - label(goal).start) as usize;
+        by_rank.clear();
+        by_rank.resize(goals.len(), 0);
+        count_sort(0..goals.len() as u32, by_rank, binary.n_ranks(), places, rank);
         order.clear();
         order.resize(goals.len(), 0);
-        for (goal, number) in goals.iter().zip(0..) {
-            let place = &mut places[kind(goal)];
-            order[*place as usize] = number;
-            *place += 1;
-        }
+        count_sort(by_rank.iter().copied(), order, n_tokens + 1, places, length);
     }
 
     /// Makes a forest of the goals that derive their span and that the root (goal 0) reaches; whether there is one.
@@ -359,5 +368,57 @@ impl<'a> Builder<'a> {
             }
         }
         true
+    }
+}
+
+/// Puts `items` into `sorted` by a key below `n_keys`; equal keys keep their order.
+fn count_sort(
+    items: impl Iterator<Item = u32> + Clone,
+    sorted: &mut [u32],
+    n_keys: usize,
+    places: &mut Vec<u32>,
+    key: impl Fn(u32) -> usize,
+) {
+    places.clear();
+    places.resize(n_keys, 0);
+    items.clone().for_each(|item| places[key(item)] += 1);
+    let mut before = 0;
+    for place in places.iter_mut() {
+        (*place, before) = (before, before + *place);
+    }
+    for item in items {
+        let place = &mut places[key(item)];
+        sorted[*place as usize] = item;
+        *place += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::forest::Prepared;
+    use crate::grammar::lexicon::Lexicon;
+    use crate::grammar::syntax;
+
+    /// Law: a sentence has a forest within the limits, or is refused as soon as they are reached.
+    #[test]
+    fn sentences_with_too_many_derivations_are_refused() {
+        let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n", "test").unwrap();
+        let token = grammar.symbol("a").unwrap();
+        let prepared = Prepared::new(Arc::new(grammar), Arc::new(Lexicon::default()));
+        let (n_edges, n_spans) = (30 + 30 * 29 * 31 / 6, 30 * 31 / 2);
+        let build = |most, n_tokens| {
+            let mut builder = prepared.builder(false);
+            builder.most = most;
+            builder.build(0, &vec![token; n_tokens]).map(|forest| forest.map(|forest| forest.edges.len()))
+        };
+        assert_eq!(build([n_edges, n_spans], 30), Ok(Some(n_edges)));
+        for most in [[n_edges / 2, n_spans], [n_edges, n_spans / 2]] {
+            for n_tokens in [30, 3_000] {
+                assert_eq!(build(most, n_tokens), Err(TooAmbiguous { n_tokens }));
+            }
+        }
     }
 }

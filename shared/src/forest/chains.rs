@@ -24,7 +24,7 @@ pub struct Chains {
 }
 
 /// The chains of one forest at a time, each once, in the order of their first use.
-pub struct Here {
+pub struct ActiveChains {
     chains: Vec<u32>,
     /// By chain.
     is_here: Vec<bool>,
@@ -52,10 +52,10 @@ enum Fate {
     Folded { first: u32, end: u32, tail: u32 },
 }
 
-impl Here {
+impl ActiveChains {
     /// Of no forest yet.
-    pub fn new(chains: &Chains) -> Here {
-        Here { chains: Vec::new(), is_here: vec![false; chains.len()] }
+    pub fn new(chains: &Chains) -> ActiveChains {
+        ActiveChains { chains: Vec::new(), is_here: vec![false; chains.len()] }
     }
 
     /// Turns to another forest.

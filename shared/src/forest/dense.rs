@@ -1,7 +1,7 @@
 //! Inside, outside and expected counts without forests, for grammars in which nearly every A → B C is a rule.
 //!
 //! A forest has an edge per rule and split, which under such a grammar is all there is: 30 nonterminals and 45 preterminals
-//! make six million edges of a sentence of ten words. Here the rules are a tensor that stays in cache while the spans of
+//! make six million edges of a sentence of ten words. ActiveChains the rules are a tensor that stays in cache while the spans of
 //! many sentences go through it (`dense/passes.rs`), and nothing is kept from round to round.
 //!
 //! In: a [`BinaryGrammar`], the sentences of a shard, weights in the order of its index. Out: total weights and counts as
@@ -30,9 +30,10 @@ use pulp::{Arch, NullaryFnOnce};
 
 use self::passes::{Chart, Item, Lane, Totals, Weights};
 use super::binary::{BinaryGrammar, Kind, Production};
+use crate::data::Sentence;
+use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::num::Wide;
-use crate::shard::{ParamId, Sentence};
 
 /// With fewer binary rules, forests are small.
 const MIN_RULES: usize = 250;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::best::Derivation;
 use super::binary::BinaryGrammar;
 use super::{Edge, Forest};
+use crate::grammar::tree::{Node, Tree};
 use crate::grammar::{Grammar, SymbolId};
-use crate::tree::{Node, Tree};
 
 /// A step through a tree, left to right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,14 +30,17 @@ pub fn printed(binary: &BinaryGrammar, forest: &Forest, node: usize) -> Option<S
 
 /// The steps through a derivation of `tokens`; without those of the root itself if it is left out. `below(edge, string)` gives
 /// the steps below a node whose edge is a string; without, its tokens follow.
-pub fn steps(
+///
+/// # Errors
+/// Those of `below`.
+pub fn steps<E>(
     binary: &BinaryGrammar,
     forest: &Forest,
     derivation: &Derivation,
     tokens: &[SymbolId],
     with_root: bool,
-    mut below: impl FnMut(&Edge, &[SymbolId]) -> Option<Arc<Vec<Step>>>,
-) -> Vec<Step> {
+    mut below: impl FnMut(&Edge, &[SymbolId]) -> Result<Option<Arc<Vec<Step>>>, E>,
+) -> Result<Vec<Step>, E> {
     enum Todo {
         Node(usize),
         Tokens(u32, u32),
@@ -62,7 +65,7 @@ pub fn steps(
             open.push(Todo::Close);
         }
         let edge = derivation.edge(forest, node);
-        if let Some(inner) = below(edge, &tokens[label.start as usize..label.end as usize]) {
+        if let Some(inner) = below(edge, &tokens[label.start as usize..label.end as usize])? {
             steps.extend(inner.iter().copied());
             continue;
         }
@@ -75,7 +78,7 @@ pub fn steps(
         }
         open.push(Todo::Tokens(label.start, end));
     }
-    steps
+    Ok(steps)
 }
 
 /// The tree that the steps go through.

@@ -11,8 +11,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::grammar::ParamId;
+use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, SymbolId};
-use crate::shard::{Lexicon, ParamId};
 
 /// A trie over the strings of all sticks.
 pub struct StringIndex {
@@ -185,8 +186,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::grammar::lexicon::StickStrings;
     use crate::grammar::syntax;
-    use crate::shard::StickStrings;
 
     /// Of strings on the sticks of A and B, over the letters a, b and c.
     fn index(sticks: [&[Vec<u32>]; 2]) -> (StringIndex, Arc<Lexicon>) {

@@ -8,6 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::cycle::{on_cycle, shortest_cycle};
 use super::{Adaptor, Grammar, Rule, SUBSTRINGS, SymbolId};
+use crate::limits::{self, MAX_RIGHT_HAND_SIDE};
 
 /// Why a grammar is not valid.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -27,6 +28,29 @@ pub enum Defect {
         n_nonterminals: u32,
         /// Length of [`Grammar::adaptors`].
         n_adaptors: usize,
+    },
+    /// More than a grammar may have.
+    #[error("{found} {what}, expected at most {limit}")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there is.
+        found: u64,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// A right-hand side that is too long.
+    #[error(
+        "the right-hand side of `{parent}` has {found} symbols, expected at most {MAX_RIGHT_HAND_SIDE}; split it with \
+         a nonterminal of its own"
+    )]
+    LongRight {
+        /// Index of the rule.
+        rule: usize,
+        /// Name of the parent.
+        parent: String,
+        /// Length of the right-hand side.
+        found: usize,
     },
     /// A symbol without a name.
     #[error("symbol {} has an empty name", symbol.0)]
@@ -103,7 +127,7 @@ pub enum Defect {
         parent: String,
     },
     /// A pseudo-count that no Dirichlet distribution has.
-    #[error("the weight of a rule of `{parent}` must be positive and finite, found {alpha}")]
+    #[error("the weight of a rule of `{parent}` must be positive and at most 1e100, found {alpha}")]
     Alpha {
         /// Index of the rule.
         rule: usize,
@@ -131,7 +155,7 @@ pub enum Defect {
         discount: f64,
     },
     /// A concentration that is not positive.
-    #[error("the concentration of `{name}` must be positive and finite, found {concentration}")]
+    #[error("the concentration of `{name}` must be positive and at most 1e100, found {concentration}")]
     Concentration {
         /// The adapted nonterminal.
         symbol: SymbolId,
@@ -202,7 +226,7 @@ impl Defect {
     /// What it is about.
     pub fn place(&self) -> Place {
         match *self {
-            Defect::NoRules | Defect::Tables { .. } => Place::Grammar,
+            Defect::NoRules | Defect::Tables { .. } | Defect::TooLarge { .. } => Place::Grammar,
             Defect::EmptyName { symbol }
             | Defect::SpaceInName { symbol, .. }
             | Defect::DuplicateName { symbol, .. }
@@ -217,6 +241,7 @@ impl Defect {
             | Defect::ParentIsTerminal { rule, .. }
             | Defect::Ungrouped { rule, .. }
             | Defect::EmptyRight { rule, .. }
+            | Defect::LongRight { rule, .. }
             | Defect::Alpha { rule, .. }
             | Defect::DuplicateRule { rule, .. }
             | Defect::Substrings { rule, .. }
@@ -255,6 +280,7 @@ impl Grammar {
         {
             return Err(Defect::Tables { n_symbols, n_nonterminals, n_adaptors });
         }
+        self.check_size()?;
         self.check_names()?;
         self.check_rules()?;
         self.check_adaptors()?;
@@ -262,6 +288,21 @@ impl Grammar {
         self.check_productive()?;
         self.check_reachable()?;
         self.check_unary_cycles()
+    }
+
+    /// Whether the tables are within [`limits`]; a look at their lengths.
+    fn check_size(&self) -> Result<(), Defect> {
+        let (n_symbols, n_nonterminals) = (self.symbols.len() as u64, u64::from(self.n_nonterminals));
+        for (what, found, limit) in [
+            ("symbols", n_symbols, limits::MAX_SYMBOLS as u64),
+            ("rules", self.rules.len() as u64, limits::MAX_RULES as u64),
+            ("pairs of a nonterminal and a symbol", n_nonterminals * n_symbols, limits::MAX_TERMINAL_SETS),
+        ] {
+            if found > limit {
+                return Err(Defect::TooLarge { what, found, limit });
+            }
+        }
+        Ok(())
     }
 
     /// The adapted nonterminals that occur below themselves (Cohen, Blei & Smith 2010, §3.1), in symbol order.
@@ -313,7 +354,10 @@ impl Grammar {
             if rule.children.is_empty() {
                 return Err(Defect::EmptyRight { rule: index, parent: name() });
             }
-            if !(rule.alpha > 0.0 && rule.alpha.is_finite()) {
+            if rule.children.len() > MAX_RIGHT_HAND_SIDE {
+                return Err(Defect::LongRight { rule: index, parent: name(), found: rule.children.len() });
+            }
+            if !limits::is_parameter(rule.alpha) {
                 return Err(Defect::Alpha { rule: index, parent: name(), alpha: rule.alpha });
             }
             if !seen.insert((rule.parent, rule.children.as_slice())) {
@@ -351,7 +395,7 @@ impl Grammar {
                 return Err(Defect::Discount { symbol, name: name(), discount });
             }
             if let Some(concentration) = adaptor.concentration {
-                if !(concentration > 0.0 && concentration.is_finite()) {
+                if !limits::is_parameter(concentration) {
                     return Err(Defect::Concentration { symbol, name: name(), concentration });
                 }
                 if adaptor.discount.is_none() {
@@ -508,7 +552,7 @@ mod tests {
 
     #[test]
     fn a_long_chain_needs_no_deep_stack() {
-        let n = 200_000;
+        let n = 60_000;
         let mut rules: Vec<Rule> = (0..n - 1).map(|at| rule(at, &[at + 1])).collect();
         rules.push(rule(n - 1, &[n]));
         let symbols = (0..=n).map(|at| format!("x{at}")).collect();

@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-/// Which nodes lie on a cycle: those in a strongly connected component with an edge inside it.
+/// The strongly connected components, each after those that its edges lead to.
 ///
 /// Tarjan (1972), with an explicit stack.
-pub fn on_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
+pub fn components(edges: &[Vec<u32>]) -> Vec<Vec<u32>> {
     const UNSEEN: usize = usize::MAX;
     let n = edges.len();
     let (mut number, mut low) = (vec![UNSEEN; n], vec![0; n]);
     let (mut component, mut in_component) = (Vec::new(), vec![false; n]);
-    let mut found = vec![false; n];
+    let mut found = Vec::new();
     let mut next_number = 0;
     for root in 0..n {
         if number[root] != UNSEEN {
@@ -27,13 +27,12 @@ pub fn on_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
                 number[node] = next_number;
                 low[node] = next_number;
                 next_number += 1;
-                component.push(node);
+                component.push(node as u32);
                 in_component[node] = true;
             }
             if let Some(&child) = edges[node].get(*followed) {
                 *followed += 1;
                 let child = child as usize;
-                found[node] |= child == node;
                 if number[child] == UNSEEN {
                     path.push((child, 0));
                 } else if in_component[child] {
@@ -46,14 +45,26 @@ pub fn on_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
                 low[parent] = low[parent].min(low[node]);
             }
             if low[node] == number[node] {
-                let first = component.iter().rposition(|&member| member == node).expect("it was pushed");
-                let alone = component.len() - first == 1;
-                for member in component.drain(first..) {
-                    in_component[member] = false;
-                    found[member] |= !alone;
-                }
+                let first = component.iter().rposition(|&member| member as usize == node);
+                let members = component.split_off(first.expect("it was pushed"));
+                members.iter().for_each(|&member| in_component[member as usize] = false);
+                found.push(members);
             }
         }
+    }
+    found
+}
+
+/// Whether the component of a graph has a cycle: several nodes, or one with an edge to itself.
+pub fn is_cyclic(component: &[u32], edges: &[Vec<u32>]) -> bool {
+    component.len() > 1 || component.iter().any(|node| edges[*node as usize].contains(node))
+}
+
+/// Which nodes lie on a cycle.
+pub fn on_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
+    let mut found = vec![false; edges.len()];
+    for component in components(edges).iter().filter(|component| is_cyclic(component, edges)) {
+        component.iter().for_each(|&node| found[node as usize] = true);
     }
     found
 }
@@ -93,5 +104,11 @@ mod tests {
         assert_eq!(on_cycle(&edges), [true, true, false, true, false]);
         assert_eq!(shortest_cycle(&edges, 1), [1, 0, 1]);
         assert_eq!(shortest_cycle(&edges, 3), [3, 3]);
+    }
+
+    #[test]
+    fn components_come_after_those_they_lead_to() {
+        let edges = [vec![1], vec![0, 2], vec![3], vec![3], vec![0]];
+        assert_eq!(components(&edges), [vec![3], vec![2], vec![0, 1], vec![4]]);
     }
 }

@@ -522,6 +522,10 @@ fn assemble(lines: &[Line<'_>], notices: &mut Vec<Noticed>) -> Assembled {
     Assembled { grammar: Grammar { symbols, n_nonterminals, rules, adaptors }, symbols_at, rules_at }
 }
 
+/// Letters of a name in which a typing error is looked for: shorter names are near many, and for longer ones it would cost the
+/// square of their length.
+const TYPED: std::ops::RangeInclusive<usize> = 4..=64;
+
 /// Notices terminals of four letters or more that are one letter away from a nonterminal.
 fn nearly_nonterminals(grammar: &Grammar, symbols_at: &[Position], notices: &mut Vec<Noticed>) {
     let (nonterminals, terminals) = grammar.symbols.split_at(grammar.n_nonterminals as usize);
@@ -530,11 +534,12 @@ fn nearly_nonterminals(grammar: &Grammar, symbols_at: &[Position], notices: &mut
         return;
     }
     for (terminal, at) in terminals.iter().zip(&symbols_at[nonterminals.len()..]) {
-        if terminal.chars().count() < 4 {
+        if !TYPED.contains(&terminal.chars().count()) {
             continue;
         }
         let near = |name: &&String| strsim::damerau_levenshtein(name, terminal) == 1;
-        if let Some(nearest) = nonterminals.iter().take(1000).find(near) {
+        let typed = nonterminals.iter().filter(|name| TYPED.contains(&name.chars().count()));
+        if let Some(nearest) = typed.take(1000).find(near) {
             let (name, nearest) = (terminal.clone(), nearest.clone());
             notices.push((*at, NoticeKind::NearlyNonterminal { name, nearest }));
         }

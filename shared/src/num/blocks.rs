@@ -8,10 +8,10 @@ use rayon::prelude::*;
 pub const BLOCK: usize = 256;
 
 /// From so many elements on it pays to ask other cores.
-const MANY: usize = 1 << 16;
+const PARALLEL_FROM: usize = 1 << 16;
 
 /// Blocks that are made before they are taken, where there are many.
-const WAVE: usize = 256;
+const BLOCKS_IN_FLIGHT: usize = 256;
 
 /// Makes something of every block of `n` elements, and hands it to `take` in order, with its elements.
 pub fn each<T: Send>(
@@ -21,13 +21,13 @@ pub fn each<T: Send>(
 ) {
     let n_blocks = n.div_ceil(BLOCK);
     let block = |at: usize| at * BLOCK..n.min((at + 1) * BLOCK);
-    if n < MANY {
+    if n < PARALLEL_FROM {
         (0..n_blocks).map(block).for_each(|block| take(block.clone(), make(block)));
         return;
     }
     let mut wave = Vec::new();
-    for first in (0..n_blocks).step_by(WAVE) {
-        let blocks = first..n_blocks.min(first + WAVE);
+    for first in (0..n_blocks).step_by(BLOCKS_IN_FLIGHT) {
+        let blocks = first..n_blocks.min(first + BLOCKS_IN_FLIGHT);
         blocks.clone().into_par_iter().map(|at| make(block(at))).collect_into_vec(&mut wave);
         blocks.zip(wave.drain(..)).for_each(|(at, made)| take(block(at), made));
     }
@@ -39,7 +39,15 @@ mod tests {
 
     #[test]
     fn blocks_come_in_order_and_are_all() {
-        for n in [0, 1, BLOCK, BLOCK + 1, MANY - 1, MANY, MANY + WAVE * BLOCK + 7] {
+        for n in [
+            0,
+            1,
+            BLOCK,
+            BLOCK + 1,
+            PARALLEL_FROM - 1,
+            PARALLEL_FROM,
+            PARALLEL_FROM + BLOCKS_IN_FLIGHT * BLOCK + 7,
+        ] {
             let mut next = 0;
             each(
                 n,

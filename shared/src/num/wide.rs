@@ -34,6 +34,18 @@ impl Wide {
     /// Largest magnitude of the exponent of a weight; MAX_LN / ln 2 is below it.
     pub const MAX_EXPONENT: i64 = 1 << 41;
 
+    /// Whether it is in the one form that a weight has: zero, or a mantissa in [1, 2) and an exponent of at most
+    /// [`Wide::MAX_EXPONENT`] in magnitude.
+    pub fn is_weight(self) -> bool {
+        match self.mantissa.to_bits() {
+            0 => self.exponent == 0,
+            _ => {
+                (1.0..2.0).contains(&self.mantissa)
+                    && self.exponent.unsigned_abs() <= Wide::MAX_EXPONENT as u64
+            }
+        }
+    }
+
     /// e^`ln`; −∞ gives zero. Beyond [`Wide::MAX_LN`] in magnitude it counts as that, so that products of millions stay
     /// within their exponent.
     pub fn from_ln(ln: f64) -> Wide {
@@ -169,6 +181,15 @@ impl PartialOrd for Wide {
     }
 }
 
+/// Each weight to the power 1/τ.
+pub fn heat(weights: &mut [Wide], temperature: f64) {
+    if temperature != 1.0 {
+        weights.iter_mut().filter(|weight| !weight.is_zero()).for_each(|weight| {
+            *weight = Wide::from_ln(weight.ln() / temperature);
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -218,5 +239,13 @@ mod tests {
             prop_assert!(((x + y).ln() - sum).abs() < 1e-9);
             prop_assert!(((x * y).ln() - (2.0 * a + apart)).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn heat_takes_roots_and_leaves_zeros() {
+        let mut weights = [Wide::from_f64(0.25), Wide::ZERO, Wide::ONE];
+        heat(&mut weights, 2.0);
+        assert!((weights[0].to_f64() - 0.5).abs() < 1e-15);
+        assert!(weights[1].is_zero() && (weights[2].to_f64() - 1.0).abs() < 1e-15);
     }
 }

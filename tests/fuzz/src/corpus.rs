@@ -5,7 +5,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use shared::corpus::{Corpus, Format, Options, Unit};
+use shared::data::corpus::{Corpus, Format, Options, Unit};
 
 /// The first byte is the format, the second the longest sentence.
 pub fn run(data: &[u8]) {

@@ -4,12 +4,14 @@ use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::Wire;
 use proto::convert::blob::{self, Blob};
-use proto::lease::LeaseId;
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 use shared::grammar::Grammar;
+use shared::grammar::lexicon::Lexicon;
+use shared::models::decode::Decode;
 use shared::num::Wide;
-use shared::shard::{Lexicon, Shard};
-use shared::task::{Answer, Carried, Decode, Fit, Named, Sample, Work};
+use shared::work::lease::LeaseId;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Fit, Named, Sample, ShardState, Work};
 
 /// The first byte is the kind.
 pub fn run(data: &[u8]) {
@@ -26,7 +28,7 @@ pub fn run(data: &[u8]) {
         7 => payload::<Vec<Wide>>(bytes, |_| None),
         8 => payload::<Answer>(bytes, |_| None),
         9 => payload::<Sample>(bytes, |_| None),
-        10 => payload::<Carried>(bytes, |carried| Some(Blob::Carried(Named::new(carried)))),
+        10 => payload::<ShardState>(bytes, |carried| Some(Blob::ShardState(Named::new(carried)))),
         11 => payload::<Fit>(bytes, |fit| Some(Blob::Fit(Named::new(fit)))),
         _ => {}
     }
@@ -86,20 +88,21 @@ pub fn seeds() -> Vec<Vec<u8>> {
                 Blob::Lexicon(_) => 4,
                 Blob::Shard(_) => 5,
                 Blob::Decode(_) => 6,
-                Blob::Carried(_) => 10,
+                Blob::ShardState(_) => 10,
                 Blob::Fit(_) => 11,
             };
             seed(kind, &blob.to_bytes());
         }
         let id = LeaseId {
-            batch: proto::lease::BatchId(1),
-            task: proto::lease::TaskIndex(2),
-            attempt: proto::lease::Attempt(3),
+            batch: shared::work::lease::BatchId(1),
+            task: shared::work::lease::TaskIndex(2),
+            attempt: shared::work::lease::Attempt(3),
         };
         let (head, payload) = blob::lease_to_wire(id, task);
-        let lent = FromCoordinator { message: Some(from_coordinator::Message::Lease(head)) }.encode_to_vec();
-        seed(1, &lent);
-        seed(2, &lent);
+        let assigned =
+            FromCoordinator { message: Some(from_coordinator::Message::Lease(head)) }.encode_to_vec();
+        seed(1, &assigned);
+        seed(2, &assigned);
         match task.work {
             Work::Expect { .. } => seed(7, &payload),
             Work::Sample(_) => seed(9, &payload),
@@ -112,8 +115,14 @@ pub fn seeds() -> Vec<Vec<u8>> {
         seed(0, &answered);
         seed(2, &answered);
     }
-    let hello =
-        v1::Hello { version: proto::VERSION, name: "w".into(), slots: 2, cache_bytes: 9, held: vec![] };
+    let hello = v1::Hello {
+        version: proto::VERSION,
+        name: "w".into(),
+        slots: 2,
+        cache_bytes: 9,
+        held: vec![],
+        ..v1::Hello::default()
+    };
     seed(0, &FromWorker { message: Some(from_worker::Message::Hello(hello)) }.encode_to_vec());
     seeds
 }

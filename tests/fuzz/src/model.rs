@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use coordinator::model::{SEAL, SavedModel, grammar_text, parameters_sha256, sticks_tsv, top};
-use shared::compute::Engine;
+use shared::data::Sentence;
+use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{SymbolId, syntax};
-use shared::logistic_normal::{self, PointEstimate, Prior};
-use shared::model::{Model, Params};
-use shared::shard::{Lexicon, Sentence, Shard};
-use shared::task::{Answer, Decode, Decoder, Named, Task, Work};
+use shared::models::decode::{Decode, Decoder};
+use shared::models::logistic_normal::{self, PointEstimate, Prior};
+use shared::models::{Model, Params};
+use shared::work::engine::Engine;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Named, Task, Work};
 
 use crate::trained::Trained;
 

@@ -9,28 +9,32 @@ use prost::bytes::Bytes;
 use proto::convert::Wire;
 use proto::convert::blob::{self, Blob};
 use proto::convert::fits;
-use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::v1::LeaseHead;
-use shared::adaptor::candidates::Ranking;
-use shared::adaptor::hyper;
-use shared::adaptor::start::Start;
-use shared::adaptor::vb::{Settings, Trainer};
-use shared::compute::Engine;
-use shared::dmv;
-use shared::dmv::constraint::{ArcClass, Component};
-use shared::eval::segmentation::score;
+use shared::data::Sentence;
+use shared::data::eval::segmentation::score;
+use shared::grammar::groups::Groups;
+use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId, syntax};
-use shared::logistic_normal::trainer::{Constrained, Settings as OfFits, State, Trainer as FitTrainer};
-use shared::logistic_normal::{Multinomials, PointEstimate, Prior, Until};
-use shared::mixture::{Limit, Mixture};
+use shared::models::adaptor::candidates::Ranking;
+use shared::models::adaptor::hyper;
+use shared::models::adaptor::start::Start;
+use shared::models::decode::{Decode, Decoder};
+use shared::models::dmv;
+use shared::models::dmv::constraint::{ArcClass, Component};
+use shared::models::logistic_normal::{Multinomials, PointEstimate, Prior, Until};
+use shared::models::sampler::{Hyper, HyperPrior, Settings as OfSweep};
+use shared::models::tally::Analysis;
 use shared::num::{Noise, Wide};
-use shared::pcfg::Groups;
-use shared::round::Totals;
-use shared::sampler::{Hyper, HyperPrior, Settings as OfSweep};
-use shared::shard::{Lexicon, Sentence, Shard, StickStrings};
-use shared::task::{
-    Analysis, Answer, Candidates, Carried, ChainFrom, Collapse, Collapsed, Decode, Decoder, Expectation, Fit,
-    Fitted, Named, Sample, Sampled, Sweeps, Task, Weighted, Work,
+use shared::train::adaptor::{Settings, Trainer};
+use shared::train::logistic_normal::{Constrained, Settings as OfFits, State, Trainer as FitTrainer};
+use shared::train::mixture::{Limit, Mixture};
+use shared::train::round::Totals;
+use shared::work::engine::Engine;
+use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use shared::work::shard::Shard;
+use shared::work::task::{
+    Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Named, Sample, Sampled,
+    ShardState, Sweeps, Task, Weighted, Work,
 };
 
 use crate::parts;
@@ -56,7 +60,7 @@ pub fn run(data: &[u8]) {
     let find = |field: &str, _: &[u8]| match field {
         "lease.decode" => Ok(Blob::Decode(Named::new(Decode::from_bytes(fourth)?))),
         "lease.fit" => Ok(Blob::Fit(Named::new(Fit::from_bytes(fourth)?))),
-        _ => Ok(Blob::Carried(Named::new(Carried::from_bytes(fourth)?))),
+        _ => Ok(Blob::ShardState(Named::new(ShardState::from_bytes(fourth)?))),
     };
     let Ok(work) = blob::work_from_wire(&head, payload, find) else { return };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
@@ -64,7 +68,7 @@ pub fn run(data: &[u8]) {
     if !fits(&task) || !is_small(&task) || !is_derived(&task) {
         return;
     }
-    // Errors are answers too: the same task fails everywhere, as one with too many weights does, which no coordinator lends.
+    // Errors are answers too: the same task fails everywhere, as one with too many weights does, which no coordinator assigns.
     let Ok(own) = Engine::default().run(&task) else { return };
     fits::answer(&task, &own).expect("an answer fits its task");
     let again = Answer::from_bytes(own.to_bytes()).expect("what was written is read");
@@ -167,7 +171,7 @@ fn work_with(task: &Task, answer: Answer) {
             pass_again(task, n_touched, carried);
         }
         Answer::Chained(chained) => {
-            let Carried::Chain(state) = &chained.carried else { panic!("a chain is carried") };
+            let ShardState::Chain(state) = &chained.carried else { panic!("a chain is carried") };
             let derived =
                 occurrences(task).into_iter().zip(&state.trees).filter(|(_, tree)| !tree.is_empty());
             let tokens: Vec<Vec<SymbolId>> = derived.map(|(tokens, _)| tokens).collect();
@@ -224,7 +228,7 @@ fn judge(tokens: &[Vec<SymbolId>], found: &[Vec<u32>]) {
 }
 
 /// What was carried is told with the next lease, and has an answer.
-fn pass_again(task: &Task, n_touched: usize, carried: Carried) {
+fn pass_again(task: &Task, n_touched: usize, carried: ShardState) {
     let groups = Groups::new(&task.grammar.value, &task.lexicon.value);
     let others = Collapse::Others {
         pseudo: vec![0.5; n_touched],
@@ -239,9 +243,9 @@ fn pass_again(task: &Task, n_touched: usize, carried: Carried) {
 }
 
 /// What was carried is told with the next lease; a state that is none of the shard is an error, not a panic.
-fn sweep_again(task: &Task, carried: Carried) {
+fn sweep_again(task: &Task, carried: ShardState) {
     let Work::Sweep(sweeps) = &task.work else { panic!("a chain comes of sweeps") };
-    let from = ChainFrom::Carried(Named::new(carried));
+    let from = ChainFrom::ShardState(Named::new(carried));
     let task = Task { work: Work::Sweep(Sweeps { from, n: 1, ..sweeps.clone() }), ..task.clone() };
     assert!(fits(&task), "what was answered is told again");
     if let Ok(again) = Engine::default().run(&task) {
@@ -353,7 +357,7 @@ pub fn examples() -> Vec<Example> {
         let chained = sweep(ChainFrom::Start { incremental: true, hyper }, true, Some(vec![adapted[0]]));
         let trees: Vec<String> = chained.analyses.into_iter().map(|analysis| analysis.tree).collect();
         sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, true, None);
-        sweep(ChainFrom::Carried(Named::new(chained.carried)), false, None);
+        sweep(ChainFrom::ShardState(Named::new(chained.carried)), false, None);
         let lexicon = Lexicon { sticks: best(&adapted, &found) };
         example(&lexicon, &sentences, Work::Cover);
         let first = lexicon.params(&grammar.value, 0);

@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use coordinator::checkpoint::Checkpoints;
 use coordinator::fleet::Inline;
 use coordinator::job::Job;
-use coordinator::metrics::All;
+use coordinator::observer::All;
 use coordinator::outcome::Outcome;
-use coordinator::train::input::Input;
+use coordinator::train::checkpoint::Checkpoints;
+use coordinator::train::group::Inputs;
 use coordinator::train::train;
 use tempfile::TempDir;
 
@@ -19,7 +19,7 @@ pub struct Trained {
     pub checkpoints: PathBuf,
     folder: TempDir,
     job: Job,
-    input: Input,
+    inputs: Inputs,
 }
 
 impl Trained {
@@ -34,8 +34,8 @@ impl Trained {
         write("grammar.gr", crate::GRAMMARS[0]);
         write("corpus.txt", "ab a\nab ab b\na b ab\nbb ab\n");
         let job = Job::parse(text, "job.toml", folder.path(), &[]).expect("the text is a job");
-        let input = Input::load(&job).expect("its files are in order");
-        Trained { checkpoints: job.output.checkpoints().into(), folder, job, input }
+        let inputs = Inputs::load(&job).expect("its files are in order");
+        Trained { checkpoints: job.output.checkpoints().into(), folder, job, inputs }
     }
 
     /// Trains from the start, and leaves a checkpoint of every round.
@@ -54,7 +54,7 @@ impl Trained {
             output.keep_checkpoints = 0;
         }
         let mut checkpoints = Checkpoints::open(&output, resume)?;
-        train(&self.job, &self.input, &Inline::default(), &mut checkpoints, &mut All(Vec::new()))
+        train(&self.job, &self.inputs, &Inline::default(), &mut checkpoints, &mut All(Vec::new()))
     }
 
     /// The job.

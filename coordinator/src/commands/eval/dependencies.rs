@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
-use shared::dependency::{Punctuation, Sentence, Tags};
-use shared::eval::Source;
-use shared::eval::dependencies::{Attachment, ByLength, Comparison, compare, score};
+use shared::data::dependency::{Punctuation, Sentence, Tags};
+use shared::data::eval::Source;
+use shared::data::eval::dependencies::{Attachment, ByLength, Comparison, compare, score};
 
 use crate::commands::Answer;
 use crate::input;
@@ -51,8 +51,8 @@ struct File {
 impl File {
     /// Reads it; which tags are read does not matter, since only words and heads are compared.
     fn read(path: &Path) -> Result<File> {
-        let (name, sentences) = input::dependencies(path, Tags::Upos)?;
-        Ok(File { name, sentences })
+        let (name, document) = input::dependencies(path, Tags::Upos)?;
+        Ok(File { name, sentences: document.sentences })
     }
 
     fn source(&self) -> Source<'_, Sentence> {

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use shared::dependency::{Punctuation, Sentence, Tags, conllu, select};
-use shared::dmv::{self, nouns};
+use shared::data::dependency::{Punctuation, Tags, select};
 use shared::grammar::SymbolId;
-use shared::model::Model;
-use shared::task::Decoder;
-use shared::tree::Tree;
+use shared::grammar::tree::Tree;
+use shared::models::Model;
+use shared::models::decode::Decoder;
+use shared::models::dmv::{self, nouns};
 
 use super::{Args, BATCH, DecoderName, Decoding, TagColumn};
 use crate::commands::Answer;
 use crate::input;
-use crate::streams::{self, Stdout};
+use crate::streams;
 
 /// The longest sentence that is parsed unless more is asked for, in words: time grows with the cube.
 const LONGEST: u32 = 200;
@@ -30,17 +30,17 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
         TagColumn::Xpos => Tags::Xpos,
     };
     let punctuation = if args.keep_punctuation { Punctuation::Kept } else { Punctuation::Removed };
-    let (_, sentences) = input::dependencies(&args.corpus, tags)?;
-    let sentences = select(&sentences, punctuation, usize::MAX).sentences;
+    let (_, document) = input::dependencies(&args.corpus, tags)?;
+    let mut sentences = select(&document.sentences, punctuation, usize::MAX).sentences;
     let longest = args.max_symbols.unwrap_or(LONGEST) as usize;
     let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
-    let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
     let mut tokens: Vec<Option<Vec<SymbolId>>> = Vec::new();
     for sentence in &sentences {
         let known: Vec<Option<u32>> =
             sentence.tags.iter().map(|tag| numbers.get(tag.as_str()).copied()).collect();
         for (tag, _) in sentence.tags.iter().zip(&known).filter(|(_, known)| known.is_none()) {
-            *unknown.entry(tag).or_default() += 1;
+            *unknown.entry(tag.clone()).or_default() += 1;
         }
         let known: Option<Vec<u32>> = known.into_iter().collect();
         tokens.push(
@@ -49,11 +49,9 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
     let decoding = Decoding::new(model, decoder, true, args.closed);
-    let mut out = Stdout::lock();
     let mut flat: Vec<u32> = Vec::new();
-    for (sentences, tokens) in sentences.chunks(BATCH).zip(tokens.chunks(BATCH)) {
-        let mut parsed: Vec<Sentence> = sentences.to_vec();
-        for (sentence, decoded) in parsed.iter_mut().zip(pool.install(|| decoding.all(tokens))?) {
+    for (sentences, tokens) in sentences.chunks_mut(BATCH).zip(tokens.chunks(BATCH)) {
+        for (sentence, decoded) in sentences.iter_mut().zip(pool.install(|| decoding.all(tokens))?) {
             sentence.heads = Some(match decoded {
                 Some(decoded) => nouns::heads(&Tree::parse(&decoded.trees[0])?)?.1,
                 None => {
@@ -62,9 +60,8 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
                 }
             });
         }
-        out.text(&conllu(&parsed, tags))?;
     }
-    out.flush()?;
+    streams::print(&document.with_heads(&sentences, punctuation))?;
     let Some(first) = flat.first() else { return Ok(Answer::Yes) };
     let why = match unknown.iter().next() {
         Some((tag, _)) => {

@@ -2,14 +2,14 @@
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
-use shared::corpus::{Corpus, Format, Options, Unit};
-use shared::latent::parse::{Decoder, Model, Parse, Parser, THRESHOLD};
-use shared::treebank::brackets;
+use shared::data::corpus::{Corpus, Format, Options, Unit};
+use shared::data::treebank::brackets;
+use shared::models::latent::parse::{Decoder, Model, Parse, Parser, THRESHOLD};
 
-use super::{Args, BATCH, DecoderName};
+use super::{Args, BATCH, DecoderName, Printer};
 use crate::commands::Answer;
 use crate::input;
-use crate::streams::{self, Stdout};
+use crate::streams;
 
 /// The longest sentence that is parsed unless more is asked for, in words: time grows with the cube.
 const LONGEST: u32 = 200;
@@ -25,13 +25,16 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
     };
     let max_symbols = args.max_symbols.unwrap_or(LONGEST);
     let options = Options { format: Format::Tokens, unit: Unit::Token, max_symbols };
-    let (corpus, notices) = input::corpus(&args.corpus, &options)?;
-    notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    let (corpus, n_lines) = input::text_to_parse(&args.corpus, &options)?;
+    let mut out = Printer::new(super::Format::Brackets)?;
+    let Some(corpus) = corpus else {
+        out.finish(n_lines)?;
+        return Ok(Answer::Yes);
+    };
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let parser = Parser::new(model, THRESHOLD);
     let parse = |at: usize| parser.parse(&words(&corpus, at), decoder);
-    let mut out = Stdout::lock();
     let mut flat: Vec<u32> = Vec::new();
     let n = corpus.sentences.len();
     for first in (0..n).step_by(BATCH) {
@@ -41,10 +44,10 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
             if parse.flat {
                 flat.push(corpus.lines[at]);
             }
-            out.line(&brackets::line(&parse.tree))?;
+            out.line(corpus.lines[at], &brackets::line(&parse.tree))?;
         }
     }
-    out.flush()?;
+    out.finish(n_lines)?;
     let Some(first) = flat.first() else { return Ok(Answer::Yes) };
     streams::tell(&format!(
         "notice: without a tree and printed flat: {} of {n} sentences, the first one in line {first}",

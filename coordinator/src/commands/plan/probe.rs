@@ -13,24 +13,23 @@ use prost::Message as _;
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{Wire, WireError, fits};
-use proto::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress as Payload};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 use serde::Serialize;
-use shared::task::{Answer, Task};
+use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use shared::work::task::{Answer, Task};
 
 use super::clock;
-use crate::checkpoint::{Checkpoints, Origin, Progress};
-use crate::fleet::forecast::{Load, Parcel, TaskLoad};
-use crate::fleet::scheduler::Failure;
+use crate::fleet::forecast::{Load, Message, TaskLoad};
 use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
 use crate::job::Job;
-use crate::metrics::All;
+use crate::observer::All;
+use crate::train::checkpoint::{Checkpoints, Origin, Progress};
 use crate::train::choice;
-use crate::train::held_out::HeldOutShards;
-use crate::train::input::Input;
-use crate::train::prepare::{self, Sentences};
-use crate::train::rounds::{Keeper, Training};
+use crate::train::group::{Inputs, Prepared};
+use crate::train::prepare::{self, Chosen, Sentences};
+use crate::train::rounds::{CheckpointWriter, Training};
+use scheduler::Failure;
 
 /// Time of the coordinator for a lease or an answer beside encoding, decoding and deciding: channels, gRPC, the system.
 /// From the CPU-seconds of a coordinator with one worker on loopback and tiny shards; `docs/SCALING.md` has the command.
@@ -71,18 +70,23 @@ pub struct Measured {
 
 /// Runs as many rounds of `job` as it has, and says what they took. What is large is kept in its output folder meanwhile.
 pub fn measure(job: &Job) -> Result<(Load, Measured)> {
-    let input = Input::load(job)?;
+    let inputs = Inputs::load(job)?;
     let probe = Probe::new()?;
-    let sentences = Sentences::new(&input);
+    let sentences: Vec<Sentences> = inputs.groups.iter().map(|group| Sentences::new(&group.input)).collect();
     let origin = Origin::new(job, &sentences);
-    let (chosen, plan) = prepare::plan(&probe, &input, sentences, &choice(&job.inference), None)?;
+    let (mut prepared, mut all_chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
+    for (group, sentences) in inputs.groups.iter().zip(sentences) {
+        let choice = choice(&group.job.inference);
+        let (chosen, plan) = prepare::plan(&probe, &group.input, sentences, &choice, None)?;
+        prepared.push(Prepared::new(group, plan));
+        all_chosen.push(chosen);
+    }
     let mut checkpoints = Checkpoints::none();
-    let keeper = Keeper::new(&mut checkpoints, origin, chosen);
-    let held_out = HeldOutShards::new(input.held_out.clone(), input.tokens_per_symbol());
-    let nobody = &mut All(Vec::new());
-    Training::new(job, &input, &plan, &probe, &held_out, keeper, Progress::default())?.run(nobody)?;
+    let writer = CheckpointWriter::new(&mut checkpoints, origin, all_chosen);
+    let no_observers = &mut All(Vec::new());
+    Training::new(job, &prepared, &probe, writer, Progress::default())?.run(no_observers)?;
     let load = probe.load()?;
-    let measured = Measured::of(&load, input.text.n_sentences, probe.rounds.borrow().len() - 1);
+    let measured = Measured::of(&load, inputs.first().text.n_sentences, probe.rounds.borrow().len() - 1);
     Ok((load, measured))
 }
 
@@ -123,8 +127,8 @@ struct Probe {
 /// A round, as it was measured.
 struct RoundFound {
     tasks: Vec<TaskFound>,
-    once: Parcel,
-    every_round: Parcel,
+    once: Message,
+    every_round: Message,
     begun: Instant,
     ended: Instant,
 }
@@ -133,9 +137,9 @@ struct RoundFound {
 struct TaskFound {
     busy: Duration,
     handling: Duration,
-    shard: Parcel,
-    carried: Option<Parcel>,
-    lease: Parcel,
+    shard: Message,
+    carried: Option<Message>,
+    lease: Message,
     answer_bytes: u64,
     decode: Duration,
     add: Duration,
@@ -157,7 +161,7 @@ impl Probe {
         let begun = clock();
         drop(self.preparing.take());
         let batch = BatchId(self.rounds.borrow().len() as u64);
-        let (mut once, mut every_round) = (Parcel::default(), Parcel::default());
+        let (mut once, mut every_round) = (Message::default(), Message::default());
         let mut found = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
             let task = TaskIndex(at as u32);
@@ -166,13 +170,13 @@ impl Probe {
             let task = task.map_err(failed)?;
             for blob in Blob::of_task(&task).iter().filter(|_| at == 0) {
                 match blob {
-                    Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, parcel(blob)),
-                    Blob::Decode(_) | Blob::Fit(_) => every_round = sum(every_round, parcel(blob)),
-                    Blob::Shard(_) | Blob::Carried(_) => {}
+                    Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, message(blob)),
+                    Blob::Decode(_) | Blob::Fit(_) => every_round = sum(every_round, message(blob)),
+                    Blob::Shard(_) | Blob::ShardState(_) => {}
                 }
             }
             let lease = LeaseId { batch, task: TaskIndex(at as u32), attempt: Attempt(0) };
-            let mut measured = lent(lease, &task);
+            let mut measured = assigned(lease, &task);
             measured.lease.encode += making;
             let (answer, busy) = timed(|| (self.compute)(&task));
             measured.busy = busy;
@@ -211,7 +215,7 @@ impl Probe {
                 handling: time(|task| task.handling),
                 shard: first.tasks[at].shard,
                 carried: all().find_map(|task| task.carried),
-                lease: Parcel {
+                lease: Message {
                     bytes: bytes(|task| task.lease.bytes),
                     encode: time(|task| task.lease.encode),
                 },
@@ -258,7 +262,7 @@ fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 /// Encodes a lease as the coordinator does, and decodes it as a worker does.
-fn lent(id: LeaseId, task: &Task) -> TaskFound {
+fn assigned(id: LeaseId, task: &Task) -> TaskFound {
     let ((head, payload), encode) = timed(|| blob::lease_to_wire(id, task));
     let bytes = bytes_down(from_coordinator::Message::Lease(head.clone()), &payload);
     let blobs = Blob::of_task(task);
@@ -270,15 +274,15 @@ fn lent(id: LeaseId, task: &Task) -> TaskFound {
     // Only the time is of interest: what was encoded just now can be decoded.
     let _ = arrived(head.extent.clone(), payload).map(|payload| blob::work_from_wire(&head, payload, find));
     let handling = begun.elapsed();
-    let (mut shard, mut carried) = (Parcel::default(), None);
+    let (mut shard, mut carried) = (Message::default(), None);
     for blob in &blobs {
         match blob {
-            Blob::Shard(_) => shard = parcel(blob),
-            Blob::Carried(_) => carried = Some(parcel(blob)),
+            Blob::Shard(_) => shard = message(blob),
+            Blob::ShardState(_) => carried = Some(message(blob)),
             _ => {}
         }
     }
-    TaskFound { handling, shard, carried, lease: Parcel { bytes, encode }, ..TaskFound::default() }
+    TaskFound { handling, shard, carried, lease: Message { bytes, encode }, ..TaskFound::default() }
 }
 
 /// Encodes an answer as a worker does, and decodes it as the coordinator does; gives the decoded one.
@@ -315,18 +319,18 @@ fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireErro
 }
 
 /// What a blob is to send.
-fn parcel(blob: &Blob) -> Parcel {
+fn message(blob: &Blob) -> Message {
     let encode = || {
         let payload = blob.to_bytes();
         (Some(payload::extent(&payload)), payload)
     };
     let ((extent, payload), encode) = timed(encode);
     let head = v1::BlobHead { kind: blob.kind() as i32, hash: blob::hash_to_wire(blob.hash()), extent };
-    Parcel { bytes: bytes_down(from_coordinator::Message::Blob(head), &payload), encode }
+    Message { bytes: bytes_down(from_coordinator::Message::Blob(head), &payload), encode }
 }
 
-fn sum(one: Parcel, other: Parcel) -> Parcel {
-    Parcel { bytes: one.bytes + other.bytes, encode: one.encode + other.encode }
+fn sum(one: Message, other: Message) -> Message {
+    Message { bytes: one.bytes + other.bytes, encode: one.encode + other.encode }
 }
 
 /// Bytes of a head and the pieces of its payload, as the coordinator counts what it sends,

@@ -16,15 +16,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use proto::lease::{BatchId, LeaseId, TaskIndex};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shared::num::Noise;
-use shared::task::ContentHash;
+use shared::work::lease::{BatchId, LeaseId, TaskIndex};
+use shared::work::task::ContentHash;
 
 use super::servers::Servers;
-use super::{Cluster, Load, Parcel, Round, TaskLoad};
-use crate::fleet::holdings::Holdings;
-use crate::fleet::scheduler::{Account, Action, Event, MemberId, Needs, Patience, Scheduler};
+use super::{Cluster, Load, Message, Round, TaskLoad};
+use crate::fleet::blob_cache::BlobCache;
+use scheduler::{Account, Action, Event, Identity, MemberId, Needs, Origin, Process, Scheduler, Timeouts};
 
 /// Longer than any forecast.
 const FOREVER: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
@@ -41,7 +41,7 @@ enum Coming {
     /// A lease, with what its task needs, is ready to be sent: its bytes.
     Encoded(MemberId, LeaseId, u64),
     /// It has reached its member.
-    Lent(MemberId, LeaseId),
+    Assigned(MemberId, LeaseId),
     /// The member has an answer.
     Computed(MemberId, LeaseId),
     /// The first of its bytes have reached the coordinator.
@@ -60,7 +60,7 @@ enum Coming {
 
 /// A member, as it is far away; and what the coordinator knows that it keeps.
 struct Worker {
-    holdings: Holdings,
+    blob_cache: BlobCache,
     /// Leases that wait for a thread.
     queue: VecDeque<LeaseId>,
     /// Threads that compute.
@@ -115,9 +115,9 @@ struct Tally {
 impl<'a> World<'a> {
     /// All members are there and have nothing.
     pub fn new(load: &'a Load, n_tasks: usize, cluster: &'a Cluster, seed: u64) -> World<'a> {
-        let patience = Patience { dead_after: FOREVER, lease_deadline: FOREVER, ..Patience::default() };
+        let timeouts = Timeouts { dead_after: FOREVER, lease_deadline: FOREVER, ..Timeouts::default() };
         let worker = |_| Worker {
-            holdings: Holdings::new(cluster.cache, []),
+            blob_cache: BlobCache::new(cluster.cache, []),
             queue: VecDeque::new(),
             running: 0,
             forests: FxHashSet::default(),
@@ -128,7 +128,7 @@ impl<'a> World<'a> {
             cluster,
             noise: Noise::new(seed, 0),
             now: Duration::ZERO,
-            scheduler: Scheduler::new(patience),
+            scheduler: Scheduler::new(timeouts),
             workers: (0..cluster.workers).map(worker).collect(),
             coming: BinaryHeap::new(),
             planned: 0,
@@ -150,7 +150,9 @@ impl<'a> World<'a> {
         for id in 0..cluster.workers as u64 {
             let member = MemberId(id);
             let (name, slots, holds, watched) = (format!("{id}"), cluster.threads, Vec::new(), true);
-            world.decide(Event::MemberJoined { member, name, slots, holds, watched });
+            let identity =
+                Identity { process: Process::Unnamed(member), origin: Origin(name.as_str().into()) };
+            world.decide(Event::MemberJoined { member, name, identity, slots, holds, watched });
             let since = proto::BEAT.mul_f64(world.chance(id));
             world.plan(since, Coming::Beat(member));
         }
@@ -172,7 +174,7 @@ impl<'a> World<'a> {
         self.accepted = vec![false; self.n_tasks];
         let needs = (0..self.n_tasks as u32).map(TaskIndex).map(|task| self.needs(task)).collect();
         let (batch, account) = (BatchId(self.round), Account::default());
-        self.decide(Event::BatchSubmitted { batch, account, needs, twins: Vec::new() });
+        self.decide(Event::BatchSubmitted { batch, account, needs, replicas: Vec::new() });
         while self.open {
             self.step(FOREVER);
         }
@@ -221,9 +223,9 @@ impl<'a> World<'a> {
             Coming::Encoded(member, lease, bytes) => {
                 let sent = self.transfer(bytes);
                 self.tally.bytes_down += bytes;
-                self.plan(sent + self.cluster.latency, Coming::Lent(member, lease));
+                self.plan(sent + self.cluster.latency, Coming::Assigned(member, lease));
             }
-            Coming::Lent(member, lease) => {
+            Coming::Assigned(member, lease) => {
                 self.worker(member).queue.push_back(lease);
                 self.compute(member);
             }
@@ -266,7 +268,7 @@ impl<'a> World<'a> {
         self.n_events += 1;
         for action in self.scheduler.handle(self.now, event) {
             match action {
-                Action::Lend { member, lease } => self.lend(member, lease),
+                Action::Assign { member, lease } => self.assign(member, lease),
                 Action::Accept { lease, .. } => self.accept(lease),
                 Action::Discard { lease, .. } => drop(self.begun.remove(&lease)),
                 Action::BatchDone { .. } => self.open = false,
@@ -279,23 +281,23 @@ impl<'a> World<'a> {
     }
 
     /// Encodes what the member lacks, and the lease.
-    fn lend(&mut self, member: MemberId, lease: LeaseId) {
+    fn assign(&mut self, member: MemberId, lease: LeaseId) {
         self.tally.leases += 1;
         let task = self.task(lease.task);
         let Load { once, every_round, message, .. } = *self.load;
         let needs = self.needs(lease.task);
         let (grammar, fit) = (name(b"once", 0, 0), name(b"round", 0, self.round));
         let mut blobs = vec![(grammar, once), (needs.shard, task.shard)];
-        blobs.extend(Some((fit, every_round)).filter(|(_, parcel)| parcel.bytes > 0));
+        blobs.extend(Some((fit, every_round)).filter(|(_, message)| message.bytes > 0));
         blobs.extend(needs.carried.zip(task.carried));
         let needed: Vec<ContentHash> = blobs.iter().map(|(hash, _)| *hash).collect();
         let (mut bytes, mut time) = (task.lease.bytes, task.lease.encode + message);
-        for (hash, Parcel { bytes: size, encode }) in blobs {
-            let holdings = &mut self.worker(member).holdings;
-            if holdings.touch(hash) {
+        for (hash, Message { bytes: size, encode }) in blobs {
+            let blob_cache = &mut self.worker(member).blob_cache;
+            if blob_cache.touch(hash) {
                 continue;
             }
-            holdings.insert(hash, size);
+            blob_cache.insert(hash, size);
             bytes += size;
             time += message;
             // What everybody needs is encoded for the first one.
@@ -306,9 +308,9 @@ impl<'a> World<'a> {
             };
             time += if known { Duration::ZERO } else { encode };
         }
-        let holdings = &mut self.worker(member).holdings;
-        bytes += RELEASE_BYTES * holdings.release(&needed).len() as u64;
-        holdings.lend();
+        let blob_cache = &mut self.worker(member).blob_cache;
+        bytes += RELEASE_BYTES * blob_cache.release(&needed).len() as u64;
+        blob_cache.assign();
         let encoded = self.codec.serve(self.now, time);
         self.plan(encoded, Coming::Encoded(member, lease, bytes));
     }
@@ -345,8 +347,8 @@ impl<'a> World<'a> {
         let Some(carried) = self.task(lease.task).carried else { return };
         let (task, round) = (u64::from(lease.task.0), lease.batch.0);
         let before = (round > 1).then(|| name(b"carried", task, round));
-        let holdings = &mut self.worker(member).holdings;
-        holdings.keep(before, name(b"carried", task, round + 1), carried.bytes);
+        let blob_cache = &mut self.worker(member).blob_cache;
+        blob_cache.keep(before, name(b"carried", task, round + 1), carried.bytes);
     }
 
     /// Waits for its turn with the one who decides.

@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use shared::adaptor::{Stick, svb, vb};
-use shared::model::Params;
+use shared::grammar::ParamId;
+use shared::grammar::groups::Groups;
+use shared::models::Params;
+use shared::models::adaptor::Stick;
 use shared::num::Wide;
-use shared::pcfg::{self, Groups};
-use shared::round::{Ask, Step, Totals};
-use shared::shard::ParamId;
-use shared::stochastic::Schedule;
-use shared::task::Expectation;
+use shared::train;
+use shared::train::round::{Ask, Step, Totals};
+use shared::train::stochastic::Schedule;
+use shared::work::task::Expectation;
 
 use super::{Beginning, State, alpha, first, first_of_sticks, is_adapted, sticks};
 use crate::job::{InferenceTable, Method};
@@ -25,12 +26,12 @@ pub struct Sampled {
 }
 
 enum Trainer {
-    Sticks(svb::Trainer),
-    Pcfg(pcfg::svb::Trainer),
+    Sticks(train::adaptor_svb::Trainer),
+    Pcfg(train::pcfg_svb::Trainer),
 }
 
 /// Which of so many shards of sentences the rounds of a run read.
-fn schedule(inference: &InferenceTable, shards: usize, run: usize) -> Schedule {
+fn schedule(inference: &InferenceTable, shards: usize, restart: usize) -> Schedule {
     let schedule = Schedule {
         shards,
         sample: inference.sample_shards,
@@ -38,7 +39,7 @@ fn schedule(inference: &InferenceTable, shards: usize, run: usize) -> Schedule {
         power: inference.forget_power,
         first: inference.first_rounds,
         seed: inference.seed,
-        run: run as u64,
+        run: restart as u64,
     };
     Schedule { first: or_epoch(schedule.first, &schedule), ..schedule }
 }
@@ -67,27 +68,31 @@ impl Sampled {
     /// A new run, or one that goes on.
     pub fn new(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Result<Sampled, String> {
         let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
-        let Beginning { inference, run, .. } = *beginning;
-        let schedule = schedule(inference, plan.sentence_shards().count(), run);
+        let Beginning { inference, restart, .. } = *beginning;
+        let schedule = schedule(inference, plan.sentence_shards().count(), restart);
         let trainer = if is_adapted(plan) {
-            let start = first_of_sticks(beginning, &grammar, &lexicon);
-            let (settings, every) =
-                (vb::Settings { start, ..sticks(inference) }, or_epoch(inference.select_every, &schedule));
+            let start = first_of_sticks(beginning, &grammar, &lexicon).map_err(|error| error.to_string())?;
+            let (settings, every) = (
+                train::adaptor::Settings { start, ..sticks(inference) },
+                or_epoch(inference.select_every, &schedule),
+            );
             Trainer::Sticks(match state {
                 Some(State::SampledSticks(state)) => {
-                    svb::Trainer::resume(grammar, lexicon, settings, schedule, every, state)
+                    train::adaptor_svb::Trainer::resume(grammar, lexicon, settings, schedule, every, state)
                 }
                 Some(_) => return Err("it is of another method or kind of model".to_owned()),
-                None => svb::Trainer::new(grammar, lexicon, settings, schedule, every),
+                None => train::adaptor_svb::Trainer::new(grammar, lexicon, settings, schedule, every),
             })
         } else {
             let (groups, start) = (Groups::new(&grammar, &lexicon), first(beginning));
             Trainer::Pcfg(match state {
-                Some(State::SampledPcfg(state)) => pcfg::svb::Trainer::resume(groups, start, schedule, state),
+                Some(State::SampledPcfg(state)) => {
+                    train::pcfg_svb::Trainer::resume(groups, start, schedule, state)
+                }
                 Some(_) => return Err("it is of another method or kind of model".to_owned()),
                 None => {
                     let alpha = alpha(&grammar, &lexicon, inference);
-                    pcfg::svb::Trainer::new(groups, alpha, start, schedule)
+                    train::pcfg_svb::Trainer::new(groups, alpha, start, schedule)
                 }
             })
         };

@@ -1,0 +1,289 @@
+//! Whose turn it is: accounts, one to each job, that share the slots of all members by weight.
+//!
+//! In: what is assigned on whose account, and how long it took. Out: the order in which accounts are served. Start-time fair queueing
+//! (Goyal, Vin & Cheng 1996) over slot time: an account's *virtual time* is the slot time that it used, divided by its share, and the
+//! account that is behind the others is served next; ties are broken by id. The *clock* is the virtual time at which the latest task was
+//! assigned. It differs from theirs in three ways, since the cost of a task is unknown before its answer, and jobs pause between rounds:
+//!
+//! - A lease is charged with the mean of the account's leases so far, and with what it really took when it ends.
+//! - An account that had nothing to assign does not return at the clock, but behind it by as much as all slots do in `CREDIT`, if it
+//!   was behind: a pause between rounds costs a job nothing, and a job that comes back from a long one has the fleet to itself for that
+//!   long at most. A new one begins at the clock.
+//! - Slots are many: what is compared is a sum over all of them.
+//!
+//! Invariant (`Accounts::check`): an account's holders are the members that hold its leases.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::MemberId;
+
+/// Time of the whole fleet that an account may catch up on.
+const CREDIT: Duration = Duration::from_secs(2);
+
+/// What a lease is charged before one of its account has ended.
+const FIRST_CHARGE: Duration = Duration::from_millis(100);
+
+/// Names an account; whoever opens accounts chooses it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct AccountId(pub u64);
+
+/// On whose behalf batches are computed: one job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Account {
+    /// Its name.
+    pub id: AccountId,
+    /// Its weight among the accounts that have tasks to assign; at least 1.
+    pub share: u32,
+    /// How many members may hold its leases at a time, at least 1; without it, all.
+    pub max_members: Option<usize>,
+}
+
+impl Default for Account {
+    fn default() -> Account {
+        Account { id: AccountId::default(), share: 1, max_members: None }
+    }
+}
+
+impl Account {
+    /// Whether one member alone computes all there is.
+    pub(super) fn is_for_one(&self) -> bool {
+        self.max_members.is_some_and(|most| most <= 1)
+    }
+
+    /// Slot time as virtual time.
+    fn virtually(&self, time: Duration) -> Duration {
+        time / self.share.max(1)
+    }
+}
+
+/// What a lease was charged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Charge {
+    account: AccountId,
+    /// In virtual time.
+    amount: Duration,
+}
+
+/// What is known of an account.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// As it was given with the latest of its batches.
+    pub account: Account,
+    /// Slot time of the leases that ended.
+    pub used: Duration,
+    /// How many these are.
+    n_ended: u64,
+    /// Virtual time, that of leases that have not ended estimated.
+    time: Duration,
+    /// Whether it had something to assign when tasks were assigned last.
+    waits: bool,
+    /// Who holds leases of it, and how many.
+    holders: BTreeMap<MemberId, usize>,
+    /// Whether it is forgotten once nobody holds a lease of it.
+    closed: bool,
+}
+
+impl Ledger {
+    /// Members that hold its leases.
+    pub fn holders(&self) -> impl ExactSizeIterator<Item = MemberId> {
+        self.holders.keys().copied()
+    }
+
+    /// Whether no further member may hold leases of it.
+    pub fn is_full(&self) -> bool {
+        self.account.max_members.is_some_and(|most| self.holders.len() >= most.max(1))
+    }
+
+    /// Whether `member` may hold leases of it.
+    pub fn admits(&self, member: MemberId) -> bool {
+        !self.is_full() || self.holders.contains_key(&member)
+    }
+
+    /// What the next lease is expected to take.
+    fn estimate(&self) -> Duration {
+        let mean = self.used.as_nanos().checked_div(self.n_ended.into());
+        mean.map_or(FIRST_CHARGE, |mean| Duration::from_nanos(mean as u64))
+    }
+}
+
+/// All accounts that are not forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    all: BTreeMap<AccountId, Ledger>,
+    clock: Duration,
+}
+
+impl Accounts {
+    /// The account has a batch.
+    pub fn open(&mut self, account: Account) {
+        let ledger = self.all.entry(account.id).or_insert(Ledger {
+            account,
+            used: Duration::ZERO,
+            n_ended: 0,
+            time: self.clock,
+            waits: false,
+            holders: BTreeMap::new(),
+            closed: false,
+        });
+        (ledger.account, ledger.closed) = (account, false);
+    }
+
+    /// The account will have no more batches.
+    pub fn close(&mut self, id: AccountId) {
+        if let Some(ledger) = self.all.get_mut(&id) {
+            ledger.closed = true;
+            self.forget(id);
+        }
+    }
+
+    /// What is known of an account.
+    pub fn get(&self, id: AccountId) -> Option<&Ledger> {
+        self.all.get(&id)
+    }
+
+    /// All of them, by id.
+    pub fn iter(&self) -> impl Iterator<Item = &Ledger> {
+        self.all.values()
+    }
+
+    /// Those that have tasks to assign now are `waiting`, and there are so many slots.
+    pub fn queue(&mut self, waiting: impl Fn(AccountId) -> bool, n_slots: usize) {
+        for (&id, ledger) in &mut self.all {
+            let waited = std::mem::replace(&mut ledger.waits, waiting(id));
+            if ledger.waits && !waited {
+                let credit = ledger.account.virtually(CREDIT.saturating_mul(n_slots as u32));
+                ledger.time = ledger.time.max(self.clock.saturating_sub(credit));
+            }
+        }
+    }
+
+    /// By this the next account is chosen, the least first.
+    pub fn turn(&self, id: AccountId) -> (Duration, AccountId) {
+        (self.all.get(&id).map_or(Duration::MAX, |ledger| ledger.time), id)
+    }
+
+    /// A task is assigned to `member`.
+    pub fn charge(&mut self, id: AccountId, member: MemberId) -> Charge {
+        let Some(ledger) = self.all.get_mut(&id) else {
+            return Charge { account: id, amount: Duration::ZERO };
+        };
+        let amount = ledger.account.virtually(ledger.estimate());
+        self.clock = self.clock.max(ledger.time);
+        ledger.time += amount;
+        *ledger.holders.entry(member).or_default() += 1;
+        Charge { account: id, amount }
+    }
+
+    /// A lease that `member` held has ended, after that much slot time.
+    pub fn settle(&mut self, member: MemberId, charge: Charge, used: Duration) {
+        let Charge { account: id, amount } = charge;
+        let Some(ledger) = self.all.get_mut(&id) else { return };
+        ledger.time = ledger.time.saturating_sub(amount) + ledger.account.virtually(used);
+        ledger.used += used;
+        ledger.n_ended += 1;
+        if let Some(held) = ledger.holders.get_mut(&member) {
+            *held -= 1;
+            if *held == 0 {
+                ledger.holders.remove(&member);
+            }
+        }
+        self.forget(id);
+    }
+
+    fn forget(&mut self, id: AccountId) {
+        let is_over = |ledger: &Ledger| ledger.closed && ledger.holders.is_empty();
+        if self.all.get(&id).is_some_and(is_over) {
+            self.all.remove(&id);
+        }
+    }
+
+    /// Whether holders are those of these leases; an error says that they are not.
+    pub fn check(&self, held: impl Iterator<Item = (MemberId, Charge)>) -> Result<(), String> {
+        let mut holders: BTreeMap<AccountId, BTreeMap<MemberId, usize>> = BTreeMap::new();
+        for (member, charge) in held {
+            *holders.entry(charge.account).or_default().entry(member).or_default() += 1;
+        }
+        let agree = |(id, ledger): (&AccountId, &Ledger)| match holders.get(id) {
+            Some(holders) => *holders == ledger.holders,
+            None => ledger.holders.is_empty(),
+        };
+        if self.all.iter().all(agree) { Ok(()) } else { Err("holders of an account are not counted".into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOTS: usize = 10;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// Lends one task after the other to whoever is next; how much slot time each account used by the end.
+    fn assign(accounts: &mut Accounts, tasks: &[(u64, u64)], n: usize) -> Vec<Duration> {
+        for _ in 0..n {
+            accounts.queue(|id| tasks.iter().any(|&(account, _)| id.0 == account), SLOTS);
+            let next = tasks.iter().min_by_key(|&&(account, _)| accounts.turn(AccountId(account)));
+            let &(account, takes) = next.expect("there are tasks");
+            let charge = accounts.charge(AccountId(account), MemberId(0));
+            accounts.settle(MemberId(0), charge, millis(takes));
+        }
+        accounts.iter().map(|ledger| ledger.used).collect()
+    }
+
+    fn of(shares: &[u32]) -> Accounts {
+        let mut accounts = Accounts::default();
+        for (id, &share) in (0..).zip(shares) {
+            accounts.open(Account { id: AccountId(id), share, max_members: None });
+        }
+        accounts
+    }
+
+    #[test]
+    fn slot_time_is_shared_by_weight_whatever_a_task_takes() {
+        let used = assign(&mut of(&[1, 3]), &[(0, 1000), (1, 10)], 10_000);
+        let ratio = used[1].as_secs_f64() / used[0].as_secs_f64();
+        assert!((2.9..3.1).contains(&ratio), "{used:?}");
+    }
+
+    #[test]
+    fn who_pauses_catches_up_on_a_little_and_no_more() {
+        for (paused, caught_up) in [(100, millis(10_000)), (10_000, CREDIT * SLOTS as u32)] {
+            let mut accounts = of(&[1, 1]);
+            assign(&mut accounts, &[(0, 100), (1, 100)], 1000);
+            assign(&mut accounts, &[(0, 100)], paused);
+            let before = accounts.get(AccountId(1)).unwrap().used;
+            // As many as are assigned to this one alone.
+            let mut n = 0;
+            while accounts.turn(AccountId(1)) < accounts.turn(AccountId(0)) {
+                assign(&mut accounts, &[(0, 100), (1, 100)], 1);
+                n += 1;
+                assert!(n < 1000, "it hoarded");
+            }
+            let alone = accounts.get(AccountId(1)).unwrap().used - before;
+            assert!(alone.abs_diff(caught_up) <= millis(200), "{alone:?} after {paused} tasks");
+        }
+    }
+
+    #[test]
+    fn a_new_account_has_no_claim_to_the_past() {
+        let mut accounts = of(&[1]);
+        assign(&mut accounts, &[(0, 100)], 1000);
+        accounts.open(Account { id: AccountId(1), ..Account::default() });
+        let used = assign(&mut accounts, &[(0, 100), (1, 100)], 100);
+        assert!(used[1] <= millis(5100), "{used:?}");
+    }
+
+    #[test]
+    fn an_account_is_forgotten_when_nobody_computes_for_it() {
+        let mut accounts = of(&[1]);
+        let charge = accounts.charge(AccountId(0), MemberId(7));
+        accounts.close(AccountId(0));
+        assert!(accounts.get(AccountId(0)).is_some());
+        accounts.settle(MemberId(7), charge, millis(1));
+        assert!(accounts.get(AccountId(0)).is_none());
+    }
+}

@@ -1,0 +1,117 @@
+//! The tasks of a batch that nobody holds, by the member that each would best go to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use shared::work::lease::TaskIndex;
+
+use super::MemberId;
+
+/// The member that a task would best go to, if there is one.
+pub(super) type Preferred = Option<MemberId>;
+
+/// Which free tasks a member is offered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Offer {
+    /// Those that prefer it.
+    Own,
+    /// Those that prefer nobody.
+    Unowned,
+    /// Any, from whoever is preferred by the most of them.
+    Others,
+}
+
+/// Free tasks.
+#[derive(Debug, Default)]
+pub(super) struct Free {
+    preferred: FxHashMap<TaskIndex, Preferred>,
+    /// No set is empty.
+    by_preferred: BTreeMap<Preferred, BTreeSet<TaskIndex>>,
+    /// The number of tasks in each of these sets.
+    sizes: BTreeSet<(usize, Preferred)>,
+}
+
+impl Free {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.preferred.len()
+    }
+
+    /// Whether `task` is free.
+    pub fn contains(&self, task: TaskIndex) -> bool {
+        self.preferred.contains_key(&task)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = TaskIndex> {
+        self.by_preferred.values().flatten().copied()
+    }
+
+    /// `task` is free from now on.
+    pub fn insert(&mut self, task: TaskIndex, preferred: Preferred) {
+        self.remove(task);
+        self.preferred.insert(task, preferred);
+        self.resize(preferred, |tasks| tasks.insert(task));
+    }
+
+    /// `task` is free no longer, if it was.
+    pub fn remove(&mut self, task: TaskIndex) {
+        if let Some(preferred) = self.preferred.remove(&task) {
+            self.resize(preferred, |tasks| tasks.remove(&task));
+        }
+    }
+
+    /// Those that prefer nobody.
+    pub fn unowned(&self) -> impl Iterator<Item = TaskIndex> {
+        self.by_preferred.get(&None).into_iter().flatten().copied()
+    }
+
+    /// Those that prefer `member` prefer nobody from now on.
+    pub fn disown(&mut self, member: MemberId) {
+        for task in self.by_preferred.get(&Some(member)).cloned().unwrap_or_default() {
+            self.insert(task, None);
+        }
+    }
+
+    /// The first task that `member` is offered and `may` take.
+    pub fn offer(
+        &self,
+        member: MemberId,
+        offer: Offer,
+        may: impl Fn(TaskIndex) -> bool,
+    ) -> Option<TaskIndex> {
+        let first =
+            |preferred: &Preferred| self.by_preferred.get(preferred)?.iter().copied().find(|&task| may(task));
+        match offer {
+            Offer::Own => first(&Some(member)),
+            Offer::Unowned => first(&None),
+            Offer::Others => self.sizes.iter().rev().find_map(|(_, preferred)| first(preferred)),
+        }
+    }
+
+    fn resize<R>(&mut self, preferred: Preferred, change: impl FnOnce(&mut BTreeSet<TaskIndex>) -> R) {
+        let tasks = self.by_preferred.entry(preferred).or_default();
+        self.sizes.remove(&(tasks.len(), preferred));
+        change(tasks);
+        if tasks.is_empty() {
+            self.by_preferred.remove(&preferred);
+        } else {
+            self.sizes.insert((tasks.len(), preferred));
+        }
+    }
+
+    /// Whether the three views agree; an error says so.
+    pub fn check(&self) -> Result<(), String> {
+        let sizes = self.by_preferred.iter().map(|(&preferred, tasks)| (tasks.len(), preferred));
+        let of_task = |(&preferred, tasks): (&Preferred, &BTreeSet<TaskIndex>)| {
+            tasks.iter().all(|task| self.preferred.get(task) == Some(&preferred))
+        };
+        let counted = self.by_preferred.values().map(BTreeSet::len).sum::<usize>() == self.preferred.len();
+        let filled = self.by_preferred.values().all(|tasks| !tasks.is_empty());
+        let agree = filled && counted && self.by_preferred.iter().all(of_task);
+        if agree && self.sizes == sizes.collect() {
+            return Ok(());
+        }
+        Err("free tasks are not counted, or are in two sets".into())
+    }
+}

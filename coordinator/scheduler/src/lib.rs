@@ -1,0 +1,692 @@
+//! Which member computes which task: a pure state machine.
+//!
+//! In: [`Event`]s with the time at which they happened. Out: [`Action`]s for the driver. Several *batches* of tasks may be open at a
+//! time, each on the *account* of a job; [`accounts`] says whose turn it is. No clock, no channels, no values: tasks are known by index,
+//! shards by hash.
+//!
+//! A task:
+//!
+//! ```text
+//!                 Assign                        Answered: Accept
+//!     free ─────────────────> assigned ─────────────────────────────────> done
+//!      ^                      │  ^                                      │ Answered again: Discard
+//!      │  last holder lost    │  │ Assign to another (holder suspect or   │
+//!      └──────────────────────┘  └ slow, and that other one idle)       v
+//!              three workers failed it: Fail                     all done: BatchDone
+//! ```
+//!
+//! A member *fails* a task if it is lost with it, or reports that it cannot be computed. Either may be the member's fault, so the task goes to
+//! a member that did not fail it, if there is one (`blame`). It is given up when [`POISON`] different workers failed it, or when it was failed
+//! that often and each member that is there had to do with it. A worker that returns is the same worker ([`Identity`]). What this process itself
+//! finds impossible fails at once.
+//!
+//! Neither a failure nor a loss in one batch ends another one. A member that dies takes tasks of several jobs with it, and what killed it is
+//! one of them at most. So a task that was failed once less than makes it poison is assigned only *alone*: to a member that holds
+//! nothing else and is assigned nothing else until that lease ends. If every member holds something, one is *set aside*: it is assigned
+//! nothing until it holds nothing. That the task is poison is only said when it was lost alone.
+//!
+//! A lease is its holder's. An answer or a failure counts only if it comes from the member that the lease was given to, or from the member as
+//! which that one's process returned; any other member that sends one breaks the protocol, and is forgotten.
+//!
+//! An audited task has a *replica*, a task with the same answer. A member that holds or answered one of them is not assigned
+//! the other, unless it is the only healthy one, or the only one that did not fail it.
+//!
+//! A member:
+//!
+//! ```text
+//!     joined ──> healthy ──suspect_after──> suspect ──dead_after──> gone (Forget)
+//!                 │   ^                        │
+//!                 │   └───── any sign of life ─┘
+//!                 ├ MemberDraining ──> draining ── MemberLost ──> gone
+//!                 └ a lease is lease_deadline old ──> gone (Forget)
+//! ```
+//!
+//! One whose name was lost, or wrong about failures, again and again is on probation, and is assigned one task at a time. One that has not given
+//! an answer yet is assigned few, unless it is the only one.
+//!
+//! Invariants ([`Scheduler::check`], after each event): a task is free, assigned or done; a member holds at most
+//! `slots + 1` leases; no task of any batch is free while a healthy member that may have it has a free slot, but for those that may not be
+//! begun while the caller has answers enough ([`Event::Backlog`]), and for the slots of members that are set aside or hold a task alone; an
+//! account's leases are with as many members as it may have. A result depends on the task alone, so of several answers the first one counts, whoever
+//! sent it and however late.
+//!
+//! Placement (`assigning`): the account whose turn it is is served with the best task and member that it has. A shard goes to the member that computed it last, who has its forests and what it carries, or to the one that
+//! came with what it carries, but never is a slot left idle for that. The one lease beyond the slots (so that the next task is there when one ends) is given
+//! only while more tasks are free, of all batches, than there are slots: at the end it would make tasks queue behind a busy member. Ties are
+//! broken by id.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use shared::work::lease::{BatchId, LeaseId, TaskIndex};
+use shared::work::task::ContentHash;
+
+use self::accounts::Accounts;
+use self::batch::{Affinity, Assignee, Batch, Claim, Home};
+use self::blame::Blame;
+use self::members::{Lease, Member, Members, Room};
+use self::record::Records;
+
+pub use self::accounts::{Account, AccountId};
+pub use self::event::{Action, Cause, Event, Failure, Needs};
+pub use self::identity::{Identity, Origin, Process};
+
+pub mod accounts;
+
+mod assignment;
+mod batch;
+mod blame;
+mod event;
+mod free;
+mod identity;
+mod members;
+mod record;
+
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod simulation;
+
+/// Different workers that have to fail a task before it is given up; also how often it is tried where there are not as many. A single machine may
+/// have too little memory, and two may be of the same faulty make.
+pub const POISON: usize = 3;
+
+/// A worker as the coordinator sees it, from joining to leaving; a worker that returns is a new member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MemberId(pub u64);
+
+/// Numbers of tasks; one that is audited counts twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shards {
+    /// Not assigned.
+    pub free: usize,
+    /// Assigned and not answered.
+    pub assigned: usize,
+    /// Answered.
+    pub done: usize,
+}
+
+impl std::ops::AddAssign for Shards {
+    fn add_assign(&mut self, other: Shards) {
+        self.free += other.free;
+        self.assigned += other.assigned;
+        self.done += other.done;
+    }
+}
+
+/// How a member is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemberState {
+    /// Heard of lately.
+    Healthy,
+    /// Silent for a while.
+    Suspect,
+    /// Takes no more leases.
+    Draining,
+    /// No longer there.
+    Gone(Cause),
+}
+
+/// When to give up on whom.
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// Members to wait for before the first task is assigned; at least 1.
+    pub min_members: usize,
+    /// How long a batch waits without any member, once there were some.
+    pub no_workers_grace: Duration,
+    /// Silence after which a member is assigned nothing more.
+    pub suspect_after: Duration,
+    /// Silence after which a member is forgotten.
+    pub dead_after: Duration,
+    /// Age of a lease at which its holder counts as stuck, though it still gives signs of life.
+    pub lease_deadline: Duration,
+    /// How often waiting for members is reported.
+    pub report_waiting: Duration,
+    /// Least age of a lease before an idle member may compute its task as well; also needs
+    /// [`Timeouts::backup_factor`].
+    pub backup_after: Duration,
+    /// Least age of such a lease, as a multiple of the mean age of answered ones.
+    pub backup_factor: u32,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts {
+            min_members: 1,
+            no_workers_grace: Duration::from_secs(30),
+            suspect_after: Duration::from_secs(5),
+            dead_after: Duration::from_secs(15),
+            lease_deadline: Duration::from_secs(30 * 60),
+            report_waiting: Duration::from_secs(10),
+            backup_after: Duration::from_secs(2),
+            backup_factor: 3,
+        }
+    }
+}
+
+/// A member that is there, at a moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Presence {
+    /// How it is.
+    pub state: MemberState,
+    /// Whether it is assigned one task at a time, for the losses and failures of its name.
+    pub on_probation: bool,
+    /// Last sign of life.
+    pub heard: Duration,
+    /// Whether it is assigned nothing until it holds nothing, for a task that goes alone.
+    pub is_aside: bool,
+    /// Leases that it holds, of open batches or earlier ones.
+    pub n_leases: usize,
+    /// When the oldest of them was assigned.
+    pub oldest_lease: Option<Duration>,
+}
+
+/// An account, at a moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// As it was given with the latest of its batches.
+    pub account: Account,
+    /// The one of its batches that is open the longest.
+    pub batch: Option<BatchId>,
+    /// The tasks of all its open batches.
+    pub shards: Shards,
+    /// The oldest lease of a task of these without an answer: when it was assigned, and to whom.
+    pub oldest: Option<(Duration, MemberId, LeaseId)>,
+    /// Slot time of its leases that ended.
+    pub slot_time: Duration,
+    /// Members that hold its leases.
+    pub n_members: usize,
+}
+
+/// Decides, never acts.
+#[derive(Debug)]
+pub struct Scheduler {
+    timeouts: Timeouts,
+    members: Members,
+    records: Records,
+    accounts: Accounts,
+    /// Those that are open.
+    batches: BTreeMap<BatchId, Batch>,
+    /// Only members that are there.
+    affinity: Affinity,
+    /// Whether `min_members` were there once.
+    assembled: bool,
+    /// Since when there is no member, once assembled.
+    empty_since: Option<Duration>,
+    /// When to report waiting next, while a batch waits for members.
+    report_at: Option<Duration>,
+}
+
+impl Scheduler {
+    /// Without members or tasks.
+    pub fn new(timeouts: Timeouts) -> Scheduler {
+        Scheduler {
+            members: Members::new(&timeouts),
+            timeouts,
+            records: Records::default(),
+            accounts: Accounts::default(),
+            batches: BTreeMap::new(),
+            affinity: Affinity::default(),
+            assembled: false,
+            empty_since: None,
+            report_at: None,
+        }
+    }
+
+    /// Takes note of `event` and says what to do.
+    pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        let actions = self.decide(now, event);
+        debug_assert_eq!(self.check(), Ok(()), "after {actions:?}");
+        actions
+    }
+
+    /// As [`Scheduler::handle`], and leaves checking to the caller.
+    fn decide(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match event {
+            Event::MemberJoined { member, name, identity, slots, holds, watched } => {
+                let joins = Member {
+                    on_probation: self.records.is_on_probation(&name),
+                    is_proven: !watched || self.records.is_proven(identity.process),
+                    is_sole: false,
+                    name,
+                    identity,
+                    joined: now,
+                    slots: slots.max(1),
+                    watched,
+                    heard: now,
+                    suspect: false,
+                    draining: false,
+                    aside: false,
+                    leases: BTreeMap::new(),
+                };
+                self.join(member, joins, holds)
+            }
+            Event::MemberDraining { member } => {
+                self.hear(now, member);
+                self.members.change(member, |member| member.draining = true);
+            }
+            Event::MemberLost { member, cause } => self.lose(now, member, &cause, &mut actions),
+            Event::Heard { member } => self.hear(now, member),
+            Event::Answered { member, lease } => self.answer(now, member, lease, &mut actions),
+            Event::Failed { member, lease, detail, is_certain } => {
+                self.report(now, member, lease, detail, is_certain, &mut actions)
+            }
+            Event::BatchSubmitted { batch, account, needs, replicas } => {
+                self.submit(now, batch, account, needs, replicas, &mut actions)
+            }
+            Event::BatchCancelled { batch } => self.close(batch),
+            Event::AccountClosed { account } => {
+                self.accounts.close(account);
+                self.affinity.retain(|_, home| home.account != Some(account));
+            }
+            Event::Backlog { batch, only } => {
+                if let Some(batch) = self.batches.get_mut(&batch) {
+                    batch.only = only;
+                }
+            }
+            Event::Tick => self.tick(now, &mut actions),
+        }
+        self.await_members(now, &mut actions);
+        self.assign(now, &mut actions);
+        actions
+    }
+
+    /// When [`Event::Tick`] is due, if nothing else happens before.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        let silence = self.members.next_silence().map(|(at, _)| at);
+        let overdue =
+            self.members.assigned().first().map(|&(lent_at, ..)| lent_at + self.timeouts.lease_deadline);
+        let grace = self.empty_since.filter(|_| !self.batches.is_empty());
+        let grace = grace.map(|since| since + self.timeouts.no_workers_grace);
+        [silence, overdue, grace, self.report_at, self.next_backup()].into_iter().flatten().min()
+    }
+
+    /// How a member that is there is.
+    pub fn member(&self, id: MemberId) -> Option<Presence> {
+        let member = self.members.get(id)?;
+        let state = match (member.draining, member.suspect) {
+            (true, _) => MemberState::Draining,
+            (false, true) => MemberState::Suspect,
+            (false, false) => MemberState::Healthy,
+        };
+        let oldest_lease = member.leases.values().map(|lease| lease.lent_at).min();
+        let Member { on_probation, heard, aside: is_aside, .. } = *member;
+        Some(Presence { state, on_probation, heard, is_aside, n_leases: member.leases.len(), oldest_lease })
+    }
+
+    /// How often workers of that name were lost.
+    pub fn losses(&self, name: &str) -> u32 {
+        self.records.losses(name)
+    }
+
+    /// How many tasks workers of that name failed that others answered.
+    pub fn failures(&self, name: &str) -> u32 {
+        self.records.failures(name)
+    }
+
+    /// How all accounts are that have something in work, or had once and are not closed; by id.
+    pub fn accounts(&self) -> Vec<Standing> {
+        let standing = |ledger: &accounts::Ledger| Standing {
+            account: ledger.account,
+            batch: None,
+            shards: Shards::default(),
+            oldest: None,
+            slot_time: ledger.used,
+            n_members: ledger.holders().len(),
+        };
+        let mut standings: BTreeMap<AccountId, Standing> =
+            self.accounts.iter().map(|ledger| (ledger.account.id, standing(ledger))).collect();
+        for (&id, batch) in &self.batches {
+            let Some(standing) = standings.get_mut(&batch.account) else { continue };
+            standing.batch.get_or_insert(id);
+            let (free, done) = (batch.n_free(), batch.n_done);
+            standing.shards += Shards { free, assigned: batch.tasks.len() - free - done, done };
+        }
+        for &(lent_at, member, lease) in self.members.assigned() {
+            let batch = self.batches.get(&lease.batch).filter(|batch| batch.is_open(lease));
+            if let Some(standing) = batch.and_then(|batch| standings.get_mut(&batch.account)) {
+                standing.oldest.get_or_insert((lent_at, member, lease));
+            }
+        }
+        standings.into_values().collect()
+    }
+
+    fn join(&mut self, id: MemberId, member: Member, holds: Vec<ContentHash>) {
+        self.members.insert(id, member);
+        self.assembled |= self.members.len() >= self.timeouts.min_members;
+        self.empty_since = None;
+        if holds.is_empty() {
+            return;
+        }
+        for held in holds {
+            self.affinity.entry(held).or_insert(Home { member: id, account: None });
+        }
+        for batch in self.batches.values_mut() {
+            batch.prefer_affinity(&self.affinity);
+        }
+    }
+
+    fn hear(&mut self, now: Duration, id: MemberId) {
+        self.members.change(id, |member| {
+            member.heard = now;
+            member.suspect = false;
+        });
+    }
+
+    fn lose(&mut self, now: Duration, id: MemberId, cause: &Cause, actions: &mut Vec<Action>) {
+        let Some(member) = self.members.remove(id) else { return };
+        if self.members.is_empty() && self.assembled {
+            self.empty_since = Some(now);
+        }
+        let counts = *cause != Cause::Left;
+        if counts {
+            self.records.lost(now, &member.name);
+            self.review(&member.name);
+        }
+        self.affinity.retain(|_, home| home.member != id);
+        self.batches.values_mut().for_each(|batch| batch.disown(id));
+        let mut left = Vec::new();
+        for (&lease, held) in &member.leases {
+            self.accounts.settle(id, held.charge, held.slot_time(now));
+            let Some(batch) = self.batches.get_mut(&lease.batch) else { continue };
+            let blame = |blame: &mut Blame| {
+                // The last one tells only if it held the task alone: others may have been lost for what they held beside it.
+                if counts && (held.alone || blame.len() < POISON - 1) {
+                    blame.add(now, &member, true);
+                }
+            };
+            if batch.drop_holder(id, lease.task, blame, &self.affinity) && counts {
+                left.push(lease);
+            }
+        }
+        for lease in left {
+            let Some(batch) = self.batches.get(&lease.batch) else { continue };
+            if self.is_hopeless(batch, lease.task) {
+                let losses = batch.tasks[lease.task.index()].blame.n_losses();
+                let failure = Failure::Poison { task: self.original(lease), losses, cause: cause.clone() };
+                self.fail(lease.batch, failure, actions);
+            }
+        }
+    }
+
+    /// Loses a member of whom nothing good is to be expected.
+    fn forget(&mut self, now: Duration, member: MemberId, cause: Cause, actions: &mut Vec<Action>) {
+        self.lose(now, member, &cause, actions);
+        actions.push(Action::Forget { member, cause });
+    }
+
+    /// What the lease is to the member. A member that says anything of a lease that is not its own is forgotten.
+    fn claim(&mut self, now: Duration, member: MemberId, lease: LeaseId, actions: &mut Vec<Action>) -> Claim {
+        self.hear(now, member);
+        let process = self.members.get(member).map(|member| member.identity.process);
+        let batch = self.batches.get(&lease.batch);
+        let claim = batch.map_or(Claim::Over, |batch| batch.claim(lease, member, process));
+        if claim == Claim::Foreign && process.is_some() {
+            self.forget(now, member, Cause::NotHolder { lease }, actions);
+        }
+        claim
+    }
+
+    fn answer(&mut self, now: Duration, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) {
+        let claim = self.claim(now, id, lease, actions);
+        if claim == Claim::Foreign {
+            return;
+        }
+        let held = self.give_back(now, id, lease);
+        if held.is_some() || claim == Claim::Open {
+            self.praise(id);
+        }
+        let Some(batch) = self.batches.get_mut(&lease.batch).filter(|_| claim == Claim::Open) else {
+            actions.push(Action::Discard { member: id, lease });
+            return;
+        };
+        let age = held.map_or(Duration::ZERO, |held| now.saturating_sub(held.lent_at));
+        let task = &batch.tasks[lease.task.index()];
+        let by = task.assignees[lease.attempt.0 as usize];
+        let wrong: Vec<String> = task.blame.reporters().map(str::to_owned).collect();
+        if !task.audits && self.members.get(id).is_some() {
+            let home = Home { member: id, account: Some(batch.account) };
+            self.affinity.insert(task.needs.shard, home);
+        }
+        batch.accept(Assignee { member: id, ..by }, lease.task, age);
+        self.prove(by.process);
+        for name in wrong {
+            self.records.failed(now, &name);
+            self.review(&name);
+        }
+        let Some(batch) = self.batches.get(&lease.batch) else { return };
+        actions.push(Action::Accept { member: id, lease });
+        if batch.n_done == batch.tasks.len() {
+            actions.push(Action::BatchDone { batch: lease.batch });
+            self.close(lease.batch);
+        }
+    }
+
+    /// A member says that its task fails. If that is not certain, another one tries it, as long as there is one.
+    fn report(
+        &mut self,
+        now: Duration,
+        id: MemberId,
+        lease: LeaseId,
+        detail: String,
+        is_certain: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        let claim = self.claim(now, id, lease, actions);
+        if self.give_back(now, id, lease).is_none() || claim != Claim::Open {
+            return;
+        }
+        let (Some(batch), Some(member)) = (self.batches.get_mut(&lease.batch), self.members.get(id)) else {
+            return;
+        };
+        let blame = |blame: &mut Blame| blame.add(now, member, false);
+        let is_left = batch.drop_holder(id, lease.task, blame, &self.affinity);
+        if is_certain || is_left && self.is_hopeless(&self.batches[&lease.batch], lease.task) {
+            let failure = Failure::Task { task: self.original(lease), detail };
+            self.fail(lease.batch, failure, actions);
+        }
+    }
+
+    /// An answer of that process counted.
+    fn prove(&mut self, process: Process) {
+        if !self.records.prove(process) {
+            return;
+        }
+        let of_process = self.members.iter().filter(|(_, member)| member.identity.process == process);
+        for id in of_process.map(|(id, _)| id).collect::<Vec<MemberId>>() {
+            self.members.change(id, |member| member.is_proven = true);
+        }
+    }
+
+    /// An answer shortens the probation of a member that is on one.
+    fn praise(&mut self, id: MemberId) {
+        let Some(member) = self.members.get(id).filter(|member| member.on_probation) else { return };
+        let name = member.name.clone();
+        self.records.answered(&name);
+        self.review(&name);
+    }
+
+    /// Puts members of that name on probation, or takes them off it, as their record has it.
+    fn review(&mut self, name: &str) {
+        let on_probation = self.records.is_on_probation(name);
+        let namesakes = self.members.iter().filter(|(_, member)| member.name == name);
+        let ids: Vec<MemberId> = namesakes.map(|(id, _)| id).collect();
+        for id in ids {
+            self.members.change(id, |member| member.on_probation = on_probation);
+        }
+    }
+
+    fn submit(
+        &mut self,
+        now: Duration,
+        id: BatchId,
+        account: Account,
+        needs: Vec<Needs>,
+        replicas: Vec<(TaskIndex, TaskIndex)>,
+        actions: &mut Vec<Action>,
+    ) {
+        if needs.is_empty() {
+            actions.push(Action::BatchDone { batch: id });
+            return;
+        }
+        let mut batch = Batch::new(id, account.id, needs, replicas);
+        batch.prefer_affinity(&self.affinity);
+        self.batches.insert(id, batch);
+        self.accounts.open(account);
+        self.empty_since = self.empty_since.map(|_| now);
+    }
+
+    /// Gives up on the silent and the stuck. Only a tick does, which comes when nothing else is there to be heard.
+    fn tick(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        let late = self.next_deadline().map_or(Duration::ZERO, |due| now.saturating_sub(due));
+        if late > self.timeouts.suspect_after / 2 {
+            // This process was stopped: it heard nobody, and nobody it.
+            self.members.forgive(now, late);
+            self.batches.values_mut().for_each(|batch| batch.forgive(now, late));
+        }
+        self.suspect(now, actions);
+        self.give_up_overdue(now, actions);
+    }
+
+    /// Suspects and forgets the silent.
+    fn suspect(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        while let Some((_, id)) = self.members.next_silence().filter(|&(at, _)| at <= now) {
+            let heard = self.members.get(id).map_or(now, |member| member.heard);
+            let silence = now.saturating_sub(heard);
+            if silence >= self.timeouts.dead_after {
+                self.forget(now, id, Cause::Silent(silence), actions);
+            } else {
+                self.members.change(id, |member| member.suspect = true);
+            }
+        }
+    }
+
+    /// Forgets whoever lives and does not answer. A thread of this process cannot be forgotten: if its task is
+    /// waited for, its batch fails, and in any case there is one slot less.
+    fn give_up_overdue(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        while let Some((lent_at, id, lease)) = self.members.assigned().first().copied() {
+            let (task, age) = (self.original(lease), now.saturating_sub(lent_at));
+            if age < self.timeouts.lease_deadline {
+                return;
+            }
+            let cause = Cause::Overdue { task, age };
+            if self.members.get(id).is_some_and(|member| member.watched) {
+                self.forget(now, id, cause, actions);
+                continue;
+            }
+            if self.is_open(lease) {
+                self.fail(lease.batch, Failure::Overdue { task, age }, actions);
+            }
+            self.give_back(now, id, lease);
+            let give_up = |member: &mut Member| {
+                member.slots -= 1;
+                member.slots == 0
+            };
+            if self.members.change(id, give_up) == Some(true) {
+                self.forget(now, id, cause, actions);
+            }
+        }
+    }
+
+    /// Says that members are wanting, and gives up, as time has it.
+    fn await_members(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        if self.batches.is_empty() {
+            return;
+        }
+        if let Some(since) = self.empty_since {
+            let waited = now.saturating_sub(since);
+            if waited >= self.timeouts.no_workers_grace {
+                for id in self.batches.keys().copied().collect::<Vec<_>>() {
+                    self.fail(id, Failure::NoMembers { waited }, actions);
+                }
+                return;
+            }
+        }
+        if self.assembled && !self.members.is_empty() {
+            self.report_at = None;
+        } else if self.report_at.is_none_or(|at| at <= now) {
+            let just_begun = !self.assembled && self.report_at.is_none();
+            self.report_at = Some(now + self.timeouts.report_waiting);
+            let wanted = if self.assembled { 1 } else { self.timeouts.min_members.max(1) };
+            actions.push(Action::ReportWaiting { members: self.members.len(), wanted, just_begun });
+        }
+    }
+
+    /// The task as people know it: not the one that came in for an audit, but its replica.
+    fn original(&self, lease: LeaseId) -> TaskIndex {
+        let task = self.batches.get(&lease.batch).and_then(|batch| batch.tasks.get(lease.task.index()));
+        task.filter(|task| task.audits).and_then(|task| task.replica).unwrap_or(lease.task)
+    }
+
+    /// Whether an answer to `lease` is wanted.
+    fn is_open(&self, lease: LeaseId) -> bool {
+        self.batches.get(&lease.batch).is_some_and(|batch| batch.is_open(lease))
+    }
+
+    /// The member no longer holds the lease; gives it back, if it did.
+    fn give_back(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> Option<Lease> {
+        let held = self.members.give_back(now, id, lease)?;
+        self.accounts.settle(id, held.charge, held.slot_time(now));
+        if let Some(batch) = self.batches.get_mut(&lease.batch) {
+            batch.give_back(id, lease.task);
+        }
+        Some(held)
+    }
+
+    fn fail(&mut self, batch: BatchId, failure: Failure, actions: &mut Vec<Action>) {
+        if self.batches.contains_key(&batch) {
+            actions.push(Action::Fail { batch, failure });
+            self.close(batch);
+        }
+    }
+
+    fn close(&mut self, batch: BatchId) {
+        if let Some(aside) = self.batches.remove(&batch).and_then(|batch| batch.aside) {
+            self.members.change(aside, |member| member.aside = false);
+        }
+        if self.batches.is_empty() {
+            self.report_at = None;
+        }
+    }
+
+    /// The invariants; an error names the one that does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+        self.members.check()?;
+        for (id, member) in self.members.iter() {
+            let within = member.leases.len() <= member.slots as usize + 1;
+            ensure(within, &format!("{id:?} holds more than its slots and one"))?;
+            let is_alone = !member.is_alone() || member.leases.len() == 1;
+            ensure(is_alone, &format!("{id:?} holds something beside what goes alone"))?;
+            let on_probation = self.records.is_on_probation(&member.name);
+            ensure(member.on_probation == on_probation, &format!("{id:?} is not trusted as it should be"))?;
+            let is_proven = !member.watched || self.records.is_proven(member.identity.process);
+            ensure(member.is_proven == is_proven, &format!("{id:?} is not proven as it should be"))?;
+        }
+        let is_there = |home: &Home| self.members.get(home.member).is_some();
+        ensure(self.affinity.values().all(is_there), "affinity to a lost member")?;
+        let charges = |(id, member): (MemberId, &'_ Member)| {
+            member.leases.values().map(|lease| (id, lease.charge)).collect::<Vec<_>>()
+        };
+        self.accounts.check(self.members.iter().flat_map(charges))?;
+        self.batches.values().try_for_each(Batch::check)?;
+        let held =
+            self.members.assigned().iter().filter(|(.., lease)| self.batches.contains_key(&lease.batch));
+        let held = held.map(|&(lent_at, id, lease)| (lease.batch, lease.task, id, lent_at));
+        let holders = self.batches.values().flat_map(|batch| {
+            (0..).map(TaskIndex).zip(&batch.tasks).flat_map(move |(at, task)| {
+                task.holders.iter().map(move |(&holder, &lent_at)| (batch.id, at, holder, lent_at))
+            })
+        });
+        let (held, holders): (BTreeSet<_>, BTreeSet<_>) = (held.collect(), holders.collect());
+        ensure(held == holders, "leases of members and holders of tasks differ")?;
+        let aside = self.members.iter().filter(|(_, member)| member.aside).map(|(id, _)| id);
+        let set_aside = self.batches.values().filter_map(|batch| batch.aside);
+        let (aside, mut set_aside): (Vec<_>, Vec<_>) = (aside.collect(), set_aside.collect());
+        set_aside.sort_unstable();
+        ensure(aside == set_aside, "members are set aside for nothing, or twice")?;
+        let idle = self.assembled && self.members.with(Room::Slot).any(|id| self.could_begin(id));
+        ensure(!idle, "a slot is idle while a task is free that its member may have")
+    }
+}

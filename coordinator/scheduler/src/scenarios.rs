@@ -1,0 +1,771 @@
+//! Scripted stories: events in, actions out, readable in review.
+//!
+//! A line is `time  event  | actions`, in the order in which they come. Time is in seconds; members and shards
+//! are letters, `b=bob` is a member with another name and process than its letter, `b@x` one that comes from x and not from a place of its own; a lease is `batch.task.attempt`; `0+2` is an
+//! audited task and its replica; `0=x` is a task whose shard carries x; `2@1*3/4` is a batch on an account of share 3 and 4 members at most.
+//! `-` means no action.
+
+use std::time::Duration;
+
+use shared::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex};
+use shared::work::task::ContentHash;
+
+use super::*;
+
+fn member(word: &str) -> MemberId {
+    MemberId(u64::from(word.as_bytes()[0] - b'a'))
+}
+
+/// What a member calls itself, and the process that it is of.
+fn name(word: &str) -> &str {
+    let word = word.split_once('@').map_or(word, |(word, _)| word);
+    word.split_once('=').map_or(word, |(_, name)| name)
+}
+
+fn identity(word: &str) -> Identity {
+    let mut process = [0; 16];
+    process[..name(word).len()].copy_from_slice(name(word).as_bytes());
+    let origin = word.split_once('@').map_or(name(word), |(_, origin)| origin);
+    Identity { process: Process::Named(InstanceId(process)), origin: Origin(origin.into()) }
+}
+
+fn shards(word: &str) -> Vec<ContentHash> {
+    word.bytes().map(|letter| ContentHash([letter; 32])).collect()
+}
+
+fn lease(word: &str) -> LeaseId {
+    let numbers: Vec<u32> = word.split('.').map(|number| number.parse().unwrap()).collect();
+    let [batch, task, attempt] = numbers[..] else { panic!("{word} is no lease") };
+    LeaseId { batch: BatchId(batch.into()), task: TaskIndex(task), attempt: Attempt(attempt) }
+}
+
+fn replica(word: &str) -> (TaskIndex, TaskIndex) {
+    let (task, replica) = word.split_once('+').unwrap_or_else(|| panic!("{word} is no pair"));
+    (TaskIndex(task.parse().unwrap()), TaskIndex(replica.parse().unwrap()))
+}
+
+/// Batch 2 on account 1, whose share is 3 and which may have 4 members: `2@1*3/4`; only the batch must be there.
+fn batch(word: &str) -> (BatchId, Account) {
+    let (rest, members) = word.split_once('/').map_or((word, None), |(rest, n)| (rest, n.parse().ok()));
+    let (rest, share) = rest.split_once('*').unwrap_or((rest, "1"));
+    let (batch, account) = rest.split_once('@').unwrap_or((rest, "0"));
+    let (id, share) = (AccountId(account.parse().unwrap()), share.parse().unwrap());
+    (BatchId(batch.parse().unwrap()), Account { id, share, max_members: members })
+}
+
+fn event(words: &[&str]) -> Event {
+    match words {
+        ["join", who, slots, holds @ ..] => Event::MemberJoined {
+            member: member(who),
+            name: name(who).to_owned(),
+            identity: identity(who),
+            slots: slots.parse().unwrap(),
+            holds: holds.iter().flat_map(|held| shards(held)).collect(),
+            watched: true,
+        },
+        ["thread", who, slots] => Event::MemberJoined {
+            member: member(who),
+            name: (*who).to_owned(),
+            identity: identity(who),
+            slots: slots.parse().unwrap(),
+            holds: vec![],
+            watched: false,
+        },
+        ["drain", who] => Event::MemberDraining { member: member(who) },
+        ["left", who] => Event::MemberLost { member: member(who), cause: Cause::Left },
+        ["lost", who] => Event::MemberLost { member: member(who), cause: Cause::Disconnected("cut".into()) },
+        ["heard", who] => Event::Heard { member: member(who) },
+        ["answer", who, what] => Event::Answered { member: member(who), lease: lease(what) },
+        ["failed", who, what] => {
+            let (member, lease, detail) = (member(who), lease(what), "no".into());
+            Event::Failed { member, lease, detail, is_certain: false }
+        }
+        ["impossible", who, what] => {
+            let (member, lease, detail) = (member(who), lease(what), "no".into());
+            Event::Failed { member, lease, detail, is_certain: true }
+        }
+        ["submit", word, of, more @ ..] => {
+            let (batch, account) = batch(word);
+            let mut needs: Vec<Needs> =
+                shards(of).into_iter().map(|shard| Needs { shard, carried: None }).collect();
+            let (carried, replicas): (Vec<&str>, Vec<&str>) =
+                more.iter().partition(|word| word.contains('='));
+            for (task, carried) in carried.iter().filter_map(|word| word.split_once('=')) {
+                needs[task.parse::<usize>().unwrap()].carried = Some(shards(carried)[0]);
+            }
+            let replicas = replicas.into_iter().map(replica).collect();
+            Event::BatchSubmitted { batch, account, needs, replicas }
+        }
+        ["cancel", word] => Event::BatchCancelled { batch: batch(word).0 },
+        ["tick"] => Event::Tick,
+        _ => panic!("{words:?} is no event"),
+    }
+}
+
+fn print(action: &Action) -> String {
+    let letter = |member: &MemberId| char::from(b'a' + member.0 as u8);
+    match action {
+        Action::Assign { member, lease } => format!("assign {} {lease}", letter(member)),
+        Action::Accept { member, lease } => format!("accept {} {lease}", letter(member)),
+        Action::Discard { member, lease } => format!("discard {} {lease}", letter(member)),
+        Action::Forget { member, cause } => format!("forget {}: {cause}", letter(member)),
+        Action::ReportWaiting { members, wanted, just_begun } => {
+            format!("waiting {members}/{wanted}{}", if *just_begun { ", just begun" } else { "" })
+        }
+        Action::BatchDone { batch } => format!("done {}", batch.0),
+        Action::Fail { batch, failure } => format!("fail {}: {failure}", batch.0),
+    }
+}
+
+fn tell(timeouts: Timeouts, story: &str) {
+    let mut scheduler = Scheduler::new(timeouts);
+    for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (happens, expected) = line.split_once('|').unwrap_or_else(|| panic!("no actions: {line}"));
+        let words: Vec<&str> = happens.split_whitespace().collect();
+        let now = Duration::from_secs_f64(words[0].parse().unwrap());
+        let actions: Vec<String> = scheduler.handle(now, event(&words[1..])).iter().map(print).collect();
+        let actions = if actions.is_empty() { "-".to_owned() } else { actions.join("; ") };
+        assert_eq!(actions, expected.trim(), "at: {}", happens.trim());
+    }
+}
+
+#[test]
+fn tasks_fill_slots_in_turn_and_one_more_waits_while_there_are_plenty() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 submit 1 pqrstu   | assign a 1.0.0; assign b 1.1.0; assign a 1.2.0; assign b 1.3.0
+        1 answer a 1.0.0    | accept a 1.0.0
+        1 answer b 1.1.0    | accept b 1.1.0
+        2 answer a 1.2.0    | accept a 1.2.0; assign a 1.4.0
+        2 answer b 1.3.0    | accept b 1.3.0; assign b 1.5.0
+        3 answer b 1.5.0    | accept b 1.5.0
+        3 answer a 1.4.0    | accept a 1.4.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_shard_returns_to_its_member_unless_another_one_idles() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 submit 1 pq       | assign a 1.0.0
+        0 answer a 1.0.0    | accept a 1.0.0; assign a 1.1.0
+        0 join b 1          | -
+        0 answer a 1.1.0    | accept a 1.1.0; done 1
+        1 submit 2 pr       | assign a 2.0.0; assign b 2.1.0
+        2 answer a 2.0.0    | accept a 2.0.0
+        2 answer b 2.1.0    | accept b 2.1.0; done 2
+        3 submit 3 rp       | assign a 3.1.0; assign b 3.0.0
+        4 answer b 3.0.0    | accept b 3.0.0
+        4 answer a 3.1.0    | accept a 3.1.0; done 3
+        5 submit 4 pq       | assign a 4.0.0; assign b 4.1.0
+        ",
+    );
+}
+
+#[test]
+fn a_shard_goes_to_who_came_with_what_it_carries_unless_another_one_idles() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1 pq       | -
+        0 join b 1 pqx      | -
+        0 submit 1 pq 0=x   | assign a 1.1.0; assign b 1.0.0
+        1 answer a 1.1.0    | accept a 1.1.0
+        1 answer b 1.0.0    | accept b 1.0.0; done 1
+        2 submit 2 pq 0=y   | assign a 2.1.0; assign b 2.0.0
+        3 answer a 2.1.0    | accept a 2.1.0
+        3 answer b 2.0.0    | accept b 2.0.0; done 2
+        4 submit 3 rs 0=x 1=x | assign b 3.0.0; assign a 3.1.0
+        ",
+    );
+}
+
+#[test]
+fn a_member_that_returns_is_given_the_shards_that_it_kept() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join b 1 r        | -
+        0 submit 1 rst      | assign b 1.0.0; assign a 1.1.0
+        1 join c 1 q        | assign c 1.2.0
+        ",
+    );
+}
+
+#[test]
+fn only_the_tasks_of_a_lost_member_are_lent_again() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 submit 1 pq       | assign a 1.0.0; assign b 1.1.0
+        1 answer b 1.1.0    | accept b 1.1.0
+        1 lost a            | assign b 1.0.1
+        2 answer b 1.0.1    | accept b 1.0.1; done 1
+        ",
+    );
+}
+
+#[test]
+fn silence_makes_suspect_then_dead_and_a_late_answer_counts_if_it_is_the_first() {
+    tell(
+        Timeouts::default(),
+        "
+        0    join a 1       | -
+        0    join b 1       | -
+        0    submit 1 pqr   | assign a 1.0.0; assign b 1.1.0
+        1    heard b        | -
+        4    answer b 1.1.0 | accept b 1.1.0; assign b 1.2.0
+        5    tick           | -
+        6    answer b 1.2.0 | accept b 1.2.0; assign b 1.0.1
+        10   heard b        | -
+        15   tick           | forget a: silent for 15s
+        16   answer a 1.0.0 | accept a 1.0.0; done 1
+        17   answer b 1.0.1 | discard b 1.0.1
+        ",
+    );
+}
+
+#[test]
+fn a_suspect_that_is_heard_is_trusted_again() {
+    tell(
+        Timeouts::default(),
+        "
+        0    join a 1       | -
+        5    tick           | -
+        6    submit 1 p     | -
+        7    heard a        | assign a 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn a_coordinator_that_was_stopped_itself_suspects_nobody() {
+    tell(
+        Timeouts::default(),
+        "
+        0    join a 1       | -
+        99   tick           | -
+        100  submit 1 p     | assign a 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn a_slow_task_is_lent_a_second_time_to_an_idle_member() {
+    tell(
+        Timeouts::default(),
+        "
+        0    join a 1       | -
+        0    join b 1       | -
+        0    submit 1 pq    | assign a 1.0.0; assign b 1.1.0
+        1    answer b 1.1.0 | accept b 1.1.0
+        2.9  heard a        | -
+        3    heard b        | assign b 1.0.1
+        4    answer b 1.0.1 | accept b 1.0.1; done 1
+        5    answer a 1.0.0 | discard a 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn who_joins_is_lent_a_task_at_once_that_is_free_or_late() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 submit 1 pqr      | assign a 1.0.0; assign a 1.1.0
+        1 join b 1          | assign b 1.2.0
+        2 answer b 1.2.0    | accept b 1.2.0
+        2 left b            | -
+        3 heard a           | -
+        4 join c 1          | assign c 1.0.1
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_is_lost_with_three_members_is_poison() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 submit 1 p        | assign a 1.0.0
+        1 lost a            | waiting 0/1
+        2 join b 1          | assign b 1.0.1
+        3 lost b            | waiting 0/1
+        4 join c 1          | assign c 1.0.2
+        5 lost c            | fail 1: task 0 was lost with its worker 3 times, last because the worker connection lost: cut; look at its sentences and at the workers' memory
+        ",
+    );
+}
+
+#[test]
+fn an_impossible_task_fails_the_batch_at_once_and_the_next_one_goes_on() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 2          | -
+        0 submit 1 pq       | assign a 1.0.0; assign a 1.1.0
+        1 impossible a 1.1.0 | fail 1: task 1: no
+        1 submit 2 pq       | assign a 2.0.0
+        2 answer a 1.0.0    | discard a 1.0.0; assign a 2.1.0
+        3 impossible a 1.0.0 | -
+        4 answer a 2.0.0    | accept a 2.0.0
+        4 answer a 2.1.0    | accept a 2.1.0; done 2
+        ",
+    );
+}
+
+#[test]
+fn the_first_members_are_awaited_for_ever_and_reported() {
+    tell(
+        Timeouts { min_members: 2, ..Timeouts::default() },
+        "
+        0   submit 1 p      | waiting 0/2, just begun
+        5   tick            | -
+        10  tick            | waiting 0/2
+        12  join a 1        | -
+        17  tick            | -
+        20  tick            | waiting 1/2
+        27  tick            | forget a: silent for 15s
+        30  tick            | waiting 0/2
+        31  join b 1        | -
+        31  join c 1        | assign b 1.0.0
+        ",
+    );
+}
+
+#[test]
+fn without_members_a_batch_fails_after_the_grace() {
+    tell(
+        Timeouts::default(),
+        "
+        0  join a 1         | -
+        0  submit 1 p       | assign a 1.0.0
+        1  left a           | waiting 0/1
+        11 tick             | waiting 0/1
+        21 tick             | waiting 0/1
+        31 tick             | fail 1: no workers for 30s; start some and run the job again
+        90 submit 2 p       | waiting 0/1
+        91 join b 1         | assign b 2.0.0
+        ",
+    );
+}
+
+#[test]
+fn a_draining_member_answers_but_is_lent_nothing() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 submit 1 pqr      | assign a 1.0.0; assign b 1.1.0
+        1 drain a           | -
+        2 answer a 1.0.0    | accept a 1.0.0
+        2 left a            | -
+        3 answer b 1.1.0    | accept b 1.1.0; assign b 1.2.0
+        3 answer b 1.2.0    | accept b 1.2.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_member_that_lives_and_does_not_answer_is_forgotten_and_its_task_lent_again() {
+    tell(
+        Timeouts { lease_deadline: Duration::from_secs(60), ..Timeouts::default() },
+        "
+        0  join a 1         | -
+        0  submit 1 p       | assign a 1.0.0
+        59 heard a          | -
+        59 join b 1         | assign b 1.0.1
+        60 tick             | forget a: still computing task 0 after 60s
+        61 answer a 1.0.0   | accept a 1.0.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_task_on_which_three_members_are_stuck_is_poison() {
+    tell(
+        Timeouts { lease_deadline: Duration::from_secs(4), ..Timeouts::default() },
+        "
+        0  join a 1         | -
+        0  submit 1 p       | assign a 1.0.0
+        1  join b 1         | -
+        4  tick             | forget a: still computing task 0 after 4s; assign b 1.0.1
+        5  join c 1         | -
+        8  tick             | forget b: still computing task 0 after 4s; assign c 1.0.2
+        12 tick             | fail 1: task 0 was lost with its worker 3 times, last because the worker still computing task 0 after 4s; look at its sentences and at the workers' memory; forget c: still computing task 0 after 4s
+        ",
+    );
+}
+
+#[test]
+fn a_stuck_thread_of_this_process_fails_the_batch_and_is_one_slot_less() {
+    tell(
+        Timeouts { lease_deadline: Duration::from_secs(60), ..Timeouts::default() },
+        "
+        0  thread a 2       | -
+        0  submit 1 pq      | assign a 1.0.0; assign a 1.1.0
+        1  answer a 1.1.0   | accept a 1.1.0
+        60 tick             | fail 1: task 0: a thread of this process has been computing it for 60s; look at its sentences, or allow more with --lease-deadline SECONDS
+        61 submit 2 pq      | assign a 2.1.0
+        61 answer a 2.1.0   | accept a 2.1.0; assign a 2.0.0
+        ",
+    );
+}
+
+#[test]
+fn twins_go_to_different_members() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 2          | -
+        0 join b 1          | -
+        0 submit 1 pqp 0+2  | assign a 1.0.0; assign b 1.1.0
+        1 answer b 1.1.0    | accept b 1.1.0; assign b 1.2.0
+        2 answer a 1.0.0    | accept a 1.0.0
+        3 answer b 1.2.0    | accept b 1.2.0; done 1
+        4 submit 2 pp 0+1   | assign a 2.0.0; assign b 2.1.0
+        5 answer b 2.1.0    | accept b 2.1.0
+        9 lost a            | assign b 2.0.1
+        ",
+    );
+}
+
+#[test]
+fn a_member_audits_itself_only_when_it_is_the_only_healthy_one() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 3          | -
+        0 join b 1          | -
+        0 submit 1 pqp 0+2  | assign a 1.0.0; assign b 1.1.0
+        1 answer a 1.0.0    | accept a 1.0.0
+        1 drain b           | assign a 1.2.0
+        1 answer a 1.2.0    | accept a 1.2.0
+        4 answer b 1.1.0    | accept b 1.1.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_worker_that_is_lost_again_and_again_is_lent_one_task_at_a_time() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a=bob 2      | -
+        1 lost a            | -
+        1 join b=bob 2      | -
+        2 lost b            | -
+        2 join c=bob 2      | -
+        3 lost c            | -
+        3 join d=bob 2      | -
+        4 submit 1 pqrstuvwxyz! | assign d 1.0.0
+        5 answer d 1.0.0    | accept d 1.0.0; assign d 1.1.0
+        5 answer d 1.1.0    | accept d 1.1.0; assign d 1.2.0
+        5 answer d 1.2.0    | accept d 1.2.0; assign d 1.3.0
+        5 answer d 1.3.0    | accept d 1.3.0; assign d 1.4.0
+        5 answer d 1.4.0    | accept d 1.4.0; assign d 1.5.0
+        5 answer d 1.5.0    | accept d 1.5.0; assign d 1.6.0
+        5 answer d 1.6.0    | accept d 1.6.0; assign d 1.7.0
+        5 answer d 1.7.0    | accept d 1.7.0; assign d 1.8.0
+        5 answer d 1.8.0    | accept d 1.8.0; assign d 1.9.0
+        5 answer d 1.9.0    | accept d 1.9.0; assign d 1.10.0; assign d 1.11.0
+        ",
+    );
+}
+
+#[test]
+fn accounts_take_turns_by_share() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1            | -
+        0 submit 1@0 pq       | assign a 1.0.0
+        0 submit 2@1*2 rstu   | assign a 2.0.0
+        1 answer a 1.0.0      | accept a 1.0.0; assign a 2.1.0
+        2 answer a 2.0.0      | accept a 2.0.0; assign a 2.2.0
+        3 answer a 2.1.0      | accept a 2.1.0; assign a 1.1.0
+        4 answer a 2.2.0      | accept a 2.2.0
+        5 answer a 1.1.0      | accept a 1.1.0; done 1; assign a 2.3.0
+        6 answer a 2.3.0      | accept a 2.3.0; done 2
+        ",
+    );
+}
+
+#[test]
+fn an_account_has_no_more_members_than_it_may() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1            | -
+        0 join b 1            | -
+        0 submit 1@0/1 pqrs   | assign a 1.0.0; assign a 1.1.0
+        1 answer a 1.0.0      | accept a 1.0.0
+        1 submit 2@1 xy       | assign b 2.0.0; assign a 2.1.0
+        2 lost a              | assign b 2.1.1
+        ",
+    );
+}
+
+#[test]
+fn what_ends_one_batch_ends_no_other() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 2            | -
+        0 submit 1@0 p        | assign a 1.0.0
+        0 submit 2@1 q        | assign a 2.0.0
+        1 impossible a 1.0.0  | fail 1: task 0: no
+        1 submit 3@0 r        | assign a 3.0.0
+        2 cancel 2            | -
+        3 answer a 2.0.0      | discard a 2.0.0
+        4 answer a 3.0.0      | accept a 3.0.0; done 3
+        ",
+    );
+}
+
+#[test]
+fn who_dies_with_tasks_of_two_jobs_shows_which_of_them_is_poison() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 2            | -
+        0 submit 1@0 p        | assign a 1.0.0
+        0 submit 2@1 q        | assign a 2.0.0
+        1 lost a              | waiting 0/1
+        2 join b 2            | assign b 1.0.1; assign b 2.0.1
+        3 lost b              | waiting 0/1
+        4 join c 2            | assign c 1.0.2
+        5 answer c 1.0.2      | accept c 1.0.2; done 1; assign c 2.0.2
+        6 lost c              | fail 2: task 0 was lost with its worker 3 times, last because the worker connection lost: cut; look at its sentences and at the workers' memory
+        ",
+    );
+}
+
+#[test]
+fn a_member_is_set_aside_for_a_task_that_goes_alone() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1            | -
+        0 submit 1 p          | assign a 1.0.0
+        1 lost a              | waiting 0/1
+        1 join b 1            | assign b 1.0.1
+        1 join c 1            | -
+        1 submit 2@1 qrstuv   | assign c 2.0.0; assign b 2.1.0; assign c 2.2.0
+        2 lost b              | -
+        3 answer c 2.0.0      | accept c 2.0.0
+        4 answer c 2.2.0      | accept c 2.2.0; assign c 1.0.2
+        5 answer c 1.0.2      | accept c 1.0.2; done 1; assign c 2.1.1; assign c 2.3.0
+        ",
+    );
+}
+
+#[test]
+fn an_answer_counts_only_from_the_holder_of_its_lease() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join m 1          | -
+        0 submit 1 pp 0+1   | assign a 1.0.0; assign m 1.1.0
+        1 answer m 1.1.0    | accept m 1.1.0
+        1 answer m 1.0.0    | forget m: broke the protocol: it answered lease 1.0.0, which was not given to it
+        2 answer m 1.0.0    | -
+        3 answer a 1.0.0    | accept a 1.0.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_failure_or_an_answer_of_a_lease_that_never_was_breaks_the_protocol() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join m 1          | -
+        0 join n 1          | -
+        0 submit 1 p        | assign a 1.0.0
+        1 answer m 1.0.7    | forget m: broke the protocol: it answered lease 1.0.7, which was not given to it
+        1 failed n 1.0.0    | forget n: broke the protocol: it answered lease 1.0.0, which was not given to it
+        3 answer a 1.0.0    | accept a 1.0.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_process_that_returns_answers_the_leases_of_the_member_that_it_was() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a=alice 1    | -
+        0 join m=mallory 1  | -
+        0 submit 1 pq       | assign a 1.0.0; assign m 1.1.0
+        1 answer m 1.1.0    | accept m 1.1.0
+        2 join b=alice 1    | -
+        3 answer b 1.0.0    | accept b 1.0.0; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_stranger_that_hangs_up_again_and_again_ends_no_batch_while_another_worker_is_there() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join m@x 1        | -
+        0 submit 1 pq       | assign a 1.0.0; assign m 1.1.0
+        1 lost m            | -
+        1 join n@x 1        | -
+        2 lost n            | -
+        2 join o@x 1        | -
+        3 answer a 1.0.0    | accept a 1.0.0; assign a 1.1.1
+        4 lost o            | -
+        5 answer a 1.1.1    | accept a 1.1.1; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_stranger_that_has_a_task_alone_fails_it_three_times_before_the_batch_ends() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join m 1          | -
+        0 submit 1 p        | assign m 1.0.0
+        1 failed m 1.0.0    | assign m 1.0.1
+        2 failed m 1.0.1    | assign m 1.0.2
+        3 failed m 1.0.2    | fail 1: task 0: no
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_one_member_fails_is_tried_by_another() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 submit 1 p        | assign a 1.0.0
+        1 failed a 1.0.0    | assign b 1.0.1
+        2 answer b 1.0.1    | accept b 1.0.1; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_three_workers_fail_ends_the_batch_though_there_are_others() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join b 1          | -
+        0 join c 1          | -
+        0 join d 1          | -
+        0 submit 1 p        | assign a 1.0.0
+        1 failed a 1.0.0    | assign b 1.0.1
+        2 lost b            | assign c 1.0.2
+        3 failed c 1.0.2    | fail 1: task 0: no
+        ",
+    );
+}
+
+#[test]
+fn whose_failures_others_answer_is_put_on_probation() {
+    tell(
+        Timeouts::default(),
+        "
+        0  join a 2         | -
+        0  join b 1         | -
+        0  submit 1 pqr     | assign a 1.0.0; assign b 1.1.0; assign a 1.2.0
+        1  failed a 1.0.0   | -
+        1  failed a 1.2.0   | -
+        2  answer b 1.1.0   | accept b 1.1.0; assign b 1.0.1
+        3  answer b 1.0.1   | accept b 1.0.1; assign b 1.2.1
+        4  answer b 1.2.1   | accept b 1.2.1; done 1
+        5  submit 2 stuv    | assign a 2.0.0; assign b 2.1.0; assign a 2.2.0
+        6  failed a 2.0.0   | assign a 2.3.0
+        7  answer b 2.1.0   | accept b 2.1.0; assign b 2.0.1
+        8  answer b 2.0.1   | accept b 2.0.1
+        9  answer a 2.2.0   | accept a 2.2.0
+        10 answer a 2.3.0   | accept a 2.3.0; done 2
+        11 submit 3 wxyz    | assign a 3.0.0; assign b 3.1.0
+        ",
+    );
+}
+
+#[test]
+fn a_twin_that_another_member_fails_is_computed_by_who_answered_the_first_rather_than_not() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join m 1          | -
+        0 submit 1 pp 0+1   | assign a 1.0.0; assign m 1.1.0
+        1 answer a 1.0.0    | accept a 1.0.0
+        2 failed m 1.1.0    | assign a 1.1.1
+        3 answer a 1.1.1    | accept a 1.1.1; done 1
+        ",
+    );
+}
+
+#[test]
+fn a_member_beside_others_is_lent_little_before_its_first_answer() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 1          | -
+        0 join m 99         | -
+        0 submit 1 pqrstuvwxyz | assign a 1.0.0; assign m 1.1.0; assign m 1.2.0; assign a 1.3.0; assign m 1.4.0
+        1 answer m 1.1.0    | accept m 1.1.0; assign m 1.5.0; assign m 1.6.0; assign m 1.7.0; assign m 1.8.0; assign m 1.9.0; assign m 1.10.0
+        ",
+    );
+}
+
+#[test]
+fn a_member_that_is_alone_is_lent_as_much_as_it_claims() {
+    tell(
+        Timeouts::default(),
+        "
+        0 join a 5          | -
+        0 submit 1 pqrst    | assign a 1.0.0; assign a 1.1.0; assign a 1.2.0; assign a 1.3.0; assign a 1.4.0
+        ",
+    );
+}
+
+#[test]
+fn a_member_that_gives_signs_of_life_and_no_answer_has_a_backup_in_the_first_batch() {
+    tell(
+        Timeouts::default(),
+        "
+        0  join a 1         | -
+        0  join b 1         | -
+        0  submit 1 p       | assign a 1.0.0
+        14 heard a          | -
+        14 heard b          | -
+        15 tick             | assign b 1.0.1
+        16 answer b 1.0.1   | accept b 1.0.1; done 1
+        ",
+    );
+}
+
+#[test]
+fn an_empty_batch_is_done() {
+    let (batch, account) = batch("1");
+    let submitted = Event::BatchSubmitted { batch, account, needs: vec![], replicas: vec![] };
+    let actions = Scheduler::new(Timeouts::default()).handle(Duration::ZERO, submitted);
+    assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
+}

@@ -1,0 +1,799 @@
+//! A world around a scheduler: jobs that submit one batch after the other, pause, and are cancelled, workers that come, work, stall, get
+//! stuck, crash, leave, lie and return, a network that delays, reorders and repeats, and a coordinator that is stopped for a while or starts anew.
+//!
+//! After every event the [`Invariants`] are checked: for all members in small worlds, for the members concerned and now
+//! and then for all in large ones, and [`Scheduler::check`]. Who joins while tasks are free is assigned one at once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use shared::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex};
+use shared::work::task::ContentHash;
+
+use super::invariants::{Accepted, Invariants, Made};
+use crate::{
+    Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, Needs, Origin, Process, Scheduler,
+    Timeouts,
+};
+
+/// How large a world is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    /// Most workers at the beginning.
+    pub members: u64,
+    /// Most tasks of a batch.
+    pub tasks: usize,
+    /// Jobs, at most.
+    pub jobs: u64,
+    /// Batches of each, one after the other.
+    pub batches: u64,
+}
+
+impl Size {
+    /// Whether everything can be checked after every event.
+    fn is_small(self) -> bool {
+        self.members <= 10
+    }
+}
+
+/// What happened in worlds.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Tally {
+    events: u64,
+    batches: u64,
+    done: u64,
+    poisoned: u64,
+    deserted: u64,
+    overdue: u64,
+    impossible: u64,
+    accepted: u64,
+    discarded: u64,
+    losses: BTreeMap<&'static str, u64>,
+    rejoins: u64,
+    resumed: u64,
+    probations: u64,
+    audited: u64,
+    unaudited: u64,
+    pauses: u64,
+    restarts: u64,
+    backlogs: u64,
+    cancelled: u64,
+    set_aside: u64,
+    most_members: usize,
+    most_batches: usize,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Tally) {
+        self.events += other.events;
+        self.batches += other.batches;
+        self.done += other.done;
+        self.poisoned += other.poisoned;
+        self.deserted += other.deserted;
+        self.overdue += other.overdue;
+        self.impossible += other.impossible;
+        self.accepted += other.accepted;
+        self.discarded += other.discarded;
+        for (kind, count) in &other.losses {
+            *self.losses.entry(kind).or_default() += count;
+        }
+        self.rejoins += other.rejoins;
+        self.resumed += other.resumed;
+        self.probations += other.probations;
+        self.audited += other.audited;
+        self.unaudited += other.unaudited;
+        self.pauses += other.pauses;
+        self.restarts += other.restarts;
+        self.backlogs += other.backlogs;
+        self.cancelled += other.cancelled;
+        self.set_aside += other.set_aside;
+        self.most_members = self.most_members.max(other.most_members);
+        self.most_batches = self.most_batches.max(other.most_batches);
+    }
+
+    /// Whether the worlds, all together, were as bad as they should be, and no worse.
+    pub fn check(&self) {
+        assert!(self.done * 10 >= self.batches * 9, "too few batches were done");
+        let happened = [
+            ("poison", self.poisoned),
+            ("desertion", self.deserted),
+            ("stuck threads", self.overdue),
+            ("impossible tasks", self.impossible),
+            ("answers to leases of others", self.losses.get("protocol").copied().unwrap_or(0)),
+            ("answers of processes that returned", self.resumed),
+            ("stuck members", self.losses.get("overdue").copied().unwrap_or(0)),
+            ("silent members", self.losses.get("silent").copied().unwrap_or(0)),
+            ("late answers", self.discarded),
+            ("returns", self.rejoins),
+            ("probations", self.probations),
+            ("audits", self.audited),
+            ("audits for want of members", self.unaudited),
+            ("pauses", self.pauses),
+            ("restarts", self.restarts),
+            ("backlogs", self.backlogs),
+            ("cancellations", self.cancelled),
+            ("members that were set aside", self.set_aside),
+        ];
+        for (what, count) in happened {
+            assert!(count > 0, "the worlds had no {what}");
+        }
+        assert!(self.most_members >= 1000, "no world was large");
+        assert!(self.most_batches >= 4, "no world had many jobs at a time");
+    }
+}
+
+/// A worker process, whatever connection it has.
+struct Worker {
+    slots: u32,
+    /// Whether it answers leases of others, and fails tasks for nothing.
+    lies: bool,
+    /// Until then it does nothing.
+    stalled: Duration,
+    /// As whom the coordinator knows it.
+    member: Option<MemberId>,
+    /// The shards of its last answers, and what these carry on.
+    kept: VecDeque<ContentHash>,
+}
+
+/// A job: one batch after the other.
+struct Job {
+    account: Account,
+    /// Batches that it had.
+    n_batches: u64,
+    /// Batches still to come, the open one included.
+    left: u64,
+    /// The one that is open or comes next.
+    made: Made,
+    open: Option<BatchId>,
+}
+
+/// What will happen, unless the world changes before.
+#[derive(Clone, Debug)]
+enum Coming {
+    /// Reaches the coordinator, if that is the same process still.
+    Event(Event),
+    /// A new worker starts.
+    Arrival,
+    /// A worker connects.
+    Join(u64),
+    /// A worker's process ends.
+    Crash(u64),
+    /// A worker's connection ends.
+    Cut(u64),
+    /// A worker is asked to leave.
+    Drain(u64),
+    /// A worker is stopped for a while.
+    Stall(u64),
+    /// A worker says that it lives, and will again.
+    Beat(u64),
+    /// A job submits its next batch.
+    Submission(usize),
+    /// It does not want the one that is open.
+    Cancellation(usize),
+    /// There is no room for its answers, or there is again.
+    Backlog(usize, bool),
+    /// The coordinator is stopped for a while.
+    Pause,
+    /// The coordinator's process ends, and another one begins.
+    Restart,
+}
+
+pub(super) struct World {
+    seed: u64,
+    size: Size,
+    rng: Pcg64Mcg,
+    timeouts: Timeouts,
+    now: Duration,
+    scheduler: Scheduler,
+    /// By time and order of planning.
+    coming: BTreeMap<(Duration, u64), Coming>,
+    planned: u64,
+    workers: BTreeMap<u64, Worker>,
+    next_worker: u64,
+    next_member: u64,
+    worker_of: BTreeMap<MemberId, u64>,
+    /// Machines; of several workers on one, it is not told which fails.
+    n_hosts: u64,
+    invariants: Invariants,
+    jobs: Vec<Job>,
+    next_batch: u64,
+    /// Whether threads of the coordinator's process are members.
+    has_threads: bool,
+    tally: Tally,
+    story: VecDeque<Line>,
+}
+
+/// Something that happened, written out only if somebody wants to read it.
+enum Line {
+    Event(Duration, Event),
+    Action(Action),
+    Note(Duration, String),
+}
+
+/// Lines of the story that are kept.
+const KEPT: usize = 60;
+
+impl World {
+    pub fn new(seed: u64, size: Size) -> World {
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let timeouts = Timeouts {
+            min_members: if rng.random_bool(0.8) { 1 } else { 2 },
+            lease_deadline: Duration::from_secs(rng.random_range(40..300)),
+            ..Timeouts::default()
+        };
+        let n_hosts = [1, 3, 1 << 40][rng.random_range(0..3)];
+        World {
+            seed,
+            size,
+            rng,
+            now: Duration::ZERO,
+            scheduler: Scheduler::new(timeouts.clone()),
+            coming: BTreeMap::new(),
+            planned: 0,
+            workers: BTreeMap::new(),
+            next_worker: 0,
+            next_member: 0,
+            worker_of: BTreeMap::new(),
+            n_hosts,
+            invariants: Invariants::new(timeouts.clone()),
+            timeouts,
+            jobs: Vec::new(),
+            next_batch: 1,
+            has_threads: false,
+            tally: Tally::default(),
+            story: VecDeque::new(),
+        }
+    }
+
+    /// What happened in it.
+    pub fn tally(&self) -> Tally {
+        self.tally.clone()
+    }
+
+    /// The last that happened.
+    pub fn story(&self) -> String {
+        let print = |line: &Line| match line {
+            Line::Event(at, event) => format!("{at:?} {event:?}\n"),
+            Line::Action(action) => format!("    {action:?}\n"),
+            Line::Note(at, text) => format!("{at:?} {text}\n"),
+        };
+        self.story.iter().map(print).collect()
+    }
+
+    /// Runs all jobs to their ends.
+    pub fn run(&mut self) -> Result<(), String> {
+        let n_workers = match self.size.is_small() {
+            true => self.rng.random_range(1..self.size.members),
+            false => self.size.members,
+        };
+        (0..n_workers).for_each(|_| self.plan(0..20_000, Coming::Arrival));
+        self.has_threads = self.size.is_small() && self.rng.random_bool(0.2);
+        if self.has_threads {
+            self.join_threads()?;
+        }
+        let n_jobs = self.rng.random_range(1..=self.size.jobs);
+        for id in 0..n_jobs {
+            let most = self.rng.random_range(1..4);
+            let is_bounded = self.size.is_small() && self.rng.random_bool(0.3);
+            let max_members = Some(most).filter(|_| is_bounded);
+            let account = Account { id: AccountId(id), share: self.rng.random_range(1..4), max_members };
+            let left = self.size.batches;
+            self.jobs.push(Job { account, n_batches: 0, left, made: Made::default(), open: None });
+            self.prepare(id as usize);
+            let within = if id == 0 { 0..1 } else { 0..30_000 };
+            self.plan(within, Coming::Submission(id as usize));
+        }
+        for _ in 0..2_000_000 {
+            if self.jobs.iter().all(|job| job.left == 0) {
+                return Ok(());
+            }
+            let deadline = self.scheduler.next_deadline();
+            let next = self.coming.first_key_value().map(|(&key, _)| key);
+            match (deadline, next) {
+                (Some(deadline), next) if next.is_none_or(|(at, _)| deadline < at) => {
+                    self.now = self.now.max(deadline);
+                    self.happen(Event::Tick)?;
+                    if self.scheduler.next_deadline().is_some_and(|again| again <= self.now) {
+                        return Err(format!("the deadline {deadline:?} is still due after its tick"));
+                    }
+                }
+                (_, Some(key)) => {
+                    self.now = self.now.max(key.0);
+                    let coming = self.coming.remove(&key).expect("it is the first");
+                    self.come(coming)?;
+                }
+                (_, None) => return Err("nothing will ever happen again".into()),
+            }
+        }
+        Err("a batch does not end".into())
+    }
+
+    fn plan(&mut self, within_millis: Range<u64>, what: Coming) {
+        let at = self.now + Duration::from_millis(self.rng.random_range(within_millis));
+        self.planned += 1;
+        self.coming.insert((at, self.planned), what);
+    }
+
+    /// Plans the event, and sometimes that it reaches the coordinator once more.
+    fn plan_event(&mut self, within_millis: Range<u64>, event: Event) {
+        if self.rng.random_bool(0.1) {
+            let later = within_millis.start..3 * within_millis.end;
+            self.plan(later, Coming::Event(event.clone()));
+        }
+        self.plan(within_millis, Coming::Event(event));
+    }
+
+    /// Makes the job's next batch, and its fate.
+    fn prepare(&mut self, job: usize) {
+        let Job { account, n_batches: round, .. } = self.jobs[job];
+        let most = self.size.tasks;
+        let n_tasks = if self.size.is_small() { self.rng.random_range(1..most) } else { most };
+        let audit =
+            if self.rng.random_bool(0.3) { [0.1, 0.5, 1.0][self.rng.random_range(0..3)] } else { 0.0 };
+        let task = |shard| Needs { shard, carried: (round > 0).then(|| carried(shard, account.id, round)) };
+        let mut made = Made { needs: (0..n_tasks).map(shard).map(task).collect(), ..Made::default() };
+        for task in 0..n_tasks {
+            if self.rng.random_bool(audit) {
+                let (task, replica) = (TaskIndex(task as u32), TaskIndex(made.needs.len() as u32));
+                made.replicas.extend([(task, replica), (replica, task)]);
+                made.needs.push(made.needs[task.index()]);
+            }
+        }
+        let one = TaskIndex(self.rng.random_range(0..n_tasks) as u32);
+        let (is_impossible, is_deadly) = (self.rng.random_bool(0.01), self.rng.random_bool(0.02));
+        made.impossible = Some(one).filter(|_| self.size.is_small() && is_impossible);
+        made.deadly = Some(one).filter(|_| self.size.is_small() && is_deadly);
+        self.jobs[job].made = made;
+        self.jobs[job].n_batches += 1;
+        self.tally.batches += 1;
+        if self.rng.random_bool(0.1) {
+            self.plan(0..40_000, Coming::Restart);
+        }
+        if !self.has_threads && self.rng.random_bool(0.1) {
+            self.plan(0..40_000, Coming::Pause);
+        }
+        if self.rng.random_bool(0.15) {
+            self.plan(0..20_000, Coming::Backlog(job, true));
+            if self.rng.random_bool(0.7) {
+                self.plan(20_000..60_000, Coming::Backlog(job, false));
+            }
+        }
+        if self.rng.random_bool(0.05) {
+            self.plan(0..40_000, Coming::Cancellation(job));
+        }
+    }
+
+    fn submit(&mut self, job: usize) -> Result<(), String> {
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        let Job { account, made, open, .. } = &mut self.jobs[job];
+        let (account, made) = (*account, made.clone());
+        *open = Some(batch);
+        let replicas = made
+            .replicas
+            .iter()
+            .filter(|(task, replica)| task < replica)
+            .map(|(&task, &replica)| (task, replica));
+        let (needs, replicas): (Vec<Needs>, Vec<_>) = (made.needs.clone(), replicas.collect());
+        let (n_tasks, n_twins) = (needs.len(), replicas.len());
+        self.note(Line::Note(
+            self.now,
+            format!("{account:?}: {batch:?} of {n_tasks} tasks, {n_twins} of them replicas"),
+        ));
+        self.invariants.open(batch, account, made);
+        self.tally.most_batches = self.tally.most_batches.max(self.invariants.batches().count());
+        self.happen(Event::BatchSubmitted { batch, account, needs, replicas })
+    }
+
+    /// A batch is over: the job goes on with the next one, after a while.
+    fn end(&mut self, batch: BatchId) {
+        let Some(job) = self.jobs.iter().position(|job| job.open == Some(batch)) else { return };
+        self.jobs[job].open = None;
+        self.jobs[job].left -= 1;
+        if self.jobs[job].left > 0 {
+            self.prepare(job);
+            let pause = if self.rng.random_bool(0.8) { 2000 } else { 60_000 };
+            self.plan(0..pause, Coming::Submission(job));
+        }
+        // Somebody always comes, in the end.
+        self.plan(0..20_000, Coming::Arrival);
+    }
+
+    fn come(&mut self, coming: Coming) -> Result<(), String> {
+        match coming {
+            Coming::Event(event) => {
+                let event = self.readdress(event);
+                return self.happen(event);
+            }
+            Coming::Arrival => return self.arrive(),
+            Coming::Join(worker) => return self.join(worker),
+            Coming::Restart => return self.restart(),
+            Coming::Submission(job) => return self.submit(job),
+            Coming::Cancellation(job) => {
+                let Some(batch) = self.jobs[job].open else { return Ok(()) };
+                self.tally.cancelled += 1;
+                self.happen(Event::BatchCancelled { batch })?;
+                self.end(batch);
+            }
+            Coming::Backlog(job, full) => {
+                let Some(batch) = self.jobs[job].open else { return Ok(()) };
+                let Some((next, _)) = self.invariants.first_open(batch) else { return Ok(()) };
+                self.tally.backlogs += u64::from(full);
+                return self.happen(Event::Backlog { batch, only: full.then_some(next) });
+            }
+            Coming::Crash(worker) => {
+                let Some(worker) = self.workers.remove(&worker) else { return Ok(()) };
+                let late = if self.rng.random_bool(0.1) { 200_000 } else { 20_000 };
+                self.plan(0..late, Coming::Arrival);
+                if self.rng.random_bool(0.7) {
+                    self.disconnect(worker.member);
+                }
+            }
+            Coming::Cut(id) => {
+                let Some(worker) = self.workers.get_mut(&id) else { return Ok(()) };
+                let member = worker.member.take();
+                self.plan(100..5000, Coming::Join(id));
+                if self.rng.random_bool(0.9) {
+                    self.disconnect(member);
+                }
+            }
+            Coming::Drain(id) => {
+                if let Some(member) = self.workers.get(&id).and_then(|worker| worker.member) {
+                    self.plan_event(0..300, Event::MemberDraining { member });
+                    let left = Event::MemberLost { member, cause: Cause::Left };
+                    self.plan_event(3000..40_000, left);
+                }
+                self.plan(0..20_000, Coming::Arrival);
+            }
+            Coming::Stall(id) => {
+                let until = self.now + Duration::from_millis(self.rng.random_range(0..40_000));
+                if let Some(worker) = self.workers.get_mut(&id) {
+                    worker.stalled = until;
+                }
+            }
+            Coming::Beat(id) => {
+                let Some(&Worker { stalled, member, .. }) = self.workers.get(&id) else { return Ok(()) };
+                self.plan(900..1100, Coming::Beat(id));
+                if let Some(member) = member.filter(|_| stalled <= self.now) {
+                    self.plan_event(0..300, Event::Heard { member });
+                }
+            }
+            Coming::Pause => {
+                let pause = Duration::from_millis(self.rng.random_range(0..60_000));
+                self.note(Line::Note(self.now, format!("the coordinator is stopped for {pause:?}")));
+                self.now += pause;
+                self.tally.pauses += 1;
+                self.invariants.pause(self.now, pause);
+            }
+        }
+        Ok(())
+    }
+
+    /// A worker that has returned sends what it still has to say as the member that it is now.
+    fn readdress(&mut self, mut event: Event) -> Event {
+        if let Event::Answered { member, .. } | Event::Failed { member, .. } = &mut event
+            && let Some(worker) = self.worker_of.get(member).and_then(|id| self.workers.get(id))
+            && let Some(now) = worker.member.filter(|now| now != member)
+            && self.rng.random_bool(0.5)
+        {
+            *member = now;
+            self.tally.resumed += 1;
+        }
+        event
+    }
+
+    fn disconnect(&mut self, member: Option<MemberId>) {
+        if let Some(member) = member {
+            let cause = Cause::Disconnected("reset".into());
+            self.plan_event(0..2000, Event::MemberLost { member, cause });
+        }
+    }
+
+    /// A new process; what will become of it is its fate from the beginning.
+    fn arrive(&mut self) -> Result<(), String> {
+        let id = self.next_worker;
+        self.next_worker += 1;
+        let slots = self.rng.random_range(1..5);
+        let kept = VecDeque::from([shard(self.rng.random_range(0..self.size.tasks))]);
+        let lies = self.rng.random_bool(0.1);
+        self.workers.insert(id, Worker { slots, lies, stalled: Duration::ZERO, member: None, kept });
+        self.plan(900..1100, Coming::Beat(id));
+        let fates = [
+            (0.15, 20_000, Coming::Crash(id)),
+            (0.3, 20_000, Coming::Stall(id)),
+            (0.1, 20_000, Coming::Drain(id)),
+        ];
+        for (probability, within, fate) in fates {
+            if self.rng.random_bool(probability) {
+                self.plan(0..within, fate);
+            }
+        }
+        if self.rng.random_bool(0.2) {
+            (0..self.rng.random_range(1..5)).for_each(|_| self.plan(0..20_000, Coming::Cut(id)));
+        }
+        self.join(id)
+    }
+
+    fn join(&mut self, id: u64) -> Result<(), String> {
+        let member = MemberId(self.next_member);
+        let Some(worker) = self.workers.get_mut(&id) else { return Ok(()) };
+        if worker.member.is_some() {
+            return Ok(());
+        }
+        if worker.stalled > self.now {
+            let wait = (worker.stalled - self.now).as_millis() as u64;
+            self.plan(wait..wait + 1000, Coming::Join(id));
+            return Ok(());
+        }
+        worker.member = Some(member);
+        self.next_member += 1;
+        let (slots, holds) = (worker.slots, worker.kept.iter().copied().collect());
+        self.tally.rejoins += u64::from(self.worker_of.values().any(|&known| known == id));
+        self.worker_of.insert(member, id);
+        let (name, origin) = (format!("w{id}"), Origin(format!("host{}", id % self.n_hosts).into()));
+        let identity = Identity { process: process(id), origin };
+        self.happen(Event::MemberJoined { member, name, identity, slots, holds, watched: true })
+    }
+
+    /// The threads of the coordinator's own process.
+    fn join_threads(&mut self) -> Result<(), String> {
+        let member = MemberId(self.next_member);
+        self.next_member += 1;
+        let slots = self.rng.random_range(1..4);
+        let identity = Identity { process: Process::Unnamed(member), origin: Origin("here".into()) };
+        let (name, holds) = ("local".into(), vec![]);
+        let joined = Event::MemberJoined { member, name, identity, slots, holds, watched: false };
+        self.happen(joined)
+    }
+
+    /// Another process takes the coordinator's place; the workers find it, each in its time, and what they say to the
+    /// old one is heard by nobody. The jobs begin their open batches again.
+    fn restart(&mut self) -> Result<(), String> {
+        self.note(Line::Note(self.now, "the coordinator starts anew".into()));
+        self.tally.restarts += 1;
+        self.scheduler = Scheduler::new(self.timeouts.clone());
+        self.coming.retain(|_, coming| !matches!(coming, Coming::Event(_)));
+        self.invariants.begin_anew();
+        self.worker_of.clear();
+        let ids: Vec<u64> = self.workers.keys().copied().collect();
+        for id in ids {
+            if let Some(worker) = self.workers.get_mut(&id) {
+                worker.member = None;
+            }
+            self.plan(0..5000, Coming::Join(id));
+        }
+        if self.has_threads {
+            self.join_threads()?;
+        }
+        let open = (0..self.jobs.len()).filter(|&job| self.jobs[job].open.is_some());
+        open.collect::<Vec<_>>().into_iter().try_for_each(|job| self.submit(job))
+    }
+
+    /// Hands the event to the scheduler and follows its actions.
+    fn happen(&mut self, event: Event) -> Result<(), String> {
+        self.tally.events += 1;
+        if !matches!(event, Event::BatchSubmitted { .. }) {
+            self.note(Line::Event(self.now, event.clone()));
+        }
+        let joining = match &event {
+            Event::MemberJoined { identity, .. } => Some(identity.process),
+            _ => None,
+        };
+        let joins = joining.is_some();
+        // The one that completes the assembly shares with those who were there before.
+        let in_work = joining.is_some_and(|process| self.invariants.is_in_work(process));
+        self.note_worker(&event);
+        let concerned = self.invariants.enter(self.now, &event);
+        let newcomer = concerned.filter(|_| joins);
+        let actions = self.scheduler.decide(self.now, event);
+        actions.iter().for_each(|action| self.note(Line::Action(action.clone())));
+        let is_lent = |id| {
+            actions.iter().any(|action| matches!(action, Action::Assign { member, .. } if *member == id))
+        };
+        if newcomer.is_some_and(|member| in_work && !is_lent(member)) {
+            return Err("a newcomer is assigned nothing while tasks are free".into());
+        }
+        let presence = newcomer.and_then(|member| self.scheduler.member(member));
+        self.tally.probations += u64::from(presence.is_some_and(|presence| presence.on_probation));
+        // A batch that fails for a loss is told of before the loss.
+        for action in &actions {
+            if let Action::Forget { member, cause } = action {
+                self.forget(*member, cause)?;
+            }
+        }
+        let mut over = Vec::new();
+        for action in &actions {
+            over.extend(self.follow(action)?);
+        }
+        self.tally.most_members = self.tally.most_members.max(self.invariants.members().len());
+        if self.size.is_small() || self.tally.events.is_multiple_of(256) {
+            self.scheduler.check()?;
+            let mut members = self.invariants.members();
+            members.try_for_each(|member| self.invariants.check_member(self.now, member, &self.scheduler))?;
+            self.invariants.check_suspects(&self.scheduler)?;
+            self.tally.set_aside += self.invariants.check_aside(&self.scheduler)? as u64;
+        } else if let Some(member) = concerned.filter(|&member| self.invariants.knows(member)) {
+            self.invariants.check_member(self.now, member, &self.scheduler)?;
+        }
+        over.into_iter().for_each(|batch| self.end(batch));
+        Ok(())
+    }
+
+    /// What an event means to the worker that it is of.
+    fn note_worker(&mut self, event: &Event) {
+        match event {
+            Event::MemberLost { member, cause } => {
+                *self.tally.losses.entry(cause.kind()).or_default() +=
+                    u64::from(self.invariants.knows(*member));
+                if *cause == Cause::Left
+                    && let Some(id) = self.worker_of.get(member)
+                    && self.workers.get(id).is_some_and(|worker| worker.member == Some(*member))
+                {
+                    self.workers.remove(id);
+                }
+            }
+            Event::Answered { member, lease } => {
+                let worker = self.worker_of.get(member).and_then(|id| self.workers.get_mut(id));
+                let job = self.jobs.iter().find(|job| job.open == Some(lease.batch));
+                if let (Some(worker), Some(job)) = (worker, job) {
+                    let shard = job.made.needs[lease.task.index()].shard;
+                    worker.kept.extend([shard, carried(shard, job.account.id, job.n_batches)]);
+                    worker.kept.truncate(16);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The coordinator gave up on the member; the worker, if it lives, returns.
+    fn forget(&mut self, member: MemberId, cause: &Cause) -> Result<(), String> {
+        *self.tally.losses.entry(cause.kind()).or_default() += 1;
+        self.invariants.forget(self.now, member, cause)?;
+        if let Some(&id) = self.worker_of.get(&member)
+            && let Some(worker) = self.workers.get_mut(&id)
+            && worker.member == Some(member)
+        {
+            worker.member = None;
+            self.plan(100..3000, Coming::Join(id));
+        }
+        Ok(())
+    }
+
+    /// What an action brings about; the batch that it ends, if it does.
+    fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, String> {
+        self.invariants.end(action, &self.scheduler)?;
+        match action {
+            Action::Assign { member, lease } => {
+                self.invariants.assign(self.now, *member, *lease, &self.scheduler)?;
+                self.work(*member, *lease);
+            }
+            Action::Accept { member, lease } => {
+                let before = self.invariants.first_open(lease.batch);
+                match self.invariants.accept(*member, *lease)? {
+                    Accepted::Task => {}
+                    Accepted::Pair { by_two: true } => self.tally.audited += 1,
+                    Accepted::Pair { by_two: false } => self.tally.unaudited += 1,
+                }
+                self.tally.accepted += 1;
+                // The caller takes it, and waits for the next one.
+                if let Some((_, true)) = before.filter(|_| self.invariants.first_open(lease.batch) != before)
+                    && let Some(job) = self.jobs.iter().position(|job| job.open == Some(lease.batch))
+                {
+                    self.plan(0..300, Coming::Backlog(job, true));
+                }
+            }
+            Action::Discard { lease, .. } => {
+                self.invariants.discard(*lease)?;
+                self.tally.discarded += 1;
+            }
+            // Who reads that members are wanting starts one more.
+            Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Coming::Arrival),
+            Action::Forget { .. } | Action::ReportWaiting { .. } => {}
+            Action::BatchDone { batch } => {
+                self.tally.done += 1;
+                return Ok(Some(*batch));
+            }
+            Action::Fail { batch, failure } => {
+                let count = match failure {
+                    Failure::Poison { .. } => &mut self.tally.poisoned,
+                    Failure::NoMembers { .. } => &mut self.tally.deserted,
+                    Failure::Overdue { .. } => &mut self.tally.overdue,
+                    Failure::Task { .. } => &mut self.tally.impossible,
+                };
+                *count += 1;
+                return Ok(Some(*batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The member computes what it was assigned, and will answer, unless something comes between.
+    fn work(&mut self, member: MemberId, lease: LeaseId) {
+        let stalled = match self.worker_of.get(&member) {
+            Some(id) => match self.workers.get(id).filter(|worker| worker.member == Some(member)) {
+                Some(worker) => worker.stalled,
+                None => return,
+            },
+            None => Duration::ZERO,
+        };
+        let Some(made) = self.invariants.made(lease.batch) else { return };
+        let original = Some(made.original(lease.task));
+        let (is_deadly, is_impossible) = (made.deadly == original, made.impossible == original);
+        let worker = self.worker_of.get(&member).copied();
+        let stuck = match (self.size.is_small(), worker) {
+            (true, None) => 0.02,
+            (true, Some(_)) => 0.005,
+            (false, _) => 0.0005,
+        };
+        if self.rng.random_bool(stuck) {
+            return;
+        }
+        if let Some(worker) = worker.filter(|_| is_deadly) {
+            self.plan(1..1000, Coming::Crash(worker));
+            return;
+        }
+        let slow = if self.rng.random_bool(0.05) { 30_000 } else { 2000 };
+        let busy = stalled.saturating_sub(self.now).as_millis() as u64;
+        let lies = worker.and_then(|id| self.workers.get(&id)).is_some_and(|worker| worker.lies);
+        if let Some(worker) = worker.filter(|_| lies && self.rng.random_bool(0.3)) {
+            self.lie(worker, member, lease);
+        }
+        let answer = if is_impossible || lies && self.rng.random_bool(0.1) {
+            Event::Failed { member, lease, detail: "impossible".into(), is_certain: worker.is_none() }
+        } else {
+            Event::Answered { member, lease }
+        };
+        self.plan_event(busy + 1..busy + slow, answer);
+    }
+
+    /// The worker says something of a lease that is not its own, or that there never was.
+    fn lie(&mut self, worker: u64, member: MemberId, own: LeaseId) {
+        let never = LeaseId { attempt: Attempt(own.attempt.0 + 1000), ..own };
+        let start = self.rng.random_range(0..1000);
+        let others = self.invariants.held_by_others(process(worker), start);
+        let lease = others.filter(|_| self.rng.random_bool(0.8)).unwrap_or(never);
+        let lie = match self.rng.random_bool(0.5) {
+            true => Event::Answered { member, lease },
+            false => Event::Failed { member, lease, detail: "a lie".into(), is_certain: false },
+        };
+        self.plan(0..2000, Coming::Event(lie));
+    }
+
+    fn note(&mut self, line: Line) {
+        if self.story.len() == KEPT {
+            self.story.pop_front();
+        }
+        self.story.push_back(line);
+    }
+}
+
+/// A panic in the scheduler tells the story as well.
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("SEED={}: panicked\n{}", self.seed, self.story());
+        }
+    }
+}
+
+/// What the shard carries into that round of a job.
+fn carried(shard: ContentHash, account: AccountId, round: u64) -> ContentHash {
+    let mut hash = shard;
+    hash.0[8..16].copy_from_slice(&round.to_le_bytes());
+    hash.0[16..24].copy_from_slice(&account.0.to_le_bytes());
+    hash
+}
+
+/// The process of a worker.
+fn process(worker: u64) -> Process {
+    Process::Named(InstanceId(u128::from(worker).to_le_bytes()))
+}
+
+fn shard(number: usize) -> ContentHash {
+    let mut hash = [0; 32];
+    hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
+    ContentHash(hash)
+}

@@ -1,0 +1,43 @@
+//! `grammaton keys`: the keys of the job file.
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+use super::Answer;
+use crate::job::key::Key;
+use crate::job::{Job, reference};
+use crate::nearest::nearest;
+use crate::streams;
+
+/// What to show.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Keys to show, as in rho or inference.rho; without any, all
+    keys: Vec<String>,
+    /// Print the reference of all keys in Markdown
+    #[arg(long, conflicts_with = "keys")]
+    markdown: bool,
+}
+
+/// Prints them.
+pub fn run(args: &Args) -> Result<Answer> {
+    if args.markdown {
+        streams::print(&reference::markdown())?;
+        return Ok(Answer::Yes);
+    }
+    let keys = Job::keys();
+    let named = |key: &&Key, name: &str| key.name == name || key.path() == name;
+    for name in &args.keys {
+        if !keys.iter().any(|key| named(&key, name)) {
+            let way_out = match nearest(name, keys.iter().map(|key| key.name)) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => "`grammaton keys` shows all".to_owned(),
+            };
+            bail!("no key of a job file is called \"{name}\"; {way_out}");
+        }
+    }
+    let wanted = |key: &&Key| args.keys.is_empty() || args.keys.iter().any(|name| named(key, name));
+    let texts: Vec<String> = keys.iter().filter(wanted).map(reference::of_key).collect();
+    streams::print(&texts.join("\n"))?;
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,162 @@
+//! What a remote member keeps: which blobs it has, and which it need not keep any more.
+//!
+//! The coordinator alone decides what is kept, within the bytes that the worker offered, so both sides always
+//! agree and no blob is asked for twice. What a shard carries comes to be held in another way too: the member that computed it
+//! says that it keeps it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared::work::task::ContentHash;
+
+/// Blobs that a member has.
+pub(super) struct BlobCache {
+    capacity: u64,
+    total: u64,
+    held: BTreeMap<ContentHash, Held>,
+    /// All of them, those first that may go first: of each lease is asked who, and a member may hold thousands.
+    order: BTreeSet<(Standing, ContentHash)>,
+    /// Number of uses so far.
+    uses: u64,
+    /// Leases with whose answers the member may still say that it keeps something.
+    assigned: u64,
+}
+
+struct Held {
+    size: u64,
+    standing: Standing,
+}
+
+/// What decides who goes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Standing {
+    /// Whether nothing has taken its place.
+    is_current: bool,
+    last_use: u64,
+}
+
+impl BlobCache {
+    /// A member that keeps up to `capacity` bytes and has `held` already.
+    pub fn new(capacity: u64, held: impl IntoIterator<Item = (ContentHash, u64)>) -> BlobCache {
+        let (total, uses, assigned) = (0, 0, 0);
+        let mut blob_cache =
+            BlobCache { capacity, total, held: BTreeMap::new(), order: BTreeSet::new(), uses, assigned };
+        for (hash, size) in held {
+            blob_cache.insert(hash, size);
+        }
+        blob_cache
+    }
+
+    /// Notes a use of the blob; whether the member has it.
+    pub fn touch(&mut self, hash: ContentHash) -> bool {
+        self.uses += 1;
+        self.stand(hash, Standing { is_current: true, last_use: self.uses })
+    }
+
+    /// The member is assigned a task.
+    pub fn assign(&mut self) {
+        self.assigned += 1;
+    }
+
+    /// The member keeps this blob of its own from now on, in the place of the one that it was assigned. Whether it may: once for
+    /// each lease.
+    pub fn keep(&mut self, before: Option<ContentHash>, hash: ContentHash, size: u64) -> bool {
+        let Some(assigned) = self.assigned.checked_sub(1) else { return false };
+        self.assigned = assigned;
+        if let Some((before, held)) = before.and_then(|before| Some((before, self.held.get(&before)?))) {
+            let standing = Standing { is_current: false, ..held.standing };
+            self.stand(before, standing);
+        }
+        self.insert(hash, size);
+        true
+    }
+
+    /// The member has this blob from now on.
+    pub fn insert(&mut self, hash: ContentHash, size: u64) {
+        self.remove(hash);
+        self.uses += 1;
+        // Sizes are what a peer says of itself: they must not overflow.
+        self.total = self.total.saturating_add(size);
+        let standing = Standing { is_current: true, last_use: self.uses };
+        self.held.insert(hash, Held { size, standing });
+        self.order.insert((standing, hash));
+    }
+
+    /// Forgets and returns the blobs in whose place there are others, and those least recently used, as many as are beyond the
+    /// capacity; never those in `needed`.
+    pub fn release(&mut self, needed: &[ContentHash]) -> Vec<ContentHash> {
+        let mut released = Vec::new();
+        loop {
+            let mut spare = self.order.iter().filter(|(_, hash)| !needed.contains(hash));
+            let Some(&(standing, hash)) = spare.next() else { return released };
+            if standing.is_current && self.total <= self.capacity {
+                return released;
+            }
+            self.remove(hash);
+            released.push(hash);
+        }
+    }
+
+    fn remove(&mut self, hash: ContentHash) {
+        if let Some(Held { size, standing }) = self.held.remove(&hash) {
+            self.order.remove(&(standing, hash));
+            self.total = self.total.saturating_sub(size);
+        }
+    }
+
+    /// Changes what decides on the blob; whether the member has it.
+    fn stand(&mut self, hash: ContentHash, standing: Standing) -> bool {
+        let Some(held) = self.held.get_mut(&hash) else { return false };
+        self.order.remove(&(held.standing, hash));
+        held.standing = standing;
+        self.order.insert((standing, hash));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(name: u8) -> ContentHash {
+        ContentHash([name; 32])
+    }
+
+    #[test]
+    fn the_least_recently_used_is_released_but_never_what_is_needed() {
+        let mut blob_cache = BlobCache::new(10, [(hash(1), 4), (hash(2), 4)]);
+        assert!(blob_cache.touch(hash(1)) && !blob_cache.touch(hash(3)));
+        blob_cache.insert(hash(3), 4);
+        assert_eq!(blob_cache.release(&[hash(3)]), [hash(2)]);
+        blob_cache.insert(hash(4), 99);
+        assert_eq!(blob_cache.release(&[hash(1), hash(4)]), [hash(3)]);
+        assert!(blob_cache.touch(hash(1)) && blob_cache.touch(hash(4)) && !blob_cache.touch(hash(3)));
+    }
+
+    #[test]
+    fn what_a_member_keeps_takes_the_place_of_what_it_was_lent() {
+        let mut blob_cache = BlobCache::new(100, [(hash(1), 4), (hash(2), 4)]);
+        blob_cache.assign();
+        blob_cache.assign();
+        assert!(blob_cache.keep(Some(hash(1)), hash(3), 4));
+        assert_eq!(blob_cache.release(&[hash(1)]), [], "it is needed still");
+        assert_eq!(blob_cache.release(&[hash(2)]), [hash(1)]);
+        assert!(blob_cache.touch(hash(3)) && !blob_cache.touch(hash(1)));
+        assert!(blob_cache.keep(Some(hash(3)), hash(3), 4), "it came out as it was");
+        assert_eq!(blob_cache.release(&[]), []);
+        assert!(!blob_cache.keep(None, hash(4), 4), "for each lease there is one answer");
+    }
+
+    #[test]
+    fn what_is_used_again_is_not_released() {
+        let mut blob_cache = BlobCache::new(100, [(hash(1), 4)]);
+        blob_cache.assign();
+        assert!(blob_cache.keep(Some(hash(1)), hash(2), 4) && blob_cache.touch(hash(1)));
+        assert_eq!(blob_cache.release(&[]), []);
+    }
+
+    #[test]
+    fn a_repeated_blob_counts_once() {
+        let mut blob_cache = BlobCache::new(10, [(hash(1), 6), (hash(1), 6)]);
+        assert_eq!(blob_cache.release(&[]), []);
+    }
+}

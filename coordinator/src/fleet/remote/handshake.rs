@@ -1,0 +1,345 @@
+//! The handshake: connections from the first byte to the hello.
+//!
+//! In: a listener. Out: connections that speak HTTP/2, through TLS if there is a certificate, for the services
+//! to serve; each with its [`Visitor`]. Invariants: at most [`LOBBY`] connections are of nobody known, and the
+//! oldest of these gives way to a new one; none stays longer than [`STAY`]; a connection costs no more than a
+//! socket until its first bytes are those of the right protocol; the end of the listener's sockets (too many open
+//! files) is waited for, and ends nothing.
+//!
+//! ```text
+//!     accepted ──first byte──> [TLS handshake] ──> served ──welcomed──> member's ──left──> closed
+//!        └────────────── in the lobby ──────────────┘
+//! ```
+//!
+//! A peer that speaks the wrong protocol, or fails the handshake, is answered in a way that its side understands,
+//! so that it can say what is wrong.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use proto::tls::{self, Distrust, ServerTls};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio_rustls::TlsAcceptor;
+use tonic::transport::server::Connected;
+use tracing::{Instrument as _, info, warn};
+
+use scheduler::Origin;
+
+/// Connections of nobody known: enough for a large cluster that starts at once, and no burden.
+const LOBBY: usize = 256;
+
+/// How long a connection may go without belonging to a member; probes are shorter than that.
+const STAY: Duration = Duration::from_secs(60);
+
+/// How long first byte and TLS handshake may take together.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a peer that is turned away may take to hear why.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How long to wait when the operating system has no more sockets.
+const RECOVER: Duration = Duration::from_millis(100);
+
+/// First byte of HTTP/2: `PRI * HTTP/2.0`.
+const PREFACE: u8 = b'P';
+
+/// What a TLS peer understands as: not TLS. And what a person does.
+const PLAIN_HERE: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\ncontent-length: 34\r\n\r\nthis port speaks gRPC without TLS\n";
+
+/// A fatal alert, "protocol version": what a peer that speaks plain HTTP understands as: TLS.
+const TLS_HERE: &[u8] = &[tls::ALERT, 3, 3, 0, 2, 2, 70];
+
+/// Lets connections in until the runtime ends, or nobody takes them.
+pub(super) async fn keep(
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    inside: mpsc::Sender<io::Result<Connection>>,
+) {
+    let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
+    let lobby = Lobby::default();
+    while !inside.is_closed() {
+        let (tcp, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                warn!(%error, "cannot take a connection");
+                tokio::time::sleep(RECOVER).await;
+                continue;
+            }
+        };
+        let (place, eviction) = lobby.enter();
+        let (acceptor, inside) = (acceptor.clone(), inside.clone());
+        let arrive = async move {
+            let mut eviction: Eviction = Box::pin(evicted(eviction, Arc::downgrade(&place)));
+            let shaken = tokio::select! {
+                shaken = tokio::time::timeout(HANDSHAKE_WITHIN, shake(tcp, acceptor)) => shaken,
+                () = &mut eviction => return,
+            };
+            match shaken {
+                Ok(Ok((io, certificate))) => {
+                    let visitor = Visitor { peer, certificate, place };
+                    // An error means that the fleet has stopped.
+                    let _ = inside.send(Ok(Connection { io, visitor, eviction: Some(eviction) })).await;
+                }
+                Ok(Err(TurnedAway::Distrusted(why))) => {
+                    warn!(%peer, "a peer was turned away: {why}");
+                }
+                Ok(Err(TurnedAway::Confused(why))) => info!(%peer, "a peer was turned away: {why}"),
+                Err(_) => info!(%peer, "a peer was turned away: it said nothing of use"),
+            }
+        };
+        tokio::spawn(arrive.in_current_span());
+    }
+}
+
+/// Why a connection came to nothing.
+enum TurnedAway {
+    /// It is somebody whom this side does not know, or the other way round.
+    Distrusted(String),
+    /// It speaks something else, or broke off.
+    Confused(String),
+}
+
+impl From<io::Error> for TurnedAway {
+    fn from(error: io::Error) -> TurnedAway {
+        TurnedAway::Confused(error.to_string())
+    }
+}
+
+/// From the first byte to a connection that speaks HTTP/2, and the names in the peer's certificate.
+async fn shake(
+    tcp: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+) -> Result<(Box<dyn Stream>, Option<String>), TurnedAway> {
+    tcp.set_nodelay(true)?;
+    let mut first = [0];
+    if tcp.peek(&mut first).await? == 0 {
+        return Err(TurnedAway::Confused("it hung up".into()));
+    }
+    let Some(acceptor) = acceptor else {
+        return match first[0] {
+            PREFACE => Ok((Box::new(tcp), None)),
+            tls::HANDSHAKE => {
+                dismiss(tcp, PLAIN_HERE).await;
+                Err(TurnedAway::Distrusted("it speaks TLS, and this side has no certificate (--cert)".into()))
+            }
+            _ => {
+                dismiss(tcp, PLAIN_HERE).await;
+                Err(TurnedAway::Confused("it does not speak HTTP/2".into()))
+            }
+        };
+    };
+    if first[0] != tls::HANDSHAKE {
+        dismiss(tcp, TLS_HERE).await;
+        return Err(match first[0] {
+            PREFACE => TurnedAway::Distrusted("it does not speak TLS; dial https:// with --ca".into()),
+            _ => TurnedAway::Confused("it does not speak TLS".into()),
+        });
+    }
+    match acceptor.accept(tcp).into_fallible().await {
+        Ok(tls) => {
+            let certificate = tls.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let names = certificate.map(|certificate| tls::names(certificate).join(", "));
+            Ok((Box::new(tls), names))
+        }
+        Err((error, tcp)) => {
+            // The alert has been written; a connection closed over unread bytes would be reset before it is read.
+            dismiss(tcp, &[]).await;
+            Err(match Distrust::of(&error) {
+                Some(distrust) => TurnedAway::Distrusted(distrust.to_string()),
+                None => TurnedAway::Confused(error.to_string()),
+            })
+        }
+    }
+}
+
+/// Says one more thing and closes, once the peer has had the time to read it.
+async fn dismiss(mut tcp: TcpStream, words: &[u8]) {
+    let farewell = async {
+        tcp.write_all(words).await?;
+        tcp.shutdown().await?;
+        let mut ignored = [0; 1024];
+        while tcp.read(&mut ignored).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // A peer that is gone, or says more than it hears, need not be waited for.
+    let _ = tokio::time::timeout(LINGER, farewell).await;
+}
+
+/// Connections of nobody known, in the order in which they came.
+#[derive(Clone, Default)]
+struct Lobby(Arc<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    next: AtomicU64,
+    places: Mutex<BTreeMap<u64, Weak<Place>>>,
+}
+
+/// A connection's place in the lobby, from which it can be sent away later as well.
+struct Place {
+    number: u64,
+    lobby: Lobby,
+    evict: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl Lobby {
+    /// A place for a new connection; the oldest one gives way if there is none.
+    fn enter(&self) -> (Arc<Place>, oneshot::Receiver<()>) {
+        let (evict, eviction) = oneshot::channel();
+        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let place = Arc::new(Place { number, lobby: self.clone(), evict: Mutex::new(Some(evict)) });
+        let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.insert(number, Arc::downgrade(&place));
+        let oldest = if places.len() > LOBBY { places.pop_first() } else { None };
+        // Not under the lock, which a place takes when it is dropped.
+        drop(places);
+        if let Some(oldest) = oldest.and_then(|(_, place)| place.upgrade()) {
+            info!("a connection of nobody known gives way to a newer one");
+            oldest.evict();
+        }
+        (place, eviction)
+    }
+}
+
+impl Place {
+    /// Whether it is still that of nobody known; it is not from now on.
+    fn leave(&self) -> bool {
+        let mut places = self.lobby.0.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.remove(&self.number).is_some()
+    }
+
+    fn evict(&self) {
+        self.evict.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+type Eviction = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Ends when the connection has to be closed: it is told to, or stays too long without belonging to a member.
+async fn evicted(mut eviction: oneshot::Receiver<()>, place: Weak<Place>) {
+    tokio::select! {
+        _ = &mut eviction => return,
+        () = tokio::time::sleep(STAY) => {}
+    }
+    let overdue = place.upgrade().is_none_or(|place| place.leave());
+    if !overdue {
+        // It belongs to a member: until that one leaves.
+        let _ = eviction.await;
+    }
+}
+
+/// Who is at the other end of a connection, as far as is known.
+#[derive(Clone)]
+pub struct Visitor {
+    /// Its address.
+    pub peer: SocketAddr,
+    /// The names in its certificate, if it showed one.
+    pub certificate: Option<String>,
+    place: Arc<Place>,
+}
+
+impl Visitor {
+    /// Where it is: what its certificate says, or else its address.
+    pub fn origin(&self) -> Origin {
+        match &self.certificate {
+            Some(names) => Origin(format!("certificate {names}").into()),
+            None => Origin(self.peer.ip().to_string().into()),
+        }
+    }
+
+    /// The connection belongs to a member from now on.
+    pub fn admit(&self) {
+        self.place.leave();
+    }
+
+    /// Closes the connection.
+    pub fn dismiss(&self) {
+        self.place.evict();
+    }
+}
+
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A connection that can be closed from this side at any time.
+pub(super) struct Connection {
+    io: Box<dyn Stream>,
+    visitor: Visitor,
+    /// `None` once it has happened.
+    eviction: Option<Eviction>,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Visitor;
+
+    fn connect_info(&self) -> Visitor {
+        self.visitor.clone()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(eviction) = &mut self.eviction
+            && eviction.as_mut().poll(cx).is_ready()
+        {
+            self.eviction = None;
+        }
+        if self.eviction.is_none() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_stranger_gives_way_and_members_do_not() {
+        let lobby = Lobby::default();
+        let mut places: Vec<_> = (0..LOBBY).map(|_| lobby.enter()).collect();
+        places[0].0.leave();
+        let evicted = |place: &mut (Arc<Place>, oneshot::Receiver<()>)| {
+            matches!(place.1.try_recv(), Err(oneshot::error::TryRecvError::Closed))
+        };
+        let _late = [lobby.enter(), lobby.enter()];
+        assert!(!evicted(&mut places[0]) && evicted(&mut places[1]) && !evicted(&mut places[2]));
+        drop(places);
+        assert_eq!(lobby.0.places.lock().unwrap().len(), 2);
+    }
+}

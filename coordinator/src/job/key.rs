@@ -1,0 +1,501 @@
+//! What is known of a key of the job file, beside its Rust type: help, range, default, and who reads it.
+//!
+//! The tables (`tables.rs`) declare each key once. Parsing, checks, `job.toml` as it is written out, `docs/JOB.md` and
+//! the tests that set every key for every method all follow from that declaration.
+
+use std::fmt;
+use std::ops::Bound;
+
+use serde::de::{Deserializer, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+
+use super::{CorpusTable, InferenceTable, Method, ModelKind, ModelTable, OutputTable, Point, RulePrior};
+
+/// A model, as far as keys depend on it: [`ModelKind`], with dependency models of adapted constituents apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Model {
+    /// `kind = "adaptor"`.
+    Adaptor,
+    /// `kind = "pcfg"`.
+    Pcfg,
+    /// `kind = "pcfg-la"`.
+    PcfgLa,
+    /// `kind = "dmv"`.
+    Dmv,
+    /// `kind = "dmv"` with `adapted`.
+    AdaptedDmv,
+}
+
+/// An estimator, as far as keys depend on it: [`Method`], with logistic-normal priors apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Estimator {
+    /// `method = "em"`.
+    Em,
+    /// `method = "map-em"`.
+    MapEm,
+    /// `method = "vb"`.
+    Vb,
+    /// `method = "vb-em"`.
+    VbEm,
+    /// `method = "svb"`.
+    Svb,
+    /// `method = "cvb"`.
+    Cvb,
+    /// `method = "gibbs"`.
+    Gibbs,
+    /// `method = "hastings"`.
+    Hastings,
+    /// `method = "vb"` with `prior = "logistic-normal"`.
+    LogisticNormal,
+}
+
+use Estimator as E;
+use Model as M;
+
+/// What each model can be trained by.
+const TRAINED: [(Model, &[Estimator]); 5] = [
+    (M::Adaptor, &[E::Vb, E::Svb, E::Hastings]),
+    (M::Pcfg, OF_RULES),
+    (M::PcfgLa, &[E::Em, E::Vb, E::Cvb]),
+    (M::Dmv, OF_RULES),
+    (M::AdaptedDmv, &[E::Vb, E::Svb]),
+];
+
+const OF_RULES: &[Estimator] =
+    &[E::Em, E::MapEm, E::Vb, E::VbEm, E::Svb, E::Cvb, E::Gibbs, E::Hastings, E::LogisticNormal];
+
+impl Model {
+    /// The estimators of this model.
+    pub fn estimators(self) -> &'static [Estimator] {
+        let (_, estimators) =
+            TRAINED.iter().find(|(model, _)| *model == self).expect("every model is listed");
+        estimators
+    }
+
+    /// All models.
+    pub fn all() -> impl Iterator<Item = Model> {
+        TRAINED.iter().map(|(model, _)| *model)
+    }
+
+    /// The model of a job.
+    pub fn of(kind: ModelKind, adapted: bool) -> Model {
+        match kind {
+            ModelKind::Adaptor => Model::Adaptor,
+            ModelKind::Pcfg => Model::Pcfg,
+            ModelKind::PcfgLa => Model::PcfgLa,
+            ModelKind::Dmv if adapted => Model::AdaptedDmv,
+            ModelKind::Dmv => Model::Dmv,
+        }
+    }
+
+    /// As it stands in texts, in backquotes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Adaptor => "`adaptor`",
+            Model::Pcfg => "`pcfg`",
+            Model::PcfgLa => "`pcfg-la`",
+            Model::Dmv => "`dmv`",
+            Model::AdaptedDmv => "`dmv` with `model.adapted`",
+        }
+    }
+}
+
+impl Estimator {
+    /// The estimator of a point; `None` for a method that does not go with the prior.
+    pub fn of(inference: &InferenceTable) -> Option<Estimator> {
+        Some(match (inference.method, inference.prior) {
+            (Method::Vb, RulePrior::LogisticNormal) => Estimator::LogisticNormal,
+            (_, RulePrior::LogisticNormal) => return None,
+            (Method::Em, _) => Estimator::Em,
+            (Method::MapEm, _) => Estimator::MapEm,
+            (Method::Vb, _) => Estimator::Vb,
+            (Method::VbEm, _) => Estimator::VbEm,
+            (Method::Svb, _) => Estimator::Svb,
+            (Method::Cvb, _) => Estimator::Cvb,
+            (Method::Gibbs, _) => Estimator::Gibbs,
+            (Method::Hastings, _) => Estimator::Hastings,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Estimator::Em => "`em`",
+            Estimator::MapEm => "`map-em`",
+            Estimator::Vb => "`vb`",
+            Estimator::VbEm => "`vb-em`",
+            Estimator::Svb => "`svb`",
+            Estimator::Cvb => "`cvb`",
+            Estimator::Gibbs => "`gibbs`",
+            Estimator::Hastings => "`hastings`",
+            Estimator::LogisticNormal => "`vb` with logistic-normal priors",
+        }
+    }
+
+    /// This estimator of a model, for messages.
+    pub fn in_words(self, model: Model) -> String {
+        format!("{} by {}", model.name(), self.name()).replace('`', "")
+    }
+}
+
+/// Models and estimators, in every combination.
+pub type Readers = &'static [(&'static [Model], &'static [Estimator])];
+
+/// A condition on other keys, without which a key changes nothing.
+#[derive(Clone, Copy)]
+pub struct Need {
+    /// The condition, as a clause after "with".
+    pub text: &'static str,
+    /// Whether a job with this corpus table has it at this point.
+    pub holds: fn(&super::Job, &InferenceTable) -> bool,
+}
+
+/// Numbers that a key may have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Range {
+    low: Bound<f64>,
+    high: Bound<f64>,
+}
+
+impl Range {
+    /// Whether a number is one of them; NaN never is.
+    pub fn contains(&self, number: f64) -> bool {
+        (self.low, self.high).contains_number(number)
+    }
+}
+
+trait ContainsNumber {
+    fn contains_number(&self, number: f64) -> bool;
+}
+
+impl ContainsNumber for (Bound<f64>, Bound<f64>) {
+    fn contains_number(&self, number: f64) -> bool {
+        use std::ops::RangeBounds;
+        RangeBounds::contains(self, &number)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.low, self.high) {
+            (Bound::Included(low), Bound::Included(high)) => write!(out, "from {low} to {high}"),
+            (Bound::Included(low), Bound::Excluded(high)) => write!(out, "{low} or more and below {high}"),
+            (Bound::Excluded(low), Bound::Included(high)) => write!(out, "above {low} and at most {high}"),
+            (Bound::Excluded(low), Bound::Excluded(high)) => write!(out, "above {low} and below {high}"),
+            (Bound::Included(low), Bound::Unbounded) => write!(out, "{low} or more"),
+            _ => write!(out, "any number"),
+        }
+    }
+}
+
+/// A key of the job file.
+#[derive(Clone)]
+pub struct Key {
+    /// The table that it stands in, without brackets.
+    pub table: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What it says, in a sentence or two.
+    pub help: String,
+    /// What its values are, in words.
+    pub values: String,
+    /// The numbers that it may have, if not all; of a list, those of each entry.
+    pub range: Option<Range>,
+    /// The models and estimators that read it.
+    pub readers: Readers,
+    /// Without which it changes nothing, even so.
+    pub need: Option<Need>,
+    /// Whether a job file without it is refused.
+    pub required: bool,
+    /// Defaults of some kinds of model in place of the general one, as TOML.
+    pub defaults: &'static [(ModelKind, &'static str)],
+    /// Whether it acts before the rounds: points that differ in it are then prepared apart.
+    pub prepares: fn(Model, &InferenceTable) -> bool,
+    /// What it names, if that is a path.
+    pub path: Option<PathOf>,
+}
+
+/// What a path of the job file names.
+#[derive(Clone, Copy)]
+pub struct PathOf {
+    /// Whether the job reads it, so that it has to travel with the job.
+    pub is_read: bool,
+    /// Words that are no paths.
+    pub is_word: fn(&str) -> bool,
+}
+
+impl PathOf {
+    /// Whether a value is a path to a file or folder of this machine.
+    pub fn is_local(&self, value: &str) -> bool {
+        !value.is_empty() && !(self.is_word)(value) && !crate::store::is_url(value)
+    }
+}
+
+/// All that a table declares of a key beside its name, type, help and default.
+pub struct Rules(Key);
+
+impl Rules {
+    /// A key that these read.
+    pub fn read_by(readers: Readers) -> Rules {
+        Rules(Key {
+            table: "",
+            name: "",
+            help: String::new(),
+            values: String::new(),
+            range: None,
+            readers,
+            need: None,
+            required: false,
+            defaults: &[],
+            prepares: |_, _| false,
+            path: None,
+        })
+    }
+
+    /// Numbers from `low` to `high`.
+    pub fn from_to(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Included(low), Bound::Included(high))
+    }
+
+    /// Numbers above `low`, at most `high`.
+    pub fn above_to(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Excluded(low), Bound::Included(high))
+    }
+
+    /// Numbers from `low`, below `high`.
+    pub fn from_below(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Included(low), Bound::Excluded(high))
+    }
+
+    /// Numbers above `low`, below `high`.
+    pub fn above_below(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Excluded(low), Bound::Excluded(high))
+    }
+
+    /// Numbers from `low`.
+    pub fn at_least(self, low: f64) -> Rules {
+        self.range(Bound::Included(low), Bound::Unbounded)
+    }
+
+    fn range(mut self, low: Bound<f64>, high: Bound<f64>) -> Rules {
+        self.0.range = Some(Range { low, high });
+        self
+    }
+
+    /// Changes nothing without that.
+    pub fn with(mut self, need: Need) -> Rules {
+        self.0.need = Some(need);
+        self
+    }
+
+    /// Has no default.
+    pub fn required(mut self) -> Rules {
+        self.0.required = true;
+        self
+    }
+
+    /// Has other defaults for some kinds of model.
+    pub fn defaults(mut self, defaults: &'static [(ModelKind, &'static str)]) -> Rules {
+        self.0.defaults = defaults;
+        self
+    }
+
+    /// Acts before the rounds if `when` says so.
+    pub fn prepares(mut self, when: fn(Model, &InferenceTable) -> bool) -> Rules {
+        self.0.prepares = when;
+        self
+    }
+
+    /// Names a file that the job reads, unless it is one of some words.
+    pub fn file_unless(mut self, is_word: fn(&str) -> bool) -> Rules {
+        self.0.path = Some(PathOf { is_read: true, is_word });
+        self
+    }
+
+    /// Names a folder that the job writes to.
+    pub fn folder(mut self) -> Rules {
+        self.0.path = Some(PathOf { is_read: false, is_word: |_| false });
+        self
+    }
+
+    /// The key of that table and name; `help` is its documentation, line by line.
+    pub fn named(self, table: &'static str, name: &'static str, help: &[&str], values: String) -> Key {
+        let help = help.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+        Key { table, name, help, values, ..self.0 }
+    }
+}
+
+impl Key {
+    /// `inference.rho`.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.table, self.name)
+    }
+
+    /// Whether a model trained in that way reads it.
+    pub fn is_read_by(&self, model: Model, estimator: Estimator) -> bool {
+        self.readers.iter().any(|(models, by)| models.contains(&model) && by.contains(&estimator))
+    }
+
+    /// Whether a point of a job reads it, as far as kind and method say.
+    pub fn is_read_at(&self, job: &super::Job, point: &Point) -> bool {
+        let model = Model::of(job.model.kind, !job.model.adapted.is_empty());
+        Estimator::of(&point.inference).is_some_and(|estimator| self.is_read_by(model, estimator))
+    }
+
+    /// Whether some point of a job reads it, as far as kind and method say.
+    pub fn is_read(&self, job: &super::Job) -> bool {
+        job.points.iter().any(|point| self.is_read_at(job, point))
+    }
+
+    /// Whether it changes something at a point of a job.
+    pub fn acts_at(&self, job: &super::Job, point: &Point) -> bool {
+        self.is_read_at(job, point) && self.need.is_none_or(|need| (need.holds)(job, &point.inference))
+    }
+
+    /// Its value in a job file that does not have it, for a kind of model.
+    pub fn default_of(&self, kind: ModelKind) -> Option<toml::Value> {
+        match self.defaults.iter().find(|(of, _)| *of == kind) {
+            Some((_, value)) => {
+                Some(value.parse().unwrap_or_else(|_| toml::Value::String((*value).to_owned())))
+            }
+            None => self.general_default(),
+        }
+    }
+
+    /// The same for kinds without a default of their own.
+    pub fn general_default(&self) -> Option<toml::Value> {
+        let table = match self.table {
+            "model" => super::to_table(&ModelTable::default()),
+            "corpus" => super::to_table(&CorpusTable::default()),
+            "output" => super::to_table(&OutputTable::default()),
+            _ => super::to_table(&InferenceTable::default()),
+        };
+        table.get(self.name).cloned()
+    }
+
+    /// Who reads it, in words: models with the same estimators together.
+    pub fn readers_in_words(&self) -> String {
+        let estimators = |model: Model| -> Vec<Estimator> {
+            model.estimators().iter().copied().filter(|&by| self.is_read_by(model, by)).collect()
+        };
+        if Model::all().all(|model| estimators(model) == model.estimators()) {
+            return "every model and method".to_owned();
+        }
+        let mut groups: Vec<(Vec<Model>, Vec<Estimator>)> = Vec::new();
+        for model in Model::all() {
+            let by = estimators(model);
+            // All methods of a model, whichever these are, are said alike.
+            let same = |(models, known): &&mut (Vec<Model>, Vec<Estimator>)| {
+                let all = |model: Model, by: &Vec<Estimator>| by == model.estimators();
+                *known == by || all(models[0], known) && all(model, &by)
+            };
+            match groups.iter_mut().find(same) {
+                _ if by.is_empty() => {}
+                Some((models, _)) => models.push(model),
+                None => groups.push((vec![model], by)),
+            }
+        }
+        let part = |(models, by): &(Vec<Model>, Vec<Estimator>)| {
+            let names = |names: Vec<&str>| match &names[..] {
+                [one] => (*one).to_owned(),
+                [others @ .., last] => format!("{} and {last}", others.join(", ")),
+                [] => String::new(),
+            };
+            let of = names(models.iter().map(|model| model.name()).collect());
+            match by == models[0].estimators() {
+                true => of,
+                false => format!("{of} by {}", names(by.iter().map(|by| by.name()).collect())),
+            }
+        };
+        groups.iter().map(part).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What values of a type are, in words, as serde knows it.
+pub fn values_of<T: for<'de> Deserialize<'de>>() -> String {
+    match T::deserialize(Asking) {
+        Err(Told(told)) => told,
+        Ok(_) => "anything".to_owned(),
+    }
+}
+
+/// A deserialiser that has no value and tells what it was asked for.
+struct Asking;
+
+/// What it was asked for.
+#[derive(Debug)]
+struct Told(String);
+
+impl fmt::Display for Told {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Told {}
+
+impl serde::de::Error for Told {
+    fn custom<T: fmt::Display>(message: T) -> Told {
+        Told(message.to_string())
+    }
+}
+
+/// The first entry of a list, to ask it what it would be.
+struct OneEntry;
+
+impl<'de> serde::de::SeqAccess<'de> for OneEntry {
+    type Error = Told;
+
+    fn next_element_seed<T: serde::de::DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Told> {
+        seed.deserialize(Asking).map(Some)
+    }
+}
+
+macro_rules! tells {
+    ($($method:ident => $told:literal),+ $(,)?) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Told> { Err(Told($told.to_owned())) })+
+    };
+}
+
+impl<'de> Deserializer<'de> for Asking {
+    type Error = Told;
+
+    tells! {
+        deserialize_bool => "`true` or `false`",
+        deserialize_u32 => "a whole number",
+        deserialize_u64 => "a whole number",
+        deserialize_f64 => "a number",
+        deserialize_str => "text",
+        deserialize_string => "text",
+        deserialize_any => "a table",
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Told> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Told> {
+        visitor.visit_seq(OneEntry).map_err(|Told(entry)| Told(format!("a list, each {entry}")))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Told> {
+        visitor.visit_seq(OneEntry).map_err(|Told(entry)| Told(format!("a list of {len}, each {entry}")))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Told> {
+        let names: Vec<String> = variants.iter().map(|name| format!("`\"{name}\"`")).collect();
+        Err(Told(format!("one of {}", names.join(", "))))
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u128 f32 char bytes byte_buf
+        unit unit_struct newtype_struct tuple_struct map struct identifier ignored_any
+    }
+}

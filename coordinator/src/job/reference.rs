@@ -1,0 +1,82 @@
+//! The reference of the job file, made from its keys: `docs/JOB.md`, and what `grammaton keys` prints.
+
+use std::fmt::Write as _;
+
+use super::Job;
+use super::key::{Key, Model};
+
+const HEAD: &str = "\
+# The job file
+
+<!-- Made by `grammaton keys --markdown`; do not edit. -->
+
+A job file is TOML with the tables `[model]`, `[corpus]`, `[inference]` and `[output]`. Paths are relative to the file. On the command
+line, `--set table.key=value` overrides any key, with paths relative to the current folder; several values with commas between them,
+or tables `[[sweep]]` with lists, make a grid of the keys of `[inference]`. A point of a grid is the job with its values and no grid,
+to the last bit.
+
+A key is refused where no model and method of the job reads it. A key that changes nothing because of another one is accepted with
+a notice.
+";
+
+/// All keys in Markdown, table by table.
+pub fn markdown() -> String {
+    let mut text = HEAD.to_owned();
+    let titles = [
+        ("model", "What is trained."),
+        ("corpus", "What it is trained on."),
+        ("inference", "How it is trained."),
+        ("output", "Where the result goes."),
+    ];
+    for (table, title) in titles {
+        write!(text, "\n## `[{table}]`\n\n{title}\n\n").expect(WRITTEN);
+        text.push_str("| key | default | values | read by | meaning |\n|---|---|---|---|---|\n");
+        for key in Job::keys().iter().filter(|key| key.table == table) {
+            let cells =
+                [format!("`{}`", key.name), default(key), values(key), readers(key), key.help.clone()];
+            let cells = cells.map(|cell| cell.replace('|', "\\|"));
+            writeln!(text, "| {} |", cells.join(" | ")).expect(WRITTEN);
+        }
+    }
+    text
+}
+
+/// One key, for a terminal.
+pub fn of_key(key: &Key) -> String {
+    let text = format!(
+        "{}\n  {}\n  default: {}\n  values: {}\n  read by: {}\n",
+        key.path(),
+        key.help,
+        default(key),
+        values(key),
+        readers(key)
+    );
+    text.replace('`', "")
+}
+
+const WRITTEN: &str = "a String takes all that is written to it";
+
+/// What a key is if a job file does not say, by kind of model where that differs.
+fn default(key: &Key) -> String {
+    let mut text = match key.general_default() {
+        _ if key.required => "required".to_owned(),
+        Some(value) => format!("`{value}`"),
+        None => "none".to_owned(),
+    };
+    for &(kind, _) in key.defaults {
+        if let Some(value) = key.default_of(kind) {
+            write!(text, "; `{value}` of {}", Model::of(kind, false).name()).expect(WRITTEN);
+        }
+    }
+    text
+}
+
+fn values(key: &Key) -> String {
+    let range = key.range.map_or(String::new(), |range| format!(", {range}"));
+    format!("{}{range}", key.values)
+}
+
+fn readers(key: &Key) -> String {
+    let need = key.need.map_or(String::new(), |need| format!("; takes {}", need.text));
+    format!("{}{need}", key.readers_in_words())
+}

@@ -1,0 +1,107 @@
+//! A line of a text as a row of a table: its number, gold, prediction, log-probability and status, with tabs between them.
+
+use std::fmt;
+use std::ops::Range;
+
+/// One line of a text and what a decoder finds for it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Row<'t> {
+    /// Number of the line, from 1.
+    pub line: u32,
+    /// The gold segmentation, if the text has one.
+    pub gold: Option<&'t str>,
+    /// The segmentation that was found.
+    pub predicted: Option<&'t str>,
+    /// Natural logarithm of the inside value of the sentence: the summed weight of all its derivations.
+    pub log_probability: Option<f64>,
+    /// How the prediction came about, or why there is none.
+    pub status: Status,
+}
+
+/// How a prediction came about, or why there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// The sentence has an analysis.
+    Ok,
+    /// The sentence has an analysis, and was not trained on.
+    HeldOut,
+    /// The sentence has no analysis.
+    NoAnalysis,
+    /// The sentence has no analysis, since the model lacks one of its symbols.
+    UnknownSymbol,
+    /// The line has no symbols.
+    Empty,
+}
+
+impl Row<'_> {
+    /// Names of the columns.
+    pub const HEADER: &'static str = "line\tgold\tpredicted\tlog_probability\tstatus";
+
+    /// The row of an empty line.
+    pub fn empty(line: u32) -> Row<'static> {
+        Row { line, gold: None, predicted: None, log_probability: None, status: Status::Empty }
+    }
+}
+
+impl fmt::Display for Row<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { line, gold, predicted, log_probability, status } = self;
+        let (gold, predicted) = (gold.unwrap_or_default(), predicted.unwrap_or_default());
+        let log_probability = log_probability.map_or(String::new(), |number| number.to_string());
+        write!(f, "{line}\t{gold}\t{predicted}\t{log_probability}\t{status}")
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Status::Ok => "ok",
+            Status::HeldOut => "held out",
+            Status::NoAnalysis => "no analysis",
+            Status::UnknownSymbol => "unknown symbol",
+            Status::Empty => "empty",
+        })
+    }
+}
+
+/// Finds the empty lines between sentences, whose lines come in ascending order.
+#[derive(Debug, Default)]
+pub struct Gaps {
+    /// Lines before the next one.
+    done: u32,
+}
+
+impl Gaps {
+    /// The empty lines from the sentence before to the one in `line`; with the number of lines plus one, those at the end.
+    pub fn before(&mut self, line: u32) -> Range<u32> {
+        let gap = self.done + 1..line;
+        self.done = line;
+        gap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_value_for_each_column() {
+        let row = Row {
+            line: 3,
+            gold: Some("a b"),
+            predicted: Some("ab"),
+            log_probability: Some(-2.5),
+            status: Status::Ok,
+        };
+        assert_eq!(row.to_string(), "3\ta b\tab\t-2.5\tok");
+        assert_eq!(Row::empty(4).to_string(), "4\t\t\t\tempty");
+        assert_eq!(Row::HEADER.split('\t').count(), 5);
+    }
+
+    #[test]
+    fn gaps_and_sentences_are_all_lines() {
+        let mut gaps = Gaps::default();
+        let found: Vec<Range<u32>> = [2, 3, 6, 8].into_iter().map(|line| gaps.before(line)).collect();
+        assert_eq!(found, [1..2, 3..3, 4..6, 7..8]);
+    }
+}

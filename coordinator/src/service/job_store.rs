@@ -1,0 +1,659 @@
+//! Where a service keeps things: one folder, of one process at a time.
+//!
+//! ```text
+//! jobs/17.json        the record of a job, replaced as a whole
+//! files/3a7f…         what jobs read, by the BLAKE3 of its bytes, kept once
+//! work/17/job.toml    the job, as it was submitted
+//!         inputs/     its files, under the names they have in it
+//!         log.jsonl   what happened to it
+//!         scene.json  what there was to see of it when it ended
+//!         out/        its output folder, as `train` makes it
+//! next-id             the id of the next job
+//! audit.jsonl         who did what
+//! ```
+//!
+//! What is half there was never there: records and files are written aside, synced and renamed, and a job's folder is made beside the others and
+//! takes its place once it was checked (`acceptance`). With an object store ([`Remote`]) the folder is a cache: what is not in it is brought when it is needed.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result, bail, ensure};
+use blake3::Hash;
+use tempfile::{NamedTempFile, TempDir};
+
+use super::leader_lease::{LeaderLease, Timeouts, taken};
+use super::lock;
+use super::record::{Input, JobId, Record};
+use super::remote::{Remote, file_name};
+use crate::access;
+use crate::faults;
+use crate::store::Store;
+
+/// The folder of a service.
+pub struct JobStore {
+    folder: PathBuf,
+    records: Store,
+    /// The folder, or the URL of the object store.
+    place: String,
+    remote: Option<(Remote, Mutex<LeaderLease>)>,
+    /// Locked as long as this process works there.
+    _lock: File,
+}
+
+/// A file that is being brought.
+pub struct Incoming {
+    file: NamedTempFile,
+    hasher: blake3::Hasher,
+    hash: Hash,
+    size: u64,
+    got: u64,
+}
+
+/// A file that has been brought, and is what was announced.
+pub struct Arrived {
+    file: NamedTempFile,
+    hash: Hash,
+    size: u64,
+}
+
+impl JobStore {
+    /// Takes the folder, which is made if it is not there, and the object store at a URL, if there is to be one, where it waits for others
+    /// with such timeouts; not to be called within a runtime. Blocks while it is not known whether another service works there.
+    pub fn open(folder: &Path, store: Option<(&str, Timeouts)>) -> Result<JobStore> {
+        let refused = || {
+            let option = if store.is_some() { "--cache" } else { "--store" };
+            format!("{}: cannot keep jobs there; choose another folder with {option}", folder.display())
+        };
+        for part in ["files", "work"] {
+            fs::create_dir_all(folder.join(part)).with_context(refused)?;
+        }
+        let lock = File::create(folder.join("lock")).with_context(refused)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => bail!(
+                "{}: another service works there; wait for its end, or choose another folder",
+                folder.display()
+            ),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(refused),
+        }
+        let folder = folder.canonicalize().with_context(refused)?;
+        for part in ["files", "work"] {
+            sweep(&folder.join(part)).with_context(refused)?;
+        }
+        let place =
+            store.map_or(folder.display().to_string(), |(url, _)| url.trim_end_matches('/').to_owned());
+        let records = Store::open(&format!("{place}/jobs"))?;
+        let remote = match store {
+            Some((_, timeouts)) => {
+                let name = name_of(&folder).with_context(refused)?;
+                let store = Store::open(&place)?;
+                let leader_lease = LeaderLease::take(&store, &name, timeouts)?;
+                if leader_lease.is_successor {
+                    let work = folder.join("work");
+                    fs::remove_dir_all(&work).and_then(|()| fs::create_dir(work)).with_context(refused)?;
+                }
+                Some((Remote::open(store)?, Mutex::new(leader_lease)))
+            }
+            None => None,
+        };
+        Ok(JobStore { folder, records, place, remote, _lock: lock })
+    }
+
+    /// Whether there is an object store, of which [`JobStore::keep_up`] has to be called.
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    fn remote(&self) -> Option<&Remote> {
+        self.remote.as_ref().map(|(remote, _)| remote)
+    }
+
+    /// Puts into the object store what has been told since the last time, in the audit and in the logs of the jobs in `work`. Gives what
+    /// there is to say if this service is the leader no more: another has taken its jobs over.
+    pub fn keep_up(&self, work: &[JobId]) -> Result<Option<String>> {
+        let Some((remote, leader_lease)) = &self.remote else { return Ok(None) };
+        if !lock(leader_lease).renew(remote.store())? {
+            return Ok(Some(taken(remote.store())));
+        }
+        remote.follow(&format!("audit/{}.jsonl", name_of(&self.folder)?), &self.audit())?;
+        work.iter().try_for_each(|&id| remote.follow(&object(id, LOG), &self.log(id))).map(|()| None)
+    }
+
+    /// Lets another service take over at once.
+    pub fn leave(&self) -> Result<()> {
+        self.remote.as_ref().map_or(Ok(()), |(remote, leader_lease)| lock(leader_lease).leave(remote.store()))
+    }
+
+    /// The records of all jobs.
+    pub fn records(&self) -> Result<Vec<Record>> {
+        let read = |name: &String| {
+            let bytes = self.records.get(name)?;
+            let place = self.records.describe(name);
+            let id = name.trim_end_matches(".json");
+            serde_json::from_slice(&bytes).with_context(|| {
+                format!(
+                    "{place}: not the record of a job; restore it, or move it away together with work/{id}"
+                )
+            })
+        };
+        // Of an object store, waiting is most of it.
+        let names = self.records.list()?;
+        let parts = names.chunks(names.len().div_ceil(READERS).max(1));
+        std::thread::scope(|scope| {
+            let read = |names: &[String]| names.iter().map(read).collect::<Result<Vec<Record>>>();
+            let readers: Vec<_> = parts.map(|names| scope.spawn(move || read(names))).collect();
+            let parts = readers.into_iter().map(|reader| reader.join().expect("reading does not panic"));
+            Ok(parts.collect::<Result<Vec<_>>>()?.concat())
+        })
+    }
+
+    /// Writes a record down.
+    pub fn save(&self, record: &Record) -> Result<()> {
+        let json = serde_json::to_vec_pretty(record).context("a record does not serialise")?;
+        self.records.put(&record_name(record.id), json)
+    }
+
+    /// Removes a record: without it there is no job.
+    pub fn remove_record(&self, id: JobId) -> Result<()> {
+        self.records.remove(&record_name(id))
+    }
+
+    /// Where its records are, opened anew.
+    pub fn open_records(&self) -> Result<Store> {
+        Store::open(&self.place)
+    }
+
+    /// Removes the folder of a job, here and in the object store.
+    pub fn remove_work(&self, id: JobId) -> Result<()> {
+        self.remote().map_or(Ok(()), |remote| remote.remove_work(id))?;
+        on_disk(|| match fs::remove_dir_all(self.job(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        })
+    }
+
+    /// Removes what is left of a job whose record says that it was deleted; the record goes last.
+    pub fn remove_deleted(&self, id: JobId) -> Result<()> {
+        self.remove_work(id)?;
+        self.remove_record(id)
+    }
+
+    /// Removes the folders of jobs that were not accepted: those without a record. One with results stays, as its record was lost. Returns
+    /// the highest id that a folder has.
+    pub fn remove_unaccepted(&self, accepted: &BTreeSet<JobId>) -> Result<Option<JobId>> {
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for entry in fs::read_dir(self.folder.join("work"))? {
+            names.insert(entry?.file_name().to_string_lossy().into_owned());
+        }
+        if let Some(remote) = self.remote() {
+            names.extend(remote.store().folders("work")?);
+        }
+        let ids: BTreeSet<JobId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        for &id in ids.difference(accepted) {
+            let place = format!("{}/work/{id}", self.place);
+            if self.has_begun(id)? {
+                tracing::warn!(
+                    "{place}: results of a job without a record; restore jobs/{id}.json, or move the folder away"
+                );
+            } else {
+                self.remove_work(id)?;
+                tracing::info!("{place}: removed, as the job was not accepted");
+            }
+        }
+        Ok(ids.last().copied())
+    }
+
+    /// Whether there is anything in the folder of a job that was not there when it was accepted.
+    fn has_begun(&self, id: JobId) -> Result<bool> {
+        let here = [RESULTS, SCENE].iter().any(|name| self.job(id).join(name).exists());
+        let there = |remote: &Remote| remote.store().list_below(&format!("work/{id}"));
+        let there = self.remote().map(there).transpose()?.unwrap_or_default();
+        Ok(here || there.iter().any(|name| ![JOB, LOG].contains(&&name[..])))
+    }
+
+    /// The folder of a job.
+    pub fn job(&self, id: JobId) -> PathBuf {
+        self.folder.join("work").join(id.to_string())
+    }
+
+    /// The folder of its results.
+    pub fn results(&self, id: JobId) -> PathBuf {
+        self.job(id).join(RESULTS)
+    }
+
+    /// The file in which it is told what happened to it.
+    pub fn log(&self, id: JobId) -> PathBuf {
+        log_in(&self.job(id))
+    }
+
+    /// The file in which it is told what there was to see of it.
+    pub fn view(&self, id: JobId) -> PathBuf {
+        self.job(id).join(SCENE)
+    }
+
+    /// Where its checkpoints are kept; empty: among its results.
+    pub fn checkpoints(&self, id: JobId) -> String {
+        self.remote().map_or(String::new(), |remote| remote.store().describe(&object(id, "checkpoints")))
+    }
+
+    /// The file in which it is told who did what.
+    pub fn audit(&self) -> PathBuf {
+        self.folder.join("audit.jsonl")
+    }
+
+    fn file(&self, hash: Hash) -> PathBuf {
+        self.folder.join(file_name(hash))
+    }
+
+    fn has_here(&self, hash: Hash) -> bool {
+        self.file(hash).is_file()
+    }
+
+    /// Whether a file is there.
+    pub fn has(&self, hash: Hash) -> bool {
+        self.has_here(hash) || self.remote().is_some_and(|remote| remote.has(hash))
+    }
+
+    /// Brings a file from the object store if it is not in the folder.
+    fn bring(&self, hash: Hash) -> Result<()> {
+        let Some(remote) = self.remote().filter(|_| !self.has_here(hash)) else { return Ok(()) };
+        let file = self.file_aside()?;
+        remote.bring(&file_name(hash), file.path())?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(File::open(file.path())?)?;
+        let place = || remote.store().describe(&file_name(hash));
+        ensure!(hasher.finalize() == hash, "{}: its bytes are not those that were put there", place());
+        self.put_down(file, hash)
+    }
+
+    /// A file that is about to be brought.
+    pub fn receive(&self, hash: Hash, size: u64) -> Result<Incoming> {
+        let file = self.file_aside()?;
+        Ok(Incoming { file, hasher: blake3::Hasher::new(), hash, size, got: 0 })
+    }
+
+    /// Keeps a file that has been brought.
+    pub fn keep(&self, arrived: Arrived) -> Result<()> {
+        if let Some(remote) = self.remote() {
+            remote.keep(arrived.hash, arrived.file.path())?;
+        }
+        self.put_down(arrived.file, arrived.hash)
+    }
+
+    fn file_aside(&self) -> Result<NamedTempFile> {
+        on_disk(|| tempfile::Builder::new().prefix(ASIDE).tempfile_in(self.folder.join("files")))
+    }
+
+    fn put_down(&self, file: NamedTempFile, hash: Hash) -> Result<()> {
+        on_disk(|| {
+            file.as_file().sync_all()?;
+            file.persist(self.file(hash)).map_err(|error| error.error)?;
+            sync(&self.folder.join("files"))
+        })
+    }
+
+    /// A folder that is that of no job yet, with the job file and its inputs.
+    pub fn lay_out(&self, job: &str, inputs: &[Input]) -> Result<TempDir> {
+        let aside = self.aside()?;
+        on_disk(|| fs::write(aside.path().join(JOB), job))?;
+        self.lay_inputs(aside.path(), inputs)?;
+        Ok(aside)
+    }
+
+    fn aside(&self) -> Result<TempDir> {
+        on_disk(|| tempfile::Builder::new().prefix(ASIDE).tempdir_in(self.folder.join("work")))
+    }
+
+    fn lay_inputs(&self, folder: &Path, inputs: &[Input]) -> Result<()> {
+        for Input { path, hash } in inputs {
+            self.bring(*hash)?;
+            let place = inputs_in(folder).join(path);
+            on_disk(|| {
+                place.parent().map_or(Ok(()), fs::create_dir_all)?;
+                // Not every file system has links.
+                fs::hard_link(self.file(*hash), &place)
+                    .or_else(|_| fs::copy(self.file(*hash), &place).map(drop))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Makes such a folder that of a job, where it stays once this returns.
+    pub fn settle(&self, aside: TempDir, id: JobId) -> Result<()> {
+        on_disk(|| sync_below(aside.path()))?;
+        if let Some(remote) = self.remote() {
+            for name in [JOB, LOG] {
+                remote.store().put_file(&object(id, name), &aside.path().join(name))?;
+            }
+        }
+        self.take_place(aside, &self.job(id))
+    }
+
+    fn take_place(&self, aside: TempDir, place: &Path) -> Result<()> {
+        on_disk(|| fs::rename(aside.path(), place))?;
+        let _moved = aside.keep();
+        on_disk(|| place.parent().map_or(Ok(()), sync))
+    }
+
+    /// Brings the folder of a job from the object store if it is not there: what is told of it, without inputs and results.
+    pub fn recall(&self, id: JobId) -> Result<()> {
+        let Some(remote) = self.remote().filter(|_| !self.job(id).exists()) else { return Ok(()) };
+        let aside = self.aside()?;
+        for name in [JOB, LOG, SCENE] {
+            if let Some(bytes) = remote.store().find(&object(id, name))? {
+                on_disk(|| fs::write(aside.path().join(name), bytes))?;
+            }
+        }
+        self.take_place_once(aside, &self.job(id))
+    }
+
+    /// Takes a place that another may take at the same moment, with the same things.
+    fn take_place_once(&self, aside: TempDir, place: &Path) -> Result<()> {
+        self.take_place(aside, place).or_else(|error| if place.exists() { Ok(()) } else { Err(error) })
+    }
+
+    /// Brings what a job needs to begin, or to go on, from the object store if it is not there.
+    pub fn restore(&self, id: JobId, inputs: &[Input]) -> Result<()> {
+        self.recall(id)?;
+        let place = inputs_in(&self.job(id));
+        if inputs.is_empty() || place.exists() {
+            return Ok(());
+        }
+        let aside = self.aside()?;
+        self.lay_inputs(aside.path(), inputs)?;
+        on_disk(|| fs::rename(inputs_in(aside.path()), place))
+    }
+
+    /// Puts the results of a job into the object store; their files, as in [`JobStore::list`].
+    pub fn publish(&self, id: JobId) -> Result<Vec<(String, u64)>> {
+        let files = self.list(id)?;
+        if let Some(remote) = self.remote() {
+            files.iter().try_for_each(|(path, _)| {
+                let object = object(id, &format!("{RESULTS}/{path}"));
+                remote.store().put_file(&object, &self.results(id).join(path))
+            })?;
+        }
+        Ok(files)
+    }
+
+    /// Puts what is told of a job that is over into the object store.
+    pub fn tell(&self, id: JobId) -> Result<()> {
+        let Some(remote) = self.remote() else { return Ok(()) };
+        let told = [(LOG, self.log(id)), (SCENE, self.view(id))].into_iter();
+        told.filter(|(_, file)| file.exists())
+            .try_for_each(|(name, file)| remote.store().put_file(&object(id, name), &file))
+    }
+
+    /// Removes files that no job reads, which were brought for one that never came.
+    pub fn forget_others<'a>(&self, records: impl Iterator<Item = &'a Record>) -> Result<()> {
+        let wanted: BTreeSet<String> = names_of(records).collect();
+        for entry in fs::read_dir(self.folder.join("files"))? {
+            let entry = entry?;
+            if !wanted.contains(&format!("files/{}", entry.file_name().to_string_lossy())) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        self.remote().map_or(Ok(()), |remote| remote.forget_others(&wanted))
+    }
+
+    /// Removes files, by their names, that no job reads any more.
+    pub fn forget(&self, names: &BTreeSet<String>) -> Result<()> {
+        for name in names {
+            on_disk(|| match fs::remove_file(self.folder.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            })?;
+        }
+        self.remote().map_or(Ok(()), |remote| remote.forget(names))
+    }
+
+    /// The files of a job's results: paths below their folder, sorted, and sizes; without those that are of no use elsewhere.
+    pub fn list(&self, id: JobId) -> Result<Vec<(String, u64)>> {
+        self.recall_results(id)?;
+        let folder = self.results(id);
+        let mut found = Vec::new();
+        let mut folders = vec![folder.clone()];
+        while let Some(here) = folders.pop() {
+            for entry in fs::read_dir(&here).with_context(|| format!("{id}: no results"))? {
+                let entry = entry?;
+                let path = entry.path();
+                let Some(name) = path.strip_prefix(&folder).ok().and_then(Path::to_str) else { continue };
+                let kind = entry.file_type()?;
+                if name == "checkpoints" || name.starts_with('.') {
+                    continue;
+                } else if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file() {
+                    found.push((name.to_owned(), entry.metadata()?.len()));
+                }
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn recall_results(&self, id: JobId) -> Result<()> {
+        let Some(remote) = self.remote().filter(|_| !self.results(id).exists()) else { return Ok(()) };
+        self.recall(id)?;
+        let (aside, place) = (self.aside()?, object(id, RESULTS));
+        for path in remote.store().list_below(&place)?.into_iter().filter(|path| is_safe(path)) {
+            remote.bring(&format!("{place}/{path}"), &aside.path().join(path))?;
+        }
+        self.take_place_once(aside, &self.results(id))
+    }
+}
+
+/// Does one step on disk.
+fn on_disk<T>(step: impl FnOnce() -> io::Result<T>) -> Result<T> {
+    let stepped = || {
+        faults::step()?;
+        let done = step()?;
+        faults::step().map(|()| done)
+    };
+    stepped().context("the service cannot write; its folder is full, or not its own")
+}
+
+/// Has the entries of a folder, or the bytes of a file, on disk.
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Has a folder with all that is in it on disk.
+fn sync_below(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() { sync_below(&path)? } else { sync(&path)? }
+    }
+    sync(folder)
+}
+
+/// The names of the files of `deleted` that none of `others` reads.
+pub fn unread<'a>(deleted: &[Record], others: impl Iterator<Item = &'a Record>) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = names_of(deleted.iter()).collect();
+    for name in names_of(others) {
+        names.remove(&name);
+    }
+    names
+}
+
+/// The names of the files that jobs read.
+fn names_of<'a>(records: impl Iterator<Item = &'a Record>) -> impl Iterator<Item = String> {
+    records.flat_map(|record| &record.inputs).map(|input| file_name(input.hash))
+}
+
+/// The name of the record of a job.
+fn record_name(id: JobId) -> String {
+    format!("{id}.json")
+}
+
+/// The name of a file of a job in the object store.
+fn object(id: JobId, name: &str) -> String {
+    format!("work/{id}/{name}")
+}
+
+/// What a folder is called in an object store: the same as long as it is there.
+fn name_of(folder: &Path) -> io::Result<String> {
+    let file = folder.join("name");
+    match fs::read_to_string(&file) {
+        Ok(name) if !name.is_empty() => Ok(name),
+        _ => {
+            let name = access::secret()?;
+            fs::write(file, &name).map(|()| name)
+        }
+    }
+}
+
+impl std::fmt::Display for Arrived {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} bytes, {}", self.size, self.hash.to_hex())
+    }
+}
+
+impl Incoming {
+    /// All of it has come; an error if it is not what was announced.
+    pub fn finish(self) -> Result<Arrived> {
+        let Incoming { file, hasher, hash, size, got } = self;
+        ensure!(got == size, "{got} of {size} bytes came; try again");
+        ensure!(
+            hasher.finalize() == hash,
+            "the bytes are not those that were announced; the file may have changed meanwhile: try again"
+        );
+        Ok(Arrived { file, hash, size })
+    }
+
+    /// The next bytes of it.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.got += bytes.len() as u64;
+        ensure!(self.got <= self.size, "more bytes than the {} that were announced", self.size);
+        self.hasher.update(bytes);
+        on_disk(|| self.file.write_all(bytes))
+    }
+}
+
+/// The file in which it is told what happens to a job, in the folder of the job.
+pub fn log_in(folder: &Path) -> PathBuf {
+    folder.join(LOG)
+}
+
+/// The folder of a job's files, in that of the job.
+pub fn inputs_in(folder: &Path) -> PathBuf {
+    folder.join("inputs")
+}
+
+const JOB: &str = "job.toml";
+const LOG: &str = "log.jsonl";
+const SCENE: &str = "scene.json";
+const RESULTS: &str = "out";
+/// Records that are read at a time.
+const READERS: usize = 16;
+
+/// What names begin with that are not in their place yet.
+const ASIDE: &str = ".new-";
+
+/// Removes what a process left that was killed while it wrote.
+fn sweep(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(ASIDE) {
+            let path = entry.path();
+            if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+        }
+    }
+    Ok(())
+}
+
+/// Whether `path` stays below the folder that it is put in, and can be told.
+pub fn is_safe(path: &str) -> bool {
+    let below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let told = path.chars().all(|letter| !letter.is_control() && letter != '\\');
+    !path.is_empty() && path.len() <= 512 && below && told && !path.ends_with('/') && !path.contains("//")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::record::State;
+    use crate::service::record::tests::record;
+
+    fn bring(job_store: &JobStore, bytes: &[u8]) -> Hash {
+        let mut incoming = job_store.receive(blake3::hash(bytes), bytes.len() as u64).unwrap();
+        bytes.chunks(3).for_each(|piece| incoming.push(piece).unwrap());
+        job_store.keep(incoming.finish().unwrap()).unwrap();
+        blake3::hash(bytes)
+    }
+
+    #[test]
+    fn what_was_kept_is_there_for_the_next_process_and_for_one_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let job_store = JobStore::open(dir.path(), None).unwrap();
+        let text = bring(&job_store, b"some sentences\n");
+        let records: Vec<Record> = [1, 2, 10].map(|id| record(id, State::Queued)).into();
+        records.iter().for_each(|record| job_store.save(record).unwrap());
+        let error = JobStore::open(dir.path(), None).err().unwrap().to_string();
+        assert!(error.contains("another service works there"), "{error}");
+        drop(job_store);
+        std::fs::write(dir.path().join("files/.new-1"), "half").unwrap();
+        let job_store = JobStore::open(dir.path(), None).unwrap();
+        let mut found = job_store.records().unwrap();
+        found.sort_unstable_by_key(|record| record.id);
+        assert_eq!(found, records);
+        assert!(job_store.has(text) && !dir.path().join("files/.new-1").exists());
+        job_store.forget_others(records.iter()).unwrap();
+        assert!(!job_store.has(text));
+    }
+
+    #[test]
+    fn only_what_was_announced_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let job_store = JobStore::open(dir.path(), None).unwrap();
+        let (bytes, other) = (&b"12345"[..], blake3::hash(b"54321"));
+        let mut more = job_store.receive(blake3::hash(bytes), 4).unwrap();
+        assert!(more.push(bytes).unwrap_err().to_string().contains("more bytes than the 4"));
+        let mut fewer = job_store.receive(blake3::hash(bytes), 6).unwrap();
+        fewer.push(bytes).unwrap();
+        assert!(fewer.finish().err().unwrap().to_string().contains("5 of 6 bytes"));
+        let mut others = job_store.receive(other, 5).unwrap();
+        others.push(bytes).unwrap();
+        assert!(others.finish().err().unwrap().to_string().contains("not those that were announced"));
+        drop(more);
+        assert!(!job_store.has(other) && !job_store.has(blake3::hash(bytes)));
+        assert_eq!(fs::read_dir(dir.path().join("files")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_job_has_its_files_under_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let job_store = JobStore::open(dir.path(), None).unwrap();
+        let text = bring(&job_store, b"text");
+        let inputs = ["corpus.txt", "more/of it.txt"].map(|path| Input { path: path.into(), hash: text });
+        let aside = job_store.lay_out("[model]\n", &inputs).unwrap();
+        job_store.settle(aside, JobId(1)).unwrap();
+        let inputs = inputs_in(&job_store.job(JobId(1)));
+        assert_eq!(fs::read(inputs.join("more/of it.txt")).unwrap(), b"text");
+        let out = job_store.results(JobId(1));
+        fs::create_dir_all(out.join("checkpoints")).unwrap();
+        fs::create_dir_all(out.join("model")).unwrap();
+        for name in ["summary.json", "model/model.bin", "checkpoints/1.ckpt", ".shards-1"] {
+            fs::write(out.join(name), name).unwrap();
+        }
+        assert_eq!(
+            job_store.list(JobId(1)).unwrap(),
+            [("model/model.bin".into(), 15), ("summary.json".into(), 12)]
+        );
+        assert!(job_store.list(JobId(2)).is_err());
+    }
+
+    #[test]
+    fn paths_that_leave_their_folder_are_not_safe() {
+        for path in ["a", "a/b.txt", "b&a <b>.txt", "a..b"] {
+            assert!(is_safe(path), "{path}");
+        }
+        for path in ["", "/etc/passwd", "../a", "a/../../b", "./a", "a\nb", "a\\b", "a//b", "a/"] {
+            assert!(!is_safe(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What there is to see of a job: its rounds, of which some are left out once there are many, and what its runs have learned.
+//!
+//! In: what training tells. Out: a [`JobView`], for whoever looks; when the job ends it is written beside its results, and then forgotten.
+//! Invariant: of every run the first and the last round are kept, and of the others those whose number divides evenly, so that curves
+//! keep their shape and a job of any length takes a bounded amount of memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::lock;
+use crate::job::Job;
+use crate::metrics::{RoundMetrics, Start};
+use crate::observer::Observer;
+use crate::report::rounds::objective;
+use crate::snapshot::Snapshot;
+
+/// Rounds that are kept, of all runs together, beside the first and last ones.
+const ROUNDS: usize = 1500;
+
+/// What has been seen.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct JobView {
+    /// What the objective is.
+    pub objective: String,
+    /// Whether rounds are samples of a chain.
+    pub is_chain: bool,
+    /// What was known when it began.
+    pub start: Start,
+    /// Rounds of all runs, as they ended.
+    pub rounds: Vec<RoundMetrics>,
+    /// Rounds of a run that are kept are so far apart.
+    pub stride: usize,
+    /// What each run has learned.
+    #[serde(rename = "glimpses")]
+    pub snapshots: BTreeMap<usize, Snapshot>,
+}
+
+impl JobView {
+    fn push(&mut self, round: RoundMetrics) {
+        self.stride = self.stride.max(1);
+        let before = self.rounds.iter().rposition(|other| other.run == round.run);
+        if let Some(at) = before.filter(|&at| !self.keeps(&self.rounds[at])) {
+            self.rounds.remove(at);
+        }
+        self.rounds.push(round);
+        while self.rounds.len() > ROUNDS && self.stride < usize::MAX / 2 {
+            self.stride *= 2;
+            let last: BTreeMap<usize, usize> =
+                self.rounds.iter().map(|round| (round.run, round.round)).collect();
+            let rounds = std::mem::take(&mut self.rounds).into_iter();
+            let kept = rounds.filter(|round| self.keeps(round) || last.get(&round.run) == Some(&round.round));
+            let kept: Vec<RoundMetrics> = kept.collect();
+            self.rounds = kept;
+        }
+    }
+
+    fn keeps(&self, round: &RoundMetrics) -> bool {
+        round.round == 1 || round.round.is_multiple_of(self.stride)
+    }
+
+    /// The last rounds of a run and of the scores that it has, if there are such.
+    pub fn last(&self, run: usize) -> (Option<&RoundMetrics>, Option<&RoundMetrics>) {
+        let mut of_run = self.rounds.iter().rev().filter(|round| round.run == run);
+        let scored = of_run.clone().find(|round| !round.scores.is_empty() || !round.attachment.is_empty());
+        (of_run.next(), scored)
+    }
+
+    /// The run with the highest objective so far.
+    pub fn best(&self) -> usize {
+        let of = |run: usize| self.last(run).0.and_then(|round| round.bound).unwrap_or(f64::NEG_INFINITY);
+        (1..=self.start.runs).reduce(|best, run| if of(run) > of(best) { run } else { best }).unwrap_or(1)
+    }
+}
+
+/// Where a job's thread puts what is seen, and others look.
+#[derive(Clone, Default)]
+pub struct SharedView(Arc<Mutex<JobView>>);
+
+impl SharedView {
+    /// As it is.
+    pub fn read(&self) -> JobView {
+        lock(&self.0).clone()
+    }
+
+    /// Says which job it is of.
+    pub fn of(&self, job: &Job) {
+        let method = job.inference.method;
+        let mut seen = lock(&self.0);
+        (seen.objective, seen.is_chain) = (objective(method, job.model.kind).to_owned(), method.is_sampler());
+    }
+}
+
+impl Observer for SharedView {
+    fn started(&mut self, start: &Start) -> Result<()> {
+        lock(&self.0).start = start.clone();
+        Ok(())
+    }
+
+    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
+        let mut seen = lock(&self.0);
+        seen.rounds.clear();
+        earlier.iter().for_each(|round| seen.push(round.clone()));
+        Ok(())
+    }
+
+    fn round(&mut self, round: &RoundMetrics) -> Result<()> {
+        lock(&self.0).push(round.clone());
+        Ok(())
+    }
+
+    fn snapshot(&mut self, look: &dyn Fn() -> Snapshot) {
+        let snapshot = look();
+        let mut seen = lock(&self.0);
+        let known = seen.snapshots.entry(snapshot.run).or_default();
+        // The last round is read once the run has ended; what was read before stays.
+        let sentences =
+            if snapshot.sentences.is_empty() { std::mem::take(&mut known.sentences) } else { Vec::new() };
+        *known = snapshot;
+        known.sentences.extend(sentences);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_rounds_some_are_kept_and_always_the_first_and_the_last() {
+        let mut seen = JobView { start: Start { runs: 2, ..Default::default() }, ..Default::default() };
+        for round in 1..=10_001 {
+            for run in 1..=2 {
+                let bound = Some(-(round as f64) * run as f64);
+                seen.push(RoundMetrics { run, round, bound, ..Default::default() });
+            }
+            assert!(seen.rounds.len() <= ROUNDS + 1);
+        }
+        assert!(seen.rounds.len() > ROUNDS / 3, "{}", seen.rounds.len());
+        for run in 1..=2 {
+            let rounds: Vec<usize> =
+                seen.rounds.iter().filter(|of| of.run == run).map(|of| of.round).collect();
+            assert!(rounds.is_sorted() && rounds[0] == 1 && rounds.ends_with(&[10_001]), "{rounds:?}");
+            assert_eq!(rounds[2] - rounds[1], rounds[400] - rounds[399], "evenly");
+        }
+        assert_eq!((seen.best(), seen.last(2).0.unwrap().round), (1, 10_001));
+    }
+
+    #[test]
+    fn what_training_tells_is_seen_and_read_back() {
+        let view = SharedView::default();
+        let mut told = view.clone();
+        crate::fixture::train(&mut told).unwrap();
+        let sentences = vec![Default::default()];
+        told.snapshot(&|| Snapshot { run: 1, round: 39, sentences: sentences.clone(), ..Default::default() });
+        told.snapshot(&|| Snapshot { run: 1, round: 40, ..Default::default() });
+        let seen = view.read();
+        assert_eq!((seen.rounds.len(), seen.start.max_rounds), (40, 40));
+        assert_eq!((seen.snapshots[&1].round, seen.snapshots[&1].sentences.len()), (40, 1));
+        let json = serde_json::to_vec(&seen).unwrap();
+        assert_eq!(serde_json::from_slice::<JobView>(&json).unwrap(), seen);
+    }
+}

@@ -1,0 +1,200 @@
+//! Signals that ask this process to stop: Ctrl-C and SIGTERM.
+//!
+//! [`Signals`] waits for them. [`Stopper`] is what they do to a training run: the first one stops it cleanly, the second one ends the
+//! process at once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tracing::info;
+
+use crate::fleet::Handle;
+use crate::streams::tell;
+
+/// A signal that asks this process to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    /// SIGINT, as Ctrl-C sends it.
+    Interrupt,
+    /// SIGTERM, as `timeout`, Kubernetes and Slurm send it.
+    Terminate,
+}
+
+impl Signal {
+    /// The exit code by which shells know that the signal ended a process: 128 and its number.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Signal::Interrupt => 130,
+            Signal::Terminate => 143,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Signal::Interrupt => "SIGINT",
+            Signal::Terminate => "SIGTERM",
+        }
+    }
+}
+
+/// The signals of this process, from the moment at which it listens for them.
+pub struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Listens; to be called within a runtime.
+    #[cfg(unix)]
+    pub fn listen() -> Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let of = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Signals { interrupt: of(SignalKind::interrupt())?, terminate: of(SignalKind::terminate())? })
+    }
+
+    /// Listens; to be called within a runtime.
+    #[cfg(not(unix))]
+    pub fn listen() -> Result<Signals> {
+        Ok(Signals {})
+    }
+
+    /// The next signal.
+    #[cfg(unix)]
+    pub async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
+        }
+    }
+
+    /// The next signal.
+    #[cfg(not(unix))]
+    pub async fn next(&mut self) -> Signal {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Signal::Interrupt
+    }
+}
+
+/// Stops a training run when a signal comes. Clones are one and the same.
+#[derive(Clone)]
+pub struct Stopper(Arc<Mutex<Phase>>);
+
+/// ```text
+/// Reading ──train_on──> Training ──signal──> Stopping
+///    │ signal: the process ends                 │ signal: the process ends
+/// ```
+enum Phase {
+    /// Nothing is written yet.
+    Reading {
+        /// What is true if the run stops here.
+        farewell: String,
+    },
+    /// The fleet computes for the run.
+    Training(Handle),
+    /// A signal has come.
+    Stopping(Signal),
+}
+
+/// What is to be done about a signal.
+#[derive(PartialEq, Eq, Debug)]
+enum Action {
+    /// End the process, with a last line if the run has none of its own.
+    End(Option<String>),
+    /// Wait for the run, which stops.
+    Wait,
+}
+
+/// Signals that come so soon after the first are the same request: `timeout` sends one to the process and one to its group.
+const SAME: Duration = Duration::from_millis(500);
+
+impl Stopper {
+    /// Listens for signals on a thread of its own, for a run that has written nothing yet: a signal ends the process with the line
+    /// `farewell`.
+    pub fn start(farewell: String) -> Result<Stopper> {
+        let stopper = Stopper(Arc::new(Mutex::new(Phase::Reading { farewell })));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("cannot listen for signals")?;
+        let mut signals = runtime.block_on(async { Signals::listen() })?;
+        let heard = stopper.clone();
+        let listen = async move {
+            loop {
+                let signal = signals.next().await;
+                info!(signal = signal.name(), "stopping");
+                if let Action::End(farewell) = heard.hear(signal) {
+                    farewell.iter().for_each(|line| tell(line));
+                    std::process::exit(signal.exit_code().into());
+                }
+                let repeats = async {
+                    loop {
+                        signals.next().await;
+                    }
+                };
+                // It never completes; what is over is the time.
+                let _ = tokio::time::timeout(SAME, repeats).await;
+            }
+        };
+        let thread = std::thread::Builder::new().name("signals".into());
+        thread.spawn(move || runtime.block_on(listen)).context("cannot listen for signals")?;
+        Ok(stopper)
+    }
+
+    /// From now on a signal cancels what `handle` has computed, so that the run itself says how it stopped.
+    pub fn train_on(&self, handle: Handle) {
+        *self.phase() = Phase::Training(handle);
+    }
+
+    /// The signal that stopped the run, if one did.
+    pub fn signal(&self) -> Option<Signal> {
+        match *self.phase() {
+            Phase::Stopping(signal) => Some(signal),
+            Phase::Reading { .. } | Phase::Training(_) => None,
+        }
+    }
+
+    fn hear(&self, signal: Signal) -> Action {
+        let mut phase = self.phase();
+        match &mut *phase {
+            Phase::Reading { farewell } => Action::End(Some(std::mem::take(farewell))),
+            Phase::Stopping(_) => Action::End(None),
+            Phase::Training(handle) => {
+                handle.cancel();
+                *phase = Phase::Stopping(signal);
+                Action::Wait
+            }
+        }
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::{Fleet, FleetConfig};
+
+    #[test]
+    fn the_first_signal_stops_a_run_and_the_second_ends_the_process() {
+        let fleet = Fleet::start(FleetConfig { local_workers: 1, ..FleetConfig::default() }).unwrap();
+        let stopper = Stopper(Arc::new(Mutex::new(Phase::Reading { farewell: "stopped".to_owned() })));
+        assert_eq!(stopper.hear(Signal::Interrupt), Action::End(Some("stopped".to_owned())));
+        let handle = fleet.handle();
+        stopper.train_on(handle.clone());
+        assert_eq!((stopper.signal(), handle.is_cancelled()), (None, false));
+        assert_eq!(stopper.hear(Signal::Terminate), Action::Wait);
+        assert_eq!((stopper.signal(), handle.is_cancelled()), (Some(Signal::Terminate), true));
+        assert_eq!(stopper.hear(Signal::Interrupt), Action::End(None));
+        fleet.shutdown();
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_shells() {
+        assert_eq!([Signal::Interrupt, Signal::Terminate].map(Signal::exit_code), [130, 143]);
+    }
+}

@@ -1,0 +1,125 @@
+//! What a run has learned so far, for people who look on: a few strings, rules and sentences.
+//!
+//! In: a learner between two rounds, or a saved model. Out: the strings or rules used most, spelled. Cost: one pass over expected
+//! uses, and no more spelling than is shown; whoever trains takes a look only if somebody wants it
+//! ([`Observer::snapshot`](crate::observer::Observer::snapshot)). Nothing is decided by it.
+
+use serde::{Deserialize, Serialize};
+use shared::data::corpus::Unit;
+use shared::grammar::Grammar;
+use shared::grammar::ParamId;
+use shared::grammar::groups::Estimate;
+use shared::grammar::lexicon::Lexicon;
+use shared::models::adaptor::Stick;
+
+use crate::model::spell;
+use crate::outcome::Sample;
+
+/// Strings of each adapted nonterminal, and rules, that a snapshot shows.
+pub const SHOWN: usize = 20;
+/// Sentences that it shows.
+pub const SENTENCES: usize = 5;
+
+/// A run after a round.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The run, from 1.
+    pub run: usize,
+    /// The round, from 1.
+    pub round: usize,
+    /// By adapted nonterminal.
+    pub strings: Vec<Strings>,
+    /// The rules used most, with their mean probabilities; of a PCFG.
+    pub rules: Vec<(String, f64)>,
+    /// Some sentences, the same in every round, as the round's scoring read them or its sampler drew them.
+    pub sentences: Vec<Sample>,
+}
+
+/// The strings of a nonterminal that are used most.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Strings {
+    /// The nonterminal.
+    pub of: String,
+    /// How many strings are in use.
+    pub n: usize,
+    /// The first of them, with their expected uses.
+    pub most_used: Vec<(String, f64)>,
+}
+
+/// The strings of every stick that are used most.
+pub fn strings(grammar: &Grammar, lexicon: &Lexicon, sticks: &[Stick], unit: Unit) -> Vec<Strings> {
+    let of_stick = |(at, stick): (usize, &Stick)| {
+        let first = lexicon.params(grammar, at).start;
+        let uses: Vec<f64> =
+            stick.gamma1.iter().map(|gamma| (gamma - 1.0 + stick.discount).max(0.0)).collect();
+        let string =
+            |param: ParamId| spell(grammar, &lexicon.sticks[at].strings[(param.0 - first) as usize], unit);
+        let most_used = largest(&uses, SHOWN).into_iter().map(|rank| (string(stick.order[rank]), uses[rank]));
+        Strings {
+            of: grammar.name(stick.symbol).to_owned(),
+            n: stick.order.len(),
+            most_used: most_used.collect(),
+        }
+    };
+    sticks.iter().enumerate().map(of_stick).collect()
+}
+
+/// The `limit` rules of a PCFG with the most expected uses, each with its share among those of its parent.
+pub fn rules(grammar: &Grammar, estimate: &Estimate, limit: usize) -> Vec<(String, f64)> {
+    let param = |at: usize| ParamId::of_rule(at).index();
+    let (uses, posterior) = (&estimate.counts, estimate.posterior());
+    let mut totals = vec![0.0; grammar.n_nonterminals as usize];
+    for (at, rule) in grammar.rules.iter().enumerate() {
+        totals[rule.parent.index()] += posterior[param(at)];
+    }
+    let of_rules: Vec<f64> =
+        (0..grammar.rules.len()).map(|at| uses.get(param(at)).copied().unwrap_or(0.0)).collect();
+    let told = |at: usize| {
+        let rule = &grammar.rules[at];
+        let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
+        let text = format!("{} → {}", grammar.name(rule.parent), children.join(" "));
+        (text, posterior[param(at)] / totals[rule.parent.index()])
+    };
+    largest(&of_rules, limit).into_iter().filter(|&at| of_rules[at] > 0.0).map(told).collect()
+}
+
+/// Places of the `limit` largest values, the largest first, of equal ones the first.
+fn largest(values: &[f64], limit: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    let by_value = |a: &usize, b: &usize| values[*b].total_cmp(&values[*a]).then(a.cmp(b));
+    if limit < places.len() {
+        places.select_nth_unstable_by(limit, by_value);
+        places.truncate(limit);
+    }
+    places.sort_unstable_by(by_value);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_first_and_ties_in_order() {
+        let values = [1.0, 3.0, 2.0, 3.0, 0.0];
+        assert_eq!(largest(&values, 3), [1, 3, 2]);
+        assert_eq!(largest(&values, 9), [1, 3, 2, 0, 4]);
+        assert!(largest(&[], 2).is_empty());
+    }
+
+    #[test]
+    fn strings_are_those_of_the_report() {
+        let model = crate::fixture::train(&mut crate::progress::Progress::new(crate::progress::Style::Quiet))
+            .unwrap()
+            .model;
+        let sticks = &model.adaptor().unwrap().sticks;
+        let [of_words] = &strings(&model.grammar, &model.lexicon, sticks, Unit::Char)[..] else {
+            panic!("one stick")
+        };
+        let saved = crate::model::SavedModel { unit: Unit::Char, format: Default::default(), model };
+        let expected =
+            crate::model::top(&saved, 0, SHOWN).into_iter().map(|entry| (entry.string, entry.uses));
+        assert_eq!(of_words.most_used, expected.collect::<Vec<_>>());
+        assert_eq!((&of_words.of[..], of_words.n), ("Word", saved.model.lexicon.sticks[0].strings.len()));
+    }
+}

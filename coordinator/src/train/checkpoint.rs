@@ -1,0 +1,745 @@
+//! Checkpoints: what a job needs to go on when the process that ran it is gone.
+//!
+//! In: a [`Checkpoint`] between two rounds. Out, to another process: the newest intact one, if it is of the same job and
+//! data. Invariant: a run that goes on from any checkpoint ends with the same parameters, bit for bit, as one that was
+//! never disturbed (`tests/tests/all/resume.rs`).
+//!
+//! They lie in a [`Store`] as `000001.ckpt`, `000002.ckpt`, …: [`sealed`] files whose body is bincode
+//! (fixed-size little-endian integers) under zstd. The last few and the one with the best bound are kept. What can be
+//! computed again from job and data is not in them.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use shared::grammar::Grammar;
+use shared::limits::max_unpacked;
+use shared::models::tally::Tally;
+use shared::work::task::{ContentHash, Named};
+
+use crate::job::{Job, ModelKind, OutputTable};
+use crate::metrics::CheckpointStatus;
+use crate::metrics::{HeldOut, RoundMetrics, Timings};
+use crate::sealed::{self, Defect, Seal};
+use crate::store::Store;
+use crate::train::group::Inputs;
+use crate::train::learner::State;
+use crate::train::prepare::{Chosen, Sentences};
+
+/// What its file begins with.
+pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 2, version: 3 };
+/// zstd's window, as a power of two: the format's own advice to those who decode what they did not write.
+const WINDOW: u32 = 23;
+/// zstd's level: a tenth of the time of its default for parameters, which hardly shrink more.
+const LEVEL: i32 = 1;
+const ENDING: &str = ".ckpt";
+/// No job writes so many.
+const MOST: u64 = 1_000_000_000_000;
+
+/// A job between two rounds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Checkpoint<'a> {
+    /// Of what it is.
+    pub origin: Cow<'a, Origin>,
+    /// The strings that were chosen before the first round, by group of points.
+    pub chosen: Cow<'a, Vec<Chosen>>,
+    /// How far the job is.
+    pub progress: Cow<'a, Progress>,
+}
+
+/// Format 2, in which all points had the same strings.
+#[derive(Deserialize)]
+struct OfOnePlan {
+    origin: Origin,
+    chosen: Chosen,
+    progress: Progress,
+}
+
+/// What makes two jobs the same: they may go on from each other's checkpoints.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Origin {
+    /// The job file, with its defaults.
+    job: String,
+    /// Of the grammars of all groups of points.
+    grammar: ContentHash,
+    /// Of the sentences of all groups, as they are cut into shards.
+    corpus: ContentHash,
+}
+
+/// How far a job is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Every run of the job; empty before the first round.
+    pub runs: Vec<Run>,
+    /// By point and sentence of the corpus, the samples of all its runs.
+    pub tallies: Vec<Vec<Tally>>,
+    /// What was measured in every round of every run.
+    #[serde(with = "as_json")]
+    pub rounds: Vec<RoundMetrics>,
+    /// Where the time went, in all processes that worked on the job.
+    pub timings: Timings,
+    /// How many times the job went on from a checkpoint.
+    pub resumed: u32,
+}
+
+/// One run of a job.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Run {
+    /// Whether the bound's change fell below the tolerance.
+    pub converged: bool,
+    /// Parameters and what else the next round depends on; none before the first.
+    pub state: Option<State>,
+    /// The best measurement on held-out sentences, and the state that gave it.
+    pub best: Option<(HeldOut, State)>,
+    /// Measurements since the best one.
+    pub waited: usize,
+}
+
+impl Origin {
+    /// That of a job and the data it read.
+    pub fn new(job: &Job, groups: &[Sentences]) -> Origin {
+        let of_shards = |group: &Sentences| {
+            let shards: Vec<ContentHash> = group.shards.iter().map(|shard| shard.hash).collect();
+            Named::new(shards).hash
+        };
+        let of_all = |hashes: Vec<ContentHash>| match hashes[..] {
+            [one] => one,
+            _ => Named::new(hashes).hash,
+        };
+        let grammar = of_all(groups.iter().map(|group| group.grammar.hash).collect());
+        let corpus = of_all(groups.iter().map(of_shards).collect());
+        Origin { job: job.to_toml(), grammar, corpus }
+    }
+
+    /// Why a job of origin `now` may not go on from `progress`, which is of this origin; `None` if it may.
+    ///
+    /// Files may have moved, results may go elsewhere, and a job of one run may get more rounds; all else decides the
+    /// parameters.
+    fn obstacle(&self, now: &Origin, progress: &Progress) -> Option<String> {
+        if self.grammar != now.grammar {
+            return Some("it is of another grammar".to_owned());
+        }
+        if self.corpus != now.corpus {
+            return Some("it is of another corpus".to_owned());
+        }
+        let table = |job: &str| job.parse::<toml::Table>().unwrap_or_default();
+        let (then, now) = (table(&self.job), table(&now.job));
+        // A key that a release has added since has its default, which does what the older one did.
+        let keys = Job::keys();
+        let default = |table: &str, name: &str| {
+            let key = keys.iter().find(|key| (key.table, key.name) == (table, name))?;
+            let kind = now.get("model")?.get("kind")?.clone();
+            key.default_of(ModelKind::deserialize(kind).ok()?)
+        };
+        let value = |job: &toml::Table, table: &str, key: &str| {
+            job.get(table).and_then(|table| table.get(key)).cloned().or_else(|| default(table, key))
+        };
+        let more_rounds = |now: &toml::Value| {
+            let states = progress.runs.iter().filter_map(|run| run.state.as_ref());
+            let done = states.map(State::rounds).max().unwrap_or(0);
+            progress.runs.len() <= 1 && now.as_integer() >= Some(done as i64)
+        };
+        if then.get("sweep") != now.get("sweep") {
+            return Some("it is of another job, in which other keys vary".to_owned());
+        }
+        for name in ["model", "corpus", "inference"] {
+            let keys = now.get(name).and_then(toml::Value::as_table);
+            for (key, after) in keys.into_iter().flatten() {
+                let before = value(&then, name, key);
+                let free = match (name, &key[..]) {
+                    ("model", "grammar") | ("corpus", "path" | "held_out" | "test") => true,
+                    ("inference", "start_from") => true,
+                    ("inference", "max_rounds") => more_rounds(after),
+                    _ => false,
+                };
+                if !free && before.as_ref() != Some(after) {
+                    let before = before.map_or("not known".to_owned(), |value| value.to_string());
+                    return Some(format!(
+                        "it is of another job, in which {name}.{key} is {before}, not {after}"
+                    ));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Progress {
+    /// The last round that counted, of whichever run; 0 before the first.
+    pub fn last_round(&self) -> usize {
+        self.rounds.last().map_or(0, |last| last.round)
+    }
+}
+
+impl Checkpoint<'_> {
+    /// The best of the last bounds of all runs.
+    pub fn bound(&self) -> Option<f64> {
+        let bounds = self.progress.runs.iter().filter_map(|run| run.state.as_ref()?.bound());
+        bounds.reduce(f64::max)
+    }
+
+    /// Run and round that it was taken after.
+    pub fn place(&self) -> (usize, usize) {
+        self.progress.rounds.last().map_or((0, 0), |last| (last.run, last.round))
+    }
+
+    /// The bytes of its file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let body = bincode::serde::encode_to_vec(self, bincode::config::legacy())
+            .expect("a checkpoint is plain data, which serialises");
+        SEAL.close(&zstd::encode_all(&body[..], LEVEL).expect("memory takes all that is written to it"))
+    }
+
+    /// Reads a file; what is inside points only at what is inside.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint<'static>, Defect> {
+        let (version, body) = SEAL.open(bytes)?;
+        let body = unpacked(body)?;
+        if version > 2 {
+            return sealed::decode(&body);
+        }
+        let OfOnePlan { origin, chosen, progress } = sealed::decode(&body)?;
+        let (origin, chosen) = (Cow::Owned(origin), Cow::Owned(vec![chosen]));
+        Ok(Checkpoint { origin, chosen, progress: Cow::Owned(progress) })
+    }
+
+    /// Whether a job can go on from it: `grammars` by group of points, and the group of every run.
+    fn check(&self, grammars: &[&Grammar], group_of_run: &[usize]) -> Result<(), Defect> {
+        let (n_chosen, n_runs) = (self.chosen.len(), self.progress.runs.len());
+        if n_chosen != grammars.len() || n_runs > 0 && n_runs != group_of_run.len() {
+            let expected = (grammars.len(), group_of_run.len());
+            return Err(Defect::corrupt(format!(
+                "it has {n_chosen} groups of points and {n_runs} runs, not {} and {}",
+                expected.0, expected.1
+            )));
+        }
+        for (grammar, chosen) in grammars.iter().zip(self.chosen.iter()) {
+            chosen.lexicon.check(grammar).map_err(Defect::corrupt)?;
+        }
+        for (run, &group) in self.progress.runs.iter().zip(group_of_run) {
+            let (grammar, lexicon) = (grammars[group], &self.chosen[group].lexicon);
+            let mut states = run.state.iter().chain(run.best.as_ref().map(|(_, state)| state));
+            states.try_for_each(|state| state.check(grammar, lexicon)).map_err(Defect::corrupt)?;
+        }
+        Ok(())
+    }
+}
+
+/// The body of a checkpoint.
+fn unpacked(compressed: &[u8]) -> Result<Vec<u8>, Defect> {
+    let limit = max_unpacked(compressed.len() as u64);
+    let mut decoder = zstd::Decoder::new(compressed).map_err(Defect::corrupt)?;
+    decoder.window_log_max(WINDOW).map_err(Defect::corrupt)?;
+    let mut body = Vec::new();
+    decoder.take(limit + 1).read_to_end(&mut body).map_err(Defect::corrupt)?;
+    if body.len() as u64 > limit {
+        return Err(Defect::corrupt(format!("it unpacks to more than {limit} bytes")));
+    }
+    Ok(body)
+}
+
+/// A checkpoint to go on from.
+#[derive(Debug)]
+pub struct Resumed {
+    /// The name of its file, without the folder.
+    pub name: String,
+    /// What it holds.
+    pub checkpoint: Checkpoint<'static>,
+}
+
+/// The checkpoints of one job.
+pub struct Checkpoints {
+    /// None: none are written.
+    store: Option<Store>,
+    every: Duration,
+    keep: usize,
+    /// Those in the store by number, with their bounds.
+    kept: Vec<(u64, Option<f64>)>,
+    /// Other files there whose names end as those of checkpoints do.
+    strays: Vec<String>,
+    /// Whether to go on from the newest.
+    resume: bool,
+    /// The one that the job goes on from.
+    resumed: Option<u64>,
+    /// When the next one is due.
+    due: Instant,
+}
+
+impl Checkpoints {
+    /// None are read or written.
+    pub fn none() -> Checkpoints {
+        let (kept, due) = (Vec::new(), clock());
+        let strays = Vec::new();
+        Checkpoints {
+            store: None,
+            every: Duration::MAX,
+            keep: 0,
+            kept,
+            strays,
+            resume: false,
+            resumed: None,
+            due,
+        }
+    }
+
+    /// Those that the job file asks for. Nothing changes there yet.
+    pub fn open(output: &OutputTable, resume: bool) -> Result<Checkpoints> {
+        if output.keep_checkpoints == 0 && !resume {
+            return Ok(Checkpoints::none());
+        }
+        let store = Store::open(&output.checkpoints())
+            .context("no checkpoints can be kept there; choose another place with output.checkpoints")?;
+        let (mut kept, mut strays) = (Vec::new(), Vec::new());
+        for name in store.list()?.into_iter().filter(|name| name.ends_with(ENDING)) {
+            match number(&name) {
+                Some(number) => kept.push((number, None)),
+                None => strays.push(name),
+            }
+        }
+        kept.sort_unstable_by_key(|&(number, _)| number);
+        let every = Duration::from_secs_f64(output.checkpoint_seconds);
+        let (keep, due) = (output.keep_checkpoints, clock() + every);
+        Ok(Checkpoints { store: Some(store), every, keep, kept, strays, resume, resumed: None, due })
+    }
+
+    /// The name of the newest, if there are any.
+    pub fn newest(&self) -> Option<String> {
+        let (&(number, _), store) = (self.kept.last()?, self.store.as_ref()?);
+        Some(store.describe(&name(number)))
+    }
+
+    /// The name of the checkpoint that the job goes on from, if it goes on from one.
+    pub fn resumed(&self) -> Option<String> {
+        Some(self.store.as_ref()?.describe(&name(self.resumed?)))
+    }
+
+    /// The newest intact checkpoint, if it is asked for and there is one. Refuses one of another job, or of a newer
+    /// format; tells `notice` of those that are damaged, and of files that are none.
+    pub fn resume(
+        &mut self,
+        origin: &Origin,
+        inputs: &Inputs,
+        notice: &mut dyn FnMut(String),
+    ) -> Result<Option<Resumed>> {
+        let (grammars, group_of_run) = (inputs.grammars(), inputs.group_of_run());
+        self.newest_intact(origin, &grammars, &group_of_run, notice)
+    }
+
+    fn newest_intact(
+        &mut self,
+        origin: &Origin,
+        grammars: &[&Grammar],
+        group_of_run: &[usize],
+        notice: &mut dyn FnMut(String),
+    ) -> Result<Option<Resumed>> {
+        let (Some(store), true) = (&self.store, self.resume) else { return Ok(None) };
+        for stray in &self.strays {
+            let (place, like) = (store.describe(stray), name(1));
+            notice(format!("{place}: ignored, as checkpoints have names of six digits or more, like {like}"));
+        }
+        if self.kept.is_empty() {
+            return Ok(None);
+        }
+        let mut found: Option<Resumed> = None;
+        for (number, bound) in self.kept.iter_mut().rev() {
+            let (file, place) = (name(*number), store.describe(&name(*number)));
+            let checkpoint = match Checkpoint::from_bytes(&store.get(&file)?) {
+                Ok(checkpoint) => checkpoint,
+                Err(newer @ Defect::Newer { .. }) => {
+                    bail!("{place}: checkpoint {newer}; upgrade grammaton, or start over in another folder")
+                }
+                Err(older @ Defect::Older { .. }) => bail!(
+                    "{place}: checkpoint {older}; finish the job with the version that wrote it, or start over in another folder"
+                ),
+                Err(defect) => {
+                    notice(format!("{place}: checkpoint is {defect}; going on from an older one"));
+                    continue;
+                }
+            };
+            *bound = checkpoint.bound();
+            if found.is_some() {
+                continue;
+            }
+            if let Some(obstacle) = checkpoint.origin.obstacle(origin, &checkpoint.progress) {
+                bail!(
+                    "{place}: cannot go on from this checkpoint: {obstacle}; resume the job that it is of, or start over in another folder"
+                );
+            }
+            match checkpoint.check(grammars, group_of_run) {
+                Ok(()) => {
+                    found = Some(Resumed { name: file, checkpoint });
+                    self.resumed = Some(*number);
+                }
+                Err(defect) => notice(format!("{place}: checkpoint is {defect}; going on from an older one")),
+            }
+        }
+        if found.is_none() {
+            bail!(
+                "{}: none of the {} checkpoints is intact; remove them, and start over without --resume",
+                store.describe(""),
+                self.kept.len()
+            );
+        }
+        self.due = clock() + self.every;
+        Ok(found)
+    }
+
+    /// Whether the job goes on from the newest.
+    pub fn are_resumed(&self) -> bool {
+        self.resume
+    }
+
+    /// Removes those of an earlier job, unless this one goes on from them.
+    pub fn begin(&mut self) -> Result<()> {
+        if let (Some(store), false) = (&self.store, self.resume) {
+            self.kept.drain(..).try_for_each(|(number, _)| store.remove(&name(number)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether any are written.
+    pub fn are_kept(&self) -> bool {
+        self.store.is_some() && self.keep > 0
+    }
+
+    /// Whether it is time for the next one.
+    pub fn are_due(&self) -> bool {
+        self.are_kept() && self.due <= clock()
+    }
+
+    /// Writes one, and removes those that need not be kept any more. The next one is due a while later, whether it works
+    /// or not.
+    pub fn write(&mut self, checkpoint: &Checkpoint<'_>) -> Result<CheckpointStatus> {
+        let begun = clock();
+        let written = self.write_now(checkpoint);
+        self.due = clock() + self.every;
+        let ((run, round), seconds) = (checkpoint.place(), begun.elapsed().as_secs_f64());
+        Ok(CheckpointStatus { run, round, bytes: written?, seconds })
+    }
+
+    /// How many bytes it took.
+    fn write_now(&mut self, checkpoint: &Checkpoint<'_>) -> Result<u64> {
+        let store = self.store.as_ref().context("no checkpoints are to be written")?;
+        let bytes = checkpoint.to_bytes();
+        let n_bytes = bytes.len() as u64;
+        let number = self.kept.last().map_or(1, |&(last, _)| last + 1);
+        store.put(&name(number), bytes)?;
+        self.kept.push((number, checkpoint.bound()));
+        for number in superfluous(&self.kept, self.keep) {
+            store.remove(&name(number))?;
+            self.kept.retain(|&(kept, _)| kept != number);
+        }
+        Ok(n_bytes)
+    }
+}
+
+/// All but the last `keep` and the one with the best bound.
+fn superfluous(kept: &[(u64, Option<f64>)], keep: usize) -> Vec<u64> {
+    let bound = |&&(_, bound): &&(u64, Option<f64>)| bound.unwrap_or(f64::NEG_INFINITY);
+    let best = kept.iter().max_by(|a, b| bound(a).total_cmp(&bound(b))).map(|&(number, _)| number);
+    let old = &kept[..kept.len().saturating_sub(keep)];
+    old.iter().map(|&(number, _)| number).filter(|&number| Some(number) != best).collect()
+}
+
+fn name(number: u64) -> String {
+    format!("{number:06}{ENDING}")
+}
+
+/// The number of the checkpoint of that name; none unless [`name`] makes it.
+fn number(found: &str) -> Option<u64> {
+    let number = found.strip_suffix(ENDING)?.parse().ok()?;
+    (number < MOST && name(number) == found).then_some(number)
+}
+
+/// Metrics leave out what was not measured, which bincode could not read back.
+mod as_json {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+    use crate::metrics::RoundMetrics;
+
+    pub fn serialize<S: Serializer>(rounds: &[RoundMetrics], serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::to_string(rounds).map_err(ser::Error::custom)?.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RoundMetrics>, D::Error> {
+        serde_json::from_str(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "when a checkpoint is written decides nothing but what may be lost"
+)]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::limits::UNPACKED_ALWAYS;
+
+    use super::*;
+    use crate::model::tests::small;
+
+    fn output(dir: &std::path::Path) -> OutputTable {
+        OutputTable { dir: dir.to_owned(), checkpoint_seconds: 0.0, ..OutputTable::default() }
+    }
+
+    fn origin(more: &str) -> Origin {
+        let text = format!("[model]\ngrammar = \"/g\"\n[corpus]\npath = \"/c\"\n[inference]\n{more}");
+        let job = Job::parse(&text, "job.toml", std::path::Path::new("/"), &[]).unwrap();
+        let hash = ContentHash([7; 32]);
+        Origin { job: job.to_toml(), grammar: hash, corpus: hash }
+    }
+
+    /// After that many rounds, with that bound.
+    fn checkpoint(rounds: usize, bound: f64) -> Checkpoint<'static> {
+        let model = small().model;
+        let params = model.adaptor().unwrap();
+        let state = serde_json::json!({ "Sticks": {
+            "params": params, "rounds": rounds, "bound": bound, "counts": vec![0.0; 10],
+            "before_drop": params, "drop_share": 0.2, "grew": false,
+        }});
+        let run = Run { state: Some(serde_json::from_value(state).unwrap()), ..Run::default() };
+        let round = |round| RoundMetrics { run: 1, round, seconds: 0.1 + 0.2, ..RoundMetrics::default() };
+        let rounds = (1..=rounds).map(round).collect();
+        let progress = Progress { runs: vec![run], rounds, ..Progress::default() };
+        let chosen = Chosen { lexicon: model.lexicon, underivable: 1, added: 2 };
+        Checkpoint {
+            origin: Cow::Owned(origin("")),
+            chosen: Cow::Owned(vec![chosen]),
+            progress: Cow::Owned(progress),
+        }
+    }
+
+    fn files(dir: &std::path::Path) -> Vec<String> {
+        Store::open(&output(dir).checkpoints()).unwrap().list().unwrap()
+    }
+
+    /// What resuming gives, and the notices.
+    fn resumed(dir: &std::path::Path, origin: &Origin) -> (Result<Option<Checkpoint<'static>>>, Vec<String>) {
+        let mut notices = Vec::new();
+        let mut checkpoints = Checkpoints::open(&output(dir), true).unwrap();
+        let found = checkpoints
+            .newest_intact(origin, &[&small().model.grammar], &[0], &mut |notice| notices.push(notice));
+        (found.map(|found| found.map(|found| found.checkpoint)), notices)
+    }
+
+    #[test]
+    fn what_is_written_is_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        assert_eq!(checkpoints.newest(), None);
+        let written = checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        assert_eq!((written.run, written.round), (1, 3));
+        let (found, notices) = resumed(dir.path(), &origin(""));
+        assert_eq!((found.unwrap(), notices), (Some(checkpoint(3, -5.0)), vec![]));
+        let size = std::fs::metadata(dir.path().join("checkpoints/000001.ckpt")).unwrap().len();
+        assert_eq!(size, written.bytes);
+    }
+
+    /// `cargo test -p grammaton-coordinator write_golden -- --ignored` writes those of a new format.
+    const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-2.ckpt");
+
+    #[test]
+    fn what_earlier_releases_wrote_is_resumed() {
+        let read = Checkpoint::from_bytes(GOLDEN).unwrap();
+        assert_eq!(
+            (&read.chosen, &read.progress),
+            (&checkpoint(3, -5.0).chosen, &checkpoint(3, -5.0).progress)
+        );
+        assert_eq!(read.origin.obstacle(&origin(""), &read.progress), None);
+    }
+
+    #[test]
+    fn the_first_format_is_refused_by_name() {
+        // It held one run at a time, which cannot go on beside the others.
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        let first = Seal { oldest: 1, version: 1, ..SEAL }.close(b"");
+        std::fs::write(dir.path().join("checkpoints/000002.ckpt"), first).unwrap();
+        let refusal = format!("{:#}", resumed(dir.path(), &origin("")).0.unwrap_err());
+        assert!(
+            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (2)"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    #[ignore = "writes what the test above reads"]
+    fn write_golden() {
+        let path = format!("{}/tests/golden/checkpoint-{}.ckpt", env!("CARGO_MANIFEST_DIR"), SEAL.version);
+        std::fs::write(path, checkpoint(3, -5.0).to_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_a_release_has_added_since_has_its_default() {
+        let mut older = origin("");
+        older.job = older
+            .job
+            .lines()
+            .filter(|line| !line.starts_with("jitter"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_ne!(older, origin(""));
+        let progress = checkpoint(3, -5.0).progress;
+        assert_eq!(older.obstacle(&origin(""), &progress), None);
+        let changed = older.obstacle(&origin("jitter = 0.25\n"), &progress).unwrap();
+        assert!(changed.contains("inference.jitter is 0.5, not 0.25"), "{changed}");
+    }
+
+    #[test]
+    fn the_last_ones_and_the_best_are_kept_also_over_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        for (round, bound) in [-9.0, -1.0, -8.0, -7.0, -6.0].into_iter().enumerate() {
+            checkpoints.write(&checkpoint(round + 1, bound)).unwrap();
+        }
+        assert_eq!(files(dir.path()), ["000002.ckpt", "000004.ckpt", "000005.ckpt"]);
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), true).unwrap();
+        checkpoints.newest_intact(&origin(""), &[&small().model.grammar], &[0], &mut |_| {}).unwrap();
+        checkpoints.begin().unwrap();
+        checkpoints.write(&checkpoint(6, -5.0)).unwrap();
+        assert_eq!(files(dir.path()), ["000002.ckpt", "000005.ckpt", "000006.ckpt"]);
+        // A run that starts over leaves none of them.
+        Checkpoints::open(&output(dir.path()), false).unwrap().begin().unwrap();
+        assert_eq!(files(dir.path()), [""; 0]);
+    }
+
+    #[test]
+    fn damaged_ones_are_passed_over_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        for round in 1..=2 {
+            checkpoints.write(&checkpoint(round, -9.0 + round as f64)).unwrap();
+        }
+        let last = dir.path().join("checkpoints/000002.ckpt");
+        let whole = std::fs::read(&last).unwrap();
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 1;
+        for (bytes, why) in [
+            (&whole[..whole.len() - 1], "cut short"),
+            (&flipped[..], "checksum does not fit"),
+            (&b""[..], "is another kind of file"),
+            (&SEAL.close(b"nonsense")[..], "damaged"),
+        ] {
+            std::fs::write(&last, bytes).unwrap();
+            let (found, notices) = resumed(dir.path(), &origin(""));
+            assert_eq!(found.unwrap().unwrap().place(), (1, 1), "{why}");
+            assert!(notices.len() == 1 && notices[0].contains(why), "{why}: {notices:?}");
+            assert!(notices[0].contains("000002.ckpt") && notices[0].ends_with("going on from an older one"));
+        }
+        std::fs::write(dir.path().join("checkpoints/000001.ckpt"), b"").unwrap();
+        let error = resumed(dir.path(), &origin("")).0.unwrap_err().to_string();
+        assert!(error.contains("none of the 2 checkpoints is intact"), "{error}");
+    }
+
+    #[test]
+    fn files_with_other_names_are_ignored_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        let strays = ["18446744073709551615.ckpt", "7.ckpt", "best.ckpt"];
+        for stray in strays {
+            std::fs::write(dir.path().join("checkpoints").join(stray), b"?").unwrap();
+        }
+        let (found, notices) = resumed(dir.path(), &origin(""));
+        assert_eq!(found.unwrap().unwrap().place(), (1, 3));
+        assert_eq!(notices.len(), strays.len(), "{notices:?}");
+        for (notice, stray) in notices.iter().zip(strays) {
+            let expected = format!(
+                "checkpoints/{stray}: ignored, as checkpoints have names of six digits or more, like 000001.ckpt"
+            );
+            assert!(notice.ends_with(&expected), "{notice}");
+        }
+        std::fs::remove_file(dir.path().join("checkpoints/000001.ckpt")).unwrap();
+        let (found, notices) = resumed(dir.path(), &origin(""));
+        assert!(found.unwrap().is_none() && notices.len() == strays.len());
+    }
+
+    #[test]
+    fn one_that_points_outside_of_itself_is_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        let mut foreign = checkpoint(1, -1.0);
+        let Some(State::Sticks(state)) = &mut foreign.progress.to_mut().runs[0].state else { panic!() };
+        state.params.sticks[0].order[0] = shared::grammar::ParamId(99);
+        checkpoints.write(&foreign).unwrap();
+        let (found, notices) = resumed(dir.path(), &origin(""));
+        assert!(found.is_err() && notices[0].contains("a stick has a string it lacks"), "{notices:?}");
+    }
+
+    #[test]
+    fn a_bomb_is_damaged() {
+        for size in [UNPACKED_ALWAYS + 1, 4 * UNPACKED_ALWAYS] {
+            let zeros = std::io::repeat(0).take(size);
+            let bomb = SEAL.close(&zstd::encode_all(zeros, LEVEL).unwrap());
+            assert_eq!(max_unpacked(bomb.len() as u64), UNPACKED_ALWAYS);
+            let defect = Checkpoint::from_bytes(&bomb).unwrap_err().to_string();
+            assert!(defect.contains("unpacks to more than"), "{defect}");
+        }
+    }
+
+    #[test]
+    fn counts_and_rounds_that_no_run_has_are_damaged() {
+        let grammar = small().model.grammar;
+        checkpoint(1, -1.0).check(&[&grammar], &[0]).unwrap();
+        let edits = [
+            ("counts", serde_json::json!(vec![-1.0; 10])),
+            ("counts", serde_json::json!(vec![1e308; 10])),
+            ("rounds", serde_json::json!(u64::MAX)),
+        ];
+        for (field, value) in edits {
+            let mut hostile = checkpoint(1, -1.0);
+            let run = &mut hostile.progress.to_mut().runs[0];
+            let mut state = serde_json::to_value(&run.state).unwrap();
+            state["Sticks"][field] = value;
+            run.state = serde_json::from_value(state).unwrap();
+            let defect = hostile.check(&[&grammar], &[0]).unwrap_err().to_string();
+            assert!(defect.contains(field), "{defect}");
+        }
+    }
+
+    #[test]
+    fn those_of_another_job_or_a_newer_format_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        checkpoints.write(&checkpoint(5, -9.0)).unwrap();
+        let refusal = |origin: &Origin| format!("{:#}", resumed(dir.path(), origin).0.unwrap_err());
+        for (other, why) in [
+            (origin("seed = 2\n"), "it is of another job, in which inference.seed is 1, not 2"),
+            (origin("max_rounds = 4\n"), "it is of another job, in which inference.max_rounds is 40, not 4"),
+            (Origin { grammar: ContentHash([1; 32]), ..origin("") }, "it is of another grammar"),
+            (Origin { corpus: ContentHash([1; 32]), ..origin("") }, "it is of another corpus"),
+        ] {
+            let refusal = refusal(&other);
+            assert!(refusal.contains(why) && refusal.contains("000001.ckpt"), "{refusal}");
+        }
+        let more = resumed(dir.path(), &origin("max_rounds = 400\n")).0.unwrap();
+        assert_eq!(more.unwrap().place(), (1, 5), "one run may get more rounds");
+
+        let newer = Seal { version: 9, ..SEAL }.close(b"");
+        std::fs::write(dir.path().join("checkpoints/000002.ckpt"), newer).unwrap();
+        let refusal = refusal(&origin(""));
+        assert!(
+            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (3)"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn without_resume_nothing_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
+        checkpoints.write(&checkpoint(5, -9.0)).unwrap();
+        let mut again = Checkpoints::open(&output(dir.path()), false).unwrap();
+        assert!(again.newest().unwrap().ends_with("checkpoints/000001.ckpt"));
+        assert!(
+            again.newest_intact(&origin(""), &[&small().model.grammar], &[0], &mut |_| {}).unwrap().is_none()
+        );
+        let off = OutputTable { keep_checkpoints: 0, ..output(dir.path()) };
+        assert!(!Checkpoints::open(&off, false).unwrap().are_due());
+    }
+}

@@ -1,0 +1,186 @@
+//! Where a job keeps what may be too large to hold: in memory up to `HELD`, beyond it in files named by the hash of their content,
+//! read when they are asked for.
+//!
+//! Files are of use to the process that wrote them alone, which removes them when it ends; those of one that was killed are removed by
+//! [`sweep`].
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use bincode::config::legacy;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use shared::work::task::{ContentHash, Named};
+use tempfile::TempDir;
+
+/// A place for values.
+#[derive(Debug)]
+pub struct SpillStore {
+    folder: PathBuf,
+    /// Inside of it, made when it is needed first.
+    files: Mutex<Option<Arc<Files>>>,
+    /// Bytes that may still be held.
+    room: AtomicUsize,
+}
+
+/// Bytes, as written, of values that stay in memory: jobs of that size touch no disk.
+const HELD: usize = 64 << 20;
+
+#[derive(Debug)]
+struct Files {
+    dir: TempDir,
+}
+
+/// What the folders' names begin with.
+const PREFIX: &str = ".shards-";
+
+/// A new folder inside of that one, which is made if it is not there; it goes when it is dropped, or is swept.
+pub fn folder_in(folder: &Path) -> std::io::Result<TempDir> {
+    fs::create_dir_all(folder)?;
+    tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)
+}
+
+/// Removes the shelves that other processes left in `folder`; none may be at work there.
+pub fn sweep(folder: &Path) {
+    let left = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+        if let Err(error) = fs::remove_dir_all(entry.path()) {
+            tracing::warn!(path = %entry.path().display(), %error, "cannot remove what an earlier run left");
+        }
+    }
+}
+
+/// A value at hand, or in a file.
+#[derive(Debug)]
+pub struct Kept<T> {
+    /// Hash of the value, as [`Named`] has it.
+    pub hash: ContentHash,
+    place: Place<T>,
+}
+
+#[derive(Debug)]
+enum Place<T> {
+    Hand(Arc<T>),
+    File(Arc<Files>),
+}
+
+impl SpillStore {
+    /// An empty one, whose files will be inside of `folder`.
+    pub fn new_in(folder: &Path) -> SpillStore {
+        SpillStore::with_room(folder, HELD)
+    }
+
+    fn with_room(folder: &Path, room: usize) -> SpillStore {
+        SpillStore { folder: folder.to_owned(), files: Mutex::default(), room: AtomicUsize::new(room) }
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Keeps the value.
+    pub fn keep<T: Serialize>(&self, value: T) -> Result<Kept<T>> {
+        let bytes = bincode::serde::encode_to_vec(&value, legacy()).context("a value does not serialise")?;
+        let hash = ContentHash(*blake3::hash(&bytes).as_bytes());
+        let taken = self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes.len()));
+        if taken.is_ok() {
+            return Ok(Kept { hash, place: Place::Hand(Arc::new(value)) });
+        }
+        let files = self.files()?;
+        let path = files.path(hash);
+        if !path.exists() {
+            fs::write(&path, &bytes)
+                .with_context(|| format!("{}: cannot keep a shard; {WAY_OUT}", path.display()))?;
+        }
+        Ok(Kept { hash, place: Place::File(files) })
+    }
+
+    fn files(&self) -> Result<Arc<Files>> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(files) = &*files {
+            return Ok(files.clone());
+        }
+        let dir = folder_in(&self.folder)
+            .with_context(|| format!("{}: cannot keep shards there; {WAY_OUT}", self.folder.display()))?;
+        Ok(files.insert(Arc::new(Files { dir })).clone())
+    }
+}
+
+impl Files {
+    fn path(&self, hash: ContentHash) -> PathBuf {
+        self.dir.path().join(blake3::Hash::from_bytes(hash.0).to_hex().as_str())
+    }
+}
+
+const WAY_OUT: &str = "make room or allow it, or choose another folder with --out DIR";
+
+impl<T> Kept<T> {
+    /// One that is at hand.
+    pub fn at_hand(named: Named<T>) -> Kept<T> {
+        Kept { hash: named.hash, place: Place::Hand(named.value) }
+    }
+}
+
+impl<T: DeserializeOwned> Kept<T> {
+    /// The value, read if it is not at hand.
+    pub fn value(&self) -> Result<Arc<T>> {
+        match &self.place {
+            Place::Hand(value) => Ok(value.clone()),
+            Place::File(files) => {
+                let path = files.path(self.hash);
+                let damaged = || format!("{}: cannot be read again; start once more", path.display());
+                let bytes = fs::read(&path).with_context(damaged)?;
+                ensure!(blake3::hash(&bytes).as_bytes() == &self.hash.0, "{}", damaged());
+                let (value, _) = bincode::serde::decode_from_slice(&bytes, legacy()).with_context(damaged)?;
+                Ok(Arc::new(value))
+            }
+        }
+    }
+
+    /// The value with its name.
+    pub fn named(&self) -> Result<Named<T>> {
+        Ok(Named { hash: self.hash, value: self.value()? })
+    }
+}
+
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Kept<T> {
+        let place = match &self.place {
+            Place::Hand(value) => Place::Hand(value.clone()),
+            Place::File(files) => Place::File(files.clone()),
+        };
+        Kept { hash: self.hash, place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_by_their_content_and_go_with_the_shelf() {
+        let dir = tempfile::tempdir().unwrap();
+        let spill = SpillStore::with_room(dir.path(), 40);
+        let value = vec![(3u32, "abc".to_owned())];
+        let held = spill.keep(value.clone()).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let kept = spill.keep(value.clone()).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!((held.hash, kept.hash), (Named::new(value.clone()).hash, held.hash));
+        assert_eq!((&*held.value().unwrap(), &*kept.clone().value().unwrap()), (&value, &value));
+        let Place::File(files) = &kept.place else { panic!("there is no room for two") };
+        fs::write(files.path(kept.hash), "damaged").unwrap();
+        assert!(kept.value().unwrap_err().to_string().contains("start once more"));
+        drop((spill, kept));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let spill = SpillStore::with_room(dir.path(), 0);
+        std::mem::forget(spill.keep(value).unwrap());
+        drop(spill);
+        sweep(dir.path());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

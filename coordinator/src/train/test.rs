@@ -1,0 +1,149 @@
+//! The sentences of `corpus.test`: they neither train nor choose anything, and are scored at the end.
+//!
+//! Nothing of them is in the grammar or among its strings, so that a job comes to the same parameters with them and without. A sentence
+//! with a symbol that the grammar lacks has no derivation.
+
+use anyhow::Result;
+use shared::data::corpus::Corpus;
+use shared::data::eval::segmentation::Scorer;
+use shared::grammar::{Grammar, SymbolId};
+use shared::models::decode::Decode;
+use shared::models::{Model, Params};
+use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS};
+
+use super::held_out::HeldOutShards;
+use super::plan::Plan;
+use super::spill::SpillStore;
+use super::text::{Source, Text};
+use super::{dependencies, trees};
+use crate::fleet::{Map, Stage};
+use crate::job::Job;
+use crate::metrics::{Scores, ScoresByDecoder, TestScores, decoder_name};
+
+/// Sentences to score at the end.
+pub struct Test {
+    /// Those to predict.
+    predicted: HeldOutShards,
+    /// Sentences with a symbol that the grammar lacks.
+    n_unknown: usize,
+    analysed: Analysed,
+}
+
+/// Sentences to analyse, and gold.
+enum Analysed {
+    /// Segmented.
+    Text {
+        /// Those whose symbols the grammar has.
+        text: Box<Text>,
+        /// The others, with gold if there is such.
+        unknown: Vec<(Vec<u32>, Option<Vec<u32>>)>,
+    },
+    /// With heads.
+    Heads(dependencies::ToFind),
+    /// Bracketed.
+    Trees(trees::ToFind),
+}
+
+impl Test {
+    /// The sentences of a corpus, for this grammar.
+    pub fn of_text(source: &Source, grammar: &Grammar, spill: &SpillStore) -> Result<Test> {
+        let mut text = Text::new(&source.end, source.options());
+        let mut unknown = Vec::new();
+        source.blocks(|block| {
+            let tokens: Vec<Option<Vec<SymbolId>>> = block.each_tokens_for(grammar).map(Result::ok).collect();
+            let (known, others): (Vec<usize>, Vec<usize>) =
+                (0..tokens.len()).partition(|&at| tokens[at].is_some());
+            let Corpus { sentences, gold, .. } = block.subset(&others);
+            let gold = gold.map_or(vec![None; sentences.len()], |gold| gold.into_iter().map(Some).collect());
+            unknown.extend(sentences.into_iter().zip(gold));
+            let tokens: Vec<Vec<SymbolId>> = tokens.into_iter().flatten().collect();
+            text.push(spill, block.subset(&known), shard::cut(&tokens, DEFAULT_SHARD_SYMBOLS), None)
+        })?;
+        let predicted = HeldOutShards::new(text.shards.clone(), 1);
+        let n_unknown = unknown.len();
+        Ok(Test { predicted, n_unknown, analysed: Analysed::Text { text: Box::new(text), unknown } })
+    }
+
+    /// Sentences with tags: heads to find, and those to predict with so many that have tags the model lacks.
+    pub fn of_heads(to_find: dependencies::ToFind, predicted: HeldOutShards, n_unknown: usize) -> Test {
+        Test { predicted, n_unknown, analysed: Analysed::Heads(to_find) }
+    }
+
+    /// Trees.
+    pub fn of_trees(to_find: trees::ToFind) -> Test {
+        Test {
+            predicted: HeldOutShards::new(Vec::new(), 1),
+            n_unknown: 0,
+            analysed: Analysed::Trees(to_find),
+        }
+    }
+
+    /// How well `model` predicts and analyses them.
+    pub fn score(&self, job: &Job, fleet: &dyn Map, plan: &Plan, model: &Model) -> Result<TestScores> {
+        let mut predicted = self.predicted.measure(fleet, plan, model)?;
+        if let Some(predicted) = &mut predicted {
+            predicted.sentences += self.n_unknown;
+            predicted.without += self.n_unknown;
+        }
+        let scores = TestScores { predicted, ..TestScores::default() };
+        Ok(match (&self.analysed, &model.params) {
+            (Analysed::Text { text, unknown }, _) => {
+                TestScores { scores: segmented(text, unknown, job, fleet, plan, model)?, ..scores }
+            }
+            (Analysed::Heads(to_find), _) => {
+                let attachment = to_find.find(fleet, plan, model, &job.output.decoders)?.1;
+                TestScores { attachment, ..scores }
+            }
+            (Analysed::Trees(to_find), Params::Latent(model)) => {
+                TestScores { brackets: to_find.find(fleet, model)?.1, ..scores }
+            }
+            (Analysed::Trees(_), _) => scores,
+        })
+    }
+}
+
+/// Scores of the text as every decoder segments it, strings that the model does not know at the price of new ones; a sentence
+/// without a derivation is one segment.
+fn segmented(
+    text: &Text,
+    unknown: &[(Vec<u32>, Option<Vec<u32>>)],
+    job: &Job,
+    fleet: &dyn Map,
+    plan: &Plan,
+    model: &Model,
+) -> Result<ScoresByDecoder> {
+    if !text.has_gold || model.segments.is_empty() {
+        return Ok(ScoresByDecoder::new());
+    }
+    let decoders = &job.output.decoders;
+    let with = Decode {
+        weights: model.decoding_weights(),
+        segments: model.segments.clone(),
+        decoders: decoders.clone(),
+        trees: false,
+        open: true,
+    };
+    let parser = plan.parser_with(model, with);
+    let mut scorers: Vec<Scorer<u32>> = decoders.iter().map(|_| Scorer::default()).collect();
+    text.blocks(|_, shards, block| {
+        let decoded = parser.parse(fleet, Stage::Decode, text.shards[shards].to_vec())?;
+        let gold = block.corpus.gold.iter().flatten();
+        let sentences = block.corpus.sentences.iter().zip(gold).zip(block.by_sentence(&decoded));
+        for ((sentence, gold), decoded) in sentences {
+            let whole = vec![sentence.len() as u32];
+            for (at, scorer) in scorers.iter_mut().enumerate() {
+                let found = decoded.segmentations.get(at).filter(|_| decoded.log_z > f64::NEG_INFINITY);
+                scorer.add(sentence, gold, found.unwrap_or(&whole));
+            }
+        }
+        Ok(())
+    })?;
+    for (sentence, gold) in unknown {
+        let gold = gold.iter();
+        gold.for_each(|gold| {
+            scorers.iter_mut().for_each(|scorer| scorer.add(sentence, gold, &[sentence.len() as u32]));
+        });
+    }
+    let names = decoders.iter().map(|&decoder| decoder_name(decoder).to_owned());
+    Ok(names.zip(scorers.iter().map(|scorer| Scores::from(&scorer.scores()))).collect())
+}

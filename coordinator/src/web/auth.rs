@@ -1,0 +1,212 @@
+//! The auth: who comes in, for what, and what a browser may do with the answer.
+//!
+//! In: every request, before any route. Who it is says a token, in the header `Authorization: Bearer …` or in a cookie that `/login` set; both
+//! are checked anew each time ([`Access::admit`]), so a forged cookie is nobody, and one whose token is gone from the file soon is.
+//!
+//! Invariants: what is not named in [`needed`] takes the role read; what changes something is posted, and from a page of ours, as the
+//! browser says; every answer says that nothing from elsewhere may be loaded, run or framed. Where no token is asked for, requests must name this
+//! machine, so that a page from elsewhere cannot pose as ours under a name of its own.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use tokio::sync::Semaphore;
+
+use super::{House, Oops};
+use crate::access::{Access, Denied, Identity, Role};
+use crate::service::Service;
+
+/// What a browser may do with our pages.
+pub const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                          form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// The cookie's name.
+const COOKIE: &str = "grammaton";
+/// How long who shows a wrong token waits for the answer.
+const DELAY: Duration = Duration::from_secs(1);
+/// How many may wait for it at a time; others are turned away.
+const GUESSES: usize = 8;
+/// How long a request may take to come, and its answer to begin.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Who is let in.
+pub struct Auth {
+    access: Access,
+    /// Whether the cookie may travel through TLS alone.
+    secure: bool,
+    /// Whether requests must name this machine.
+    is_local: bool,
+    guesses: Semaphore,
+}
+
+impl Auth {
+    /// For those whom `access` lets in; `secure` through TLS; `is_local` if only this machine reaches it.
+    pub fn new(access: Access, secure: bool, is_local: bool) -> Auth {
+        let is_local = is_local && !access.is_guarded();
+        Auth { access, secure, is_local, guesses: Semaphore::new(GUESSES) }
+    }
+
+    /// Who asks, if that is enough for what `needed` is for.
+    fn admit(&self, headers: &HeaderMap, needed: Role) -> Result<Identity, Denied> {
+        let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let of_cookie = || cookie(headers).map(|token| format!("Bearer {token}"));
+        let shown = shown.map(str::to_owned).or_else(of_cookie);
+        self.access.admit(shown.as_deref(), needed)
+    }
+
+    /// Who it is, as a page tells it: nobody where there are no tokens.
+    pub fn shown<'a>(&self, who: &'a Identity) -> Option<&'a Identity> {
+        self.access.is_guarded().then_some(who)
+    }
+
+    /// Answers a form that shows a token.
+    pub async fn log_in(&self, service: &Service, peer: SocketAddr, token: &str) -> Response {
+        // A cookie ends with a semicolon.
+        let admitted = if token.contains(';') {
+            Err(Denied::Unknown)
+        } else {
+            self.access.admit(Some(&format!("Bearer {token}")), Role::Read)
+        };
+        let (service, detail) = (service.clone(), peer.ip().to_string());
+        let note = |who: String, what: &'static str| {
+            tokio::task::spawn_blocking(move || service.note(&who, what, &detail))
+        };
+        match admitted {
+            Ok(who) => {
+                let _ = note(who.name, "login").await;
+                let secure = if self.secure { "; Secure" } else { "" };
+                self.go("/", &format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/{secure}"))
+            }
+            Err(denied) => {
+                let Ok(_guess) = self.guesses.try_acquire() else {
+                    return Oops(
+                        StatusCode::TOO_MANY_REQUESTS,
+                        "Too many wrong tokens at a time; try again in a while.".into(),
+                    )
+                    .into_response();
+                };
+                let _ = note("nobody".to_owned(), "login refused").await;
+                tokio::time::sleep(DELAY).await;
+                match denied {
+                    Denied::Unknown => Redirect::to("/login?again").into_response(),
+                    Denied::Role { .. } => Oops(StatusCode::FORBIDDEN, denied.to_string()).into_response(),
+                }
+            }
+        }
+    }
+
+    /// Forgets the token.
+    pub fn log_out(&self) -> Response {
+        self.go("/login", &format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"))
+    }
+
+    fn go(&self, to: &str, cookie: &str) -> Response {
+        let mut response = Redirect::to(to).into_response();
+        match HeaderValue::from_str(cookie) {
+            Ok(cookie) => drop(response.headers_mut().insert(header::SET_COOKIE, cookie)),
+            Err(_) => return Redirect::to("/login?again").into_response(), // no token has such letters
+        }
+        response
+    }
+
+    /// Why a request is answered by the auth itself.
+    fn refuse(&self, request: &Request, denied: Denied) -> Response {
+        let accepts =
+            request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        match denied {
+            Denied::Unknown if request.method() == Method::GET && accepts.contains("text/html") => {
+                Redirect::to("/login").into_response()
+            }
+            Denied::Unknown => {
+                let bearer = [(header::WWW_AUTHENTICATE, "Bearer")];
+                (
+                    StatusCode::UNAUTHORIZED,
+                    bearer,
+                    "show a token: Authorization: Bearer …, or log in at /login\n",
+                )
+                    .into_response()
+            }
+            Denied::Role { .. } => Oops(StatusCode::FORBIDDEN, denied.to_string()).into_response(),
+        }
+    }
+}
+
+/// The role that a request takes; none, if anybody may.
+fn needed(method: &Method, path: &str) -> Option<Role> {
+    match path {
+        "/health" | "/login" | "/logout" | "/style.css" | "/live.js" => None,
+        _ if matches!(*method, Method::GET | Method::HEAD) => Some(Role::Read),
+        _ => Some(Role::Submit),
+    }
+}
+
+/// Lets a request through, or answers it, and says what may be done with the answer.
+pub async fn guard(State(house): State<House>, mut request: Request, next: Next) -> Response {
+    let auth = &house.auth;
+    let is_post = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let admitted = match needed(request.method(), request.uri().path()) {
+        None => Ok(Identity::anyone("anyone")),
+        Some(role) => auth.admit(request.headers(), role),
+    };
+    let mut response = match admitted {
+        _ if auth.is_local && !names_this_machine(request.headers()) => {
+            let words = "This service answers to localhost alone, as it asks for no token.";
+            Oops(StatusCode::MISDIRECTED_REQUEST, words.into()).into_response()
+        }
+        Err(denied) => auth.refuse(&request, denied),
+        Ok(_) if is_post && !is_ours(request.headers()) => {
+            let words = "This was not sent from a page of this service (by Origin or Sec-Fetch-Site).";
+            Oops(StatusCode::FORBIDDEN, words.into()).into_response()
+        }
+        Ok(who) => {
+            request.extensions_mut().insert(who);
+            let late = |_| (StatusCode::REQUEST_TIMEOUT, "too slow\n").into_response();
+            tokio::time::timeout(TIMEOUT, next.run(request)).await.unwrap_or_else(late)
+        }
+    };
+    let headers = response.headers_mut();
+    let mut say = |name: HeaderName, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    say(header::CONTENT_SECURITY_POLICY, POLICY);
+    say(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // Without any, browsers would not say where a form comes from.
+    say(header::REFERRER_POLICY, "same-origin");
+    say(header::CACHE_CONTROL, "no-store");
+    response
+}
+
+/// The token of the cookie.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, token)| token)
+}
+
+/// Whether the browser says that a page of ours sent it.
+fn is_ours(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    match (text("sec-fetch-site"), text("origin")) {
+        (Some(site), _) => site == "same-origin",
+        (None, Some(origin)) => {
+            let host = origin.split_once("://").map(|(_, host)| host);
+            host.is_some() && host == text("host")
+        }
+        (None, None) => false,
+    }
+}
+
+/// Whether the host that the request names can be no other machine.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,293 @@
+//! Server-sent events: the parts of pages that change, drawn once for all who watch.
+//!
+//! In: a topic, a way to draw its parts, and a notifier that rings when they may have changed. Out: streams of events, each a part with its
+//! id. A topic has a task as long as somebody watches it: it draws when the notifier rings, and now and then without, since ages grow by
+//! themselves, but never twice within [`PAUSE`]. Who comes later, or reads slowly, gets the last state of every part, and what was between is
+//! left out; so nothing is queued, and a hundred watchers share the bytes.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use prost::bytes::Bytes;
+use serde::Serialize;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::Oops;
+use crate::service::record::JobId;
+
+/// Least time between two drawings.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Longest time between them.
+const TICK: Duration = Duration::from_secs(1);
+/// After so long without an event a comment is sent, which tells whether anybody is there still.
+const QUIET: Duration = Duration::from_secs(15);
+/// Streams at a time.
+const WATCHERS: usize = 400;
+
+/// A part of a page: an element by its id, and what is in it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Part {
+    /// Unique in its page.
+    pub id: &'static str,
+    /// Its content, safe to show.
+    pub html: String,
+}
+
+/// What is watched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Topic {
+    /// A page of all jobs, from 1.
+    Jobs {
+        /// Which.
+        page: usize,
+    },
+    /// A job.
+    Job(JobId),
+    /// All workers.
+    Workers,
+}
+
+/// A part as it was drawn the last time it changed.
+struct Drawn {
+    part: Part,
+    /// Which drawing that was, from 1.
+    version: u64,
+    event: Bytes,
+}
+
+/// All parts of a topic.
+type Drawing = Arc<Vec<Arc<Drawn>>>;
+
+type Topics = Arc<Mutex<BTreeMap<Topic, watch::Sender<Drawing>>>>;
+
+/// What is watched at this moment.
+#[derive(Clone)]
+pub struct Events {
+    /// Exactly those with a task.
+    topics: Topics,
+    places: Arc<Semaphore>,
+    pause: Duration,
+    tick: Duration,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            topics: Topics::default(),
+            places: Arc::new(Semaphore::new(WATCHERS)),
+            pause: PAUSE,
+            tick: TICK,
+        }
+    }
+}
+
+impl Events {
+    /// A stream of what `render` draws of `topic`, from the whole on; it ends when there is nothing to draw any more.
+    pub fn watch<F>(
+        &self,
+        topic: Topic,
+        notifier: watch::Receiver<u64>,
+        render: impl Fn() -> F + Send + 'static,
+    ) -> Response
+    where
+        F: Future<Output = Option<Vec<Part>>> + Send + 'static,
+    {
+        let Ok(place) = self.places.clone().try_acquire_owned() else {
+            return Oops(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Too many watch at a time; load the page again in a while.".into(),
+            )
+            .into_response();
+        };
+        let mut drawings = self.subscribe(topic, notifier, render);
+        // What a browser has not taken yet waits here.
+        let (events, stream) = mpsc::channel::<Result<Bytes, std::convert::Infallible>>(4);
+        tokio::spawn(async move {
+            let _place = place;
+            let mut seen = 0;
+            loop {
+                let drawing = drawings.borrow_and_update().clone();
+                for drawn in drawing.iter().filter(|drawn| drawn.version > seen) {
+                    if events.send(Ok(drawn.event.clone())).await.is_err() {
+                        return; // the browser has gone
+                    }
+                }
+                seen = drawing.iter().map(|drawn| drawn.version).max().unwrap_or(seen);
+                let quiet = tokio::select! {
+                    changed = drawings.changed() => match changed {
+                        Ok(()) => false,
+                        Err(_) => return,
+                    },
+                    () = tokio::time::sleep(QUIET) => true,
+                    () = events.closed() => return,
+                };
+                if quiet && events.send(Ok(Bytes::from_static(b":\n\n"))).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let kind = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+        (kind, Body::from_stream(ReceiverStream::new(stream))).into_response()
+    }
+
+    /// The drawings of a topic; begins to draw if nobody watched it.
+    fn subscribe<F>(
+        &self,
+        topic: Topic,
+        notifier: watch::Receiver<u64>,
+        render: impl Fn() -> F + Send + 'static,
+    ) -> watch::Receiver<Drawing>
+    where
+        F: Future<Output = Option<Vec<Part>>> + Send + 'static,
+    {
+        let mut topics = lock(&self.topics);
+        if let Some(drawings) = topics.get(&topic) {
+            return drawings.subscribe();
+        }
+        let (drawings, first) = watch::channel(Drawing::default());
+        topics.insert(topic, drawings);
+        tokio::spawn(draw(self.clone(), topic, notifier, render));
+        first
+    }
+}
+
+/// Draws a topic until nobody watches it, or there is nothing to draw.
+async fn draw<F>(
+    events: Events,
+    topic: Topic,
+    mut notifier: watch::Receiver<u64>,
+    render: impl Fn() -> F + Send,
+) where
+    F: Future<Output = Option<Vec<Part>>> + Send + 'static,
+{
+    let mut version = 0;
+    loop {
+        notifier.borrow_and_update();
+        let parts = render().await;
+        version += 1;
+        {
+            let mut topics = lock(&events.topics);
+            let drawings = topics.get(&topic).filter(|drawings| drawings.receiver_count() > 0);
+            let (Some(parts), Some(drawings)) = (parts, drawings) else {
+                topics.remove(&topic);
+                return;
+            };
+            drawings.send_if_modified(|drawing| merge(drawing, parts, version));
+        }
+        tokio::time::sleep(events.pause).await;
+        tokio::select! {
+            changed = notifier.changed() => if changed.is_err() { tokio::time::sleep(events.tick).await },
+            () = tokio::time::sleep(events.tick.saturating_sub(events.pause)) => {}
+        }
+    }
+}
+
+/// Puts `parts` in the place of those that were drawn before; whether any is different.
+fn merge(drawing: &mut Drawing, parts: Vec<Part>, version: u64) -> bool {
+    let drawn = |part: Part| match drawing.iter().find(|drawn| drawn.part == part) {
+        Some(drawn) => drawn.clone(),
+        None => {
+            let json = serde_json::to_string(&part).expect("text serialises");
+            let event = Bytes::from(format!("event: part\ndata: {json}\n\n"));
+            Arc::new(Drawn { part, version, event })
+        }
+    };
+    let new: Vec<Arc<Drawn>> = parts.into_iter().map(drawn).collect();
+    let changed = new.iter().any(|drawn| drawn.version == version);
+    *drawing = Arc::new(new);
+    changed
+}
+
+fn lock(topics: &Topics) -> MutexGuard<'_, BTreeMap<Topic, watch::Sender<Drawing>>> {
+    topics.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio_stream::StreamExt as _;
+
+    use super::*;
+    use crate::service::job_log::Notifier;
+
+    fn part(id: &'static str, html: impl ToString) -> Part {
+        Part { id, html: html.to_string() }
+    }
+
+    #[test]
+    fn only_what_changed_is_sent_again() {
+        let mut drawing = Drawing::default();
+        assert!(merge(&mut drawing, vec![part("a", "<b>\n1</b>"), part("b", 1)], 1));
+        assert!(!merge(&mut drawing, vec![part("a", "<b>\n1</b>"), part("b", 1)], 2));
+        assert!(merge(&mut drawing, vec![part("a", "<b>\n1</b>"), part("b", 2)], 3));
+        let versions: Vec<u64> = drawing.iter().map(|drawn| drawn.version).collect();
+        assert_eq!(versions, [1, 3]);
+        let event = std::str::from_utf8(&drawing[0].event).unwrap();
+        assert_eq!(event, "event: part\ndata: {\"id\":\"a\",\"html\":\"<b>\\n1</b>\"}\n\n");
+    }
+
+    /// Two hundred watch while a notifier rings a thousand times: all see the last state, and it was drawn a few times.
+    #[test]
+    fn a_change_is_drawn_once_for_all() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let events = Events {
+                pause: Duration::from_millis(40),
+                tick: Duration::from_secs(3600),
+                ..Events::default()
+            };
+            let (notifier, state, drawn) =
+                (Notifier::default(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let streams: Vec<Body> = (0..200)
+                .map(|_| {
+                    let (state, drawn) = (state.clone(), drawn.clone());
+                    let render = move || {
+                        drawn.fetch_add(1, Ordering::SeqCst);
+                        let now = state.load(Ordering::SeqCst);
+                        async move { Some(vec![part("fixed", "same"), part("round", now)]) }
+                    };
+                    events.watch(Topic::Workers, notifier.listen(), render).into_body()
+                })
+                .collect();
+            let rings = async {
+                for now in 1..=1000 {
+                    state.store(now, Ordering::SeqCst);
+                    notifier.ring();
+                    tokio::task::yield_now().await;
+                }
+            };
+            let read = async |body: Body| {
+                let (mut stream, mut got) = (body.into_data_stream(), Vec::new());
+                while !got.iter().any(|event: &String| event.contains("\"1000\"")) {
+                    got.push(String::from_utf8(stream.next().await.unwrap().unwrap().to_vec()).unwrap());
+                }
+                got
+            };
+            let all = async {
+                let mut all = Vec::new();
+                for body in streams {
+                    all.push(read(body).await);
+                }
+                all
+            };
+            let (all, ()) = tokio::join!(all, rings);
+            for got in all {
+                assert_eq!(got.iter().filter(|event| event.contains("fixed")).count(), 1, "{got:?}");
+            }
+            assert!(drawn.load(Ordering::SeqCst) < 50, "{drawn:?}");
+            // With the last watcher gone the next drawing is the topic's last.
+            while !lock(&events.topics).is_empty() {
+                notifier.ring();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(events.places.available_permits(), WATCHERS);
+        });
+    }
+}

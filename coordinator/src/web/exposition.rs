@@ -1,0 +1,297 @@
+//! Prometheus metrics: the state of job and fleet in the text exposition format.
+//!
+//! Names begin with `grammaton_`, end with their unit, and with `_total` if they only grow. No label is called `job` or
+//! `instance`: those are Prometheus's own.
+
+use std::collections::BTreeMap;
+
+use prometheus::{Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
+
+use crate::fleet::{FleetStatus, MemberState};
+use crate::metrics::Phase;
+use crate::service::record::View;
+use crate::status::JobStatus;
+
+/// What a scrape is answered with.
+pub fn exposition(job: &JobStatus, fleet: &FleetStatus) -> String {
+    let page = Page(Registry::new());
+    page.of_job(job);
+    page.of_fleet(fleet);
+    page.text()
+}
+
+/// What a scrape of a service is answered with: its fleet, its jobs by state, and each of those in work by `id` and `name`.
+pub fn service_exposition(
+    by_state: &BTreeMap<&'static str, usize>,
+    in_work: &[View],
+    fleet: &FleetStatus,
+) -> String {
+    let page = Page(Registry::new());
+    page.of_jobs(by_state, in_work, fleet);
+    page.of_fleet(fleet);
+    page.text()
+}
+
+/// Metrics of one scrape. All numbers are known when it comes, so none is kept between two of them.
+struct Page(Registry);
+
+impl Page {
+    fn text(&self) -> String {
+        let mut text = Vec::new();
+        TextEncoder::new()
+            .encode(&self.0.gather(), &mut text)
+            .expect("memory takes all that is written to it");
+        String::from_utf8(text).expect("names and numbers are text")
+    }
+
+    fn gauge(&self, name: &str, help: &str, value: f64) {
+        let gauge = Gauge::new(format!("grammaton_{name}"), help).expect(SOUND);
+        gauge.set(value);
+        self.0.register(Box::new(gauge)).expect(SOUND);
+    }
+
+    fn counter(&self, name: &str, help: &str, value: u64) {
+        let counter = IntCounter::new(format!("grammaton_{name}_total"), help).expect(SOUND);
+        counter.inc_by(value);
+        self.0.register(Box::new(counter)).expect(SOUND);
+    }
+
+    fn gauges<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, f64)>,
+    ) {
+        let gauges = GaugeVec::new(Opts::new(format!("grammaton_{name}"), help), &[label]).expect(SOUND);
+        values.into_iter().for_each(|(of, value)| gauges.with_label_values(&[of]).set(value));
+        self.0.register(Box::new(gauges)).expect(SOUND);
+    }
+
+    fn family(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+        let gauges = GaugeVec::new(Opts::new(format!("grammaton_{name}"), help), labels).expect(SOUND);
+        self.0.register(Box::new(gauges.clone())).expect(SOUND);
+        gauges
+    }
+
+    fn counters<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (&'a str, u64)>,
+    ) {
+        let opts = Opts::new(format!("grammaton_{name}_total"), help);
+        let counters = IntCounterVec::new(opts, &[label]).expect(SOUND);
+        values.into_iter().for_each(|(of, value)| counters.with_label_values(&[of]).inc_by(value));
+        self.0.register(Box::new(counters)).expect(SOUND);
+    }
+
+    fn of_job(&self, job: &JobStatus) {
+        let phases = [Phase::Waiting, Phase::Preprocess, Phase::Rounds, Phase::Decode];
+        let phases = phases.map(|phase| (phase.key(), f64::from(u8::from(job.phase == Some(phase)))));
+        self.gauges("phase", "1 for what the job does now, 0 for the rest.", "phase", phases);
+        self.gauge("run", "Run whose round ended last, from 1.", job.run as f64);
+        self.gauge("runs", "Runs of the job.", job.runs as f64);
+        self.gauge("round", "The round that ended last.", job.round as f64);
+        self.gauge("max_rounds", "Rounds that a run has at most.", job.max_rounds as f64);
+        if let Some(bound) = job.bound {
+            self.gauge("bound", "Objective of the last round.", bound);
+        }
+        self.gauge("sentences", "Sentences of the corpus.", job.sentences as f64);
+        let rate = job.sentences_per_second;
+        self.gauge("sentences_per_second", "Sentences by wall time in the last round.", rate);
+        self.gauge("round_seconds", "Wall time of the last round.", job.round_seconds);
+        let help = "Time that the E-step of the last round took, summed over workers.";
+        self.gauge("estep_busy_seconds", help, job.busy_seconds);
+        if let Some(left) = job.seconds_left {
+            self.gauge("left_seconds", "Time that the rounds left take at most.", left);
+        }
+        if let Some(checkpoint) = job.checkpoint {
+            self.gauge("checkpoint_round", "Last round in the last checkpoint.", checkpoint.round as f64);
+            self.gauge(
+                "checkpoint_seconds",
+                "Time that writing the last checkpoint took.",
+                checkpoint.seconds,
+            );
+            self.gauge("checkpoint_bytes", "Size of the last checkpoint.", checkpoint.bytes as f64);
+        }
+        let fates = [("written", job.written_checkpoints), ("failed", job.failed_checkpoints)];
+        self.counters("checkpoints", "Checkpoints of this process.", "fate", fates);
+    }
+
+    fn of_jobs(&self, by_state: &BTreeMap<&'static str, usize>, in_work: &[View], fleet: &FleetStatus) {
+        let n_in = |state: &str| by_state.get(state).copied().unwrap_or(0) as f64;
+        let states = ["queued", "running", "stopping", "done", "failed", "cancelled"]
+            .map(|state| (state, n_in(state)));
+        self.gauges("jobs", "Jobs by state.", "state", states);
+        let in_work: Vec<(&View, &JobStatus)> =
+            in_work.iter().filter_map(|job| Some((job, job.progress.as_ref()?))).collect();
+        let of_each = |name: &str, help: &str, value: &dyn Fn(&JobStatus) -> Option<f64>| {
+            let gauges = self.family(name, help, &["id", "name"]);
+            for (job, status) in &in_work {
+                if let Some(value) = value(status) {
+                    gauges.with_label_values(&[&job.record.id.to_string(), &job.record.name]).set(value);
+                }
+            }
+        };
+        of_each("job_round", "The round of the job that ended last.", &|status| Some(status.round as f64));
+        of_each("job_max_rounds", "Rounds that a run of the job has at most.", &|status| {
+            Some(status.max_rounds as f64)
+        });
+        of_each("job_bound", "Objective of the job's last round.", &|status| status.bound);
+        let help = "Sentences by wall time in the job's last round.";
+        of_each("job_sentences_per_second", help, &|status| Some(status.sentences_per_second));
+        of_each("job_left_seconds", "Time that the job's rounds left take at most.", &|status| {
+            status.seconds_left
+        });
+        let shards =
+            self.family("job_shards", "Shards of the job's round under way.", &["id", "name", "state"]);
+        for (job, _) in &in_work {
+            let of_job = fleet.of(job.record.account().id).shards;
+            for (state, n) in [("free", of_job.free), ("assigned", of_job.assigned), ("done", of_job.done)] {
+                shards
+                    .with_label_values(&[&job.record.id.to_string(), &job.record.name[..], state])
+                    .set(n as f64);
+            }
+        }
+    }
+
+    fn of_fleet(&self, fleet: &FleetStatus) {
+        let shards = &fleet.shards;
+        let states = [("free", shards.free), ("assigned", shards.assigned), ("done", shards.done)];
+        let states = states.map(|(state, n)| (state, n as f64));
+        self.gauges("shards", "Shards of the round under way.", "state", states);
+        let count = |of: fn(&MemberState) -> bool| {
+            fleet.members.iter().filter(|member| of(&member.state)).count() as f64
+        };
+        let states = [
+            ("healthy", count(|state| matches!(state, MemberState::Healthy))),
+            ("suspect", count(|state| matches!(state, MemberState::Suspect))),
+            ("draining", count(|state| matches!(state, MemberState::Draining))),
+        ];
+        self.gauges("members", "Workers that are there.", "state", states);
+        let slots = fleet.members.iter().filter(|member| !matches!(member.state, MemberState::Gone(_)));
+        let slots: u32 = slots.map(|member| member.slots).sum();
+        self.gauge("slots", "Tasks that the workers that are there compute at the same time.", slots.into());
+        let age = fleet.oldest.as_ref().map_or(0.0, |oldest| oldest.age.as_secs_f64());
+        self.gauge("oldest_lease_age_seconds", "Age of the lease that is waited for the longest.", age);
+        let losses = fleet.losses.iter().map(|(cause, &losses)| (*cause, losses));
+        self.counters("members_lost", "Workers that went, by cause.", "cause", losses);
+        self.counter("leases", "Leases given, backups and repeats included.", fleet.attempts);
+        let fates = [("accepted", fleet.accepted), ("discarded", fleet.discarded)];
+        self.counters("answers", "Answers of workers, by whether they counted.", "fate", fates);
+        self.counter("sent_bytes", "Bytes sent to workers.", fleet.bytes_sent);
+        self.counter("received_bytes", "Bytes received from workers.", fleet.bytes_received);
+        self.gauge("up_seconds", "Time since the coordinator started.", fleet.up.as_secs_f64());
+    }
+}
+
+const SOUND: &str = "names and labels are constants, each used once";
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::service::record::tests::record;
+    use crate::service::record::{Record, State};
+    use crate::status::snapshot::tests::middle;
+
+    #[test]
+    fn a_scrape_has_every_number() {
+        let (job, fleet) = middle();
+        let text = exposition(&job, &fleet);
+        for line in [
+            "grammaton_phase{phase=\"rounds\"} 1",
+            "grammaton_round 12",
+            "grammaton_bound -1234.5",
+            "grammaton_shards{state=\"assigned\"} 4",
+            "grammaton_members{state=\"healthy\"} 1",
+            "grammaton_members_lost_total{cause=\"silent\"} 1",
+            "grammaton_oldest_lease_age_seconds 1.2",
+            "grammaton_checkpoint_seconds 0.02",
+            "grammaton_checkpoints_total{fate=\"failed\"} 1",
+            "grammaton_received_bytes_total 2000",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        let (before, nobody) = (JobStatus::default(), FleetStatus::default());
+        assert!(exposition(&before, &nobody).contains("grammaton_round 0\n"));
+    }
+
+    /// A scrape of a service with a job in work, one that waits, and a name that labels have to be careful with.
+    fn of_service() -> String {
+        let (job, fleet) = middle();
+        let view = |id, name: &str, state| View {
+            record: Record { name: name.into(), ..record(id, state) },
+            ahead: 0,
+            progress: Some(job.clone()),
+        };
+        let by_state = [("queued", 1), ("running", 1)].into();
+        service_exposition(&by_state, &[view(1, "a \"b\" \\ <c>", State::Running)], &fleet)
+    }
+
+    #[test]
+    fn jobs_in_work_have_numbers_of_their_own() {
+        let text = of_service();
+        for line in [
+            "grammaton_jobs{state=\"running\"} 1",
+            "grammaton_jobs{state=\"failed\"} 0",
+            r#"grammaton_job_round{id="1",name="a \"b\" \\ <c>"} 12"#,
+            r#"grammaton_job_left_seconds{id="1",name="a \"b\" \\ <c>"} 17"#,
+            "grammaton_members{state=\"healthy\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        assert!(
+            text.contains("grammaton_job_shards{id=\"1\"")
+                && !text.contains("id=\"2\"")
+                && !text.contains("job=\""),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_dashboard_asks_for_what_there_is() {
+        let dashboard = include_str!("../../../deploy/grafana/grammaton.json");
+        serde_json::from_str::<serde_json::Value>(dashboard).unwrap();
+        let text = of_service();
+        let mut n = 0;
+        for (at, _) in dashboard.match_indices("grammaton_") {
+            let rest = &dashboard[at..];
+            let name =
+                &rest[..rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap()];
+            assert!(text.contains(&format!("# TYPE {name} ")), "{name} is not in\n{text}");
+            n += 1;
+        }
+        assert!(n > 10, "{n}");
+    }
+
+    #[test]
+    fn promtool_finds_nothing_to_complain_about() {
+        let (job, fleet) = middle();
+        check(&exposition(&job, &fleet));
+        check(&of_service());
+    }
+
+    fn check(text: &str) {
+        let promtool = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let Ok(mut promtool) = promtool else {
+            let why = "promtool is not on the path; Debian's package prometheus brings it";
+            return crate::requirement::missing("promtool", why);
+        };
+        promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = promtool.wait_with_output().unwrap();
+        assert!(
+            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! All jobs, the newest first, a hundred to a page.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::events::Part;
+use super::moment;
+use crate::fleet::{FleetStatus, MemberState};
+use crate::progress::duration;
+use crate::report::html::{WRITTEN, escape};
+use crate::service::record::{State, View};
+use crate::service::{Page, Service};
+use crate::status::JobStatus;
+
+/// Jobs of a page.
+const JOBS: usize = 100;
+
+/// The parts of page number `page`, from 1.
+pub fn parts(service: &Service, fleet: &FleetStatus, page: usize) -> Vec<Part> {
+    drawn(&service.page(page, JOBS), fleet)
+}
+
+fn drawn(page: &Page, fleet: &FleetStatus) -> Vec<Part> {
+    vec![
+        Part { id: "numbers", html: numbers(&page.by_state, fleet) },
+        Part { id: "jobs", html: table(&page.jobs) },
+        Part { id: "pages", html: pager(page.page, page.pages) },
+    ]
+}
+
+fn numbers(by_state: &BTreeMap<&str, usize>, fleet: &FleetStatus) -> String {
+    let mut html = String::from("<dl class=\"figures\">");
+    for state in ["running", "stopping", "queued", "done", "failed", "cancelled"] {
+        if let Some(n) = by_state.get(state) {
+            write!(html, "<div><dt>{state}</dt><dd>{n}</dd></div>").expect(WRITTEN);
+        }
+    }
+    let present = fleet.members.iter().filter(|member| !matches!(member.state, MemberState::Gone(_)));
+    write!(html, "<div><dt><a href=\"/workers\">workers</a></dt><dd>{}</dd></div></dl>", present.count())
+        .expect(WRITTEN);
+    html
+}
+
+fn table(jobs: &[View]) -> String {
+    let mut rows = String::new();
+    for View { record, ahead, progress } in jobs {
+        let (id, name, owner) = (record.id, escape(&record.name), escape(&record.owner));
+        writeln!(
+            rows,
+            "<tr><td>{id}</td><td class=\"name\"><a id=\"job-{id}\" href=\"/jobs/{id}\">{name}</a></td><td class=\"left\">{}</td><td class=\"far\">{}</td>\
+             <td class=\"left\">{owner}</td><td>{}</td><td>{}</td></tr>",
+            state(&record.state),
+            how_far(&record.state, *ahead, progress.as_ref()),
+            record.priority,
+            moment::minute(record.submitted),
+        )
+        .expect(WRITTEN);
+    }
+    if rows.is_empty() {
+        return "<p>No jobs yet. <code>grammaton submit job.toml</code> brings one.</p>\n".to_owned();
+    }
+    format!(
+        "<div class=\"scroll\" role=\"region\" aria-label=\"All jobs\" tabindex=\"0\"><table class=\"jobs\">\n<thead><tr><th>id</th>\
+         <th class=\"left\">name</th><th class=\"left\">state</th><th class=\"left\">how far</th><th class=\"left\">owner</th><th>priority</th>\
+         <th>submitted, UTC</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+    )
+}
+
+/// A state in a word, with its colour.
+pub fn state(state: &State) -> String {
+    let name = state.name();
+    format!("<span class=\"state {name}\">{name}</span>")
+}
+
+fn how_far(state: &State, ahead: usize, progress: Option<&JobStatus>) -> String {
+    match state {
+        State::Queued => format!("<span class=\"quiet\">{ahead} before it</span>"),
+        State::Done { .. } | State::Cancelled => String::new(),
+        State::Failed { error } => format!("<span class=\"bad\">{}</span>", escape(error)),
+        State::Running | State::Stopping => progress.map_or(String::new(), |progress| {
+            let left = progress.seconds_left.filter(|_| progress.round > 0);
+            let left = left.map_or(String::new(), |left| {
+                format!(" <span class=\"quiet\">≤ {} left</span>", duration(left))
+            });
+            format!("{} {}{left}", bar(progress), phase(progress))
+        }),
+    }
+}
+
+/// How many of its rounds a job has behind it.
+pub fn bar(progress: &JobStatus) -> String {
+    let JobStatus { round, max_rounds, .. } = *progress;
+    format!(
+        "<progress max=\"{}\" value=\"{round}\" aria-label=\"rounds\">{round} of {max_rounds}</progress>",
+        max_rounds.max(1)
+    )
+}
+
+/// What a job does now.
+pub fn phase(progress: &JobStatus) -> String {
+    match (progress.phase, progress.round) {
+        (None, _) => "reading".to_owned(),
+        (Some(crate::metrics::Phase::Rounds), round) if round > 0 => {
+            format!("round {round} of {}", progress.max_rounds)
+        }
+        (Some(phase), _) => phase.name().to_owned(),
+    }
+}
+
+fn pager(page: usize, pages: usize) -> String {
+    if pages == 1 {
+        return String::new();
+    }
+    let link = |to: usize, name: &str| match to {
+        to if (1..=pages).contains(&to) => format!("<a id=\"to-{name}\" href=\"/?page={to}\">{name}</a>"),
+        _ => String::new(),
+    };
+    format!(
+        "<nav class=\"pages\" aria-label=\"Pages of jobs\">{} page {page} of {pages} {}</nav>\n",
+        link(page - 1, "newer"),
+        link(page + 1, "older")
+    )
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::metrics::Phase;
+    use crate::service::record::tests::record;
+    use crate::service::record::{Millis, Record};
+
+    /// A job of a hostile person.
+    pub fn view(id: u64, state: State) -> View {
+        let record = Record {
+            name: "<script>alert(1)</script>".into(),
+            owner: "ann<br>".into(),
+            max_workers: Some(3),
+            submitted: Millis(1_000_000_000_000),
+            begun: Some(Millis(1_000_000_001_000)),
+            ..record(id, state)
+        };
+        let progress = JobStatus {
+            phase: Some(Phase::Rounds),
+            round: 12,
+            max_rounds: 40,
+            seconds_left: Some(17.0),
+            ..Default::default()
+        };
+        View { record, ahead: 2, progress: Some(progress) }
+    }
+
+    fn html(jobs: Vec<View>, page: usize, pages: usize) -> String {
+        let mut by_state = BTreeMap::new();
+        jobs.iter().for_each(|job| *by_state.entry(job.record.state.name()).or_default() += 1);
+        let page = Page { jobs, page, pages, by_state };
+        super::super::frame::put_together(&drawn(&page, &FleetStatus::default()))
+    }
+
+    #[test]
+    fn each_state_says_what_matters() {
+        let failed = State::Failed { error: "<img src=x onerror=alert(2)>".into() };
+        let html = html(vec![view(3, State::Running), view(2, State::Queued), view(1, failed)], 1, 1);
+        for expected in [
+            "<a id=\"job-3\" href=\"/jobs/3\">&lt;script&gt;",
+            "<progress max=\"40\" value=\"12\"",
+            "round 12 of 40 <span class=\"quiet\">≤ 17 s left",
+            "2 before it",
+            "&lt;img src=x",
+            "ann&lt;br&gt;",
+            "<dt>queued</dt><dd>1</dd>",
+        ] {
+            assert!(html.contains(expected), "{expected} is not in\n{html}");
+        }
+        assert!(
+            !html.contains("<script")
+                && !html.contains("<img")
+                && !html.contains("<br>")
+                && !html.contains("style=")
+        );
+    }
+
+    #[test]
+    fn without_jobs_it_says_how_to_bring_one() {
+        assert!(html(Vec::new(), 1, 1).contains("No jobs yet"));
+    }
+
+    #[test]
+    fn a_page_leads_to_those_beside_it() {
+        let page = |page| html(vec![view(1, State::Queued)], page, 3);
+        assert!(page(1).contains("?page=2") && !page(1).contains(">newer</a>"));
+        assert!(page(2).contains("?page=1") && page(2).contains("?page=3"));
+        assert!(page(3).contains("page 3 of 3") && !page(3).contains("?page=4"));
+        assert!(!html(vec![view(1, State::Queued)], 1, 1).contains("<nav"));
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of the wire. One binary: each file is a module.
+
+mod fit;
+mod latent;
+mod round_trip;

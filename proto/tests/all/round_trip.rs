@@ -1,0 +1,793 @@
+//! Laws of the conversion: values survive the wire unchanged, and broken bytes are errors, never panics.
+
+use std::sync::Arc;
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use prost::Message as _;
+use proto::convert::blob::{self, Blob};
+use proto::convert::{Wire, WireError, fits};
+use proto::v1;
+use shared::data::Sentence;
+use shared::grammar::ParamId;
+use shared::grammar::groups::Groups;
+use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use shared::grammar::{Grammar, SymbolId};
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::models::sampler::state::{Choice, Table, TableId};
+use shared::models::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
+use shared::models::tally::Analysis;
+use shared::num::Wide;
+use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use shared::work::shard::Shard;
+use shared::work::task::{
+    Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Named, Sample, Sampled,
+    ShardState, Sweeps, Task, Work,
+};
+
+fn string() -> impl Strategy<Value = Vec<SymbolId>> {
+    vec((0..9u32).prop_map(SymbolId), 1..5)
+}
+
+/// Sentences of words, some of them adapted, of random pseudo-counts.
+fn grammar() -> impl Strategy<Value = Grammar> {
+    let adaptor = prop_oneof![
+        Just("1".to_owned()),
+        Just("1 1".to_owned()),
+        (0.0..0.99f64, 0.01..100.0f64)
+            .prop_map(|(discount, concentration)| format!("1 {discount} {concentration}")),
+    ];
+    (adaptor, 1e-5..10.0f64, btree_set("[a-zé]{1,4}", 1..5)).prop_map(|(adaptor, alpha, words)| {
+        let words: Vec<String> = words.iter().map(|word| format!("{adaptor} W --> {word}\n")).collect();
+        let text = format!("{alpha} 1 S --> W\n1 1 S --> W S\n{}", words.concat());
+        shared::grammar::syntax::parse(&text, "test").expect("the text is a grammar").0
+    })
+}
+
+fn lexicon() -> impl Strategy<Value = Lexicon> {
+    let sticks = proptest::collection::btree_map(0..9u32, vec(string(), 0..4), 0..4);
+    sticks.prop_map(|sticks| Lexicon {
+        sticks: sticks
+            .into_iter()
+            .map(|(symbol, strings)| StickStrings {
+                symbol: SymbolId(symbol),
+                strings: strings.iter().collect(),
+            })
+            .collect(),
+    })
+}
+
+fn shard() -> impl Strategy<Value = Shard> {
+    let sentence = (string(), 1..9u32).prop_map(|(tokens, multiplicity)| Sentence { tokens, multiplicity });
+    prop_oneof![
+        vec(sentence, 0..5).prop_map(Shard::Sentences),
+        (0..99u32, 0..99u32).prop_map(|(start, length)| Shard::Strings(start..start + length)),
+    ]
+}
+
+fn weights() -> impl Strategy<Value = Vec<Wide>> {
+    let weight = prop_oneof![
+        Just(Wide { mantissa: 0.0, exponent: 0 }),
+        (1.0..2.0f64, -Wide::MAX_EXPONENT..=Wide::MAX_EXPONENT)
+            .prop_map(|(mantissa, exponent)| Wide { mantissa, exponent }),
+    ];
+    vec(weight, 0..9)
+}
+
+fn decode() -> impl Strategy<Value = Decode> {
+    let decoder = prop_oneof![Just(Decoder::Viterbi), Just(Decoder::Mbr), Just(Decoder::MbrTree)];
+    (weights(), string(), vec(decoder, 0..4), any::<bool>(), any::<bool>()).prop_map(
+        |(weights, segments, decoders, trees, open)| Decode { weights, segments, decoders, trees, open },
+    )
+}
+
+fn log_z() -> impl Strategy<Value = f64> {
+    prop_oneof![-1e6..1e3f64, Just(f64::NEG_INFINITY)]
+}
+
+fn params() -> impl Strategy<Value = Vec<ParamId>> {
+    btree_set((0..99u32).prop_map(ParamId), 0..6).prop_map(|params| params.into_iter().collect())
+}
+
+fn expectation() -> impl Strategy<Value = Expectation> {
+    (vec((0.0..1e9f64, 0.0..9.0f64), 0..6), any::<bool>(), log_z(), vec(log_z(), 0..4), params()).prop_map(
+        |(pairs, infinite, log_z, log_z_items, missing)| Expectation {
+            counts: pairs.iter().map(|pair| pair.0).collect(),
+            losses: pairs.iter().map(|pair| if infinite { f64::INFINITY } else { pair.1 }).collect(),
+            log_z,
+            log_z_items,
+            missing,
+        },
+    )
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    (weights(), any::<u64>(), proptest::option::of(string())).prop_map(|(weights, stream, keep)| Sample {
+        weights,
+        stream,
+        keep,
+    })
+}
+
+fn carried() -> impl Strategy<Value = ShardState> {
+    let counts = proptest::collection::btree_map(0..99u32, f64::MIN_POSITIVE..9.0f64, 0..4);
+    let counts = vec(counts, 0..5).prop_map(|sentences| {
+        ShardState::Counts(sentences.into_iter().map(|counts| counts.into_iter().collect()).collect())
+    });
+    prop_oneof![counts, state().prop_map(ShardState::Chain)]
+}
+
+/// Tables at which labels sit come before their own.
+fn state() -> impl Strategy<Value = State> {
+    let choices = |at_least| vec((any::<bool>(), any::<u32>()), at_least..4);
+    let hyper = (0.0..0.99f64, f64::MIN_POSITIVE..9.0f64)
+        .prop_map(|(discount, concentration)| Hyper { discount, concentration });
+    (vec(choices(0), 0..4), vec((0..9u32, choices(1)), 0..4), vec(hyper, 0..3)).prop_map(
+        |(trees, tables, hyper)| {
+            let choice = |n_tables: usize| {
+                move |(is_table, id): (bool, u32)| match is_table && n_tables > 0 {
+                    true => Choice::Table(TableId(id % n_tables as u32)),
+                    false => Choice::Param(ParamId(id)),
+                }
+            };
+            let n_tables = tables.len();
+            let tree = |tree: Vec<(bool, u32)>| tree.into_iter().map(choice(n_tables)).collect();
+            let table = |(at, (symbol, label)): (usize, (u32, Vec<(bool, u32)>))| Table {
+                symbol: SymbolId(symbol),
+                label: label.into_iter().map(choice(at)).collect(),
+            };
+            State {
+                trees: trees.into_iter().map(tree).collect(),
+                tables: tables.into_iter().enumerate().map(table).collect(),
+                hyper,
+            }
+        },
+    )
+}
+
+fn analyses() -> impl Strategy<Value = Vec<Analysis>> {
+    let ends = btree_set(1..30u32, 0..4).prop_map(|ends| ends.into_iter().collect());
+    vec((ends, "[(a-c) ]{0,8}").prop_map(|(ends, tree)| Analysis { ends, tree }), 0..4)
+}
+
+fn chained() -> impl Strategy<Value = Chained> {
+    let moves = || {
+        any::<[u64; 3]>().prop_map(|mut numbers| {
+            numbers.sort_unstable();
+            let [changed, accepted, proposed] = numbers;
+            Moves { proposed, accepted, changed }
+        })
+    };
+    let strings = btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5).prop_map(|labelled| {
+        let uses = |(symbol, string)| Uses { symbol, string, customers: u32::MAX, tables: 1 };
+        labelled.into_iter().map(uses).collect()
+    });
+    (vec(any::<u32>(), 0..6), log_z(), moves(), moves(), strings, analyses(), carried()).prop_map(
+        |(uses, log_seating, trees, labels, strings, analyses, carried)| Chained {
+            uses,
+            log_seating,
+            trees,
+            labels,
+            strings,
+            analyses,
+            carried,
+        },
+    )
+}
+
+fn sampled() -> impl Strategy<Value = Sampled> {
+    (vec(0.0..1e9f64, 0..6), analyses(), params()).prop_map(|(counts, analyses, missing)| Sampled {
+        counts,
+        analyses,
+        missing,
+    })
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
+    let candidates = (labelled(), btree_set(0..99u32, 0..4)).prop_map(|(labelled, unparsable)| {
+        let expected = vec![0.25; labelled.len()];
+        let (symbols, strings): (_, Vec<Vec<SymbolId>>) = labelled.into_iter().unzip();
+        let (strings, unparsable) = (strings.iter().collect(), unparsable.into_iter().collect());
+        Answer::Candidates(Candidates { symbols, strings, expected, unparsable })
+    });
+    let index = (params(), btree_set(0..99u32, 0..4)).prop_map(|(params, unparsable)| {
+        Answer::Index(Index { params, unparsable: unparsable.into_iter().collect() })
+    });
+    let ends = btree_set(1..30u32, 0..4).prop_map(|ends| ends.into_iter().collect());
+    let decoded = (log_z(), vec(ends, 0..3), vec("[(a-c) ]{0,8}", 0..3))
+        .prop_map(|(log_z, segmentations, trees)| Decoded { log_z, segmentations, trees });
+    prop_oneof![
+        candidates,
+        labelled().prop_map(|labelled| Answer::Missing(labelled.into_iter().collect())),
+        index,
+        expectation().prop_map(Answer::Expectation),
+        sampled().prop_map(Answer::Sampled),
+        (expectation(), carried())
+            .prop_map(|(expectation, carried)| { Answer::Collapsed(Collapsed { expectation, carried }) }),
+        chained().prop_map(Answer::Chained),
+        vec(decoded, 0..4).prop_map(Answer::Decoded),
+    ]
+}
+
+/// Every blob reads back under its own hash, and no other bytes do.
+fn check_blob(blob: &Blob, flip: usize, bit: u8) -> Result<(), TestCaseError> {
+    let (kind, bytes) = (blob.kind() as i32, blob.to_bytes());
+    let back = Blob::from_bytes(kind, blob.hash(), bytes.clone()).expect("its own bytes are valid");
+    prop_assert_eq!(back.hash(), blob.hash());
+    prop_assert_eq!(back.to_bytes(), bytes.clone());
+    let mut broken = bytes.to_vec();
+    if !broken.is_empty() {
+        let at = flip % broken.len();
+        broken[at] ^= 1 << bit;
+        if let Ok(read) = Blob::from_bytes(kind, blob.hash(), broken.into()) {
+            prop_assert_eq!(read.to_bytes(), bytes, "other content passed under this hash");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn blobs_survive_the_wire(
+        grammar in grammar(), lexicon in lexicon(), shard in shard(), decode in decode(), carried in carried(),
+        flip in any::<usize>(), bit in 0..8u8,
+    ) {
+        check_blob(&Blob::Grammar(Named::new(grammar)), flip, bit)?;
+        check_blob(&Blob::Lexicon(Named::new(lexicon)), flip, bit)?;
+        check_blob(&Blob::Shard(Named::new(shard)), flip, bit)?;
+        check_blob(&Blob::Decode(Named::new(decode)), flip, bit)?;
+        check_blob(&Blob::ShardState(Named::new(carried)), flip, bit)?;
+    }
+
+    #[test]
+    fn answers_and_weights_survive_the_wire(answer in answer(), weights in weights(), sample in sample()) {
+        prop_assert_eq!(Answer::from_bytes(answer.to_bytes()).unwrap(), answer);
+        prop_assert_eq!(Vec::<Wide>::from_bytes(weights.to_bytes()).unwrap(), weights);
+        prop_assert_eq!(Sample::from_bytes(sample.to_bytes()).unwrap(), sample);
+    }
+
+    #[test]
+    fn broken_answers_never_panic(answer in answer(), flips in vec((any::<usize>(), 0..8u8), 1..6)) {
+        let mut bytes = answer.to_bytes().to_vec();
+        for (at, bit) in flips {
+            let length = bytes.len().max(1);
+            if let Some(byte) = bytes.get_mut(at % length) {
+                *byte ^= 1 << bit;
+            }
+        }
+        // Either an error, or a value that is valid and so survives the wire itself.
+        if let Ok(read) = Answer::from_bytes(bytes.into()) {
+            prop_assert_eq!(Answer::from_bytes(read.to_bytes()).unwrap(), read);
+        }
+    }
+
+    #[test]
+    fn noise_never_panics(bytes in vec(any::<u8>(), 0..200)) {
+        let _ = Answer::from_bytes(bytes.clone().into());
+        let _ = Grammar::from_bytes(bytes.clone().into());
+        let _ = Lexicon::from_bytes(bytes.clone().into());
+        let _ = Shard::from_bytes(bytes.clone().into());
+        let _ = Decode::from_bytes(bytes.clone().into());
+        let _ = ShardState::from_bytes(bytes.clone().into());
+        let _ = Sample::from_bytes(bytes.clone().into());
+        let _ = Vec::<Wide>::from_bytes(bytes.into());
+    }
+}
+
+/// Tasks over a small grammar, each with the answer that the engine gives.
+fn answered() -> Vec<(Task, Answer)> {
+    let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> (\n1 1 L --> é\n1 1 L --> ( L\n1 1 L --> é L\n\
+         1 1 L --> x x\n";
+    let grammar = Named::new(shared::grammar::syntax::parse(text, "test").expect("the text is a grammar").0);
+    let symbols = |text: &str| -> Vec<SymbolId> {
+        text.chars()
+            .map(|letter| grammar.value.symbol(&letter.to_string()).expect("a letter of it"))
+            .collect()
+    };
+    let sentences = ["(é(é(éé", "é", "(((((((((((((((((((("];
+    let sentence = |text| Sentence { tokens: symbols(text), multiplicity: 3 };
+    let shard = Named::new(Shard::Sentences(sentences.map(sentence).into()));
+    let word = grammar.value.symbol("W").expect("it is there");
+    let strings = ["(é", "é", "(", "(éé"].map(symbols).iter().collect();
+    let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
+    let n_params = lexicon.n_params(&grammar.value);
+    let one = Wide { mantissa: 1.0, exponent: 0 };
+    let decode = Decode {
+        weights: vec![one; n_params + 1],
+        segments: vec![word],
+        decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
+        trees: true,
+        open: true,
+    };
+    let engine = shared::work::engine::engine();
+    let (none, full) = (Named::new(Lexicon::default()), Named::new(lexicon));
+    let on = |lexicon: &Named<Lexicon>, shard: &Named<Shard>, work| {
+        let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
+        let task = Task { grammar, lexicon, shard, work };
+        let answer = engine(&task).expect("the task has an answer");
+        (task, answer)
+    };
+    let of_strings = Named::new(Shard::Strings(n_params as u32 - 4..n_params as u32));
+    let mut all = vec![
+        on(&none, &shard, Work::Candidates { max_length: 20 }),
+        on(&none, &shard, Work::Cover),
+        on(&full, &shard, Work::Decode(Named::new(decode))),
+    ];
+    // For chains: a sentence without a derivation, and no strings of adapted nonterminals.
+    let shard_of_chains = Named::new(Shard::Sentences(["(é(", "x", "é"].map(sentence).into()));
+    let bare = Named::new(Lexicon { sticks: vec![StickStrings { symbol: word, strings: Strings::new() }] });
+    let sweep = |from, keep| {
+        let prior = HyperPrior { shape: 1.0, scale: 10.0 };
+        let settings = Settings { temperature: 1.5, relabel: true, hyper: Some(prior) };
+        let pseudo = vec![0.5; bare.value.n_params(&grammar.value)];
+        let sweeps = Sweeps { from, n: 2, settings, pseudo, stream: 7, keep };
+        on(&bare, &shard_of_chains, Work::Sweep(sweeps))
+    };
+    let hyper = Hyper { discount: 0.5, concentration: 1.0 };
+    all.push(sweep(ChainFrom::Start { incremental: true, hyper }, Some(vec![word])));
+    let Some((_, Answer::Chained(first))) = all.last() else { panic!("sweeps were asked for") };
+    let mut trees: Vec<String> = first.analyses.iter().map(|analysis| analysis.tree.clone()).collect();
+    trees.splice(3..3, vec!["(S x)".to_owned(); 3]);
+    let carried = Named::new(first.carried.clone());
+    all.push(sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, None));
+    all.push(sweep(ChainFrom::ShardState(carried), Some(vec![])));
+    for shard in [&shard, &of_strings] {
+        let (index, answer) = on(&full, shard, Work::Index);
+        let Answer::Index(found) = &answer else { panic!("{answer:?} is not an index") };
+        let weights = vec![one; found.params.len()];
+        all.push((index, answer.clone()));
+        all.push(on(&full, shard, Work::Expect { weights, losses: true }));
+    }
+    let n_touched = match &all[all.len() - 3].1 {
+        Answer::Expectation(expectation) => expectation.counts.len(),
+        other => panic!("{other:?} has no counts"),
+    };
+    let weights = vec![Wide::from_f64(0.25); n_touched];
+    for keep in [None, Some(vec![word])] {
+        all.push(on(&full, &shard, Work::Sample(Sample { weights: weights.clone(), stream: 1, keep })));
+    }
+    all.push(on(&full, &shard, Work::Collapse(Collapse::Start { weights })));
+    let Some((_, Answer::Collapsed(first))) = all.last() else { panic!("a pass was asked for") };
+    let others = Collapse::Others {
+        pseudo: vec![0.5; n_touched],
+        sums: vec![2.0; Groups::new(&grammar.value, &full.value).len()],
+        temperature: 1.5,
+        carried: Named::new(first.carried.clone()),
+    };
+    all.push(on(&full, &shard, Work::Collapse(others)));
+    all
+}
+
+#[test]
+fn no_answer_is_larger_than_its_task_allows() {
+    for (task, answer) in answered() {
+        fits::answer(&task, &answer).unwrap();
+        let (found, most) = (answer.to_bytes().len() as u64, fits::largest_answer(&task));
+        assert!(found <= most, "{:?}: {found} bytes, expected at most {most}", task.work);
+        let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
+        let (head, payload) = blob::lease_to_wire(lease, &task);
+        let most = fits::largest_lease(head.work(), &task.grammar.value, &task.lexicon.value);
+        assert!(
+            payload.len() as u64 <= most,
+            "{:?}: {} bytes, expected at most {most}",
+            task.work,
+            payload.len()
+        );
+    }
+}
+
+#[test]
+fn leases_name_their_blobs_and_say_the_rest() {
+    for (task, _) in answered() {
+        let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
+        let (head, payload) = blob::lease_to_wire(lease, &task);
+        let blobs = Blob::of_task(&task);
+        let find = |field, hash: &[u8]| {
+            let found = blobs.iter().find(|blob| blob.hash().0 == hash);
+            found.cloned().ok_or(WireError::Missing { field })
+        };
+        let work = blob::work_from_wire(&head, payload.clone(), find).unwrap();
+        let again = Task { work, ..task.clone() };
+        assert_eq!(fits::work(&again), Ok(()));
+        assert_eq!(blob::lease_to_wire(lease, &again), (head.clone(), payload.clone()));
+
+        // A blob of another kind does not do.
+        let shard = |_, _: &[u8]| Ok(Blob::Shard(task.shard.clone()));
+        let fourth = blobs.len() > 3;
+        assert_eq!(blob::work_from_wire(&head, payload, shard).is_err(), fourth, "{:?}", task.work);
+    }
+}
+
+#[test]
+fn what_is_carried_is_of_its_shard() {
+    let (task, answer) = answered().pop().unwrap();
+    let Answer::Collapsed(collapsed) = answer else { panic!("a pass was asked for") };
+    let Work::Collapse(Collapse::Others { pseudo, sums, temperature, .. }) = &task.work else {
+        panic!("it is not the first pass")
+    };
+    let n_touched = pseudo.len() as u32;
+    let told = |carried: ShardState| {
+        let (pseudo, sums, carried) = (pseudo.clone(), sums.clone(), Named::new(carried));
+        let others = Collapse::Others { pseudo, sums, temperature: *temperature, carried };
+        fits::work(&Task { work: Work::Collapse(others), ..task.clone() })
+    };
+    let answered = |carried: ShardState| {
+        fits::answer(&task, &Answer::Collapsed(Collapsed { carried, ..collapsed.clone() }))
+    };
+    let ShardState::Counts(counts) = &collapsed.carried else { panic!("counts are carried") };
+    assert_eq!(counts.len(), 9, "three sentences, three times each");
+    let carried = ShardState::Counts(counts.clone());
+    assert_eq!((told(carried.clone()), answered(carried)), (Ok(()), Ok(())));
+    type Breaks = fn(&mut Vec<Vec<(u32, f64)>>, u32);
+    let broken: [(&str, Breaks); 3] = [
+        ("carried.counts: length 8, expected 9", |counts, _| drop(counts.pop())),
+        ("carried.counts: length 10, expected 9", |counts, _| counts.push(vec![])),
+        ("carried: a sentence's counts are not of", |counts, end| counts[0].push((end, 1.0))),
+    ];
+    for (message, break_it) in broken {
+        let mut counts = counts.clone();
+        break_it(&mut counts, n_touched);
+        let carried = ShardState::Counts(counts);
+        for error in [told(carried.clone()).unwrap_err(), answered(carried).unwrap_err()] {
+            assert!(error.to_string().starts_with(message), "{error}, expected {message}");
+        }
+    }
+    let chain = ShardState::Chain(State::default());
+    assert!(told(chain.clone()).is_err() && answered(chain).is_err(), "of another method");
+    let mut needy = collapsed.clone();
+    needy.expectation.missing = vec![ParamId(1)];
+    assert!(fits::answer(&task, &Answer::Collapsed(needy)).is_err(), "a pass has no weights of zero");
+}
+
+/// The tasks that are sweeps, from a start, from given trees, and from what is carried, and their answers.
+fn swept() -> [(Task, Sweeps, Chained); 3] {
+    let swept = answered().into_iter().filter_map(|(task, answer)| match (task.work.clone(), answer) {
+        (Work::Sweep(sweeps), Answer::Chained(chained)) => Some((task, sweeps, chained)),
+        _ => None,
+    });
+    swept.collect::<Vec<_>>().try_into().expect("there are three")
+}
+
+#[test]
+fn chains_are_of_their_shard() {
+    let [(started, sweeps, chained), (_, _, unkept), (resumed, ..)] = swept();
+    let ShardState::Chain(state) = &chained.carried else { panic!("a chain is carried") };
+    assert_eq!((state.trees.len(), chained.analyses.len()), (9, 6), "three sentences, three times each");
+    assert!(!chained.strings.is_empty() && unkept.strings.is_empty() && unkept.analyses.is_empty());
+    let told = |state: State| {
+        let from = ChainFrom::ShardState(Named::new(ShardState::Chain(state)));
+        fits::work(&Task { work: Work::Sweep(Sweeps { from, ..sweeps.clone() }), ..resumed.clone() })
+    };
+    let answered = |state: State| {
+        let carried = ShardState::Chain(state);
+        fits::answer(&started, &Answer::Chained(Chained { carried, ..chained.clone() }))
+    };
+    assert_eq!((told(state.clone()), answered(state.clone())), (Ok(()), Ok(())));
+    let n_params = sweeps.pseudo.len() as u32;
+    type Breaks = fn(&mut State, u32);
+    let broken: [(&str, Breaks); 7] = [
+        ("chain.trees: length 8, expected 9", |state, _| drop(state.trees.pop())),
+        ("chain.processes: length 2, expected 1", |state, _| state.hyper.push(state.hyper[0])),
+        ("chain.symbols[0]: 0, expected 0..3", |state, _| state.tables[0].symbol = SymbolId(0)),
+        ("chain.symbols[0]: 99, expected 0..3", |state, _| state.tables[0].symbol = SymbolId(99)),
+        ("chain.trees[0]: 0, expected 1..", |state, _| state.trees[0][0] = Choice::Param(ParamId::ONE)),
+        ("chain.trees[0]: ", |state, end| state.trees[0][0] = Choice::Param(ParamId(end))),
+        ("chain.labels[0]: ", |state, end| state.tables[0].label[0] = Choice::Param(ParamId(end))),
+    ];
+    for (message, break_it) in broken {
+        let mut state = state.clone();
+        break_it(&mut state, n_params);
+        for error in [told(state.clone()).unwrap_err(), answered(state).unwrap_err()] {
+            assert!(error.to_string().starts_with(message), "{error}, expected {message}");
+        }
+    }
+    let from = ChainFrom::ShardState(Named::new(ShardState::Counts(vec![vec![]; 9])));
+    let other = Task { work: Work::Sweep(Sweeps { from, ..sweeps }), ..resumed };
+    assert!(fits::work(&other).is_err(), "of another method");
+}
+
+#[test]
+fn sweeps_and_their_answers_fit_their_shard() {
+    let [(started, sweeps, chained), (given, of_trees, unkept), _] = swept();
+    let asked = |task: &Task, sweeps: Sweeps| {
+        let error = fits::work(&Task { work: Work::Sweep(sweeps), ..task.clone() }).unwrap_err();
+        error.to_string()
+    };
+    let mut fewer = sweeps.clone();
+    fewer.pseudo.pop();
+    let message = asked(&started, fewer);
+    assert!(message.starts_with("sweeps.pseudo: length"), "{message}");
+    let message = asked(&started, Sweeps { keep: Some(vec![SymbolId(3)]), ..sweeps.clone() });
+    assert_eq!(message, "sweeps.segments[0]: 3, expected 0..3");
+    let ChainFrom::Trees { trees, hyper } = &of_trees.from else { panic!("trees are given") };
+    let from = ChainFrom::Trees { trees: Arc::new(trees[1..].to_vec()), hyper: *hyper };
+    let message = asked(&given, Sweeps { from, ..of_trees.clone() });
+    assert_eq!(message, "given.trees: length 8, expected 9");
+
+    type Breaks = fn(&mut Chained);
+    let broken: [(&str, Breaks); 8] = [
+        ("chained.uses: length", |chained| chained.uses.push(0)),
+        ("chained.tree_moves: 19, expected at most 18", |chained| chained.trees.proposed = 19),
+        ("chained.label_moves: ", |chained| chained.labels.proposed = u64::MAX),
+        ("chained.strings[0]: 0, expected 0..3", |chained| chained.strings[0].symbol = SymbolId(0)),
+        ("chained.strings[0]: 0, expected 3..6", |chained| chained.strings[0].string[0] = SymbolId(0)),
+        ("chained.trees: length 5, expected 6", |chained| drop(chained.analyses.pop())),
+        ("chained.trees: length 7, expected 6", |chained| chained.analyses.push(chained.analyses[5].clone())),
+        ("chained.ends[0]: 99, expected 1..2", |chained| chained.analyses[3].ends.push(99)),
+    ];
+    for (message, break_it) in broken {
+        let mut chained = chained.clone();
+        break_it(&mut chained);
+        let error = fits::answer(&started, &Answer::Chained(chained)).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+    let strings = Chained { strings: chained.strings.clone(), ..unkept.clone() };
+    let analyses = Chained { analyses: chained.analyses.clone(), ..unkept };
+    for unasked in [strings, analyses] {
+        assert!(fits::answer(&given, &Answer::Chained(unasked)).is_err(), "nobody asked for trees");
+    }
+}
+
+#[test]
+fn what_a_chain_can_say_about_itself_is_checked() {
+    let derivations = |lengths: &[u32], choices: &[u64]| {
+        Some(v1::Derivations { lengths: lengths.into(), choices: choices.into() })
+    };
+    let process = |discount, concentration| v1::Process { discount, concentration };
+    // Parameter 4, table 1, and labels: parameter 2, table 0.
+    let state = v1::CarriedChain {
+        trees: derivations(&[2, 0], &[8, 3]),
+        symbols: vec![1, 1],
+        labels: derivations(&[1, 1], &[4, 1]),
+        processes: vec![process(0.0, 1.0)],
+    };
+    let read = |state: v1::CarriedChain| {
+        ShardState::from_wire(v1::Carried { carried: Some(v1::carried::Carried::Chain(state)) })
+    };
+    assert!(read(state.clone()).is_ok());
+    let with_process = |process| v1::CarriedChain { processes: vec![process], ..state.clone() };
+    let broken: [(&str, v1::CarriedChain); 13] = [
+        ("chain.trees: missing", v1::CarriedChain { trees: None, ..state.clone() }),
+        (
+            "chain.trees: length 1, expected 2",
+            v1::CarriedChain { trees: derivations(&[2], &[8]), ..state.clone() },
+        ),
+        (
+            "chain.trees[1]: 2, expected 0..2",
+            v1::CarriedChain { trees: derivations(&[0, 1], &[5]), ..state.clone() },
+        ),
+        (
+            "chain.trees[0]: 4294967296, expected 0..4294967296",
+            v1::CarriedChain { trees: derivations(&[1], &[1 << 33]), ..state.clone() },
+        ),
+        (
+            "chain.trees[0]: 9223372036854775807, expected 0..2",
+            v1::CarriedChain { trees: derivations(&[1], &[u64::MAX]), ..state.clone() },
+        ),
+        // A table that sits at itself.
+        (
+            "chain.labels[1]: 1, expected 0..1",
+            v1::CarriedChain { labels: derivations(&[1, 1], &[4, 3]), ..state.clone() },
+        ),
+        ("chain.labels[1]: empty", v1::CarriedChain { labels: derivations(&[1, 0], &[4]), ..state.clone() }),
+        (
+            "chain.labels: length 2, expected 1",
+            v1::CarriedChain { symbols: vec![1], trees: derivations(&[], &[]), ..state.clone() },
+        ),
+        ("chain.processes[0]: 1, expected a number in [0, 1)", with_process(process(1.0, 1.0))),
+        ("chain.processes[0]: -0.5, expected", with_process(process(-0.5, 1.0))),
+        ("chain.processes[0]: NaN, expected", with_process(process(f64::NAN, 1.0))),
+        (
+            "chain.processes[0]: 0, expected a number that is finite and positive",
+            with_process(process(0.5, 0.0)),
+        ),
+        ("chain.processes[0]: inf, expected", with_process(process(0.5, f64::INFINITY))),
+    ];
+    for (message, state) in broken {
+        let error = read(state).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+
+    let start = v1::Start { incremental: true, process: Some(process(0.5, 1.0)) };
+    let sweeps = v1::Sweeps {
+        from: Some(v1::sweeps::From::Start(start)),
+        n: 1_000_000,
+        temperature: 1.0,
+        hyper: Some(v1::HyperPrior { shape: 1.0, scale: 10.0 }),
+        pseudo: vec![0.5],
+        ..v1::Sweeps::default()
+    };
+    let head = v1::LeaseHead { work: v1::lease_head::Work::Sweep as i32, ..v1::LeaseHead::default() };
+    let lease = |sweeps: v1::Sweeps| {
+        let unnamed = |field, _: &[u8]| Err(WireError::Missing { field });
+        blob::work_from_wire(&head, sweeps.encode_to_vec().into(), unnamed).map(drop)
+    };
+    assert_eq!(lease(sweeps.clone()), Ok(()));
+    let from = |from| v1::Sweeps { from: Some(from), ..sweeps.clone() };
+    let prior = |shape, scale| v1::Sweeps { hyper: Some(v1::HyperPrior { shape, scale }), ..sweeps.clone() };
+    let broken: [(&str, v1::Sweeps); 13] = [
+        ("sweeps.from: missing", v1::Sweeps { from: None, ..sweeps.clone() }),
+        ("start.process: missing", from(v1::sweeps::From::Start(v1::Start::default()))),
+        ("given.process: missing", from(v1::sweeps::From::Given(v1::Given::default()))),
+        ("lease.carried: missing", from(v1::sweeps::From::Resume(v1::Resume {}))),
+        ("sweeps.n[0]: 0, expected 1..1000001", v1::Sweeps { n: 0, ..sweeps.clone() }),
+        ("sweeps.n[0]: 1000001, expected", v1::Sweeps { n: 1_000_001, ..sweeps.clone() }),
+        ("sweeps.temperature[0]: 0, expected", v1::Sweeps { temperature: 0.0, ..sweeps.clone() }),
+        ("sweeps.temperature[0]: NaN, expected", v1::Sweeps { temperature: f64::NAN, ..sweeps.clone() }),
+        ("sweeps.pseudo[0]: 0, expected", v1::Sweeps { pseudo: vec![0.0], ..sweeps.clone() }),
+        ("sweeps.pseudo[0]: inf, expected", v1::Sweeps { pseudo: vec![f64::INFINITY], ..sweeps.clone() }),
+        ("sweeps.hyper[0]: 0, expected", prior(0.0, 1.0)),
+        ("sweeps.hyper[1]: -1, expected", prior(1.0, -1.0)),
+        ("sweeps.hyper[1]: 2000000000, expected", prior(1.0, 2e9)),
+    ];
+    for (message, sweeps) in broken {
+        let error = lease(sweeps).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+
+    let [(_, _, chained), ..] = swept();
+    type Breaks = fn(&mut Chained);
+    let broken: [(&str, Breaks); 7] = [
+        ("chained.log_seating[0]: NaN", |chained| chained.log_seating = f64::NAN),
+        ("chained.log_seating[0]: inf", |chained| chained.log_seating = f64::INFINITY),
+        ("chained.tree_moves: ", |chained| chained.trees.accepted = chained.trees.proposed + 1),
+        ("chained.label_moves: ", |chained| chained.labels.changed = chained.labels.accepted + 1),
+        ("chained.tables[0]: 0, expected 1..", |chained| chained.strings[0].tables = 0),
+        ("chained.tables[0]: ", |chained| chained.strings[0].tables = chained.strings[0].customers + 1),
+        ("chained.strings[", |chained| chained.strings.push(chained.strings[0].clone())),
+    ];
+    for (message, break_it) in broken {
+        let mut chained = chained.clone();
+        break_it(&mut chained);
+        let error = Answer::from_bytes(Answer::Chained(chained).to_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+}
+
+#[test]
+fn trees_are_of_their_sentences_and_only_of_those_asked_for() {
+    let mut all = answered();
+    let (kept, Answer::Sampled(sampled)) = all.remove(all.len() - 3) else { panic!("trees were asked for") };
+    let (unkept, Answer::Sampled(counted)) = all.remove(all.len() - 3) else {
+        panic!("counts were asked for")
+    };
+    assert_eq!((sampled.analyses.len(), counted.analyses.len()), (9, 0));
+    let fits = |task: &Task, sampled: &Sampled| fits::answer(task, &Answer::Sampled(sampled.clone()));
+    assert_eq!((fits(&kept, &sampled), fits(&unkept, &counted)), (Ok(()), Ok(())));
+    assert!(fits(&unkept, &sampled).is_err() && fits(&kept, &counted).is_err());
+    let mut longer = sampled.clone();
+    longer.analyses[3].ends.push(99);
+    let error = fits(&kept, &longer).unwrap_err().to_string();
+    assert!(error.starts_with("sampled.ends[0]: 99, expected 1..2"), "{error}");
+    let mut fewer = sampled.clone();
+    fewer.counts.pop();
+    assert!(fits(&kept, &fewer).is_err());
+    // With strings out of use that are needed, the rest means nothing.
+    assert_eq!(fits(&kept, &Sampled { missing: vec![ParamId(1)], ..Sampled::default() }), Ok(()));
+    assert!(fits(&kept, &Sampled { missing: vec![ParamId(999)], ..Sampled::default() }).is_err());
+}
+
+#[test]
+fn lexicons_are_of_their_grammar_and_readings_end_where_sentences_do() {
+    let (task, answer) = answered().swap_remove(2);
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    assert_eq!(fits::lexicon(grammar, lexicon), Ok(()));
+    let without = fits::lexicon(grammar, &Lexicon::default()).unwrap_err().to_string();
+    assert!(without.contains("lexicon.sticks"), "{without}");
+    let start = SymbolId(0);
+    let mut foreign = lexicon.clone();
+    foreign.sticks[0].symbol = start;
+    assert!(fits::lexicon(grammar, &foreign).is_err(), "a stick of what is not adapted");
+    let mut foreign = lexicon.clone();
+    foreign.sticks[0].strings.push(&[start]);
+    assert!(fits::lexicon(grammar, &foreign).is_err(), "a string of nonterminals");
+
+    assert_eq!(fits::answer(&task, &answer), Ok(()));
+    let Answer::Decoded(decoded) = answer else { panic!("it decodes") };
+    for ends in [vec![], vec![1], vec![1, 99]] {
+        let mut decoded = decoded.clone();
+        decoded[0].segmentations[0] = ends;
+        assert!(fits::answer(&task, &Answer::Decoded(decoded)).is_err());
+    }
+}
+
+#[test]
+fn ten_numbers_are_never_worth_a_gigabyte() {
+    let (mut task, _) = answered().swap_remove(2);
+    task.work = Work::Expect { weights: vec![Wide { mantissa: 1.0, exponent: 0 }; 10], losses: false };
+    assert!(fits::largest_answer(&task) < 1024, "{}", fits::largest_answer(&task));
+}
+
+#[test]
+fn what_a_value_can_say_about_itself_is_checked() {
+    let weights = |mantissa, exponent| v1::Weights { mantissas: vec![mantissa], exponents: vec![exponent] };
+    for (mantissa, exponent) in [
+        (2.0, 0),
+        (0.5, 0),
+        (-1.0, 0),
+        (-0.0, 0),
+        (f64::NAN, 0),
+        (0.0, 1),
+        (1.0, Wide::MAX_EXPONENT + 1),
+        (1.0, i64::MIN),
+    ] {
+        assert!(Vec::from_wire(weights(mantissa, exponent)).is_err(), "{mantissa} {exponent}");
+    }
+
+    let strings = |lengths: &[u32], symbols: &[u32]| {
+        Some(v1::Strings { lengths: lengths.into(), symbols: symbols.into() })
+    };
+    let grammar = v1::Grammar {
+        symbols: vec!["S".into(), "a".into()],
+        n_nonterminals: 1,
+        parents: vec![0],
+        children: strings(&[1], &[1]),
+        alphas: vec![1.0],
+        adaptors: vec![v1::Adaptor::default()],
+    };
+    assert!(Grammar::from_wire(grammar.clone()).is_ok());
+    let broken: [(&str, v1::Grammar); 6] = [
+        (
+            "grammar: symbol 1 has an empty name",
+            v1::Grammar { symbols: vec!["S".into(), "".into()], ..grammar.clone() },
+        ),
+        ("grammar: 2 symbols, 3 of them nonterminals", v1::Grammar { n_nonterminals: 3, ..grammar.clone() }),
+        ("grammar: rule 0 names symbol 2", v1::Grammar { children: strings(&[1], &[2]), ..grammar.clone() }),
+        (
+            "grammar.children: length 1",
+            v1::Grammar { children: strings(&[u32::MAX], &[1]), ..grammar.clone() },
+        ),
+        ("grammar.alphas: length 2", v1::Grammar { alphas: vec![1.0, 1.0], ..grammar.clone() }),
+        (
+            "grammar: 2 symbols, 1 of them nonterminals, and 0 adaptors",
+            v1::Grammar { adaptors: vec![], ..grammar },
+        ),
+    ];
+    for (message, grammar) in broken {
+        let error = Grammar::from_wire(grammar).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+
+    let counts = |lengths: &[u32], params: &[u32], counts: &[f64]| {
+        let counts = v1::CarriedCounts { params: strings(lengths, params), counts: counts.into() };
+        ShardState::from_wire(v1::Carried { carried: Some(v1::carried::Carried::Counts(counts)) })
+    };
+    assert!(counts(&[2, 0, 1], &[3, 7, 0], &[0.5, 1.0, 2.0]).is_ok());
+    type Fields<'a> = (&'a [u32], &'a [u32], &'a [f64]);
+    let broken: [(&str, Fields<'_>); 6] = [
+        ("carried.counts: length 1, expected 2", (&[2], &[3, 7], &[0.5])),
+        ("carried.params: length 2, expected 3", (&[3], &[3, 7], &[0.5, 0.5])),
+        ("carried: a sentence's counts are not of", (&[2], &[7, 7], &[0.5, 0.5])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[0.0])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::NAN])),
+        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::INFINITY])),
+    ];
+    for (message, (lengths, params, numbers)) in broken {
+        let error = counts(lengths, params, numbers).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}, expected {message}");
+    }
+    assert_eq!(ShardState::from_wire(v1::Carried::default()), Err(WireError::Missing { field: "carried" }));
+
+    let pass = |pseudo: f64, sum: f64, temperature: f64| {
+        let others = v1::Others { pseudo: vec![pseudo], sums: vec![sum], temperature };
+        let payload = v1::Collapse { pass: Some(v1::collapse::Pass::Others(others)) }.encode_to_vec();
+        let head = v1::LeaseHead { work: v1::lease_head::Work::Collapse as i32, ..v1::LeaseHead::default() };
+        let carried = Blob::ShardState(Named::new(ShardState::Counts(Vec::new())));
+        blob::work_from_wire(&head, payload.into(), |_, _| Ok(carried)).map(drop)
+    };
+    assert_eq!(pass(0.5, 2.0, 1.0), Ok(()));
+    for (pseudo, sum, temperature) in [
+        (-0.5, 2.0, 1.0),
+        (f64::NAN, 2.0, 1.0),
+        (0.5, f64::INFINITY, 1.0),
+        (0.5, 2.0, 0.0),
+        (0.5, 2.0, f64::NAN),
+    ] {
+        assert!(pass(pseudo, sum, temperature).is_err(), "{pseudo} {sum} {temperature}");
+    }
+
+    let repeated = v1::Index { params: vec![3, 3], unparsable: vec![] };
+    let answer = v1::Answer { answer: Some(v1::answer::Answer::Index(repeated)) };
+    assert_eq!(Answer::from_wire(answer), Err(WireError::Order { field: "index.params", at: 1 }));
+}

@@ -1,0 +1,286 @@
+//! Scores of a segmentation against the gold one: tokens, boundaries, lexicon.
+//!
+//! In: the sentences and, for each, the end positions of its segments in gold and prediction. Out:
+//! [`SegmentationScores`], counted over the whole corpus (micro-averaged), as the `wordseg` tool defines them:
+//!
+//! - a *token* is right if both its edges are, and nothing cuts it;
+//! - a *boundary* is a position between two symbols of a sentence; with *edges*, each sentence also has its
+//!   beginning and its end, which are always right;
+//! - the *lexicon* is the set of distinct segments, right if it occurs in both lexicons, wherever.
+//!
+//! A score whose denominator is 0 is `None`, never NaN.
+
+use std::collections::BTreeSet;
+use std::hash::Hash;
+
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+
+use crate::data::corpus::{Corpus, write_line};
+
+/// Precision, recall and their harmonic mean.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Prf {
+    /// Right ones among those predicted; `None` if none were.
+    pub precision: Option<f64>,
+    /// Right ones among those of the gold; `None` if it has none.
+    pub recall: Option<f64>,
+    /// 2 · right / (predicted + gold); `None` if there are neither.
+    pub f1: Option<f64>,
+}
+
+/// All scores of a segmentation.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SegmentationScores {
+    /// Segments, by position.
+    pub token: Prf,
+    /// Boundaries inside of sentences.
+    pub boundary: Prf,
+    /// Boundaries, beginnings and ends of sentences included.
+    pub boundary_edges: Prf,
+    /// Distinct segments.
+    pub lexicon: Prf,
+    /// Number of sentences.
+    pub sentences: u64,
+    /// Number of sentences that are segmented exactly as in the gold.
+    pub exact: u64,
+}
+
+/// Why two segmentations cannot be compared.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EvalError {
+    /// Different numbers of sentences.
+    #[error(
+        "{predicted_name} has {n_predicted} sentences, but {gold_name} has {n_gold}; expected the same text"
+    )]
+    Length {
+        /// Name of the prediction.
+        predicted_name: String,
+        /// Its number of sentences.
+        n_predicted: usize,
+        /// Name of the gold.
+        gold_name: String,
+        /// Its number of sentences.
+        n_gold: usize,
+    },
+    /// A sentence of other symbols.
+    #[error(
+        "{predicted_name}:{predicted_line}: `{predicted}` is not the text of {gold_name}:{gold_line}, `{gold}`; \
+         only the boundaries may differ"
+    )]
+    Text {
+        /// Name of the prediction.
+        predicted_name: String,
+        /// Line of the sentence in it.
+        predicted_line: u32,
+        /// The sentence without boundaries.
+        predicted: String,
+        /// Name of the gold.
+        gold_name: String,
+        /// Line of the sentence in it.
+        gold_line: u32,
+        /// The sentence without boundaries.
+        gold: String,
+    },
+}
+
+/// Scores a corpus of predictions against a gold corpus; in one that marks no boundary, each sentence is one segment.
+///
+/// # Errors
+/// [`EvalError`] if they differ in more than boundaries.
+pub fn score_corpora(gold: &Corpus, predicted: &Corpus) -> Result<SegmentationScores, EvalError> {
+    let (n_gold, n_predicted) = (gold.sentences.len(), predicted.sentences.len());
+    for place in 0..n_gold.min(n_predicted) {
+        let names = |corpus: &Corpus| -> Vec<String> {
+            corpus.sentences[place].iter().map(|&symbol| corpus.symbols[symbol as usize].clone()).collect()
+        };
+        if names(gold) != names(predicted) {
+            let text = |corpus: &Corpus| {
+                let sentence = &corpus.sentences[place];
+                write_line(&corpus.symbols, sentence, &[sentence.len() as u32], corpus.unit)
+            };
+            return Err(EvalError::Text {
+                predicted_name: predicted.source_name.clone(),
+                predicted_line: predicted.lines[place],
+                predicted: text(predicted),
+                gold_name: gold.source_name.clone(),
+                gold_line: gold.lines[place],
+                gold: text(gold),
+            });
+        }
+    }
+    if n_gold != n_predicted {
+        let (predicted_name, gold_name) = (predicted.source_name.clone(), gold.source_name.clone());
+        return Err(EvalError::Length { predicted_name, n_predicted, gold_name, n_gold });
+    }
+    Ok(score(&gold.sentences, &gold.segmentation(), &predicted.segmentation()))
+}
+
+/// Scores `predicted` against `gold`, both end positions of segments, one list per sentence, ascending, the last one
+/// the sentence's length.
+///
+/// # Panics
+/// If the three have different lengths, or a segment ends outside of its sentence.
+pub fn score<T: Eq + Hash + Clone>(
+    sentences: &[Vec<T>],
+    gold: &[Vec<u32>],
+    predicted: &[Vec<u32>],
+) -> SegmentationScores {
+    assert_eq!(sentences.len(), gold.len(), "one gold segmentation per sentence");
+    assert_eq!(sentences.len(), predicted.len(), "one predicted segmentation per sentence");
+    let mut scorer = Scorer::default();
+    for ((sentence, gold), predicted) in sentences.iter().zip(gold).zip(predicted) {
+        scorer.add(sentence, gold, predicted);
+    }
+    scorer.scores()
+}
+
+/// Scores sentence by sentence, so that a corpus need not be in memory; its lexicons are.
+pub struct Scorer<T> {
+    token: Count,
+    boundary: Count,
+    edges: Count,
+    gold_lexicon: FxHashSet<Vec<T>>,
+    predicted_lexicon: FxHashSet<Vec<T>>,
+    sentences: u64,
+    exact: u64,
+}
+
+impl<T> Default for Scorer<T> {
+    fn default() -> Scorer<T> {
+        Scorer {
+            token: Count::default(),
+            boundary: Count::default(),
+            edges: Count::default(),
+            gold_lexicon: FxHashSet::default(),
+            predicted_lexicon: FxHashSet::default(),
+            sentences: 0,
+            exact: 0,
+        }
+    }
+}
+
+impl<T: Eq + Hash + Clone> Scorer<T> {
+    /// Adds a sentence with the end positions of its segments, ascending, the last one its length.
+    ///
+    /// # Panics
+    /// If a segment ends outside of it.
+    pub fn add(&mut self, sentence: &[T], gold: &[u32], predicted: &[u32]) {
+        self.sentences += 1;
+        self.exact += u64::from(gold == predicted);
+        self.token.add(&spans(gold).collect(), &spans(predicted).collect());
+        let inner = |ends: &[u32]| ends[..ends.len().saturating_sub(1)].iter().copied().collect();
+        self.boundary.add(&inner(gold), &inner(predicted));
+        let all = |ends: &[u32]| std::iter::once(0).chain(ends.iter().copied()).collect();
+        self.edges.add(&all(gold), &all(predicted));
+        for (lexicon, ends) in [(&mut self.gold_lexicon, gold), (&mut self.predicted_lexicon, predicted)] {
+            for (start, end) in spans(ends) {
+                let segment = &sentence[start as usize..end as usize];
+                if !lexicon.contains(segment) {
+                    lexicon.insert(segment.to_vec());
+                }
+            }
+        }
+    }
+
+    /// Of all that was added.
+    pub fn scores(&self) -> SegmentationScores {
+        let lexicon = Count {
+            right: self.gold_lexicon.intersection(&self.predicted_lexicon).count(),
+            gold: self.gold_lexicon.len(),
+            predicted: self.predicted_lexicon.len(),
+        };
+        SegmentationScores {
+            token: self.token.prf(),
+            boundary: self.boundary.prf(),
+            boundary_edges: self.edges.prf(),
+            lexicon: lexicon.prf(),
+            sentences: self.sentences,
+            exact: self.exact,
+        }
+    }
+}
+
+/// The segments that end at `ends`, as half-open spans.
+fn spans(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
+    std::iter::once(0).chain(ends.iter().copied()).zip(ends.iter().copied())
+}
+
+#[derive(Default)]
+struct Count {
+    right: usize,
+    gold: usize,
+    predicted: usize,
+}
+
+impl Count {
+    fn add<T: Ord>(&mut self, gold: &BTreeSet<T>, predicted: &BTreeSet<T>) {
+        self.right += gold.intersection(predicted).count();
+        self.gold += gold.len();
+        self.predicted += predicted.len();
+    }
+
+    fn prf(&self) -> Prf {
+        let ratio = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
+        Prf {
+            precision: ratio(self.right, self.predicted),
+            recall: ratio(self.right, self.gold),
+            f1: ratio(2 * self.right, self.predicted + self.gold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::corpus::Options;
+
+    fn corpus(text: &str, name: &str) -> Corpus {
+        Corpus::read(text.as_bytes(), name, &Options::default()).unwrap().0
+    }
+
+    fn scores(gold: &str, predicted: &str) -> SegmentationScores {
+        score_corpora(&corpus(gold, "gold"), &corpus(predicted, "predicted")).unwrap()
+    }
+
+    fn prf(right: f64, predicted: f64, gold: f64) -> Prf {
+        Prf {
+            precision: Some(right / predicted),
+            recall: Some(right / gold),
+            f1: Some(2.0 * right / (predicted + gold)),
+        }
+    }
+
+    #[test]
+    fn a_case_done_by_hand() {
+        // Gold tokens: the dog | the cat | dog. Predicted: the d og | thecat | dog.
+        let scores = scores("the dog\nthe cat\ndog\n", "the d og\nthecat\ndog\n");
+        assert_eq!(scores.token, prf(2.0, 5.0, 5.0));
+        assert_eq!(scores.boundary, prf(1.0, 2.0, 2.0));
+        assert_eq!(scores.boundary_edges, prf(7.0, 8.0, 8.0));
+        // {the, dog, cat} and {the, d, og, thecat, dog}.
+        assert_eq!(scores.lexicon, prf(2.0, 5.0, 3.0));
+        assert_eq!((scores.sentences, scores.exact), (3, 1));
+    }
+
+    #[test]
+    fn what_is_undefined_is_none() {
+        let none = Prf::default();
+        assert_eq!(scores("a\nb\n", "a\nb\n").boundary, none);
+        let no_gold = scores("ab\n", "a b\n");
+        assert_eq!(no_gold.boundary, Prf { precision: Some(0.0), recall: None, f1: Some(0.0) });
+        assert_eq!(score::<u32>(&[], &[], &[]).token, none);
+    }
+
+    #[test]
+    fn other_text_is_refused_by_line() {
+        let gold = corpus("ab c\n\nd\n", "gold");
+        let error = |text| score_corpora(&gold, &corpus(text, "predicted")).unwrap_err().to_string();
+        assert_eq!(
+            error("abc\nc d\n"),
+            "predicted:2: `cd` is not the text of gold:3, `d`; only the boundaries may differ"
+        );
+        assert_eq!(error("a bc\n"), "predicted has 1 sentences, but gold has 2; expected the same text");
+        assert!(score_corpora(&gold, &corpus("abc\nd\n", "predicted")).is_ok());
+    }
+}

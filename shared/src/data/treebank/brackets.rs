@@ -1,0 +1,259 @@
+//! Brackets of the Penn Treebank, read and written.
+//!
+//! `(S (NP (NN dog)) (VP (VBZ barks)))`: a node is a label and either one word or nodes. A tree may run over several lines,
+//! and its top label may be empty, as in the combined files: `( (S …))`. `()` and `(())` stand for a sentence without a tree.
+//!
+//! Unlike py-cfg's brackets ([`Tree::parse`]) these know no escapes: a backslash is a character of the word, and the brackets
+//! of a text are the words `-LRB-` and `-RRB-`.
+
+use crate::grammar::tree::{Node, Tree};
+
+use super::ROOT;
+use super::binary::INTERMEDIATE;
+
+/// What stands in a file where a tree should.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The line on which it begins, from 1.
+    pub line: u32,
+    /// The tree, its top labelled [`ROOT`] if it had no label; none for `(())`.
+    pub tree: Option<Tree>,
+}
+
+/// Where a text stops being trees.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{source_name}:{line}:{column}: found {found}, expected {expected}")]
+pub struct ReadError {
+    /// Name of the file.
+    pub source_name: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, in characters, from 1.
+    pub column: u32,
+    /// What is there.
+    pub found: String,
+    /// What could be, and how to get there.
+    pub expected: &'static str,
+}
+
+/// A place in a text.
+#[derive(Clone, Copy)]
+struct Place {
+    line: u32,
+    column: u32,
+}
+
+/// A node that has begun.
+struct Open {
+    node: usize,
+    place: Place,
+    has_word: bool,
+}
+
+/// Reads all trees of a text; `source_name` is what messages call it.
+///
+/// # Errors
+/// [`ReadError`] at the first thing that does not fit.
+pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
+    let error = |place: Place, found: String, expected| {
+        let Place { line, column } = place;
+        Err(ReadError { source_name: source_name.to_owned(), line, column, found, expected })
+    };
+    let quoted = |token: &str| format!("`{token}`");
+    let mut entries = Vec::new();
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
+    // The bracket just before, if no label has followed yet.
+    let mut bracket: Option<Place> = None;
+    // Whether the tree so far is `(()`.
+    let mut vacant = false;
+    let mut begin = Place { line: 1, column: 1 };
+    for (place, token) in tokens(text) {
+        let (top, unlabelled) = (open.is_empty(), bracket.is_some());
+        if vacant && token != ")" {
+            return error(place, quoted(token), "`)` after `(()`, which is no tree");
+        }
+        match token {
+            "(" if unlabelled && !top => return error(place, quoted(token), "a label after `(`"),
+            "(" => {
+                if let Some(place) = bracket {
+                    nodes.push(Node { label: ROOT.to_owned(), n_children: 0 });
+                    open.push(Open { node: 0, place, has_word: false });
+                } else if let Some(parent) = open.last() {
+                    if parent.has_word {
+                        return error(place, quoted(token), "`)`: a word is the only child of its tag");
+                    }
+                    let label = &nodes[parent.node].label;
+                    if label.starts_with(INTERMEDIATE) {
+                        let expected = "another label: `@` marks what binarisation puts in; rename it";
+                        return error(parent.place, quoted(label), expected);
+                    }
+                } else {
+                    begin = place;
+                }
+                bracket = Some(place);
+            }
+            ")" if unlabelled && top => {
+                bracket = None;
+                entries.push(Entry { line: begin.line, tree: None });
+            }
+            ")" if unlabelled && nodes.len() == 1 && nodes[0].n_children == 0 && nodes[0].label == ROOT => {
+                bracket = None;
+                vacant = true;
+            }
+            ")" if unlabelled => return error(place, quoted(token), "a label after `(`"),
+            ")" => match open.pop() {
+                None => return error(place, quoted(token), "`(`: no tree is open"),
+                Some(_) if vacant => {
+                    nodes.clear();
+                    vacant = false;
+                    entries.push(Entry { line: begin.line, tree: None });
+                }
+                Some(node) if nodes[node.node].n_children == 0 => {
+                    return error(place, quoted(token), "a word or `(`");
+                }
+                Some(_) if open.is_empty() => {
+                    let tree =
+                        Tree::new(std::mem::take(&mut nodes)).expect("brackets and children were counted");
+                    entries.push(Entry { line: begin.line, tree: Some(tree) });
+                }
+                Some(_) => {}
+            },
+            label if unlabelled => {
+                if let Some(parent) = open.last() {
+                    nodes[parent.node].n_children += 1;
+                }
+                bracket = None;
+                open.push(Open { node: nodes.len(), place, has_word: false });
+                nodes.push(Node { label: label.to_owned(), n_children: 0 });
+            }
+            word => match open.last_mut() {
+                None => return error(place, quoted(word), "`(`: no tree is open"),
+                Some(tag) if nodes[tag.node].n_children > 0 => {
+                    return error(place, quoted(word), "`(` or `)`: a word is the only child of its tag");
+                }
+                Some(tag) => {
+                    tag.has_word = true;
+                    nodes[tag.node].n_children = 1;
+                    nodes.push(Node { label: word.to_owned(), n_children: 0 });
+                }
+            },
+        }
+    }
+    if bracket.is_some() || !open.is_empty() {
+        return error(begin, "a tree without an end".to_owned(), "as many `)` as `(`");
+    }
+    Ok(entries)
+}
+
+/// Brackets, and what stands between brackets and white space.
+fn tokens(text: &str) -> impl Iterator<Item = (Place, &str)> {
+    let mut place = Place { line: 1, column: 1 };
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        while let Some(letter) = rest.chars().next().filter(|letter| letter.is_whitespace()) {
+            rest = &rest[letter.len_utf8()..];
+            place.column += 1;
+            if letter == '\n' {
+                place = Place { line: place.line + 1, column: 1 };
+            }
+        }
+        let is_bracket = |letter| matches!(letter, '(' | ')');
+        let first = rest.chars().next()?;
+        let length = if is_bracket(first) {
+            1
+        } else {
+            rest.find(|letter: char| is_bracket(letter) || letter.is_whitespace()).unwrap_or(rest.len())
+        };
+        let (token, after) = rest.split_at(length);
+        let begin = place;
+        rest = after;
+        place.column += token.chars().count() as u32;
+        Some((begin, token))
+    })
+}
+
+/// A tree on one line; brackets in its words are written `-LRB-` and `-RRB-`, white space `_`.
+pub fn line(tree: &Tree) -> String {
+    let mut text = String::new();
+    let letter = |text: &mut String, letter: char| {
+        match letter {
+            '(' => text.push_str("-LRB-"),
+            ')' => text.push_str("-RRB-"),
+            _ if letter.is_whitespace() => text.push('_'),
+            _ => text.push(letter),
+        }
+        Ok(())
+    };
+    tree.write_brackets(&mut text, letter).expect("a string takes all that is written");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn lines(text: &str) -> Vec<Option<String>> {
+        read(text, "trees").unwrap().iter().map(|entry| entry.tree.as_ref().map(line)).collect()
+    }
+
+    #[test]
+    fn trees_run_over_lines_and_may_lack_a_top_label() {
+        let text = "( (S\n    (NP (NN dog) )\n (VP (VBZ 'barks\\/') )))\n(NN x) () (())\n( () )";
+        let found = lines(text);
+        let tree = |text: &str| Some(text.to_owned());
+        let first = tree("(ROOT (S (NP (NN dog)) (VP (VBZ 'barks\\/'))))");
+        assert_eq!(found, [first, tree("(NN x)"), None, None, None]);
+        let at: Vec<u32> = read(text, "trees").unwrap().iter().map(|entry| entry.line).collect();
+        assert_eq!(at, [1, 4, 4, 4, 5]);
+        assert!(read(" \n", "trees").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused_by_line_and_column() {
+        for (text, expected) in [
+            ("\n  x", "t:2:3: found `x`, expected `(`: no tree is open"),
+            ("(A b))", "t:1:6: found `)`, expected `(`: no tree is open"),
+            ("(A\n(B c", "t:1:1: found a tree without an end, expected as many `)` as `(`"),
+            ("(", "t:1:1: found a tree without an end, expected as many `)` as `(`"),
+            ("(A b c)", "t:1:6: found `c`, expected `(` or `)`: a word is the only child of its tag"),
+            ("(A (B c) d)", "t:1:10: found `d`, expected `(` or `)`: a word is the only child of its tag"),
+            ("(A b (C d))", "t:1:6: found `(`, expected `)`: a word is the only child of its tag"),
+            ("(A ((B c)))", "t:1:5: found `(`, expected a label after `(`"),
+            ("(A (B c) ())", "t:1:11: found `)`, expected a label after `(`"),
+            ("(A )", "t:1:4: found `)`, expected a word or `(`"),
+            ("(() (A b))", "t:1:5: found `(`, expected `)` after `(()`, which is no tree"),
+            (
+                "(A (@A (B c) (B c)))",
+                "t:1:5: found `@A`, expected another label: `@` marks what binarisation puts in; rename it",
+            ),
+        ] {
+            assert_eq!(read(text, "t").unwrap_err().to_string(), expected, "for {text:?}");
+        }
+    }
+
+    #[test]
+    fn brackets_and_spaces_in_words_are_spelled_out() {
+        let nodes = vec![
+            Node { label: "A".to_owned(), n_children: 1 },
+            Node { label: "( )".to_owned(), n_children: 0 },
+        ];
+        assert_eq!(line(&Tree::new(nodes).unwrap()), "(A -LRB-_-RRB-)");
+    }
+
+    proptest! {
+        #[test]
+        fn reading_what_was_written_gives_the_same_trees(text in "[()A\\\\@ \n]{0,30}") {
+            // Most such texts are no trees; none may make the reader panic.
+            if let Ok(entries) = read(&text, "t") {
+                let trees: Vec<Tree> = entries.into_iter().filter_map(|entry| entry.tree).collect();
+                let written: Vec<String> = trees.iter().map(line).collect();
+                let again = read(&written.join("\n"), "t").unwrap();
+                let again: Vec<Tree> = again.into_iter().filter_map(|entry| entry.tree).collect();
+                prop_assert_eq!(again, trees);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A grammar and its strings, ready for building forests.
+
+use std::sync::Arc;
+
+use super::binary::{Adapted, BinaryGrammar};
+use super::build::Builder;
+use super::strings::StringIndex;
+use crate::grammar::lexicon::Lexicon;
+use crate::grammar::{Grammar, ParamId};
+
+/// New strings are no longer than this, or than the longest learned one.
+const MAX_NEW_STRING: u32 = 64;
+
+/// A grammar and its strings, ready for building forests.
+pub struct Prepared {
+    /// As given.
+    pub grammar: Arc<Grammar>,
+    /// As given.
+    pub lexicon: Arc<Lexicon>,
+    /// Binarised.
+    pub binary: BinaryGrammar,
+    /// Indexed.
+    pub strings: StringIndex,
+}
+
+impl Prepared {
+    /// Prepares `grammar` and `lexicon`.
+    pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>) -> Prepared {
+        let binary = BinaryGrammar::new(&grammar);
+        let strings = StringIndex::new(&grammar, lexicon.clone());
+        Prepared { grammar, lexicon, binary, strings }
+    }
+
+    /// Bytes held, lexicon included.
+    pub fn size(&self) -> usize {
+        let strings = self.lexicon.sticks.iter().map(|stick| stick.strings.size());
+        self.binary.size() + self.strings.size() + strings.sum::<usize>()
+    }
+
+    /// Builds forests of sentences: of `open` ones, which training has never seen, with new strings as well.
+    pub fn builder(&self, open: bool) -> Builder<'_> {
+        match open {
+            true => Builder::open(&self.binary, &self.strings, self.first_escape())
+                .with_max_yield(self.longest_string()),
+            false => Builder::new(&self.binary, &self.strings, Adapted::Strings),
+        }
+    }
+
+    /// The escape parameter of the first adapted nonterminal.
+    pub fn first_escape(&self) -> ParamId {
+        ParamId(self.lexicon.n_params(&self.grammar) as u32)
+    }
+
+    fn longest_string(&self) -> u32 {
+        let strings = self.lexicon.sticks.iter().flat_map(|stick| &stick.strings);
+        strings.map(|string| string.len() as u32).fold(MAX_NEW_STRING, u32::max)
+    }
+}

@@ -1,0 +1,96 @@
+//! Models, each in a folder: what it is made of, how a sentence is read with it, how counts become parameters.
+//!
+//! [`pcfg`] (Johnson, Griffiths & Goldwater 2007; Wang & Blunsom 2013), [`adaptor`] (Cohen, Blei & Smith 2010), [`latent`] (Matsuzaki,
+//! Miyao & Tsujii 2005), [`dmv`] (Klein & Manning 2004), [`logistic_normal`] (Cohen, Gimpel & Smith 2008), [`sampler`] (trees given the
+//! rest, for PCFGs and adaptor grammars); above them [`decode`], the best analyses of a sentence, and [`tally`], what samples say of one.
+//!
+//! [`Model`] is what training gives: all that reading new sentences needs.
+
+pub mod adaptor;
+pub mod decode;
+pub mod dmv;
+pub mod latent;
+pub mod logistic_normal;
+pub mod pcfg;
+pub mod sampler;
+pub mod tally;
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::groups::Groups;
+use crate::grammar::lexicon::Lexicon;
+use crate::grammar::{Grammar, SymbolId};
+use crate::num::Wide;
+
+/// A trained model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Model {
+    /// The grammar.
+    pub grammar: Grammar,
+    /// The strings, with those that are no longer in use.
+    pub lexicon: Lexicon,
+    /// What was learned.
+    pub params: Params,
+    /// The nonterminals whose constituents are the segments of a sentence.
+    pub segments: Vec<SymbolId>,
+}
+
+/// What was learned, by kind of model.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Params {
+    /// An adaptor grammar's.
+    Adaptor(adaptor::Params),
+    /// A PCFG's.
+    Pcfg(pcfg::Params),
+    /// A PCFG's with latent annotations, whose rules are those of a treebank: the grammar is [`latent::no_grammar`].
+    Latent(Box<latent::parse::Model>),
+    /// A PCFG's with logistic-normal priors.
+    LogisticNormal(logistic_normal::Params),
+}
+
+impl Model {
+    /// Weights by parameter, then the escape weights of the lexicon's sticks: what [`crate::models::decode::Decode`] needs.
+    pub fn decoding_weights(&self) -> Vec<Wide> {
+        match &self.params {
+            Params::Adaptor(params) => params.decoding_weights(&self.grammar, &self.lexicon),
+            Params::Pcfg(params) => params.decoding_weights(),
+            // It parses by itself.
+            Params::Latent(_) => Vec::new(),
+            Params::LogisticNormal(params) => params.decoding_weights(&self.grammar),
+        }
+    }
+
+    /// The same for the probability of sentences that were not trained on.
+    pub fn predictive_weights(&self) -> Vec<Wide> {
+        match &self.params {
+            Params::Adaptor(_) | Params::Latent(_) => self.decoding_weights(),
+            Params::Pcfg(params) => params.predictive_weights(&Groups::new(&self.grammar, &self.lexicon)),
+            Params::LogisticNormal(params) => params.predictive_weights(&self.grammar),
+        }
+    }
+
+    /// The variational parameters of an adaptor grammar.
+    pub fn adaptor(&self) -> Option<&adaptor::Params> {
+        match &self.params {
+            Params::Adaptor(params) => Some(params),
+            Params::Pcfg(_) | Params::Latent(_) | Params::LogisticNormal(_) => None,
+        }
+    }
+
+    /// Whether every index points at something, and every distribution is one; an error says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let Model { grammar, lexicon, params, segments } = self;
+        grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
+        lexicon.check(grammar)?;
+        match params {
+            Params::Adaptor(params) => params.check(grammar, lexicon)?,
+            Params::Pcfg(params) => params.check(grammar, lexicon)?,
+            Params::Latent(model) => model.check()?,
+            Params::LogisticNormal(params) => params.check(grammar)?,
+        }
+        if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
+            return Err("segments are not nonterminals".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! The strings that sticks begin with (§3.3 of the paper).
+//!
+//! Workers count constituents under the grammar with all weights one; the counts of all shards are added and the
+//! strings ranked by c(A, s) = `Σ_x E[count] − ρ ln|s|` (Eq. 3 without its 1/n: with it, and ρ = −0.2, length alone would
+//! rank; NOTES in `docs/MATHS.md`).
+//!
+//! A [`Ranking`] takes the sums in any order, dealt out over any number of rankings: it comes out the same.
+
+use crate::grammar::SymbolId;
+use crate::grammar::lexicon::{StickStrings, Strings};
+use crate::num::special;
+
+/// The best strings of every adapted nonterminal, so far.
+pub struct Ranking {
+    adapted: Vec<SymbolId>,
+    truncation: usize,
+    rho: f64,
+    /// By adapted nonterminal.
+    best: Vec<Best>,
+}
+
+/// Strings with their scores, among which are the best ones.
+#[derive(Clone, Default)]
+struct Best {
+    strings: Strings,
+    scores: Vec<f64>,
+    /// What is below has no place among them, once there are enough.
+    least: Option<f64>,
+}
+
+impl Ranking {
+    /// Of at most `truncation` strings for each nonterminal in `adapted`, which are ascending.
+    pub fn new(adapted: &[SymbolId], truncation: usize, rho: f64) -> Ranking {
+        let best = vec![Best::default(); adapted.len()];
+        Ranking { adapted: adapted.to_vec(), truncation, rho, best }
+    }
+
+    /// Ranks a string among those of `symbol`; each comes once.
+    pub fn add(&mut self, symbol: SymbolId, string: &[SymbolId], expected: f64) {
+        let Ok(stick) = self.adapted.binary_search(&symbol) else { return };
+        let best = &mut self.best[stick];
+        let score = expected - self.rho * special::ln(string.len() as f64);
+        if best.least.is_some_and(|least| score.total_cmp(&least).is_lt()) {
+            return;
+        }
+        best.scores.push(score);
+        best.strings.push(string);
+        // Twice as many, so that what is left out pays for the work of finding it.
+        if best.scores.len() > self.truncation.saturating_mul(2).max(1 << 12) {
+            *best = best.truncated(self.truncation);
+        }
+    }
+
+    /// Takes in those of another ranking of the same kind.
+    pub fn merge(&mut self, other: Ranking) {
+        for (best, other) in self.best.iter_mut().zip(other.best) {
+            best.scores.extend(&other.scores);
+            other.strings.iter().for_each(|string| best.strings.push(string));
+            *best = best.truncated(self.truncation);
+        }
+    }
+
+    /// The best strings of every nonterminal, best first; ties by string.
+    pub fn top(self) -> Vec<StickStrings> {
+        let truncation = self.truncation;
+        let top = |best: Best| -> Strings {
+            let mut order = best.order(truncation);
+            order.sort_unstable_by(|&a, &b| best.compare(a, b));
+            order.into_iter().map(|at| &best.strings[at as usize]).collect()
+        };
+        let sticks = self.adapted.iter().zip(self.best);
+        sticks.map(|(&symbol, best)| StickStrings { symbol, strings: top(best) }).collect()
+    }
+}
+
+impl Best {
+    /// Which of two is better, by position: the one with the higher score, or the lesser string.
+    fn compare(&self, a: u32, b: u32) -> std::cmp::Ordering {
+        let (a, b) = (a as usize, b as usize);
+        let by_score = self.scores[b].total_cmp(&self.scores[a]);
+        by_score.then_with(|| self.strings[a].cmp(&self.strings[b]))
+    }
+
+    /// Positions of the best `n`, in any order.
+    fn order(&self, n: usize) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.scores.len() as u32).collect();
+        if n < order.len() {
+            if n > 0 {
+                order.select_nth_unstable_by(n - 1, |&a, &b| self.compare(a, b));
+            }
+            order.truncate(n);
+        }
+        order
+    }
+
+    fn truncated(&self, n: usize) -> Best {
+        let order = self.order(n);
+        let scores: Vec<f64> = order.iter().map(|&at| self.scores[at as usize]).collect();
+        // Of equal ones the string decides.
+        let least = scores.iter().copied().min_by(f64::total_cmp).filter(|_| scores.len() == n);
+        Best { strings: order.iter().map(|&at| &self.strings[at as usize]).collect(), scores, least }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(text: &str) -> Vec<SymbolId> {
+        text.bytes().map(|byte| SymbolId(u32::from(byte))).collect()
+    }
+
+    /// Many strings, with many ties.
+    fn all() -> Vec<(SymbolId, Vec<SymbolId>, f64)> {
+        let number =
+            |at: usize| (SymbolId(2 + (at % 2) as u32 * 3), string(&format!("{at}")), (at % 97) as f64);
+        (0..20_000).map(number).collect()
+    }
+
+    #[test]
+    fn the_best_are_those_of_a_full_sort_however_they_come() {
+        let adapted = [SymbolId(2), SymbolId(5)];
+        for truncation in [0, 1, 7, 3000, 15_000] {
+            let expected = adapted.map(|adapted| {
+                let score = |string: &[SymbolId], count: f64| count + 0.2 * special::ln(string.len() as f64);
+                let mut of_symbol: Vec<(f64, Vec<SymbolId>)> = all()
+                    .into_iter()
+                    .filter(|(symbol, ..)| *symbol == adapted)
+                    .map(|(_, string, count)| (score(&string, count), string))
+                    .collect();
+                of_symbol.sort_by(|(a, s), (b, t)| b.total_cmp(a).then_with(|| s.cmp(t)));
+                of_symbol.into_iter().take(truncation).map(|(_, string)| string).collect::<Vec<_>>()
+            });
+            let check = |ranking: Ranking| {
+                for (stick, expected) in ranking.top().iter().zip(&expected) {
+                    assert_eq!(stick.strings, expected.iter().collect());
+                }
+            };
+            let new = || Ranking::new(&adapted, truncation, -0.2);
+            let add = |ranking: &mut Ranking, (symbol, string, count): (SymbolId, Vec<SymbolId>, f64)| {
+                ranking.add(symbol, &string, count);
+            };
+            let (mut forwards, mut backwards, mut parts) = (new(), new(), [new(), new(), new()]);
+            all().into_iter().for_each(|one| add(&mut forwards, one));
+            all().into_iter().rev().for_each(|one| add(&mut backwards, one));
+            all().into_iter().enumerate().for_each(|(at, one)| add(&mut parts[at * at % 3], one));
+            let mut merged = new();
+            parts.into_iter().for_each(|part| merged.merge(part));
+            [forwards, backwards, merged].into_iter().for_each(check);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The global variational parameters: their weights, updates and share of the bound.
+//!
+//! Letters as in the paper: q(v_i) = Beta(γ¹_i, γ²_i), q(θ_A) = Dirichlet(τ_A), priors Beta(1 − b, a + i·b) and
+//! Dirichlet(α_A) with discount b and concentration a.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::ParamId;
+use crate::grammar::lexicon::Lexicon;
+use crate::grammar::{Grammar, SymbolId};
+use crate::limits::is_parameter;
+use crate::num::Wide;
+use crate::num::blocks::{self, BLOCK};
+use crate::num::bulk::{digamma_each, ln_beta_each, ln_gamma_each};
+use crate::num::dirichlet::divergence;
+use crate::num::special::{digamma, ln_gamma};
+
+/// Variational parameters and hyper-parameters.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Params {
+    /// τ of every rule, `[n_rules]`: Dirichlet parameters of q(θ).
+    pub tau: Vec<f64>,
+    /// α of every rule, `[n_rules]`: Dirichlet parameters of the prior.
+    pub alpha: Vec<f64>,
+    /// One per adapted nonterminal, in symbol order.
+    pub sticks: Vec<Stick>,
+}
+
+/// The truncated stick of one adapted nonterminal.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Stick {
+    /// The adapted nonterminal.
+    pub symbol: SymbolId,
+    /// The strings in use, in stick order.
+    pub order: Vec<ParamId>,
+    /// First Beta parameter of q(v_i), `[order.len()]`; that of the last atom is not used, v = 1.
+    pub gamma1: Vec<f64>,
+    /// Second Beta parameter of q(v_i), `[order.len()]`.
+    pub gamma2: Vec<f64>,
+    /// Discount of the Pitman–Yor process.
+    pub discount: f64,
+    /// Concentration of the Pitman–Yor process.
+    pub concentration: f64,
+}
+
+/// E[ln v_i] and E[ln(1 − v_i)] under q, `[order.len() − 1]` each.
+pub(crate) struct StickLogs {
+    /// E_q[ln v_i].
+    pub(crate) e_ln_v: Vec<f64>,
+    /// E_q[ln(1 − v_i)].
+    pub(crate) e_ln_1mv: Vec<f64>,
+}
+
+impl Params {
+    /// Parameters that equal the priors, with the given strings in use.
+    pub fn new(grammar: &Grammar, sticks: Vec<Stick>) -> Params {
+        let alpha: Vec<f64> = grammar.rules.iter().map(|rule| rule.alpha).collect();
+        let mut params = Params { tau: alpha.clone(), alpha, sticks };
+        params.sticks.iter_mut().for_each(|stick| stick.update(&|_| 0.0));
+        params
+    }
+
+    /// Whether they are those of this grammar and lexicon, so that every index points at something and every distribution
+    /// is one; an error says what does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        self.check_strings(grammar, lexicon)?;
+        for stick in &self.sticks {
+            let n = stick.order.len();
+            if stick.gamma1.len() != n || stick.gamma2.len() != n {
+                return Err("a stick and its parameters differ".to_owned());
+            }
+            if !are_positive(&stick.gamma1) || !are_positive(&stick.gamma2) {
+                return Err("a string of a stick has no weight".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Params::check`], of sticks whose γ are yet to be updated.
+    pub(crate) fn check_strings(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
+        let n_rules = grammar.rules.len();
+        holds(self.tau.len() == n_rules && self.alpha.len() == n_rules, "rules and their parameters differ")?;
+        holds(are_positive(&self.tau) && are_positive(&self.alpha), "a rule has no weight")?;
+        let of_params = self.sticks.iter().map(|stick| stick.symbol);
+        let same = of_params.eq(lexicon.sticks.iter().map(|stick| stick.symbol));
+        holds(same, "sticks and adapted nonterminals differ")?;
+        for (at, stick) in self.sticks.iter().enumerate() {
+            let strings = lexicon.params(grammar, at);
+            holds(
+                stick.order.iter().all(|param| strings.contains(&param.0)),
+                "a stick has a string it lacks",
+            )?;
+            let distinct = stick.order.iter().collect::<BTreeSet<_>>().len() == stick.order.len();
+            holds(distinct, "a stick has a string twice")?;
+            let is_prior = (0.0..1.0).contains(&stick.discount) && are_positive(&[stick.concentration]);
+            holds(is_prior, "a stick has no prior")?;
+        }
+        Ok(())
+    }
+
+    /// Weight one for every rule and every string in use: what the first round runs with. `[n_params]`
+    pub fn uniform_weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
+        let mut weights = vec![Wide::ZERO; lexicon.n_params(grammar)];
+        weights[..=grammar.rules.len()].fill(Wide::ONE);
+        for param in self.sticks.iter().flat_map(|stick| &stick.order) {
+            weights[param.index()] = Wide::ONE;
+        }
+        weights
+    }
+
+    /// exp E_q[log θ] and exp E_q[log π], by parameter; zero for strings that are not in use. `[n_params]`
+    pub fn weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
+        let mut weights = vec![Wide::ZERO; lexicon.n_params(grammar)];
+        weights[ParamId::ONE.index()] = Wide::ONE;
+        for rules in groups(grammar) {
+            let psi_sum = digamma(self.tau[rules.clone()].iter().sum());
+            for rule in rules {
+                // φ_{A→β} = Ψ(τ_{A→β}) − Ψ(Σ τ)  (Fig. 1, line 5)
+                weights[ParamId::of_rule(rule).index()] = Wide::from_ln(digamma(self.tau[rule]) - psi_sum);
+            }
+        }
+        for stick in &self.sticks {
+            let StickLogs { e_ln_v: mut phi, e_ln_1mv } = stick.logs();
+            // φ_{A→s_i} = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)]  (Fig. 1, line 4, with j inside the sum); v_N = 1
+            let mut left_so_far = 0.0;
+            for (phi, left) in phi.iter_mut().zip(e_ln_1mv) {
+                *phi += left_so_far;
+                left_so_far += left;
+            }
+            phi.extend((!stick.order.is_empty()).then_some(left_so_far));
+            let exp = |atoms: Range<usize>| {
+                let mut exp = [Wide::ZERO; BLOCK];
+                exp.iter_mut().zip(&phi[atoms]).for_each(|(exp, &phi)| *exp = Wide::from_ln(phi));
+                exp
+            };
+            blocks::each(phi.len(), exp, |atoms, exp| {
+                let atoms = stick.order[atoms].iter().zip(exp);
+                atoms.for_each(|(param, exp)| weights[param.index()] = exp);
+            });
+        }
+        weights
+    }
+
+    /// [`Params::weights`], then the escape weights of the sticks: what [`crate::models::decode::Decode`] needs.
+    pub fn decoding_weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
+        let mut weights = self.weights(grammar, lexicon);
+        weights.extend(self.sticks.iter().map(|stick| Wide::from_f64(stick.escape())));
+        weights
+    }
+
+    /// Sets τ and γ from the expected counts of a round, `[n_params]`.
+    pub fn update(&mut self, counts: &[f64]) {
+        for (rule, tau) in self.tau.iter_mut().enumerate() {
+            // τ_{A→β} = α_A + f(A→β)  (Fig. 1, line 3, with the prior)
+            *tau = self.alpha[rule] + counts[ParamId::of_rule(rule).index()];
+        }
+        self.sticks.iter_mut().for_each(|stick| stick.update(&|param| counts[param.index()]));
+    }
+
+    /// Σ KL(q(v)‖p(v)) + Σ KL(q(θ)‖p(θ)): what the bound pays for the global parameters. The bound itself is
+    /// Σ log Z of a round run with [`Params::weights`], less this.
+    pub fn divergence(&self, grammar: &Grammar) -> f64 {
+        let rules: f64 = groups(grammar).map(|rules| divergence(&self.tau, &self.alpha, rules)).sum();
+        rules + self.sticks.iter().map(Stick::divergence).sum::<f64>()
+    }
+}
+
+fn are_positive(numbers: &[f64]) -> bool {
+    numbers.iter().all(|&number| is_parameter(number))
+}
+
+/// The rules of each nonterminal, as ranges.
+pub(crate) fn groups(grammar: &Grammar) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut start = 0;
+    grammar.rules.chunk_by(|a, b| a.parent == b.parent).map(move |chunk| {
+        let range = start..start + chunk.len();
+        start = range.end;
+        range
+    })
+}
+
+impl Stick {
+    /// Sets γ from expected uses of the strings.
+    pub fn update(&mut self, uses: &dyn Fn(ParamId) -> f64) {
+        let n = self.order.len();
+        (self.gamma1, self.gamma2) = (vec![0.0; n], vec![0.0; n]);
+        let mut later = 0.0;
+        for i in (0..n).rev() {
+            let f = uses(self.order[i]);
+            // γ¹_i = 1 − b + F_i,  γ²_i = a + i·b + Σ_{j>i} F_j, i from 1  (Fig. 1, lines 1–2, with j > i)
+            self.gamma1[i] = 1.0 - self.discount + f;
+            self.gamma2[i] = self.concentration + (i + 1) as f64 * self.discount + later;
+            later += f;
+        }
+    }
+
+    /// Sorts the strings by expected uses, most used first, if that raises the bound; whether it did.
+    ///
+    /// With q(z) fixed and γ at its optimum, the stick's part of the bound is Σ_{i<N} ln B(γ¹_i, γ²_i) less terms of
+    /// the prior that do not depend on the order.
+    pub fn sort_by_uses(&mut self, uses: &dyn Fn(ParamId) -> f64) -> bool {
+        let mut sorted = self.clone();
+        sorted.order.sort_by(|&a, &b| uses(b).total_cmp(&uses(a))); // stable: ties keep their order
+        if sorted.order == self.order {
+            return false;
+        }
+        sorted.update(uses);
+        let fit = |stick: &Stick| -> f64 {
+            let n = stick.order.len().saturating_sub(1);
+            let ln_betas = |atoms: Range<usize>| {
+                let mut ln_betas = [0.0; BLOCK];
+                ln_betas[..atoms.len()].copy_from_slice(&stick.gamma1[atoms.clone()]);
+                ln_beta_each(&mut ln_betas[..atoms.len()], &stick.gamma2[atoms]);
+                ln_betas
+            };
+            let mut sum = 0.0;
+            blocks::each(n, ln_betas, |atoms, ln_betas| {
+                ln_betas[..atoms.len()].iter().for_each(|ln_beta| sum += ln_beta);
+            });
+            sum
+        };
+        let mut unsorted = self.clone();
+        unsorted.update(uses);
+        let better = fit(&sorted) > fit(&unsorted);
+        if better {
+            self.order = sorted.order;
+        }
+        better
+    }
+
+    /// Expected total uses, from γ.
+    pub fn uses(&self) -> f64 {
+        let prior = 1.0 - self.discount;
+        self.gamma1.iter().map(|gamma1| gamma1 - prior).sum()
+    }
+
+    /// Posterior mean of the mass outside the strings in use, were the restaurant open:
+    /// (a + K·b) / (a + n) for K tables and n uses, where a string used less than once is as much of a table.
+    ///
+    /// γ is of the discount before the last fit, so that uses may come out below nothing: then there are none.
+    pub fn escape(&self) -> f64 {
+        let prior = 1.0 - self.discount;
+        let tables: f64 = self.gamma1.iter().map(|gamma1| (gamma1 - prior).min(1.0)).sum();
+        (self.concentration + tables.max(0.0) * self.discount) / (self.concentration + self.uses().max(0.0))
+    }
+
+    pub(crate) fn logs(&self) -> StickLogs {
+        let n = self.order.len().saturating_sub(1);
+        let mut logs = StickLogs { e_ln_v: Vec::with_capacity(n), e_ln_1mv: Vec::with_capacity(n) };
+        let make = |atoms: Range<usize>| {
+            let n = atoms.len();
+            let [mut broken, mut left, mut sums] = [[0.0; BLOCK]; 3];
+            broken[..n].copy_from_slice(&self.gamma1[atoms.clone()]);
+            left[..n].copy_from_slice(&self.gamma2[atoms]);
+            sums.iter_mut().zip(broken.iter().zip(&left)).for_each(|(sum, (one, two))| *sum = one + two);
+            digamma_each(&mut sums[..n]);
+            for psi in [&mut broken, &mut left] {
+                digamma_each(&mut psi[..n]);
+                psi.iter_mut().zip(&sums).for_each(|(psi, sum)| *psi -= sum);
+            }
+            (broken, left)
+        };
+        blocks::each(n, make, |atoms, (broken, left)| {
+            logs.e_ln_v.extend_from_slice(&broken[..atoms.len()]);
+            logs.e_ln_1mv.extend_from_slice(&left[..atoms.len()]);
+        });
+        logs
+    }
+
+    /// Σ_{i<N} KL(Beta(γ¹_i, γ²_i) ‖ Beta(1 − b, a + i·b)).
+    fn divergence(&self) -> f64 {
+        let logs = self.logs();
+        let prior1 = 1.0 - self.discount;
+        let ln_gamma1 = ln_gamma(prior1);
+        let prior2 = |i: usize| self.concentration + (i + 1) as f64 * self.discount;
+        let make = |atoms: Range<usize>| {
+            let n = atoms.len();
+            let [mut ln_gamma2, mut ln_gamma_sum, mut ln_betas] = [[0.0; BLOCK]; 3];
+            for (at, i) in atoms.clone().enumerate() {
+                (ln_gamma2[at], ln_gamma_sum[at], ln_betas[at]) =
+                    (prior2(i), prior1 + prior2(i), self.gamma1[i]);
+            }
+            ln_gamma_each(&mut ln_gamma2[..n]);
+            ln_gamma_each(&mut ln_gamma_sum[..n]);
+            ln_beta_each(&mut ln_betas[..n], &self.gamma2[atoms]);
+            [ln_gamma2, ln_gamma_sum, ln_betas]
+        };
+        let mut sum = 0.0;
+        blocks::each(logs.e_ln_1mv.len(), make, |atoms, [ln_gamma2, ln_gamma_sum, ln_betas]| {
+            for (at, i) in atoms.enumerate() {
+                let (gamma1, gamma2, prior2) = (self.gamma1[i], self.gamma2[i], prior2(i));
+                if (gamma1, gamma2) == (prior1, prior2) {
+                    continue; // a string behind the last one that is used
+                }
+                sum += ln_gamma1 + ln_gamma2[at] - ln_gamma_sum[at] - ln_betas[at]
+                    + (gamma1 - prior1) * logs.e_ln_v[i]
+                    + (gamma2 - prior2) * logs.e_ln_1mv[i];
+            }
+        });
+        sum
+    }
+}

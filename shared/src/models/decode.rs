@@ -1,0 +1,339 @@
+//! Best analyses of sentences, with recursion into the strings used (§3.4 of the paper).
+//!
+//! A sentence's forest ends at stick strings. Each string used is analysed in turn by its own grammaton, with the same
+//! decoder, so that a tree reaches down to the tokens. The decoders:
+//!
+//! - *Viterbi*: the most probable derivation, at every level.
+//! - *MBR*: the segmentation with the highest sum of posteriors of its segments, where a segment inside a string counts
+//!   with the posterior of the string times its own inside the string, and a segment inside another one does not count,
+//!   as in [`Tree::segment_ends`]. Equal sums: fewer segments.
+//! - *MBR tree* (Goodman 1996): the tree with the highest sum of posteriors of its constituents, at every level.
+//! - *MBR arcs*, of dependency grammars: see [`crate::models::dmv::nouns::mbr`].
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::forest::Prepared;
+use crate::forest::TooAmbiguous;
+use crate::forest::best::{self, Derivation};
+use crate::forest::binary::Kind;
+use crate::forest::build::Builder;
+use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
+use crate::forest::steps::{self, Step};
+use crate::forest::{Edge, Forest};
+use crate::grammar::ParamId;
+use crate::grammar::SymbolId;
+use crate::grammar::tree::Tree;
+use crate::models::dmv::nouns::mbr::Mbr;
+use crate::num::Wide;
+
+/// What to decode with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Decode {
+    /// Weights of all parameters, by [`ParamId`], then the escape weights of the adapted nonterminals.
+    pub weights: Vec<Wide>,
+    /// The nonterminals whose constituents are the segments.
+    pub segments: Vec<SymbolId>,
+    /// In the order in which [`Decoded::segmentations`] answers.
+    pub decoders: Vec<Decoder>,
+    /// Whether to return the trees as well.
+    pub trees: bool,
+    /// Whether adapted nonterminals may also expand through their rules: for sentences never seen in training.
+    pub open: bool,
+}
+
+/// How the best analysis is chosen (Cohen, Blei & Smith 2010, §3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decoder {
+    /// The most probable tree.
+    Viterbi,
+    /// The segmentation with the highest expected number of correct segments.
+    Mbr,
+    /// The tree with the highest expected number of correct constituents (Goodman 1996), string by string.
+    MbrTree,
+    /// The dependency tree with the highest expected number of words with the right head, of a dependency grammar
+    /// ([`crate::models::dmv`]) alone.
+    MbrArcs,
+}
+
+impl Decoder {
+    /// Whether it gives a tree; else a segmentation alone.
+    pub fn gives_trees(self) -> bool {
+        self != Decoder::Mbr
+    }
+}
+
+/// The best analyses of a sentence.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Decoded {
+    /// Log probability mass of the sentence under the decoding weights; −∞ if it has no analysis.
+    pub log_z: f64,
+    /// One per decoder asked for: end positions of the segments, ascending, the last one the sentence's length.
+    pub segmentations: Vec<Vec<u32>>,
+    /// One per decoder that gives trees, bracketed; empty if not asked for.
+    pub trees: Vec<String>,
+}
+
+/// Analyses every sentence.
+///
+/// # Errors
+/// [`TooAmbiguous`] if a sentence has too many derivations.
+pub fn decode(
+    prepared: &Prepared,
+    with: &Decode,
+    sentences: &[&[SymbolId]],
+) -> Result<Vec<Decoded>, TooAmbiguous> {
+    let real = real(&with.weights);
+    let weights = || Weights { wide: &with.weights, real: &real };
+    let mbr = || Mbr::new(prepared, weights(), with.open);
+    let mut session = Session {
+        prepared,
+        with,
+        weights: weights(),
+        builder: prepared.builder(with.open),
+        first_escape: prepared.first_escape(),
+        scratch: Scratch::default(),
+        mbr: with.decoders.contains(&Decoder::MbrArcs).then(mbr).flatten(),
+        inner: FxHashMap::default(),
+        inner_spans: FxHashMap::default(),
+    };
+    sentences.iter().map(|sentence| session.sentence(sentence)).collect()
+}
+
+/// A span of tokens and the expected number of outermost segments on it.
+type Span = (u32, u32, f64);
+
+struct Session<'a> {
+    prepared: &'a Prepared,
+    with: &'a Decode,
+    weights: Weights<'a>,
+    builder: Builder<'a>,
+    first_escape: ParamId,
+    scratch: Scratch,
+    /// Of a dependency grammar, for its own decoder.
+    mbr: Option<Mbr<'a>>,
+    /// What is below a string's nonterminal, by decoder.
+    inner: FxHashMap<(Decoder, ParamId), Arc<Vec<Step>>>,
+    /// The segments inside a string.
+    inner_spans: FxHashMap<ParamId, Arc<Vec<Span>>>,
+}
+
+impl Session<'_> {
+    fn sentence(&mut self, tokens: &[SymbolId]) -> Result<Decoded, TooAmbiguous> {
+        let Some(forest) = self.builder.build(0, tokens)? else { return Ok(self.without_analysis(tokens)) };
+        let z = edge_posteriors(&forest, &self.weights, &mut self.scratch, |_, _, _| {});
+        if z.is_zero() {
+            return Ok(self.without_analysis(tokens));
+        }
+        let mut decoded = Decoded { log_z: z.ln(), segmentations: Vec::new(), trees: Vec::new() };
+        for &decoder in &self.with.decoders {
+            let ends = match decoder {
+                Decoder::Mbr => self.best_segmentation(&forest, tokens)?,
+                Decoder::Viterbi | Decoder::MbrTree | Decoder::MbrArcs => {
+                    let of_arcs = self.mbr.as_mut().filter(|_| decoder == Decoder::MbrArcs);
+                    let of_arcs = of_arcs.map(|mbr| mbr.tree(tokens)).transpose()?.flatten();
+                    let tree = match of_arcs {
+                        Some(tree) => tree,
+                        None => {
+                            let steps = self.steps(&forest, tokens, decoder, true)?;
+                            self.tree(&steps)
+                        }
+                    };
+                    if self.with.trees {
+                        decoded.trees.push(tree.to_string());
+                    }
+                    tree.segment_ends(|label| self.is_segment(label))
+                }
+            };
+            decoded.segmentations.push(ends);
+        }
+        Ok(decoded)
+    }
+
+    /// One segment, and a flat tree.
+    fn without_analysis(&self, tokens: &[SymbolId]) -> Decoded {
+        let start = crate::grammar::Grammar::START;
+        let leaves = tokens.iter().map(|&token| Step::Leaf(token));
+        let flat: Vec<Step> = std::iter::once(Step::Open(start)).chain(leaves).chain([Step::Close]).collect();
+        let with_tree = self.with.decoders.iter().filter(|&&decoder| decoder.gives_trees());
+        Decoded {
+            log_z: f64::NEG_INFINITY,
+            segmentations: vec![vec![tokens.len() as u32]; self.with.decoders.len()],
+            trees: with_tree.filter(|_| self.with.trees).map(|_| self.tree(&flat).to_string()).collect(),
+        }
+    }
+
+    /// The best tree of a forest, strings expanded; `None` cannot happen, since the forest has weight.
+    fn steps(
+        &mut self,
+        forest: &Forest,
+        tokens: &[SymbolId],
+        decoder: Decoder,
+        with_root: bool,
+    ) -> Result<Vec<Step>, TooAmbiguous> {
+        let derivation = match decoder {
+            Decoder::MbrTree => {
+                let mut posterior = vec![0.0; forest.n_nodes()];
+                edge_posteriors(forest, &self.weights, &mut self.scratch, |node, _, p| posterior[node] += p);
+                let score =
+                    |node: usize| if self.printed(forest, node).is_some() { posterior[node] } else { 0.0 };
+                let alive = |param: u32| !self.weights.wide[param as usize].is_zero();
+                best::max_sum(forest, score, alive).map(|(_, derivation)| derivation)
+            }
+            _ => best::viterbi(forest, self.weights.wide).map(|(_, derivation)| derivation),
+        };
+        match derivation {
+            Some(derivation) => self.walk(forest, &derivation, tokens, decoder, with_root),
+            None => Ok(tokens.iter().map(|&token| Step::Leaf(token)).collect()),
+        }
+    }
+
+    fn walk(
+        &mut self,
+        forest: &Forest,
+        derivation: &Derivation,
+        tokens: &[SymbolId],
+        decoder: Decoder,
+        with_root: bool,
+    ) -> Result<Vec<Step>, TooAmbiguous> {
+        let prepared = self.prepared;
+        let below = |edge: &Edge, string: &[SymbolId]| {
+            let steps =
+                self.is_string(edge).then(|| self.inside_string(ParamId(edge.param), string, decoder));
+            steps.transpose()
+        };
+        steps::steps(&prepared.binary, forest, derivation, tokens, with_root, below)
+    }
+
+    /// The steps below the nonterminal of a string.
+    fn inside_string(
+        &mut self,
+        param: ParamId,
+        string: &[SymbolId],
+        decoder: Decoder,
+    ) -> Result<Arc<Vec<Step>>, TooAmbiguous> {
+        if let Some(known) = self.inner.get(&(decoder, param)) {
+            return Ok(known.clone());
+        }
+        let steps = match self.grammaton(param, string)? {
+            Some(forest) => self.steps(&forest, string, decoder, false)?,
+            None => string.iter().map(|&token| Step::Leaf(token)).collect(),
+        };
+        let steps = Arc::new(steps);
+        self.inner.insert((decoder, param), steps.clone());
+        Ok(steps)
+    }
+
+    /// The forest of a string from its nonterminal's rules.
+    fn grammaton(&mut self, param: ParamId, string: &[SymbolId]) -> Result<Option<Forest>, TooAmbiguous> {
+        let Some((symbol, _)) = self.prepared.lexicon.string(&self.prepared.grammar, param) else {
+            return Ok(None);
+        };
+        match self.prepared.binary.kinds[symbol.index()] {
+            Kind::Adapted(stick) => self.builder.build(self.prepared.binary.base[stick as usize], string),
+            _ => Ok(None),
+        }
+    }
+
+    fn is_string(&self, edge: &Edge) -> bool {
+        edge.param as usize > self.prepared.grammar.rules.len() && edge.param < self.first_escape.0
+    }
+
+    fn is_segment(&self, label: &str) -> bool {
+        self.with.segments.iter().any(|&symbol| self.prepared.grammar.name(symbol) == label)
+    }
+
+    fn tree(&self, steps: &[Step]) -> Tree {
+        steps::tree(&self.prepared.grammar, steps)
+    }
+
+    fn printed(&self, forest: &Forest, node: usize) -> Option<SymbolId> {
+        steps::printed(&self.prepared.binary, forest, node)
+    }
+
+    fn best_segmentation(&mut self, forest: &Forest, tokens: &[SymbolId]) -> Result<Vec<u32>, TooAmbiguous> {
+        let n = tokens.len();
+        let mut by_end: Vec<Vec<(u32, f64)>> = vec![Vec::new(); n + 1];
+        for (start, end, posterior) in self.spans(forest, tokens)? {
+            by_end[end as usize].push((start, posterior));
+        }
+        // A tiny price per segment decides ties for fewer; tokens on no segment go one by one, at a higher price.
+        let mut best: Vec<(f64, u32)> = vec![(0.0, 0)];
+        for end in 1..=n {
+            let mut choice = (best[end - 1].0 - 1e-6, end as u32 - 1);
+            for &(start, posterior) in &by_end[end] {
+                let value = best[start as usize].0 + posterior - 1e-9;
+                if value > choice.0 {
+                    choice = (value, start);
+                }
+            }
+            best.push(choice);
+        }
+        let mut ends = Vec::new();
+        let mut end = n;
+        while end > 0 {
+            ends.push(end as u32);
+            end = best[end].1 as usize;
+        }
+        ends.reverse();
+        Ok(ends)
+    }
+
+    /// Expected number of outermost segments on every span that can be one: sorted, each span once.
+    fn spans(&mut self, forest: &Forest, tokens: &[SymbolId]) -> Result<Vec<Span>, TooAmbiguous> {
+        let mut sums: FxHashMap<(u32, u32), f64> = FxHashMap::default();
+        let mut strings: Vec<(ParamId, u32, u32, f64)> = Vec::new();
+        // By node: its posterior, and that of it with no segment above.
+        let (mut reached, mut outside) = (vec![0.0; forest.n_nodes()], vec![0.0; forest.n_nodes()]);
+        (reached[forest.root()], outside[forest.root()]) = (1.0, 1.0);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        edge_posteriors(forest, &self.weights, &mut scratch, |node, edge, posterior| {
+            if posterior == 0.0 || reached[node] == 0.0 {
+                return;
+            }
+            let label = forest.labels[node];
+            let printed = self.printed(forest, node);
+            // What is below a node does not depend on what is above it.
+            let not_nested = posterior * (outside[node] / reached[node]);
+            let is_segment = printed.is_some_and(|symbol| self.with.segments.contains(&symbol));
+            if is_segment {
+                *sums.entry((label.start, label.end)).or_insert(0.0) += not_nested;
+            } else if self.is_string(edge) && not_nested > 1e-12 {
+                strings.push((ParamId(edge.param), label.start, label.end, not_nested));
+            }
+            for tail in edge.tails.map(|tail| tail as usize) {
+                reached[tail] += posterior;
+                outside[tail] += if is_segment { 0.0 } else { not_nested };
+            }
+        });
+        self.scratch = scratch;
+        for (param, start, end, posterior) in strings {
+            for &(from, to, inside) in
+                self.spans_of_string(param, &tokens[start as usize..end as usize])?.iter()
+            {
+                *sums.entry((start + from, start + to)).or_insert(0.0) += posterior * inside;
+            }
+        }
+        let mut spans: Vec<Span> = sums.into_iter().map(|((start, end), sum)| (start, end, sum)).collect();
+        spans.sort_unstable_by_key(|&(start, end, _)| (start, end));
+        Ok(spans)
+    }
+
+    fn spans_of_string(
+        &mut self,
+        param: ParamId,
+        string: &[SymbolId],
+    ) -> Result<Arc<Vec<Span>>, TooAmbiguous> {
+        if let Some(known) = self.inner_spans.get(&param) {
+            return Ok(known.clone());
+        }
+        let forest = self.grammaton(param, string)?;
+        let spans = forest.map(|forest| self.spans(&forest, string)).transpose()?;
+        let spans = Arc::new(spans.unwrap_or_default());
+        self.inner_spans.insert(param, spans.clone());
+        Ok(spans)
+    }
+}

@@ -1,0 +1,44 @@
+//! The dependency model with valence (Klein & Manning 2004), as a PCFG over doubled tags.
+//!
+//! Every word, known by its tag h, is two tokens: the half `h<` that its left children hang on and the half `h>` for the right
+//! ones. The model is then an ordinary grammar ([`grammar()`]) whose multinomials are those of the DMV, one by one, so that every
+//! estimator of [`crate::models::pcfg`], every forest and every sampler does for it what it does for others:
+//!
+//! ```text
+//! S        → h.L h.R                     root(h)
+//! h.R      → h>  | h.R.more              stop, or continue, without a child yet
+//! h.R.rest → h>  | h.R.more              stop, or continue, with one already
+//! h.R.more → h.R.rest c.L c.R            attach(c | h, right)
+//! h.L      → h<  | h.L.more
+//! h.L.rest → h<  | h.L.more
+//! h.L.more → c.L c.R h.L.rest            attach(c | h, left)
+//! ```
+//!
+//! Children come from the outermost to the innermost here, and from the innermost in the paper. Which way does not matter: k
+//! children on a side cost continue(no child) once, continue(has child) k − 1 times and stop(has child) once in both.
+//!
+//! Each span has its head at an end, and the part `h.R.rest c.L` of a right-hand side, or `c.R h.L.rest`, is the trapezoid of
+//! Eisner & Satta (1999), from the head to its child: a sentence of n words is parsed in O(n³).
+//!
+//! In this order: [`layout`] (which parameter is which event), [`heads`] (derivations as dependency trees, and back),
+//! [`harmonic`] (where training starts), [`families`] (attachments that a prior relates), [`decode`] (the best trees), [`constraint`]
+//! (trees that are not allowed), [`nouns`] (noun constituents that are remembered). There are exactly one root and no crossing arcs.
+
+pub mod grammar;
+
+pub mod layout;
+
+pub mod heads;
+
+pub mod harmonic;
+
+pub mod families;
+
+pub mod decode;
+
+pub mod constraint;
+
+pub mod nouns;
+
+pub use grammar::grammar;
+pub use layout::{Event, Layout, Side, Valence};

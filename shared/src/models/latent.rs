@@ -1,0 +1,94 @@
+//! PCFGs with latent annotations: every label of a treebank is split into H subtypes, which nobody annotated.
+//!
+//! A rule A → B C becomes a block of H·H·H weights, `A[a] → B[b] C[c]` ([`layout`]). The trees are given, so the passes go over the
+//! nodes of a tree and there is no chart ([`passes`]). Training has the same verbs for each [`Method`], in this order: weights
+//! ([`Params::weights`]), expect ([`expect`], [`collapsed::pass`]), update ([`Params::update`]), bound ([`Params::bound`]).
+//! All of them begin with [`start`], an even split with a little noise, without which subtypes would stay alike. The coordinator's
+//! part in a round is [`crate::train::latent`]. A trained grammar parses sentences ([`parse`]).
+//!
+//! An answer depends on what was sent (weights or totals), the [`Shard`], and, in collapsed variational Bayes, what the shard
+//! carries. Counts are merged in shard order ([`Expectation::add`]).
+//!
+//! Matsuzaki, Miyao & Tsujii (2005); Petrov, Barrett, Thibaux & Klein (2006); Wang & Blunsom (2013), §4.3. Splits once, into as
+//! many subtypes as wanted: does not split and merge.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::treebank::{Derivation, ROOT, Rules};
+use crate::grammar::{Grammar, Rule, SymbolId};
+
+pub mod layout;
+
+mod kernel;
+
+pub mod passes;
+
+pub mod params;
+
+pub mod collapsed;
+
+pub mod parse;
+
+pub use layout::Layout;
+pub use params::{Method, Params, Weights, start};
+
+use passes::Passes;
+
+/// Trees, a unit of work.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Shard {
+    /// The trees.
+    pub trees: Vec<Derivation>,
+}
+
+impl Shard {
+    /// Whether each tree is a derivation of `rules` from the root; an error says which is not.
+    pub fn check(&self, rules: &Rules) -> Result<(), String> {
+        match self.trees.iter().position(|tree| !rules.derive(tree)) {
+            None => Ok(()),
+            Some(tree) => Err(format!("tree {tree} is no derivation")),
+        }
+    }
+}
+
+/// The grammar of tasks and models that have a treebank's rules instead: the root over what stands for a tree. Nothing is derived
+/// with it.
+pub fn no_grammar() -> Grammar {
+    let rule = Rule { parent: Grammar::START, children: vec![SymbolId(1)], alpha: 1.0 };
+    Grammar::new(vec![ROOT.to_owned(), "tree".to_owned()], 1, vec![rule], vec![None])
+        .expect("one rule over one terminal is a grammar")
+}
+
+/// What a shard answers, and what all shards together do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Expectation {
+    /// Expected uses of every split rule. `[n_params]`
+    pub counts: Vec<f64>,
+    /// Sum of ln Z over the trees; −∞ if the weights give a tree none.
+    pub ln_z: f64,
+}
+
+impl Expectation {
+    /// Nothing counted.
+    pub fn zero(layout: &Layout) -> Expectation {
+        Expectation { counts: vec![0.0; layout.n_params()], ln_z: 0.0 }
+    }
+
+    /// Adds what another shard answers; shards are added in order.
+    pub fn add(&mut self, other: &Expectation) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
+        self.ln_z += other.ln_z;
+    }
+}
+
+/// Expected counts of a shard: the E-step of EM and of variational Bayes.
+pub fn expect(layout: &Layout, weights: &Weights, shard: &Shard) -> Expectation {
+    let mut expectation = Expectation::zero(layout);
+    let mut passes = Passes::default();
+    for tree in &shard.trees {
+        let start = |node: usize| layout.blocks[tree[node].index()].start;
+        let z = passes.run(layout, tree, start, &weights.values, &mut expectation.counts);
+        expectation.ln_z += weights.unscaled(tree, z).ln();
+    }
+    expectation
+}

@@ -1,0 +1,253 @@
+//! Collapsed Metropolis–Hastings over trees, for PCFGs and adaptor grammars.
+//!
+//! In: the sentences of a shard as [`Items`], a [`Prior`], how to start, a random stream per sweep. Out: a [`Chain`] whose [`State`] is
+//! a sample, after enough sweeps, of the trees and tables given the sentences, with all probabilities integrated out.
+//!
+//! A PCFG is the case without adapted nonterminals. A move takes a tree out, draws another one from the grammar that the rest amounts
+//! to, and accepts it by the ratio of the joint probabilities (Johnson, Griffiths & Goldwater 2007a, §5; with adapted nonterminals
+//! 2007b). A sweep takes each tree once, in random order; then the label of each table (Johnson & Goldwater 2009); then the
+//! discounts and concentrations (slice sampling, Neal 2003).
+//!
+//! With a temperature T the target is the joint probability to the power 1/T, of hyper-parameters too.
+//!
+//! Invariant: what a sweep draws depends on the state before it, its settings and its stream alone: a chain that goes on from a
+//! [`State`] that was written and read draws the same bits.
+//! With one shard the chain is exact. Of several, each takes the uses in the others as they were ([`Prior::with_others`]), and has
+//! tables of its own.
+//!
+//! Reading order: [`items`], [`state`], `seating` (probabilities), `proposal` (draws), this file (acceptance), `hyper`, [`start`];
+//! what becomes of samples is in [`super::tally`].
+
+pub mod items;
+pub mod prior;
+pub mod state;
+
+mod seating;
+
+mod proposal;
+
+mod hyper;
+
+pub mod start;
+
+use rand_pcg::Pcg64Mcg;
+
+pub use items::Items;
+pub use prior::{HyperPrior, Prior};
+pub use start::Start;
+pub use state::{Hyper, State};
+
+use crate::grammar::SymbolId;
+use crate::grammar::tree::Tree;
+use crate::num::Wide;
+use crate::num::random::{permutation, uniform};
+use proposal::Proposer;
+use seating::Seating;
+use state::{Choice, TableId};
+
+/// What a sweep does.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Settings {
+    /// T > 0; 1 samples from the posterior, more moves farther, less climbs.
+    pub temperature: f64,
+    /// Whether to draw the labels of the tables anew.
+    pub relabel: bool,
+    /// Draws the hyper-parameters anew, under this prior.
+    pub hyper: Option<HyperPrior>,
+}
+
+/// What became of proposals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Moves {
+    /// How many there were.
+    pub proposed: u64,
+    /// How many were accepted.
+    pub accepted: u64,
+    /// How many of these were not the derivation that was there before.
+    pub changed: u64,
+}
+
+impl std::ops::AddAssign for Moves {
+    fn add_assign(&mut self, other: Moves) {
+        self.proposed += other.proposed;
+        self.accepted += other.accepted;
+        self.changed += other.changed;
+    }
+}
+
+/// What a sweep did.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sweep {
+    /// Of trees of sentences.
+    pub trees: Moves,
+    /// Of labels of tables.
+    pub labels: Moves,
+    /// ln of the joint probability of trees, tables and, if they are drawn, concentrations.
+    pub log_posterior: f64,
+    /// The part of it that is not of the parameters: of several shards the joint probability is that of all uses
+    /// ([`Prior::log_joint`]) and this of each.
+    pub log_seating: f64,
+}
+
+/// How often a string is used in a state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Uses {
+    /// The adapted nonterminal.
+    pub symbol: SymbolId,
+    /// Its yield.
+    pub string: Vec<SymbolId>,
+    /// Nodes that have it, each subtree of a table counted once.
+    pub customers: u32,
+    /// Tables that they sit at.
+    pub tables: u32,
+}
+
+/// A chain: the live form of a [`State`].
+pub struct Chain<'a> {
+    seating: Seating<'a>,
+    /// `[n_occurrences]`.
+    trees: Vec<Vec<Choice>>,
+}
+
+impl<'a> Chain<'a> {
+    /// Goes on from `state`; an error says why it is none of `items`.
+    pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Chain<'a>, String> {
+        Ok(Chain { seating: Seating::resume(items, prior, state)?, trees: state.trees.clone() })
+    }
+
+    /// The state as it is now.
+    pub fn state(&mut self) -> State {
+        self.seating.state(&mut self.trees)
+    }
+
+    /// Draws all once.
+    pub fn sweep(&mut self, settings: &Settings, random: &mut Pcg64Mcg) -> Sweep {
+        let mut proposer = Proposer::new(settings.temperature);
+        let trees = self.draw_trees(&mut proposer, random);
+        let labels =
+            if settings.relabel { self.draw_labels(&mut proposer, random) } else { Moves::default() };
+        let mut log_seating = 0.0;
+        if let Some(prior) = &settings.hyper {
+            self.seating.draw_hyper(prior, 1.0 / settings.temperature, random);
+            let concentrations =
+                self.seating.restaurants.iter().map(|restaurant| restaurant.hyper.concentration);
+            log_seating = concentrations.map(|concentration| prior.ln_density(concentration)).sum();
+        }
+        self.seating.renumber(&mut self.trees);
+        log_seating += self.seating.log_seating();
+        let log_posterior = self.seating.prior.log_joint(self.uses()) + log_seating;
+        Sweep { trees, labels, log_posterior, log_seating }
+    }
+
+    fn draw_trees(&mut self, proposer: &mut Proposer, random: &mut Pcg64Mcg) -> Moves {
+        let items = self.seating.items;
+        let mut moves = Moves::default();
+        for occurrence in permutation(self.trees.len(), random) {
+            let item = items.occurrences()[occurrence as usize];
+            if let Some(forest) = &items.items()[item as usize].forest {
+                let tree = &mut self.trees[occurrence as usize];
+                propose(&mut self.seating, proposer, (item, forest.root()), tree, &mut moves, random);
+            }
+        }
+        moves
+    }
+
+    /// Takes strings in turn, and of each all its tables, whose number does not change by it.
+    fn draw_labels(&mut self, proposer: &mut Proposer, random: &mut Pcg64Mcg) -> Moves {
+        let items = self.seating.items;
+        let mut moves = Moves::default();
+        for (string, of) in (0..).zip(items.strings()) {
+            for at in 0..self.seating.strings[string].tables.len() {
+                let table = self.seating.strings[string].tables[at];
+                let mut label = self.seating.relabel(table, Vec::new());
+                let place = (of.item, of.node as usize);
+                propose(&mut self.seating, proposer, place, &mut label, &mut moves, random);
+                self.seating.relabel(table, label);
+            }
+        }
+        moves
+    }
+
+    /// The tree of an occurrence; `None` if its sentence has no derivation.
+    pub fn tree(&self, occurrence: usize) -> Option<Tree> {
+        let label = |table| self.seating.label(table);
+        state::tree(self.seating.items, &self.trees[occurrence], label)
+    }
+
+    /// Uses of every parameter, `[n_params]`, each subtree of a table counted once.
+    pub fn uses(&self) -> &[u32] {
+        self.seating.uses()
+    }
+
+    /// The strings in use, in the order in which the sentences first have them.
+    pub fn strings(&self) -> Vec<Uses> {
+        let items = self.seating.items;
+        let seated = self.seating.strings.iter().zip(0..).filter(|(seated, _)| seated.customers > 0);
+        let uses = seated.map(|(seated, string)| Uses {
+            symbol: items.adapted()[self.seating.adapted(string)],
+            string: items.tokens(string).to_vec(),
+            customers: seated.customers,
+            tables: seated.tables.len() as u32,
+        });
+        uses.collect()
+    }
+
+    /// ln of the joint probability of all trees and tables, that of the hyper-parameters left out.
+    pub fn log_joint(&self) -> f64 {
+        self.seating.prior.log_joint(self.uses()) + self.seating.log_seating()
+    }
+}
+
+/// A Metropolis–Hastings move: another derivation of a node, given as item and node, for `choices`.
+fn propose(
+    seating: &mut Seating,
+    proposer: &mut Proposer,
+    (item, root): (u32, usize),
+    choices: &mut Vec<Choice>,
+    moves: &mut Moves,
+    random: &mut Pcg64Mcg,
+) {
+    let mut gone: Vec<TableId> = Vec::new();
+    let joint_before = seating.leave(choices, &mut gone);
+    let drawn_before = proposer.probability(seating, choices);
+    let new = proposer.draw(seating, item, root, random);
+    let drawn_after = proposer.probability(seating, &new);
+    let changed = !is_same(seating, choices, &new);
+    let joint_after = seating.come(&new);
+    moves.proposed += 1;
+    // min{1, (π(s′) / π(s))^{1/T} · Q(s) / Q(s′)}  (§5)
+    let ratio = proposer.tempered(joint_after / joint_before) * (drawn_before / drawn_after);
+    if ratio >= Wide::ONE || uniform(random) < ratio.to_f64() {
+        *choices = new;
+        moves.accepted += 1;
+        moves.changed += u64::from(changed);
+    } else {
+        let mut refused = Vec::new();
+        seating.leave(&new, &mut refused);
+        seating.come(choices);
+        gone = refused;
+    }
+    gone.into_iter().for_each(|table| seating.discard(table));
+}
+
+/// Whether two derivations are the same, tables without customers by their labels.
+fn is_same(seating: &Seating, left: &[Choice], right: &[Choice]) -> bool {
+    let mut pairs = vec![(left, right)];
+    while let Some((left, right)) = pairs.pop() {
+        if left.len() != right.len() {
+            return false;
+        }
+        for pair in left.iter().zip(right) {
+            match pair {
+                (left, right) if left == right => {}
+                (&Choice::Table(left), &Choice::Table(right))
+                    if seating.customers(left) == 0 && seating.customers(right) == 0 =>
+                {
+                    pairs.push((seating.label(left), seating.label(right)));
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,480 @@
+//! Who sits where: counts of parameters, customers of tables, and the probability of each that comes or leaves.
+//!
+//! The parameters of a group are drawn from a multinomial with a Dirichlet prior, integrated out: with f uses of r and F in all, the
+//! next one is r with probability (f + α_r) / (F + Σ α) (Johnson, Griffiths & Goldwater 2007, Eq. 3). An adapted nonterminal is a
+//! Pitman–Yor process, integrated out: with n customers at m tables, discount d and concentration c, the next customer joins table k
+//! with probability (n_k − d) / (n + c), and opens one with probability (m·d + c) / (n + c), whose label its base derives.
+//!
+//! Both are exchangeable: the product over all that come, in any order, is the joint probability; and who leaves, leaves as if last.
+//!
+//! Invariant: a table with customers is in the list of its string; its label is counted once, however many they are.
+
+use rand_pcg::Pcg64Mcg;
+
+use super::items::Items;
+use super::prior::Prior;
+use super::state::{Choice, Hyper, State, Table, TableId};
+use crate::grammar::ParamId;
+use crate::num::Wide;
+use crate::num::random::uniform;
+use crate::num::special::{ln, ln_rising};
+
+/// The live form of a [`State`].
+pub(super) struct Seating<'a> {
+    pub items: &'a Items,
+    pub prior: &'a Prior,
+    /// `[n_params]`: the group of each parameter.
+    group: Vec<u32>,
+    /// `[n_groups]`: the sum of its pseudo-counts.
+    pseudo: Vec<f64>,
+    /// `[n_params]`.
+    uses: Vec<u32>,
+    /// `[n_groups]`: the sum of its uses.
+    totals: Vec<u32>,
+    /// One per adapted nonterminal.
+    pub restaurants: Vec<Restaurant>,
+    /// `[n_strings]`.
+    pub strings: Vec<Seated>,
+    tables: Vec<Serving>,
+    free: Vec<TableId>,
+    /// Tables whose labels are still to come or leave.
+    todo: Vec<TableId>,
+}
+
+/// The customers of an adapted nonterminal.
+#[derive(Clone, Copy)]
+pub(super) struct Restaurant {
+    pub hyper: Hyper,
+    pub customers: u32,
+    pub tables: u32,
+}
+
+/// The customers of a string.
+#[derive(Clone, Default)]
+pub(super) struct Seated {
+    pub customers: u32,
+    pub tables: Vec<TableId>,
+}
+
+/// A table.
+struct Serving {
+    string: u32,
+    customers: u32,
+    label: Vec<Choice>,
+}
+
+impl<'a> Seating<'a> {
+    /// Nobody there yet.
+    pub fn new(items: &'a Items, prior: &'a Prior, hyper: &[Hyper]) -> Seating<'a> {
+        let mut group = vec![u32::MAX; prior.pseudo.len()];
+        for (number, params) in (0..).zip(prior.groups.iter()) {
+            group[params].fill(number);
+        }
+        let restaurant = |&hyper: &Hyper| Restaurant { hyper, customers: 0, tables: 0 };
+        Seating {
+            items,
+            prior,
+            group,
+            pseudo: prior.groups.sums(&prior.pseudo),
+            uses: vec![0; prior.pseudo.len()],
+            totals: vec![0; prior.groups.len()],
+            restaurants: hyper.iter().map(restaurant).collect(),
+            strings: vec![Seated::default(); items.strings().len()],
+            tables: Vec::new(),
+            free: Vec::new(),
+            todo: Vec::new(),
+        }
+    }
+
+    /// Everyone as in `state`; an error says why this is no state of `items`.
+    pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Seating<'a>, String> {
+        let mut seating = Seating::new(items, prior, &state.hyper);
+        for (table, string) in state.tables.iter().zip(state.strings(items)?) {
+            seating.tables.push(Serving { string, customers: 0, label: table.label.clone() });
+        }
+        for tree in &state.trees {
+            seating.come(tree);
+        }
+        seating.sort();
+        Ok(seating)
+    }
+
+    /// The state, given `trees`, whose tables are numbered anew.
+    pub fn state(&mut self, trees: &mut [Vec<Choice>]) -> State {
+        self.renumber(trees);
+        let table = |serving: &Serving| Table {
+            symbol: self.items.adapted()[self.items.strings()[serving.string as usize].adapted as usize],
+            label: serving.label.clone(),
+        };
+        State {
+            trees: trees.to_vec(),
+            tables: self.tables.iter().map(table).collect(),
+            hyper: self.restaurants.iter().map(|restaurant| restaurant.hyper).collect(),
+        }
+    }
+
+    /// Numbers the tables in the order in which `trees` come to them, those in their labels first, so that what is drawn next does
+    /// not depend on how they came about.
+    pub fn renumber(&mut self, trees: &mut [Vec<Choice>]) {
+        const UNNAMED: u32 = u32::MAX;
+        let mut names = vec![UNNAMED; self.tables.len()];
+        let mut order: Vec<u32> = Vec::new();
+        // Labels that are being read, and how far.
+        let mut reading: Vec<(TableId, usize)> = Vec::new();
+        for tree in trees.iter() {
+            for choice in tree {
+                let &Choice::Table(table) = choice else { continue };
+                if names[table.index()] != UNNAMED {
+                    continue;
+                }
+                reading.push((table, 0));
+                while let Some((table, at)) = reading.last_mut() {
+                    match self.tables[table.index()].label.get(*at) {
+                        Some(&Choice::Table(inner)) if names[inner.index()] == UNNAMED => {
+                            reading.push((inner, 0))
+                        }
+                        Some(_) => *at += 1,
+                        None => {
+                            names[table.index()] = order.len() as u32;
+                            order.push(table.0);
+                            reading.pop();
+                        }
+                    }
+                }
+            }
+        }
+        let named = |choices: &mut Vec<Choice>| {
+            for choice in choices {
+                if let Choice::Table(table) = choice {
+                    *table = TableId(names[table.index()]);
+                }
+            }
+        };
+        trees.iter_mut().for_each(named);
+        let mut before: Vec<Option<Serving>> =
+            std::mem::take(&mut self.tables).into_iter().map(Some).collect();
+        for at in order {
+            let mut serving = before[at as usize].take().expect("every table is named once");
+            named(&mut serving.label);
+            self.tables.push(serving);
+        }
+        self.free.clear();
+        self.sort();
+    }
+
+    /// Puts the tables of every string in order.
+    fn sort(&mut self) {
+        for serving in &self.tables {
+            self.strings[serving.string as usize].tables.clear();
+        }
+        for (id, serving) in (0..).map(TableId).zip(&self.tables) {
+            self.strings[serving.string as usize].tables.push(id);
+        }
+    }
+
+    /// The probability that the next one of its group is `param`.
+    #[inline]
+    pub fn param(&self, param: ParamId) -> f64 {
+        let group = self.group[param.index()] as usize;
+        let pseudo = self.prior.pseudo[param.index()] + f64::from(self.uses[param.index()]);
+        pseudo / (self.pseudo[group] + f64::from(self.totals[group]))
+    }
+
+    pub fn adapted(&self, string: u32) -> usize {
+        self.items.strings()[string as usize].adapted as usize
+    }
+
+    pub fn string(&self, table: TableId) -> u32 {
+        self.tables[table.index()].string
+    }
+
+    pub fn customers(&self, table: TableId) -> u32 {
+        self.tables[table.index()].customers
+    }
+
+    pub fn label(&self, table: TableId) -> &[Choice] {
+        &self.tables[table.index()].label
+    }
+
+    /// n_k − d of a table with customers.
+    pub fn share(&self, table: TableId) -> f64 {
+        let serving = &self.tables[table.index()];
+        f64::from(serving.customers) - self.restaurants[self.adapted(serving.string)].hyper.discount
+    }
+
+    /// Σ_k (n_k − d) over the tables of a string.
+    pub fn shares(&self, string: u32) -> f64 {
+        let Seated { customers, tables } = &self.strings[string as usize];
+        let discount = self.restaurants[self.adapted(string)].hyper.discount;
+        f64::from(*customers) - tables.len() as f64 * discount
+    }
+
+    /// The probability that the next customer joins one of the tables of `string`.
+    #[inline]
+    pub fn joins(&self, string: u32) -> f64 {
+        if self.strings[string as usize].customers == 0 {
+            return 0.0;
+        }
+        self.shares(string) / self.restaurants[self.adapted(string)].all()
+    }
+
+    /// A table of `string`, drawn in proportion to n_k − d.
+    pub fn choose(&self, string: u32, random: &mut Pcg64Mcg) -> TableId {
+        let tables = &self.strings[string as usize].tables;
+        if let [only] = tables[..] {
+            return only;
+        }
+        let mut left = uniform(random) * self.shares(string);
+        for &table in tables {
+            left -= self.share(table);
+            if left < 0.0 {
+                return table;
+            }
+        }
+        *tables.last().expect("a string that is joined has a table")
+    }
+
+    /// A table without customers.
+    pub fn prepare(&mut self, string: u32, label: Vec<Choice>) -> TableId {
+        let serving = Serving { string, customers: 0, label };
+        match self.free.pop() {
+            Some(table) => {
+                self.tables[table.index()] = serving;
+                table
+            }
+            None => {
+                self.tables.push(serving);
+                TableId(self.tables.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Removes a table without customers.
+    pub fn discard(&mut self, table: TableId) {
+        self.tables[table.index()].label = Vec::new();
+        self.free.push(table);
+    }
+
+    /// Gives `table`, whose label nobody counts, another one, and returns the one it had.
+    pub fn relabel(&mut self, table: TableId, label: Vec<Choice>) -> Vec<Choice> {
+        std::mem::replace(&mut self.tables[table.index()].label, label)
+    }
+
+    /// Adds what `choices` use and all tables that open by it; gives the probability of that.
+    pub fn come(&mut self, choices: &[Choice]) -> Wide {
+        let mut product = Product::default();
+        for &choice in choices {
+            self.choice_comes(choice, &mut product);
+        }
+        while let Some(table) = self.todo.pop() {
+            let label = std::mem::take(&mut self.tables[table.index()].label);
+            for &choice in &label {
+                self.choice_comes(choice, &mut product);
+            }
+            self.tables[table.index()].label = label;
+        }
+        product.value()
+    }
+
+    /// Takes away what `choices` use and all tables that nobody is left at; gives the probability that they had come. Appends
+    /// those tables to `left`.
+    pub fn leave(&mut self, choices: &[Choice], left: &mut Vec<TableId>) -> Wide {
+        let mut product = Product::default();
+        for &choice in choices {
+            self.choice_leaves(choice, &mut product);
+        }
+        while let Some(table) = self.todo.pop() {
+            left.push(table);
+            let label = std::mem::take(&mut self.tables[table.index()].label);
+            for &choice in &label {
+                self.choice_leaves(choice, &mut product);
+            }
+            self.tables[table.index()].label = label;
+        }
+        product.value()
+    }
+
+    fn choice_comes(&mut self, choice: Choice, product: &mut Product) {
+        match choice {
+            Choice::Param(param) => {
+                product.times(self.param(param));
+                self.uses[param.index()] += 1;
+                self.totals[self.group[param.index()] as usize] += 1;
+            }
+            Choice::Table(id) => {
+                let table = &mut self.tables[id.index()];
+                let string = &mut self.strings[table.string as usize];
+                let restaurant =
+                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted as usize];
+                product.times(restaurant.seats(table.customers));
+                if table.customers == 0 {
+                    string.tables.push(id);
+                    restaurant.tables += 1;
+                    self.todo.push(id);
+                }
+                table.customers += 1;
+                string.customers += 1;
+                restaurant.customers += 1;
+            }
+        }
+    }
+
+    fn choice_leaves(&mut self, choice: Choice, product: &mut Product) {
+        match choice {
+            Choice::Param(param) => {
+                self.uses[param.index()] -= 1;
+                self.totals[self.group[param.index()] as usize] -= 1;
+                product.times(self.param(param));
+            }
+            Choice::Table(id) => {
+                let table = &mut self.tables[id.index()];
+                let string = &mut self.strings[table.string as usize];
+                let restaurant =
+                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted as usize];
+                table.customers -= 1;
+                string.customers -= 1;
+                restaurant.customers -= 1;
+                if table.customers == 0 {
+                    let at = string.tables.iter().position(|&other| other == id);
+                    string.tables.remove(at.expect("a table with customers is in the list of its string"));
+                    restaurant.tables -= 1;
+                    self.todo.push(id);
+                }
+                product.times(restaurant.seats(table.customers));
+            }
+        }
+    }
+
+    /// Uses of every parameter, `[n_params]`.
+    pub fn uses(&self) -> &[u32] {
+        &self.uses
+    }
+
+    /// Customers of the tables of one adapted nonterminal, ascending, each number with how many tables have it.
+    pub fn sizes(&self, adapted: usize) -> Vec<(u32, u32)> {
+        let of_it = |table: &&Serving| table.customers > 0 && self.adapted(table.string) == adapted;
+        let mut customers: Vec<u32> = self.tables.iter().filter(of_it).map(|table| table.customers).collect();
+        customers.sort_unstable();
+        customers.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u32)).collect()
+    }
+
+    /// ln of the probability of who sits at which table.
+    pub fn log_seating(&self) -> f64 {
+        (0..self.restaurants.len())
+            .map(|number| self.restaurants[number].log_joint(&self.sizes(number)))
+            .sum()
+    }
+}
+
+impl Restaurant {
+    /// The probability that the next customer sits at a certain table with `customers`, or at a new one if there are none.
+    fn seats(&self, customers: u32) -> f64 {
+        if customers == 0 { self.opens() } else { (f64::from(customers) - self.hyper.discount) / self.all() }
+    }
+
+    /// The probability that the next customer opens a table.
+    pub fn opens(&self) -> f64 {
+        let Hyper { discount, concentration } = self.hyper;
+        (f64::from(self.tables) * discount + concentration) / self.all()
+    }
+
+    /// n + c.
+    pub fn all(&self) -> f64 {
+        f64::from(self.customers) + self.hyper.concentration
+    }
+
+    /// ln of the probability of the seating, for tables of these sizes:
+    /// Π_{k<m} (c + k·d) / Π_{j<n} (c + j) · Π_k Π_{0<j<n_k} (j − d)  (Pitman 1995).
+    pub fn log_joint(&self, sizes: &[(u32, u32)]) -> f64 {
+        let Hyper { discount, concentration } = self.hyper;
+        let m = self.tables;
+        let opened = if discount * 1e15 > concentration {
+            f64::from(m) * ln(discount) + ln_rising(concentration / discount, m)
+        } else {
+            f64::from(m) * ln(concentration)
+        };
+        let joined = |&(size, n): &(u32, u32)| f64::from(n) * ln_rising(1.0 - discount, size - 1);
+        opened - ln_rising(concentration, self.customers) + sizes.iter().map(joined).sum::<f64>()
+    }
+}
+
+/// A product of probabilities.
+pub(super) struct Product {
+    value: Wide,
+    /// The factors since `value` was brought up to date, not below 2^−500.
+    recent: f64,
+}
+
+impl Default for Product {
+    fn default() -> Product {
+        Product { value: Wide::ONE, recent: 1.0 }
+    }
+}
+
+impl Product {
+    #[inline]
+    pub fn times(&mut self, factor: f64) {
+        const LOW: f64 = f64::from_bits((1023 - 500) << 52);
+        if factor < LOW || self.recent < LOW {
+            self.value = self.value * Wide::from_f64(self.recent) * Wide::from_f64(factor);
+            self.recent = 1.0;
+        } else {
+            self.recent *= factor;
+        }
+    }
+
+    pub fn value(self) -> Wide {
+        self.value * Wide::from_f64(self.recent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data::Sentence;
+    use crate::forest::Prepared;
+    use crate::grammar::lexicon::{Lexicon, StickStrings, Strings};
+    use crate::grammar::{Grammar, SymbolId, syntax};
+    use crate::models::sampler::{Chain, Settings, Start};
+    use crate::num::random::stream;
+
+    const TEXT: &str =
+        "1 1 S --> C\n1 1 S --> C S\n1 0.5 1 C --> W\n1 0.5 1 C --> W W\n1 0 2 W --> a\n1 0 2 W --> a W\n";
+
+    fn items(grammar: &Grammar) -> Items {
+        let sticks = grammar.adapted().map(|symbol| StickStrings { symbol, strings: Strings::new() });
+        let prepared =
+            Prepared::new(Arc::new(grammar.clone()), Arc::new(Lexicon { sticks: sticks.collect() }));
+        let a: SymbolId = grammar.symbol("a").unwrap();
+        let sentence = |n| Sentence { tokens: vec![a; n], multiplicity: 2 };
+        Items::new(Arc::new(prepared), &[1, 4, 2, 5].map(sentence)).unwrap()
+    }
+
+    #[test]
+    fn who_comes_one_by_one_is_as_probable_as_all_and_when_all_have_left_nobody_is_there() {
+        let (grammar, _) = syntax::parse(TEXT, "g").unwrap();
+        let items = items(&grammar);
+        let prior = Prior::new(&grammar, items.lexicon());
+        let hyper = super::super::start::hyper(&grammar, Hyper { discount: 0.5, concentration: 1.0 });
+        let mut random = stream(9, 0, 0);
+        let mut chain = Chain::start(&items, &prior, &hyper, Start::Incremental, &mut random).unwrap();
+        let settings = Settings { temperature: 1.0, relabel: true, hyper: None };
+        for _ in 0..20 {
+            chain.sweep(&settings, &mut random);
+            let state = chain.state();
+            let mut seating = Seating::resume(&items, &prior, &state).unwrap();
+            let joint = prior.log_joint(seating.uses()) + seating.log_seating();
+            let mut gone = Vec::new();
+            let left: f64 = state.trees.iter().map(|tree| seating.leave(tree, &mut gone).ln()).sum();
+            assert!((left - joint).abs() < 1e-9, "{left} leaving, {joint} in all");
+            assert_eq!(gone.len(), state.tables.len());
+            assert!(seating.uses.iter().chain(&seating.totals).all(|&uses| uses == 0));
+            assert!(seating.restaurants.iter().all(|r| (r.customers, r.tables) == (0, 0)));
+            assert!(seating.strings.iter().all(|string| string.customers == 0 && string.tables.is_empty()));
+            let back: f64 = state.trees.iter().rev().map(|tree| seating.come(tree).ln()).sum();
+            assert!((back - joint).abs() < 1e-9, "{back} coming, {joint} in all");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The state of a chain: a tree for every occurrence of a sentence, and the tables of the adapted nonterminals.
+//!
+//! A tree is its leftmost derivation: parameters in order, and for an adapted nonterminal the table it sits at, whose label is in
+//! turn a leftmost derivation, that of its base. How many customers a table has follows from who sits there. Several tables may have
+//! the same label.
+//!
+//! Invariant: a table comes after those that its label sits at, and tables are numbered in the order in which the trees first
+//! come to them; so equal states have equal forms.
+
+use serde::{Deserialize, Serialize};
+
+use super::items::Items;
+use crate::grammar::ParamId;
+use crate::grammar::tree::{Node, Tree};
+use crate::grammar::{Grammar, SymbolId};
+use crate::limits::is_parameter;
+
+/// A choice of a leftmost derivation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Choice {
+    /// Rewrites a nonterminal.
+    Param(ParamId),
+    /// Seats an adapted nonterminal.
+    Table(TableId),
+}
+
+/// A table, of whichever adapted nonterminal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct TableId(pub u32);
+
+impl TableId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A table and what it serves.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Table {
+    /// The adapted nonterminal.
+    pub symbol: SymbolId,
+    /// How its base derives its string.
+    pub label: Vec<Choice>,
+}
+
+/// The Pitman–Yor process of an adapted nonterminal.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Hyper {
+    /// d, 0 ≤ d < 1; with 0 it is a Dirichlet process.
+    pub discount: f64,
+    /// c > 0.
+    pub concentration: f64,
+}
+
+/// See the module's documentation.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    /// `[n_occurrences]`; empty for sentences without a derivation.
+    pub trees: Vec<Vec<Choice>>,
+    /// By [`TableId`].
+    pub tables: Vec<Table>,
+    /// One per adapted nonterminal, in symbol order.
+    pub hyper: Vec<Hyper>,
+}
+
+impl State {
+    /// Whether it is one of `items`, so that every index points at something and every tree derives its sentence; an error says what
+    /// does not hold.
+    pub fn check(&self, items: &Items) -> Result<(), String> {
+        self.strings(items).map(drop)
+    }
+
+    /// The string of every table; an error says why this is no state of `items`.
+    pub(super) fn strings(&self, items: &Items) -> Result<Vec<u32>, String> {
+        let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
+        holds(self.trees.len() == items.occurrences().len(), "trees and sentences differ in number")?;
+        holds(self.hyper.len() == items.adapted().len(), "processes and adapted nonterminals differ")?;
+        let is_process = |h: &Hyper| (0.0..1.0).contains(&h.discount) && is_parameter(h.concentration);
+        holds(self.hyper.iter().all(is_process), "a process has no prior")?;
+        let max_tokens = items.items().iter().map(|item| item.tokens.len()).max().unwrap_or(0);
+        let mut yields: Vec<Vec<SymbolId>> = Vec::with_capacity(self.tables.len());
+        let mut strings = Vec::with_capacity(self.tables.len());
+        let mut seated = vec![false; self.tables.len()];
+        for table in &self.tables {
+            let number = items.number(table.symbol).ok_or("a table is of no adapted nonterminal")?;
+            let tokens = self.tokens(items, table.symbol, &table.label, &yields, max_tokens, &mut seated)?;
+            strings.push(items.string(number, &tokens).ok_or("a table has a string that no sentence has")?);
+            yields.push(tokens);
+        }
+        for (tree, &item) in self.trees.iter().zip(items.occurrences()) {
+            let item = &items.items()[item as usize];
+            if item.forest.is_none() {
+                holds(tree.is_empty(), "a sentence without a derivation has a tree")?;
+                continue;
+            }
+            let tokens = match items.number(Grammar::START) {
+                Some(_) => match tree[..] {
+                    [Choice::Table(table)] if self.symbol(table) == Some(Grammar::START) => {
+                        seated[table.index()] = true;
+                        yields[table.index()].clone()
+                    }
+                    _ => return Err("a tree is not that of a sentence".to_owned()),
+                },
+                None => self.tokens(items, Grammar::START, tree, &yields, max_tokens, &mut seated)?,
+            };
+            holds(tokens == item.tokens, "a tree derives another sentence")?;
+        }
+        holds(seated.iter().all(|&seated| seated), "a table has no customers")?;
+        Ok(strings)
+    }
+
+    fn symbol(&self, table: TableId) -> Option<SymbolId> {
+        self.tables.get(table.index()).map(|table| table.symbol)
+    }
+
+    /// The yield of `choices`, which begin with a parameter of `symbol`, given those of earlier tables.
+    fn tokens(
+        &self,
+        items: &Items,
+        symbol: SymbolId,
+        choices: &[Choice],
+        yields: &[Vec<SymbolId>],
+        max_tokens: usize,
+        seated: &mut [bool],
+    ) -> Result<Vec<SymbolId>, String> {
+        let (mut open, mut tokens) = (vec![symbol], Vec::new());
+        let mut choices = choices.iter();
+        let mut first = true;
+        while let Some(symbol) = open.pop() {
+            if !items.grammar().is_nonterminal(symbol) {
+                tokens.push(symbol);
+            } else {
+                let adapted = items.number(symbol).is_some() && !std::mem::take(&mut first);
+                match choices.next() {
+                    Some(&Choice::Table(table)) if adapted && self.symbol(table) == Some(symbol) => {
+                        let string = yields.get(table.index()).ok_or("a table sits at a later one")?;
+                        tokens.extend_from_slice(string);
+                        seated[table.index()] = true;
+                    }
+                    Some(&Choice::Param(param)) if !adapted => match items.expansion(param) {
+                        Some((parent, children)) if parent == symbol => open.extend(children.iter().rev()),
+                        _ => return Err("a derivation has a parameter of another nonterminal".to_owned()),
+                    },
+                    _ => return Err("a derivation has a wrong choice, or ends early".to_owned()),
+                }
+                first = false;
+            }
+            if tokens.len() + open.len() > max_tokens {
+                return Err("a derivation is longer than any sentence".to_owned());
+            }
+        }
+        if choices.next().is_some() {
+            Err("a derivation goes on behind its end".to_owned())
+        } else {
+            Ok(tokens)
+        }
+    }
+}
+
+/// The tree of `choices`, with the subtrees of the tables it sits at; `None` for a sentence that has none.
+pub(super) fn tree<'l>(
+    items: &Items,
+    choices: &'l [Choice],
+    label: impl Fn(TableId) -> &'l [Choice],
+) -> Option<Tree> {
+    /// What is left to do, last first.
+    enum Todo {
+        Symbol(SymbolId),
+        /// The label that is being read ends.
+        Return,
+    }
+    let mut nodes = Vec::new();
+    let mut reading = vec![choices.iter()];
+    let mut todo = vec![Todo::Symbol(Grammar::START)];
+    while let Some(next) = todo.pop() {
+        let Todo::Symbol(symbol) = next else {
+            reading.pop();
+            continue;
+        };
+        let name = items.grammar().name(symbol).to_owned();
+        if !items.grammar().is_nonterminal(symbol) {
+            nodes.push(Node { label: name, n_children: 0 });
+            continue;
+        }
+        let mut choice = *reading.last_mut()?.next()?;
+        if let Choice::Table(table) = choice {
+            let mut inner = label(table).iter();
+            choice = *inner.next()?;
+            reading.push(inner);
+            todo.push(Todo::Return);
+        }
+        let Choice::Param(param) = choice else { return None };
+        let (_, children) = items.expansion(param)?;
+        nodes.push(Node { label: name, n_children: children.len() as u32 });
+        todo.extend(children.iter().rev().map(|&child| Todo::Symbol(child)));
+    }
+    Tree::new(nodes).ok()
+}

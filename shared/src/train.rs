@@ -1,0 +1,17 @@
+//! Training as the coordinator sees it, a trainer for each method: what the shards are asked in a [`round`], and what becomes of the answers.
+//!
+//! [`adaptor`] and [`adaptor_svb`] for adaptor grammars, [`pcfg`] and [`pcfg_svb`] for PCFGs, [`latent`] for latent annotations,
+//! [`logistic_normal`] with its [`mixture`]s of components, [`chain`] for Markov chains; [`stochastic`] chooses the shards of a round,
+//! [`anneal`] its temperature.
+
+pub mod adaptor;
+pub mod adaptor_svb;
+pub mod anneal;
+pub mod chain;
+pub mod latent;
+pub mod logistic_normal;
+pub mod mixture;
+pub mod pcfg;
+pub mod pcfg_svb;
+pub mod round;
+pub mod stochastic;

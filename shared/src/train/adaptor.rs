@@ -1,0 +1,289 @@
+//! Variational Bayes: what the coordinator does with the counts of a round.
+//!
+//! A [`Trainer`] is handed the sums over all shards ([`Totals`]) of a round that ran with its weights, and moves the
+//! parameters: strings out of use ([`crate::models::adaptor::selection`]), order of the sticks, γ and τ, hyper-parameters. It guards the
+//! bound: it may never fall. Dropping strings is decided to first order; where that was wrong and the bound of the next
+//! round is lower, the drop is taken back, the round runs again, and fewer strings are dropped from then on.
+//!
+//! ```text
+//! weights → shards → Totals ─┬─ some item has no derivation → strings restored ────┐
+//!                            ├─ bound fell after a drop     → drop taken back  ────┤ Step::Again
+//!                            └─ bound rose → drop, sort, update, fit → Step::Next  ┘→ weights
+//! ```
+//!
+//! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::Grammar;
+use crate::grammar::ParamId;
+use crate::grammar::lexicon::Lexicon;
+use crate::limits::is_count;
+use crate::models::adaptor::hyper::Fit;
+use crate::models::adaptor::params::{Params, Stick};
+use crate::models::adaptor::selection::{Evidence, StringTable};
+use crate::models::adaptor::start::Start;
+use crate::num::{Noise, Wide};
+use crate::train::round::{BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+
+/// How to train.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// Whether strings are dropped when the bound rises without them; else the sticks stay as they are.
+    pub select_by_bound: bool,
+    /// Share of a stick that a round may drop.
+    pub drop_share: f64,
+    /// Whether sticks are sorted by expected uses when that raises the bound.
+    pub resort: bool,
+    /// Hyper-parameters to fit.
+    pub fit: Fit,
+    /// Whether sticks have a discount; without, they are Dirichlet processes.
+    pub pitman_yor: bool,
+    /// Discount of sticks whose grammar says nothing.
+    pub discount: f64,
+    /// Concentration of sticks whose grammar says nothing.
+    pub concentration: f64,
+    /// Growing sticks (PY+inc, footnote 5 of the paper); `None`: all strings from the start.
+    pub growth: Option<Growth>,
+    /// Relative change of the bound below which training has converged.
+    pub tolerance: f64,
+    /// The weights of the first round.
+    pub start: Start,
+}
+
+/// Sticks that grow while training.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Growth {
+    /// Strings of each stick in the first round.
+    pub start: usize,
+    /// Strings added to each stick after every round.
+    pub step: usize,
+}
+
+impl Settings {
+    /// Parameters that equal the priors, with all strings of `lexicon` in use, or the first of them if sticks grow.
+    pub(super) fn prior(&self, grammar: &Grammar, lexicon: &Lexicon) -> Params {
+        let in_use = self.growth.map_or(usize::MAX, |growth| growth.start);
+        let sticks = lexicon.sticks.iter().enumerate().map(|(number, strings)| {
+            let adaptor = grammar.adaptors[strings.symbol.index()].unwrap_or_default();
+            Stick {
+                symbol: strings.symbol,
+                order: lexicon.params(grammar, number).take(in_use).map(ParamId).collect(),
+                gamma1: Vec::new(),
+                gamma2: Vec::new(),
+                discount: match self.pitman_yor {
+                    true => adaptor.discount.unwrap_or(self.discount),
+                    false => 0.0,
+                },
+                concentration: adaptor.concentration.unwrap_or(self.concentration),
+            }
+        });
+        Params::new(grammar, sticks.collect())
+    }
+
+    /// Weights for the first round, `[n_params]`. `noise` is drawn from only if there is jitter.
+    pub(super) fn first_weights(
+        &self,
+        params: &Params,
+        grammar: &Grammar,
+        lexicon: &Lexicon,
+        noise: Noise,
+    ) -> Vec<Wide> {
+        let mut weights = params.uniform_weights(grammar, lexicon);
+        let in_use = weights.iter_mut().enumerate().skip(1).filter(|(_, weight)| !weight.is_zero());
+        match &self.start {
+            Start::Uniform => {}
+            Start::Jitter(size) => {
+                in_use.for_each(|(at, weight)| {
+                    *weight = Wide::from_ln(size * noise.symmetric(at as u64));
+                });
+            }
+            Start::Weights(given) => in_use.for_each(|(at, weight)| *weight = given[at]),
+        }
+        weights
+    }
+}
+
+/// Moves the parameters from round to round.
+pub struct Trainer {
+    grammar: Arc<Grammar>,
+    lexicon: Arc<Lexicon>,
+    table: StringTable,
+    settings: Settings,
+    noise: Noise,
+    state: State,
+}
+
+/// What a [`Trainer`] knows after a round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// The parameters.
+    pub params: Params,
+    /// Rounds that counted.
+    pub rounds: usize,
+    /// The last bound.
+    pub bound: Option<f64>,
+    /// Expected uses that `params` were updated from.
+    counts: Vec<f64>,
+    /// The parameters before the last drop, as long as it may be taken back.
+    before_drop: Option<Params>,
+    drop_share: f64,
+    /// Whether strings were added since the last round: the bound may fall then.
+    grew: bool,
+}
+
+impl State {
+    /// Whether a trainer of this grammar and lexicon can go on from it; an error says what does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        if self.counts.len() != lexicon.n_params(grammar) {
+            return Err("its counts are not those of its parameters".to_owned());
+        }
+        if !self.counts.iter().all(|&count| is_count(count)) {
+            return Err("its counts are not counts".to_owned());
+        }
+        if self.rounds > MAX_ROUNDS {
+            return Err(format!("it has {} rounds behind it", self.rounds));
+        }
+        if !(0.0..=1.0).contains(&self.drop_share) {
+            return Err(format!("a round may drop {} of a stick", self.drop_share));
+        }
+        self.params.check(grammar, lexicon)?;
+        // These are updated before they are used: strings that were added since have no γ yet.
+        self.before_drop.iter().try_for_each(|params| params.check_strings(grammar, lexicon))
+    }
+}
+
+/// More than any run has.
+pub(super) const MAX_ROUNDS: usize = 1 << 32;
+/// Rounds before the first drop: the first counts are those of uniform weights.
+pub(super) const ROUNDS_BEFORE_DROPS: usize = 2;
+
+impl Trainer {
+    /// Starts with all strings of `lexicon` in use, or the first of them if sticks grow. `noise` is drawn from only if
+    /// there is jitter.
+    pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, settings: Settings, noise: Noise) -> Trainer {
+        let state = State {
+            params: settings.prior(&grammar, &lexicon),
+            rounds: 0,
+            bound: None,
+            counts: vec![0.0; lexicon.n_params(&grammar)],
+            before_drop: None,
+            drop_share: settings.drop_share,
+            grew: false,
+        };
+        Trainer::resume(grammar, lexicon, settings, noise, state)
+    }
+
+    /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
+    pub fn resume(
+        grammar: Arc<Grammar>,
+        lexicon: Arc<Lexicon>,
+        settings: Settings,
+        noise: Noise,
+        state: State,
+    ) -> Trainer {
+        Trainer { table: StringTable::new(&grammar, &lexicon), grammar, lexicon, settings, noise, state }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The parameters as they are.
+    pub fn params(&self) -> &Params {
+        &self.state.params
+    }
+
+    /// Weights for the next round, `[n_params]`.
+    pub fn weights(&self) -> Vec<Wide> {
+        if self.state.rounds > 0 {
+            return self.state.params.weights(&self.grammar, &self.lexicon);
+        }
+        self.settings.first_weights(&self.state.params, &self.grammar, &self.lexicon, self.noise)
+    }
+
+    /// Whether the next round is to report losses.
+    pub fn wants_losses(&self) -> bool {
+        self.settings.select_by_bound
+            && self.state.rounds >= ROUNDS_BEFORE_DROPS
+            && self.state.drop_share > 0.0
+    }
+
+    /// Takes in a round that ran with [`Trainer::weights`].
+    pub fn absorb(&mut self, totals: Totals) -> Result<Step, BoundFell> {
+        if !totals.missing.is_empty() {
+            let restored = self.state.params.use_strings(&self.table, &totals.missing);
+            self.state.params.update(&self.state.counts);
+            return Ok(Step::Again { restored });
+        }
+        let bound =
+            (self.state.rounds > 0).then(|| totals.log_z - self.state.params.divergence(&self.grammar));
+        if let (Some(before), Some(after)) = (self.state.bound, bound)
+            && after < before - ROUNDING * before.abs()
+            && !self.state.grew
+        {
+            let Some(params) = self.state.before_drop.take() else {
+                return Err(BoundFell { round: self.state.rounds + 1, before, after });
+            };
+            let in_use: usize = self.state.params.in_use().count();
+            self.state.params = params;
+            self.advance();
+            // From fewer strings a round down to none.
+            self.state.drop_share =
+                if self.state.drop_share * in_use as f64 > 1.0 { self.state.drop_share / 4.0 } else { 0.0 };
+            return Ok(Step::Again { restored: self.state.params.in_use().count() - in_use });
+        }
+        let change = relative_change(self.state.bound, bound);
+        let with_losses = self.wants_losses();
+        self.state.bound = bound;
+        self.state.rounds += 1;
+        self.state.counts = totals.counts;
+        self.state.before_drop = None;
+        self.state.grew = self.grow();
+
+        let mut dropped = 0;
+        if with_losses {
+            let evidence =
+                Evidence { counts: &self.state.counts, losses: &totals.losses, log_z: &totals.log_z_strings };
+            let before = self.state.params.clone();
+            dropped = self.state.params.drop_strings(&self.table, &evidence, self.state.drop_share).len();
+            self.state.before_drop = (dropped > 0).then_some(before);
+        }
+        let resorted = self.advance();
+        let still = dropped == 0
+            && !self.state.grew
+            && !(self.settings.select_by_bound && self.state.rounds <= ROUNDS_BEFORE_DROPS);
+        let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
+        let (temperature, moves) = (None, None);
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
+    }
+
+    /// Sorts, updates and fits from the last counts; whether some stick was sorted.
+    fn advance(&mut self) -> bool {
+        let counts = &self.state.counts;
+        let mut resorted = false;
+        if self.settings.resort {
+            for stick in &mut self.state.params.sticks {
+                resorted |= stick.sort_by_uses(&|param| counts[param.index()]);
+            }
+        }
+        self.state.params.update(counts);
+        self.state.params.fit(&self.grammar, self.settings.fit);
+        resorted
+    }
+
+    /// Puts the next strings at the ends of the sticks; whether there were any.
+    fn grow(&mut self) -> bool {
+        let Some(Growth { start, step }) = self.settings.growth else { return false };
+        let seen = start + (self.state.rounds - 1) * step;
+        let next = |stick: usize| {
+            let params = self.lexicon.params(&self.grammar, stick);
+            params.skip(seen).take(step).map(ParamId).collect::<Vec<_>>()
+        };
+        let next: Vec<ParamId> = (0..self.lexicon.sticks.len()).flat_map(next).collect();
+        self.state.params.use_strings(&self.table, &next) > 0
+    }
+}

@@ -1,0 +1,335 @@
+//! What the coordinator does with the answers of a round of sweeps: the same verbs as for every method.
+//!
+//! ```text
+//! begin → work(shard) … add(shard, answer) … → finish → Step::Next
+//! ```
+//!
+//! A shard is a chain of its own that sees the uses of the others as they were when the round began; over one shard the chain is
+//! the published one. Between two rounds the [`State`] is all that matters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::ParamId;
+use crate::grammar::groups::{Estimate, Groups};
+use crate::grammar::lexicon::{Lexicon, StickStrings};
+use crate::grammar::{Grammar, SymbolId};
+use crate::limits::{is_count, is_parameter};
+use crate::models::adaptor::{self, Stick};
+use crate::models::pcfg::{self, collapsed};
+use crate::models::sampler::{Hyper, HyperPrior, Moves, Settings as OfSweep};
+use crate::models::tally::Analysis;
+use crate::num::random;
+use crate::train::anneal::Anneal;
+use crate::train::round::{RoundReport, Step, relative_change};
+use crate::work::task::{Answer, ChainFrom, Chained, Named, ShardState, Sweeps, Work};
+
+/// How to sample.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// Where the first trees come from.
+    pub start: Start,
+    /// Of processes of which the grammar says nothing.
+    pub hyper: Hyper,
+    /// Whether the hyper-parameters are drawn anew after each sweep, and under which prior.
+    pub draw_hyper: Option<HyperPrior>,
+    /// Whether the labels of tables are.
+    pub relabel: bool,
+    /// Sweeps of a round.
+    pub sweeps: u32,
+    /// The temperatures of the rounds.
+    pub anneal: Anneal,
+    /// Seed of all that is random,
+    pub seed: u64,
+    /// and the run, which has its own part of it.
+    pub run: u64,
+}
+
+/// Where the first trees come from.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Start {
+    /// From the prior, all at once.
+    Batch,
+    /// From the prior, each given those before it.
+    Incremental,
+    /// Given, by shard and occurrence.
+    Trees(Vec<Arc<Vec<String>>>),
+}
+
+/// What a [`Trainer`] knows after a round.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    /// Rounds that counted.
+    pub rounds: usize,
+    /// log P(trees, tables, concentrations).
+    pub bound: Option<f64>,
+    /// By shard; empty before the first round.
+    shards: Vec<Share>,
+    /// Of the last round, if its trees were asked for.
+    last: Sums,
+    /// Of the samples that were kept.
+    kept: Sums,
+}
+
+/// A shard's chain.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Share {
+    /// `[n_params]`.
+    uses: Vec<u32>,
+    carried: ShardState,
+}
+
+/// Sums over samples.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+struct Sums {
+    samples: u32,
+    /// `[n_params]`; empty without samples.
+    uses: Vec<f64>,
+    /// Customers by nonterminal and string.
+    strings: BTreeMap<(SymbolId, Vec<SymbolId>), f64>,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.samples += other.samples;
+        self.uses.resize(other.uses.len().max(self.uses.len()), 0.0);
+        self.uses.iter_mut().zip(&other.uses).for_each(|(sum, uses)| *sum += uses);
+        for (string, customers) in &other.strings {
+            *self.strings.entry(string.clone()).or_default() += customers;
+        }
+    }
+
+    fn check(&self, grammar: &Grammar, n_params: usize) -> Result<(), String> {
+        let n_uses = if self.samples > 0 { n_params } else { 0 };
+        if self.uses.len() != n_uses || self.samples == 0 && !self.strings.is_empty() {
+            return Err("its samples are not of its parameters".to_owned());
+        }
+        let is_terminal =
+            |symbol: &SymbolId| symbol.0 >= grammar.n_nonterminals && symbol.index() < grammar.symbols.len();
+        let is_string = |(symbol, string): &(SymbolId, Vec<SymbolId>)| {
+            grammar.is_adapted(*symbol) && !string.is_empty() && string.iter().all(is_terminal)
+        };
+        let are_counts = self.uses.iter().chain(self.strings.values()).all(|&n| is_count(n));
+        match self.strings.keys().all(is_string) && are_counts {
+            true => Ok(()),
+            false => Err("its samples are not of its grammar".to_owned()),
+        }
+    }
+}
+
+/// More than any run has.
+const MAX_ROUNDS: usize = 1 << 32;
+
+impl State {
+    /// Whether a trainer of this grammar can go on from it, as far as can be told without the sentences (a worker checks the rest);
+    /// an error says what does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        let n_params = lexicon.n_params(grammar);
+        if self.rounds > MAX_ROUNDS {
+            return Err(format!("it has {} rounds behind it", self.rounds));
+        }
+        for share in &self.shards {
+            let ShardState::Chain(state) = &share.carried else {
+                return Err("a shard carries no trees".to_owned());
+            };
+            let is_process =
+                |hyper: &Hyper| (0.0..1.0).contains(&hyper.discount) && is_parameter(hyper.concentration);
+            if share.uses.len() != n_params
+                || state.hyper.len() != grammar.adapted().count()
+                || !state.hyper.iter().all(is_process)
+            {
+                return Err("a shard's chain is of another grammar".to_owned());
+            }
+        }
+        if self.last.samples > 1 || self.kept.samples as usize > self.rounds {
+            return Err("it has more samples than rounds".to_owned());
+        }
+        self.last.check(grammar, n_params)?;
+        self.kept.check(grammar, n_params)
+    }
+}
+
+/// Moves a chain from round to round.
+pub struct Trainer {
+    grammar: Arc<Grammar>,
+    groups: Groups,
+    /// `[n_params]`.
+    alpha: Vec<f64>,
+    settings: Settings,
+    state: State,
+    /// Of the round under way: the trees that are asked for, and whether they are samples to keep.
+    trees: Option<Vec<SymbolId>>,
+    keep: bool,
+    answers: Vec<Chained>,
+    /// Of the last round, by shard and occurrence.
+    samples: Vec<Vec<Analysis>>,
+}
+
+impl Trainer {
+    /// A chain of that many shards with the pseudo-counts `alpha`, from its start or from a state that [`State::check`] found in
+    /// order.
+    pub fn new(
+        grammar: Arc<Grammar>,
+        lexicon: &Lexicon,
+        alpha: Vec<f64>,
+        settings: Settings,
+        state: State,
+    ) -> Trainer {
+        let groups = Groups::new(&grammar, lexicon);
+        let (trees, keep, answers, samples) = (None, false, Vec::new(), Vec::new());
+        Trainer { grammar, groups, alpha, settings, state, trees, keep, answers, samples }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The trees of the last round, by shard and occurrence, if they were asked for.
+    pub fn samples(&self) -> &[Vec<Analysis>] {
+        &self.samples
+    }
+
+    /// Discount and concentration of the adapted nonterminals, in symbol order, in the first shard's chain.
+    pub fn hyper(&self) -> &[Hyper] {
+        match self.state.shards.first().map(|share| &share.carried) {
+            Some(ShardState::Chain(state)) => &state.hyper,
+            _ => &[],
+        }
+    }
+
+    /// Begins a round. With `trees`, those after its last sweep are returned, of which these nonterminals are the segments; with
+    /// `keep`, they count as a sample.
+    pub fn begin(&mut self, trees: Option<Vec<SymbolId>>, keep: bool) {
+        (self.trees, self.keep) = (trees, keep);
+        self.answers.clear();
+    }
+
+    /// What a shard is asked.
+    pub fn work(&self, shard: usize) -> Work {
+        let Settings { hyper, relabel, draw_hyper, sweeps: n, ref anneal, seed, run, .. } = self.settings;
+        let round = self.state.rounds + 1;
+        let mut pseudo = self.alpha.clone();
+        for (_, other) in self.state.shards.iter().enumerate().filter(|&(at, _)| at != shard) {
+            pseudo.iter_mut().zip(&other.uses).for_each(|(pseudo, &uses)| *pseudo += f64::from(uses));
+        }
+        let from = match (self.state.shards.get(shard), &self.settings.start) {
+            (Some(share), _) => ChainFrom::ShardState(Named::new(share.carried.clone())),
+            (None, Start::Trees(trees)) => ChainFrom::Trees { trees: trees[shard].clone(), hyper },
+            (None, start) => ChainFrom::Start { incremental: *start == Start::Incremental, hyper },
+        };
+        let settings = OfSweep { temperature: anneal.temperature(round), relabel, hyper: draw_hyper };
+        let stream = random::shard_seed(seed, run, round as u64, shard as u64);
+        Work::Sweep(Sweeps { from, n, settings, pseudo, stream, keep: self.trees.clone() })
+    }
+
+    /// Takes in the answer of a shard; shards come in order. Whether it is one to [`Trainer::work`].
+    pub fn add(&mut self, answer: Answer) -> bool {
+        let Answer::Chained(chained) = answer else { return false };
+        self.answers.push(chained);
+        true
+    }
+
+    /// Ends a round to which all shards were added.
+    pub fn finish(&mut self) -> Step {
+        let mut sums = Sums { samples: 1, uses: vec![0.0; self.alpha.len()], ..Sums::default() };
+        let (mut log_seating, mut moves) = (0.0, Moves::default());
+        self.state.shards.clear();
+        self.samples.clear();
+        for chained in self.answers.drain(..) {
+            log_seating += chained.log_seating;
+            moves += chained.trees;
+            sums.uses.iter_mut().zip(&chained.uses).for_each(|(sum, &uses)| *sum += f64::from(uses));
+            for found in chained.strings {
+                *sums.strings.entry((found.symbol, found.string)).or_default() += f64::from(found.customers);
+            }
+            self.samples.push(chained.analyses);
+            self.state.shards.push(Share { uses: chained.uses, carried: chained.carried });
+        }
+        let estimate = Estimate { alpha: self.alpha.clone(), counts: sums.uses.clone() };
+        let bound = Some(estimate.log_joint(&self.groups) + log_seating);
+        let change = relative_change(self.state.bound, bound);
+        self.state.rounds += 1;
+        self.state.bound = bound;
+        if self.keep {
+            self.state.kept.add(&sums);
+        }
+        self.state.last = if self.trees.is_some() { sums } else { Sums::default() };
+        let temperature = Some(self.settings.anneal.temperature(self.state.rounds));
+        Step::Next(RoundReport {
+            bound,
+            change,
+            dropped: 0,
+            resorted: false,
+            converged: false,
+            temperature: temperature.filter(|&temperature| temperature != 1.0),
+            moves: Some(moves),
+        })
+    }
+
+    /// Mean uses over the samples that were kept, or of the last state without such.
+    fn means(&self) -> Sums {
+        let State { kept, last, .. } = &self.state;
+        let sums = if kept.samples > 0 { kept } else { last };
+        let n = f64::from(sums.samples.max(1));
+        let uses = match sums.samples {
+            0 => vec![0.0; self.alpha.len()],
+            _ => sums.uses.iter().map(|uses| uses / n).collect(),
+        };
+        let strings = sums.strings.iter().map(|(string, customers)| (string.clone(), customers / n));
+        Sums { samples: 1, uses, strings: strings.collect() }
+    }
+
+    /// What was learned of a PCFG: the posterior mean, given the mean uses in the samples.
+    pub fn pcfg(&self) -> pcfg::Params {
+        let estimate = Estimate { alpha: self.alpha.clone(), counts: self.means().uses };
+        let weights = collapsed::weights(&self.groups, &estimate);
+        pcfg::Params::new(&self.groups, estimate, weights, false)
+    }
+
+    /// What was learned of an adaptor grammar, as variational parameters: the strings that samples have on sticks, the most used
+    /// first, with their mean customers for expected uses.
+    pub fn sticks(&self) -> (Lexicon, adaptor::Params) {
+        let grammar = &self.grammar;
+        let means = self.means();
+        let mut by_symbol: BTreeMap<SymbolId, Vec<(&Vec<SymbolId>, f64)>> = BTreeMap::new();
+        for ((symbol, string), &customers) in &means.strings {
+            by_symbol.entry(*symbol).or_default().push((string, customers));
+        }
+        let mut lexicon = Lexicon::default();
+        let mut uses: Vec<f64> = Vec::new();
+        for symbol in grammar.adapted() {
+            let mut strings = by_symbol.remove(&symbol).unwrap_or_default();
+            strings.sort_by(|a, b| b.1.total_cmp(&a.1)); // stable: ties stay in order of their strings
+            uses.extend(strings.iter().map(|&(_, customers)| customers));
+            let strings = strings.into_iter().map(|(string, _)| string).collect();
+            lexicon.sticks.push(StickStrings { symbol, strings });
+        }
+        let first = 1 + grammar.rules.len();
+        let counts: Vec<f64> = means.uses[..first].iter().copied().chain(uses).collect();
+        let hyper = self.hyper().iter().copied().chain(std::iter::repeat(self.settings.hyper));
+        let sticks = lexicon.sticks.iter().enumerate().zip(hyper).map(|((number, strings), hyper)| Stick {
+            symbol: strings.symbol,
+            order: lexicon.params(grammar, number).map(ParamId).collect(),
+            gamma1: Vec::new(),
+            gamma2: Vec::new(),
+            discount: hyper.discount,
+            concentration: hyper.concentration,
+        });
+        let mut params = adaptor::Params::new(grammar, sticks.collect());
+        params.alpha.copy_from_slice(&self.alpha[1..first]);
+        params.update(&counts);
+        (lexicon, params)
+    }
+
+    /// Strings in use after the last round, by adapted nonterminal in symbol order; none if its trees were not asked for.
+    pub fn n_strings(&self) -> Vec<usize> {
+        let n_of = |symbol| self.state.last.strings.keys().filter(|(of, _)| *of == symbol).count();
+        match self.state.last.samples {
+            0 => Vec::new(),
+            _ => self.grammar.adapted().map(n_of).collect(),
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! What the coordinator does with the answers of a round, for every method.
+//!
+//! ```text
+//! begin → ask, work(shard) … add(answer) … → finish ─┬─ a sentence has no derivation → Step::Again, with what it lacks
+//!                                                      └─ counts, α                    → Step::Next
+//! ```
+//!
+//! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::grammar::ParamId;
+use crate::grammar::SymbolId;
+use crate::grammar::groups::{Estimate, Groups};
+use crate::limits::is_count;
+use crate::models::pcfg::{Params, collapsed, em, gibbs, map_em, vb};
+use crate::models::tally::Analysis;
+use crate::num::dirichlet;
+use crate::num::wide::heat;
+use crate::num::{Noise, Wide};
+use crate::train::anneal::Anneal;
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::work::task::{Answer, Collapse, Expectation, Named, Sampled, ShardState, Work};
+
+/// How the probabilities of rules are estimated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// [`em`].
+    Em,
+    /// [`map_em`].
+    MapEm,
+    /// [`vb`], and α fitted if so.
+    Vb {
+        /// Whether the pseudo-counts of each multinomial are scaled to raise the bound (variational EM).
+        fit_alpha: bool,
+    },
+    /// Collapsed variational Bayes, [`collapsed`].
+    CollapsedVb,
+    /// [`gibbs`].
+    Gibbs,
+}
+
+/// What the first round runs with.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Start {
+    /// The same probability for all of a multinomial.
+    Uniform,
+    /// Times e^{ju}, u uniform in (−1, 1).
+    Jitter(f64),
+    /// Times 1 + nu, u uniform in (−1, 1): n = 0.01 is the noise of 1 % of Wang & Blunsom (2013, §4.3).
+    Noise(f64),
+    /// The method's weights from these counts, those of given trees.
+    Counts(Vec<f64>),
+}
+
+impl Start {
+    /// Probabilities to start from, whatever the method; counts are normalised.
+    pub fn weights(&self, groups: &Groups, seed: u64, run: u64) -> Vec<Wide> {
+        let noise_at = Noise::new(seed, run);
+        let numbers = (0..groups.n_params() as u64).map(|at| match self {
+            Start::Uniform => 1.0,
+            Start::Jitter(jitter) => libm::exp(jitter * noise_at.symmetric(at)),
+            Start::Noise(noise) => 1.0 + noise * noise_at.symmetric(at),
+            Start::Counts(counts) => counts[at as usize],
+        });
+        groups.normalised(&numbers.collect::<Vec<_>>())
+    }
+}
+
+/// How to train.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// The method.
+    pub method: Method,
+    /// What it starts from.
+    pub start: Start,
+    /// The temperatures of the rounds.
+    pub anneal: Anneal,
+    /// Relative change of the objective below which training has converged; samplers never do.
+    pub tolerance: f64,
+    /// Seed of all that is random,
+    pub seed: u64,
+    /// and the run, which has its own part of it.
+    pub run: u64,
+}
+
+/// What a [`Trainer`] knows after a round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// α and counts.
+    pub estimate: Estimate,
+    /// Rounds that counted.
+    pub rounds: usize,
+    /// The last objective.
+    pub bound: Option<f64>,
+    /// Whether `estimate` has counts: those of a round, or of given trees.
+    counted: bool,
+    /// Parameters that are kept above zero because a sentence needs them ([`map_em`]), ascending.
+    revived: Vec<ParamId>,
+    /// By shard, what collapsed methods carry from round to round; empty before the first.
+    carried: Vec<Share>,
+    /// Of the samples that were kept.
+    average: Average,
+}
+
+/// Counts of samples.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+struct Average {
+    /// How many.
+    samples: usize,
+    /// Their sum by parameter; empty without samples.
+    counts: Vec<f64>,
+}
+
+/// A shard's part in the counts, and what it carries.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Share {
+    /// By the shard's index.
+    counts: Vec<f64>,
+    carried: ShardState,
+}
+
+/// Of a parameter that is kept above zero, in a multinomial that sums to one.
+const REVIVED: f64 = 1e-10;
+/// More than any run has.
+pub(super) const MAX_ROUNDS: usize = 1 << 32;
+
+impl State {
+    /// Whether a trainer of these multinomials and of shards that touch so many parameters each can go on from it; an error says
+    /// what does not hold.
+    pub fn check(&self, groups: &Groups, n_touched: &[usize]) -> Result<(), String> {
+        self.estimate.check(groups)?;
+        if self.rounds > MAX_ROUNDS {
+            return Err(format!("it has {} rounds behind it", self.rounds));
+        }
+        if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
+            return Err("it keeps a parameter that is not there".to_owned());
+        }
+        if !self.carried.is_empty() && self.carried.len() != n_touched.len() {
+            return Err("its shards are others".to_owned());
+        }
+        for (share, &n_touched) in self.carried.iter().zip(n_touched) {
+            if share.counts.len() != n_touched {
+                return Err("a shard's counts are not those of its parameters".to_owned());
+            }
+            share.carried.check(n_touched)?;
+        }
+        let Average { samples, counts } = &self.average;
+        if *samples > self.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
+            return Err("its samples are not of its parameters".to_owned());
+        }
+        if !counts.iter().all(|&count| is_count(count)) {
+            return Err("the counts of its samples are not counts".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Moves the parameters from round to round.
+pub struct Trainer {
+    groups: Groups,
+    settings: Settings,
+    state: State,
+    /// Of the round under way.
+    weights: Arc<Vec<Wide>>,
+    trees: Option<Vec<SymbolId>>,
+    keep: bool,
+    gathered: Gathered,
+    /// Of the last round, by shard and occurrence.
+    samples: Vec<Vec<Analysis>>,
+}
+
+/// The answers of the round under way.
+struct Gathered {
+    totals: Totals,
+    carried: Vec<Share>,
+    /// By shard and occurrence.
+    samples: Vec<Vec<Analysis>>,
+}
+
+impl Gathered {
+    fn new(n_params: usize) -> Gathered {
+        Gathered { totals: Totals::new(n_params), carried: Vec::new(), samples: Vec::new() }
+    }
+}
+
+impl Trainer {
+    /// Starts with the pseudo-counts `alpha`.
+    pub fn new(groups: Groups, alpha: Vec<f64>, settings: Settings) -> Trainer {
+        let (counts, counted) = match &settings.start {
+            Start::Counts(counts) => (counts.clone(), true),
+            Start::Uniform | Start::Jitter(_) | Start::Noise(_) => (vec![0.0; groups.n_params()], false),
+        };
+        let estimate = Estimate { alpha, counts };
+        let state = State {
+            estimate,
+            rounds: 0,
+            bound: None,
+            counted,
+            revived: Vec::new(),
+            carried: Vec::new(),
+            average: Average::default(),
+        };
+        Trainer::resume(groups, settings, state)
+    }
+
+    /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
+    pub fn resume(groups: Groups, settings: Settings, state: State) -> Trainer {
+        let gathered = Gathered::new(groups.n_params());
+        let (weights, trees, keep, samples) = (Arc::default(), None, false, Vec::new());
+        Trainer { groups, settings, state, weights, trees, keep, gathered, samples }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The temperature of the next round.
+    pub fn temperature(&self) -> f64 {
+        self.settings.anneal.temperature(self.state.rounds + 1)
+    }
+
+    /// The trees of the last round, by shard and occurrence, if they were kept.
+    pub fn samples(&self) -> &[Vec<Analysis>] {
+        &self.samples
+    }
+
+    /// α and counts to read other sentences with: of samplers, the mean counts of the samples that were kept.
+    pub fn estimate(&self) -> Estimate {
+        let State { estimate, average, .. } = &self.state;
+        let mut estimate = estimate.clone();
+        if average.samples > 0 {
+            estimate.counts = average.counts.iter().map(|sum| sum / average.samples as f64).collect();
+        }
+        estimate
+    }
+
+    /// Weights for reading sentences that have no part in the counts, `[n_params]`.
+    pub fn reading_weights(&self) -> Vec<Wide> {
+        let (groups, estimate) = (&self.groups, &self.estimate());
+        match self.settings.method {
+            Method::Em => em::weights(groups, estimate),
+            Method::MapEm => self.revive(map_em::weights(groups, estimate)),
+            Method::Vb { .. } => vb::weights(groups, estimate),
+            Method::CollapsedVb | Method::Gibbs => collapsed::weights(groups, estimate),
+        }
+    }
+
+    /// The same for decoding.
+    pub fn params(&self) -> Params {
+        let is_point = matches!(self.settings.method, Method::Em | Method::MapEm);
+        Params::new(&self.groups, self.estimate(), self.reading_weights(), is_point)
+    }
+
+    /// Begins a round. With `trees`, sampled ones are returned, of which these nonterminals are the segments; with `keep`, they
+    /// count as a sample.
+    pub fn begin(&mut self, trees: Option<Vec<SymbolId>>, keep: bool) {
+        (self.trees, self.keep) = (trees, keep);
+        let Settings { seed, run, .. } = self.settings;
+        let round = self.state.rounds as u64 + 1;
+        let mut weights = match (self.state.counted, self.settings.method) {
+            (false, _) => self.settings.start.weights(&self.groups, seed, run),
+            (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
+            (true, _) => self.reading_weights(),
+        };
+        let temperature = self.temperature();
+        heat(&mut weights, temperature);
+        self.weights = Arc::new(weights);
+        self.gathered = Gathered::new(self.groups.n_params());
+    }
+
+    /// What the shards are asked, if their indexes alone tell; else [`Trainer::work`] says it of each.
+    pub fn ask(&self) -> Option<Ask> {
+        let weights = self.weights.clone();
+        match self.settings.method {
+            Method::Em | Method::MapEm | Method::Vb { .. } => Some(Ask::Expect { weights, losses: false }),
+            Method::Gibbs => {
+                let Settings { seed, run, .. } = self.settings;
+                let seeds = [seed, run, self.state.rounds as u64 + 1];
+                Some(Ask::Sample { weights, seeds, keep: self.trees.clone() })
+            }
+            Method::CollapsedVb => None,
+        }
+    }
+
+    /// What a shard is asked, whose index is `params`.
+    pub fn work(&self, shard: usize, params: &[ParamId]) -> Work {
+        if let Some(ask) = self.ask() {
+            return ask.work(shard, params);
+        }
+        let Some(share) = self.state.carried.get(shard) else {
+            let weights = params.iter().map(|param| self.weights[param.index()]).collect();
+            return Work::Collapse(Collapse::Start { weights });
+        };
+        let Estimate { alpha, counts } = &self.state.estimate;
+        let mut others = counts.clone();
+        for (param, own) in params.iter().zip(&share.counts) {
+            others[param.index()] = (counts[param.index()] - own).max(0.0);
+        }
+        others.iter_mut().zip(alpha).for_each(|(count, alpha)| *count += alpha);
+        Work::Collapse(Collapse::Others {
+            pseudo: params.iter().map(|param| others[param.index()]).collect(),
+            sums: self.groups.sums(&others),
+            temperature: self.temperature(),
+            carried: Named::new(share.carried.clone()),
+        })
+    }
+
+    /// Takes in what was found for the next shard, whose index is `params`; shards come in order. Whether the answer is one to
+    /// [`Trainer::work`].
+    pub fn add(&mut self, params: &[ParamId], answer: Answer) -> bool {
+        let Gathered { totals, carried, samples } = &mut self.gathered;
+        let expectation = match answer {
+            Answer::Expectation(expectation) => expectation,
+            Answer::Collapsed(collapsed) => {
+                carried
+                    .push(Share { counts: collapsed.expectation.counts.clone(), carried: collapsed.carried });
+                collapsed.expectation
+            }
+            Answer::Sampled(Sampled { counts, analyses, missing }) => {
+                samples.push(analyses);
+                Expectation { counts, missing, ..Expectation::default() }
+            }
+            _ => return false,
+        };
+        totals.add(None, params, expectation);
+        true
+    }
+
+    /// Ends a round to which all shards were added.
+    pub fn finish(&mut self) -> Result<Step, BoundFell> {
+        let Gathered { totals, carried, samples } =
+            std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
+        if !totals.missing.is_empty() {
+            return Ok(Step::Again { restored: self.keep_above_zero(totals.missing) });
+        }
+        let round = self.state.rounds + 1;
+        let bound = self.bound(&totals);
+        let anneal = self.settings.anneal;
+        if let (Some(before), Some(after)) = (self.state.bound, bound)
+            && self.never_falls()
+            && anneal.is_over(round.saturating_sub(1).max(1))
+            && after < before - ROUNDING * before.abs()
+        {
+            return Err(BoundFell { round, before, after });
+        }
+        let change = relative_change(self.state.bound, bound);
+        self.state.rounds = round;
+        self.state.bound = bound;
+        self.state.carried = carried;
+        self.state.counted = true;
+        self.samples = samples;
+        if self.keep {
+            let Average { samples, counts } = &mut self.state.average;
+            *samples += 1;
+            counts.resize(totals.counts.len(), 0.0);
+            counts.iter_mut().zip(&totals.counts).for_each(|(sum, count)| *sum += count);
+        }
+        if self.settings.method == (Method::Vb { fit_alpha: true }) {
+            self.fit_alpha(&totals.counts);
+        }
+        self.state.estimate.counts = totals.counts;
+        let converged = self.settings.method != Method::Gibbs
+            && anneal.is_over(round)
+            && change.is_some_and(|change| change.abs() < self.settings.tolerance);
+        let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);
+        let (dropped, resorted, moves) = (0, false, None);
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
+    }
+
+    /// The objective under the weights of the round, whose sums are given.
+    fn bound(&self, totals: &Totals) -> Option<f64> {
+        let (groups, State { estimate, counted, .. }) = (&self.groups, &self.state);
+        match self.settings.method {
+            Method::Em => Some(em::bound(totals.log_z)),
+            Method::MapEm => Some(map_em::bound(groups, estimate, &self.weights, totals.log_z)),
+            Method::Vb { .. } => counted.then(|| vb::bound(groups, estimate, totals.log_z)),
+            Method::CollapsedVb => Some(collapsed::bound(totals.log_z)),
+            Method::Gibbs => {
+                let (alpha, counts) = (estimate.alpha.clone(), totals.counts.clone());
+                Some(gibbs::bound(groups, &Estimate { alpha, counts }))
+            }
+        }
+    }
+
+    fn never_falls(&self) -> bool {
+        match self.settings.method {
+            Method::Em | Method::Vb { .. } => true,
+            Method::MapEm => self.state.estimate.alpha.iter().all(|&alpha| alpha >= 1.0),
+            Method::CollapsedVb | Method::Gibbs => false,
+        }
+    }
+
+    /// How many of `params` were not kept above zero before.
+    fn keep_above_zero(&mut self, params: Vec<ParamId>) -> usize {
+        let before = self.state.revived.len();
+        self.state.revived.extend(params);
+        self.state.revived.sort_unstable();
+        self.state.revived.dedup();
+        self.state.revived.len() - before
+    }
+
+    fn revive(&self, mut weights: Vec<Wide>) -> Vec<Wide> {
+        for param in self.state.revived.iter().map(|param| param.index()) {
+            if weights[param].is_zero() {
+                weights[param] = Wide::from_f64(REVIVED);
+            }
+        }
+        weights
+    }
+
+    /// Scales the pseudo-counts of every multinomial by one Newton step up the bound with q(θ) = Dirichlet(α + f), where f are
+    /// the counts of this round (variational EM, Cohen, Gimpel & Smith 2008, §5).
+    fn fit_alpha(&mut self, counts: &[f64]) {
+        let alpha = &mut self.state.estimate.alpha;
+        let tau: Vec<f64> = alpha.iter().zip(counts).map(|(alpha, count)| alpha + count).collect();
+        for group in self.groups.iter().filter(|group| group.len() > 1) {
+            let scale = dirichlet::scale(&alpha[group.clone()], &tau[group.clone()]);
+            alpha[group].iter_mut().for_each(|alpha| *alpha *= scale);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Stochastic variational Bayes: q(θ) = Dirichlet(α + s), with statistics s that are averaged over samples (Hoffman et al. 2013; of PCFGs
+//! Pate & Johnson 2016).
+//!
+//! Weights and bound are those of [`vb`], of s for f. Between two rounds its [`State`] is all that matters: a trainer made from a saved
+//! one goes on to the same bits.
+
+use serde::{Deserialize, Serialize};
+
+use super::pcfg::{MAX_ROUNDS, Start};
+use crate::grammar::groups::{Estimate, Groups};
+use crate::models::pcfg::{Params, vb};
+use crate::num::Wide;
+use crate::train::round::{RoundReport, Step, Totals, relative_change};
+use crate::train::stochastic::{Schedule, average, averaged};
+
+/// Moves the parameters from round to round.
+pub struct Trainer {
+    groups: Groups,
+    start: Start,
+    schedule: Schedule,
+    state: State,
+}
+
+/// What a [`Trainer`] knows after a round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// α, and s for counts.
+    pub estimate: Estimate,
+    /// Rounds that counted.
+    pub rounds: usize,
+    /// The last estimate of the bound.
+    pub bound: Option<f64>,
+    /// Σ log Z of the corpus, averaged over the rounds whose weights came from statistics.
+    log_z: Option<f64>,
+}
+
+impl State {
+    /// Whether a trainer of these multinomials can go on from it; an error says what does not hold.
+    pub fn check(&self, groups: &Groups) -> Result<(), String> {
+        if self.rounds > MAX_ROUNDS {
+            return Err(format!("it has {} rounds behind it", self.rounds));
+        }
+        self.estimate.check(groups)
+    }
+}
+
+impl Trainer {
+    /// Starts with the pseudo-counts `alpha`.
+    pub fn new(groups: Groups, alpha: Vec<f64>, start: Start, schedule: Schedule) -> Trainer {
+        let counts = match &start {
+            Start::Counts(counts) => counts.clone(),
+            Start::Uniform | Start::Jitter(_) | Start::Noise(_) => vec![0.0; groups.n_params()],
+        };
+        let estimate = Estimate { alpha, counts };
+        let state = State { estimate, rounds: 0, bound: None, log_z: None };
+        Trainer::resume(groups, start, schedule, state)
+    }
+
+    /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
+    pub fn resume(groups: Groups, start: Start, schedule: Schedule, state: State) -> Trainer {
+        let first = if matches!(start, Start::Counts(_)) { 0 } else { schedule.first };
+        let schedule = Schedule { first, ..schedule };
+        Trainer { groups, start, schedule, state }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// What was learned, for decoding.
+    pub fn params(&self) -> Params {
+        let weights = vb::weights(&self.groups, &self.state.estimate);
+        Params::new(&self.groups, self.state.estimate.clone(), weights, false)
+    }
+
+    /// The shards of sentences that the next round reads, ascending.
+    pub fn sampled(&self) -> Vec<usize> {
+        self.schedule.sampled(self.state.rounds + 1)
+    }
+
+    /// Weights for the next round, `[n_params]`. None is zero, so that no sentence lacks a derivation.
+    pub fn weights(&self) -> Vec<Wide> {
+        match self.schedule.is_first(self.state.rounds + 1) {
+            true => self.start.weights(&self.groups, self.schedule.seed, self.schedule.run),
+            false => vb::weights(&self.groups, &self.state.estimate),
+        }
+    }
+
+    /// Takes in a round that ran with [`Trainer::weights`]: the sums over the shards of [`Trainer::sampled`].
+    pub fn absorb(&mut self, sample: Totals) -> Step {
+        debug_assert!(sample.missing.is_empty(), "no weight is zero");
+        let State { estimate, rounds, bound: last, log_z } = &mut self.state;
+        let round = *rounds + 1;
+        let (rate, scale) = (self.schedule.rate(round), self.schedule.scale(round));
+        let mut bound = None;
+        if !self.schedule.is_first(round) {
+            let found = scale * sample.log_z;
+            let averaged = log_z.map_or(found, |before| averaged(before, found, rate));
+            *log_z = Some(averaged);
+            bound = Some(vb::bound(&self.groups, estimate, averaged));
+        }
+        let change = relative_change(*last, bound);
+        let scaled: Vec<f64> = sample.counts.iter().map(|count| scale * count).collect();
+        average(&mut estimate.counts, &scaled, rate);
+        (*rounds, *last) = (round, bound);
+        let (dropped, resorted, converged, temperature, moves) = (0, false, false, None, None);
+        Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves })
+    }
+}

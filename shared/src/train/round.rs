@@ -1,0 +1,153 @@
+//! A round as the coordinator sees it, whatever is trained: sums over the shards, and what came of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::grammar::ParamId;
+use crate::grammar::SymbolId;
+use crate::models::sampler::Moves;
+use crate::num::{Wide, random};
+use crate::work::task::{Expectation, Sample, Work};
+
+/// What the shards are asked in a round.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// [`Work::Expect`], with the weights that the shard touches.
+    Expect {
+        /// Of all parameters, `[n_params]`.
+        weights: Arc<Vec<Wide>>,
+        /// Whether losses are to be returned.
+        losses: bool,
+    },
+    /// [`Work::Sample`], with the weights that the shard touches.
+    Sample {
+        /// Of all parameters, `[n_params]`.
+        weights: Arc<Vec<Wide>>,
+        /// Seed, run and round: with the shard, they say where its random numbers come from.
+        seeds: [u64; 3],
+        /// The nonterminals whose constituents are the segments, if the trees are to be returned.
+        keep: Option<Vec<SymbolId>>,
+    },
+    /// The same of every shard.
+    Same(Work),
+    /// Something of its own of every shard.
+    Each(Vec<Work>),
+}
+
+impl Ask {
+    /// What shard number `shard` is asked, whose index is `params`.
+    pub fn work(&self, shard: usize, params: &[ParamId]) -> Work {
+        let touched = |weights: &[Wide]| params.iter().map(|param| weights[param.index()]).collect();
+        match self {
+            Ask::Expect { weights, losses } => Work::Expect { weights: touched(weights), losses: *losses },
+            Ask::Sample { weights, seeds: [seed, run, round], keep } => {
+                let stream = random::shard_seed(*seed, *run, *round, shard as u64);
+                Work::Sample(Sample { weights: touched(weights), stream, keep: keep.clone() })
+            }
+            Ask::Same(work) => work.clone(),
+            Ask::Each(works) => works[shard].clone(),
+        }
+    }
+}
+
+/// Sums over all shards of a round.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Totals {
+    /// Expected uses by parameter, `[n_params]`.
+    pub counts: Vec<f64>,
+    /// Losses by parameter, `[n_params]`; zero where nothing was asked for.
+    pub losses: Vec<f64>,
+    /// log Z of every string's own grammaton by parameter, `[n_params]`.
+    pub log_z_strings: Vec<f64>,
+    /// Σ log Z over all items.
+    pub log_z: f64,
+    /// Strings out of use that some item needs; may hold repeats.
+    pub missing: Vec<ParamId>,
+}
+
+impl Totals {
+    /// Of no shards yet.
+    pub fn new(n_params: usize) -> Totals {
+        Totals {
+            counts: vec![0.0; n_params],
+            losses: vec![0.0; n_params],
+            log_z_strings: vec![0.0; n_params],
+            log_z: 0.0,
+            missing: Vec::new(),
+        }
+    }
+
+    /// Adds what was found for the next shard, whose index is `params`, and which is of these `strings` if it is of strings. The
+    /// sums depend on the order of the shards, so that has to be the same every time.
+    pub fn add(&mut self, strings: Option<&Range<u32>>, params: &[ParamId], found: Expectation) {
+        if !found.missing.is_empty() {
+            self.missing.extend(found.missing); // and the counts mean nothing
+            return;
+        }
+        self.log_z += found.log_z;
+        for (param, count) in params.iter().zip(&found.counts) {
+            self.counts[param.index()] += count;
+        }
+        for (param, loss) in params.iter().zip(&found.losses) {
+            self.losses[param.index()] += loss;
+        }
+        if let Some(strings) = strings {
+            let strings = strings.start as usize..strings.end as usize;
+            self.log_z_strings[strings].copy_from_slice(&found.log_z_items);
+        }
+    }
+}
+
+/// The share of the bound by which rounding may lower it.
+pub const ROUNDING: f64 = 1e-9;
+
+/// By how much the objective changed, relative to what it was.
+pub fn relative_change(before: Option<f64>, after: Option<f64>) -> Option<f64> {
+    let (before, after) = before.zip(after)?;
+    Some(if after == before { 0.0 } else { (after - before) / before.abs() })
+}
+
+/// What came of a round.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// The round has to run again, with new weights.
+    Again {
+        /// Strings taken back into use.
+        restored: usize,
+    },
+    /// On to the next round.
+    Next(RoundReport),
+}
+
+/// A round that counts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RoundReport {
+    /// The bound under the weights of the round; none for the first, whose weights come from no q.
+    pub bound: Option<f64>,
+    /// Its change relative to the round before.
+    pub change: Option<f64>,
+    /// Strings that went out of use.
+    pub dropped: usize,
+    /// Whether some stick was put into a new order.
+    pub resorted: bool,
+    /// Whether the change is below the tolerance and no string was dropped or added.
+    pub converged: bool,
+    /// The temperature of the round, where it is not 1.
+    pub temperature: Option<f64>,
+    /// What became of the trees that were proposed, of Metropolis–Hastings.
+    pub moves: Option<Moves>,
+}
+
+/// The bound fell though nothing was dropped or added: a defect, never noise.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error(
+    "the bound fell from {before} to {after} in round {round}; this is a defect of the program, please report it"
+)]
+pub struct BoundFell {
+    /// The round.
+    pub round: usize,
+    /// The bound of the round before.
+    pub before: f64,
+    /// The bound of this round.
+    pub after: f64,
+}

@@ -1,0 +1,152 @@
+//! Built shards in files: for those that memory has no room for, since to read one is far less work than to build it.
+//!
+//! In: built shards by content, under a few grammars and lexicons at a time. Out: the same, or nothing, and then they are built anew: a
+//! disk that is full or damaged costs time, and nothing else. The files are of use to this process alone.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use bytemuck::{AnyBitPattern, NoUninit};
+use rustc_hash::FxHashSet;
+
+use super::{BuiltShard, Item};
+use crate::forest::Forest;
+use crate::forest::chains::Chains;
+use crate::work::engine::ModelKey;
+use crate::work::engine::lock;
+use crate::work::task::{ContentHash, Index};
+
+/// Models of which there are files at a time: the jobs that may take turns on one machine.
+const MODELS: usize = 8;
+
+/// A folder of built shards.
+pub struct Spill {
+    folder: PathBuf,
+    /// What there is, by grammar and lexicon; those used last at the end.
+    there: Mutex<VecDeque<(ModelKey, FxHashSet<ContentHash>)>>,
+}
+
+impl Spill {
+    /// Into `folder`, which is empty and for this alone.
+    pub fn new(folder: &Path) -> Spill {
+        Spill { folder: folder.to_owned(), there: Mutex::default() }
+    }
+
+    /// The shard, if it was written.
+    pub fn read(&self, under: ModelKey, shard: ContentHash) -> Option<BuiltShard> {
+        if !self.turn_to(under, |shards| shards.contains(&shard)) {
+            return None;
+        }
+        let read = fs::read(self.path(under, shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
+        if read.is_none() {
+            self.turn_to(under, |shards| shards.remove(&shard));
+        }
+        read
+    }
+
+    /// Writes the shard, unless it is there.
+    pub fn write(&self, under: ModelKey, shard: ContentHash, built: &BuiltShard) {
+        if built.is_dense() || self.turn_to(under, |shards| shards.contains(&shard)) {
+            return;
+        }
+        let path = self.path(under, shard);
+        let aside = path.with_extension("aside");
+        let written = fs::write(&aside, built.to_bytes()).and_then(|()| fs::rename(&aside, &path));
+        if written.is_ok() {
+            self.turn_to(under, |shards| shards.insert(shard));
+        } else {
+            // What cannot be removed is in nobody's way.
+            let _ = fs::remove_file(aside);
+        }
+    }
+
+    /// Whatever `with` says of the shards there are under this grammar and lexicon. If there are too many of these, the files of those that
+    /// were used least recently go.
+    fn turn_to<R>(&self, under: ModelKey, with: impl FnOnce(&mut FxHashSet<ContentHash>) -> R) -> R {
+        let mut there = lock(&self.there);
+        let at = there.iter().position(|(other, _)| *other == under);
+        let (_, mut shards) = at.and_then(|at| there.remove(at)).unwrap_or((under, FxHashSet::default()));
+        let said = with(&mut shards);
+        there.push_back((under, shards));
+        if there.len() > MODELS
+            && let Some((oldest, shards)) = there.pop_front()
+        {
+            shards.into_iter().for_each(|shard| {
+                // As above.
+                let _ = fs::remove_file(self.path(oldest, shard));
+            });
+        }
+        said
+    }
+
+    fn path(&self, (grammar, lexicon): ModelKey, shard: ContentHash) -> PathBuf {
+        let name = [grammar, lexicon, shard].map(|hash| hash.0).concat();
+        self.folder.join(blake3::hash(&name).to_hex().as_str())
+    }
+}
+
+/// Of an item that is no string.
+const NO_STRING: u32 = u32::MAX;
+
+impl BuiltShard {
+    /// Flat arrays of numbers, as this machine has them, each behind its length. It has forests, and none of components.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.size());
+        let (first, params) = self.chains.parts();
+        put(&mut bytes, &[self.first_string, u32::from(self.is_strings)]);
+        put(&mut bytes, &self.index.params);
+        put(&mut bytes, &self.index.unparsable);
+        put(&mut bytes, first);
+        put(&mut bytes, params);
+        put(&mut bytes, &self.items.iter().map(|item| item.multiplicity).collect::<Vec<_>>());
+        put(&mut bytes, &self.items.iter().map(|item| item.own.unwrap_or(NO_STRING)).collect::<Vec<_>>());
+        let none = Forest::default();
+        for Item { forest, .. } in &self.items {
+            let Forest { first_edge, edges, .. } = forest.as_ref().unwrap_or(&none);
+            put(&mut bytes, first_edge);
+            put(&mut bytes, edges);
+        }
+        bytes
+    }
+
+    fn from_bytes(mut bytes: &[u8]) -> Option<BuiltShard> {
+        let bytes = &mut bytes;
+        let &[first_string, is_strings] = &take::<u32>(bytes)?[..] else { return None };
+        let index = Index { params: take(bytes)?, unparsable: take(bytes)? };
+        let chains = Chains::from_parts(take(bytes)?, take(bytes)?);
+        let (multiplicities, own): (Vec<f64>, Vec<u32>) = (take(bytes)?, take(bytes)?);
+        let mut items = Vec::with_capacity(own.len());
+        for (multiplicity, own) in multiplicities.into_iter().zip(own) {
+            let forest = Forest { first_edge: take(bytes)?, edges: take(bytes)?, labels: Vec::new() };
+            let forest = Some(forest).filter(|forest| !forest.first_edge.is_empty());
+            let own = Some(own).filter(|&own| own != NO_STRING);
+            items.push(Item { forest, restricted: Vec::new(), multiplicity, own });
+        }
+        let (dense, compact) = (None, Mutex::new(None));
+        let is_strings = is_strings != 0;
+        bytes.is_empty().then_some(BuiltShard {
+            index,
+            dense,
+            items,
+            chains,
+            compact,
+            first_string,
+            is_strings,
+        })
+    }
+}
+
+fn put<T: NoUninit>(bytes: &mut Vec<u8>, numbers: &[T]) {
+    bytes.extend_from_slice(&(numbers.len() as u64).to_ne_bytes());
+    bytes.extend_from_slice(bytemuck::cast_slice(numbers));
+}
+
+fn take<T: NoUninit + AnyBitPattern>(bytes: &mut &[u8]) -> Option<Vec<T>> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let size = usize::try_from(u64::from_ne_bytes(*length)).ok()?.checked_mul(size_of::<T>())?;
+    let (numbers, rest) = rest.split_at_checked(size)?;
+    *bytes = rest;
+    Some(bytemuck::pod_collect_to_vec(numbers))
+}

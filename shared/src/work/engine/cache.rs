@@ -1,0 +1,221 @@
+//! What an engine keeps of models, each a grammar with its strings: both prepared, and shards built under them.
+//!
+//! In: what a task needs, built by whoever needs it first. Out: the same again. Several jobs may take turns on one engine, so there is room for
+//! several models: where there is none for a shard of the one in use, all shards of the one that was used least recently go. Prepared
+//! forms are bounded by themselves, since one that is gone takes longer to come back than any shard: they may be half as large together as
+//! all shards, the one in use not counted, which is there in any case.
+//!
+//! Nothing is built while the table is locked. Whoever needs the same prepared form waits for it, and nobody else does; a shard that two
+//! threads need at a time is built twice.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+use rustc_hash::FxHashMap;
+
+use super::built::BuiltShard;
+use super::{ModelKey, lock, under};
+use crate::forest::Prepared;
+use crate::forest::TooAmbiguous;
+use crate::models::sampler::Items;
+use crate::work::task::{ContentHash, Task};
+
+/// Models in memory.
+pub struct Models {
+    /// Bytes of shards.
+    memory: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    all: FxHashMap<ModelKey, Model>,
+    uses: u64,
+}
+
+#[derive(Default)]
+struct Model {
+    last_use: u64,
+    prepared: Arc<OnceLock<Arc<Prepared>>>,
+    shards: Shards,
+}
+
+/// Shards of a model in the forms that work needs.
+#[derive(Default)]
+pub struct Shards {
+    pub built: Kept<BuiltShard>,
+    /// Of shards under dense grammars, for work that needs their forests.
+    pub forests: Kept<BuiltShard>,
+    /// With the forests of components.
+    pub constrained: Kept<BuiltShard>,
+    /// For chains.
+    pub items: Kept<Items>,
+}
+
+/// Shards in one form.
+pub struct Kept<T> {
+    shards: FxHashMap<ContentHash, Arc<T>>,
+    bytes: usize,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept { shards: FxHashMap::default(), bytes: 0 }
+    }
+}
+
+impl Shards {
+    /// Of all forms together.
+    fn bytes(&self) -> usize {
+        self.built.bytes + self.forests.bytes + self.constrained.bytes + self.items.bytes
+    }
+}
+
+impl Models {
+    /// None yet, and room for so many bytes of shards.
+    pub fn new(memory: usize) -> Models {
+        Models { memory, table: Mutex::default() }
+    }
+
+    /// Grammar and lexicon of the task, which is the one in use from now on.
+    pub fn prepared(&self, task: &Task) -> Arc<Prepared> {
+        let under = under(task);
+        let prepared = self.table().turn_to(under).prepared.clone();
+        let prepare = || Arc::new(Prepared::new(task.grammar.value.clone(), task.lexicon.value.clone()));
+        let prepared = prepared.get_or_init(prepare).clone();
+        self.table().keep_prepared(under, self.memory / 2);
+        prepared
+    }
+
+    /// What `build` gives; from memory if it is there, where `form` and `key` find it. Whether it is there from now on.
+    pub fn shard<T>(
+        &self,
+        under: ModelKey,
+        form: fn(&mut Shards) -> &mut Kept<T>,
+        key: ContentHash,
+        build: impl FnOnce() -> Result<T, TooAmbiguous>,
+        size: impl Fn(&T) -> usize,
+    ) -> Result<(Arc<T>, bool), TooAmbiguous> {
+        if let Some(built) = form(&mut self.table().turn_to(under).shards).shards.get(&key) {
+            return Ok((built.clone(), true));
+        }
+        let built = Arc::new(build()?);
+        let bytes = size(&built);
+        let mut table = self.table();
+        let fits = table.make_room(under, bytes, self.memory);
+        let kept = form(&mut table.turn_to(under).shards);
+        if fits && !kept.shards.contains_key(&key) {
+            kept.bytes += bytes;
+            kept.shards.insert(key, built.clone());
+        }
+        Ok((built, kept.shards.contains_key(&key)))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.table)
+    }
+}
+
+impl Table {
+    /// The model, which is the one used last.
+    fn turn_to(&mut self, under: ModelKey) -> &mut Model {
+        self.uses += 1;
+        let model = self.all.entry(under).or_default();
+        model.last_use = self.uses;
+        model
+    }
+
+    /// Whether there is room for so many bytes more of shards of the model, after those of others have gone as need be.
+    fn make_room(&mut self, under: ModelKey, bytes: usize, memory: usize) -> bool {
+        let own = self.all.get(&under).map_or(0, |model| model.shards.bytes());
+        if own + bytes > memory {
+            return false; // and would not have if all others had gone
+        }
+        while self.all.values().map(|model| model.shards.bytes()).sum::<usize>() + bytes > memory {
+            let others =
+                self.all.iter_mut().filter(|(other, model)| **other != under && model.shards.bytes() > 0);
+            let Some((_, oldest)) = others.min_by_key(|(_, model)| model.last_use) else { return false };
+            oldest.shards = Shards::default();
+        }
+        true
+    }
+
+    /// Forgets models until the prepared forms of others than this one have no more than so many bytes.
+    fn keep_prepared(&mut self, under: ModelKey, most: usize) {
+        let size = |model: &Model| model.prepared.get().map_or(0, |prepared| prepared.size());
+        loop {
+            let others = || self.all.iter().filter(|(other, _)| **other != under);
+            if others().map(|(_, model)| size(model)).sum::<usize>() <= most {
+                return;
+            }
+            let Some((&oldest, _)) = others().min_by_key(|(_, model)| model.last_use) else { return };
+            self.all.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Sentence;
+    use crate::grammar::lexicon::Lexicon;
+    use crate::grammar::syntax;
+    use crate::work::shard::Shard;
+    use crate::work::task::{Named, Work};
+
+    /// A task under a grammar of its own; its shard is the same.
+    fn task(name: &str) -> Task {
+        let (grammar, _) = syntax::parse(&format!("S --> {name} S\nS --> a"), "test").unwrap();
+        let tokens = vec![grammar.symbol("a").unwrap()];
+        let shard = Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]);
+        let lexicon = Named::new(Lexicon::default());
+        Task { grammar: Named::new(grammar), lexicon, shard: Named::new(shard), work: Work::Index }
+    }
+
+    /// Builds the task's shard, of so many bytes, if it is not there; whether it was.
+    fn was_there(models: &Models, task: &Task, bytes: usize) -> bool {
+        let (mut built, prepared) = (false, models.prepared(task));
+        let build = || {
+            built = true;
+            BuiltShard::new(&prepared, task.shard.value.clone())
+        };
+        models.shard(under(task), |shards| &mut shards.built, task.shard.hash, build, |_| bytes).unwrap();
+        !built
+    }
+
+    #[test]
+    fn models_that_take_turns_are_built_once() {
+        let (models, tasks) = (Models::new(1 << 20), ["x", "y", "z"].map(task));
+        let prepared = tasks.each_ref().map(|task| models.prepared(task));
+        assert!(tasks.iter().all(|task| !was_there(&models, task, 100)));
+        for _ in 0..3 {
+            for (task, prepared) in tasks.iter().zip(&prepared) {
+                assert!(Arc::ptr_eq(&models.prepared(task), prepared) && was_there(&models, task, 100));
+            }
+        }
+    }
+
+    #[test]
+    fn the_model_that_was_used_least_recently_goes_first_with_all_its_shards() {
+        let (models, [x, y, z]) = (Models::new(1 << 20), ["x", "y", "z"].map(task));
+        let third = (1 << 20) / 3 + 1;
+        assert!(
+            !was_there(&models, &x, third) && !was_there(&models, &y, third) && was_there(&models, &x, third)
+        );
+        assert!(!was_there(&models, &z, third), "there is room for two");
+        assert!(was_there(&models, &x, third) && was_there(&models, &z, third));
+        assert!(!was_there(&models, &y, 2 << 20), "one that has no room at all");
+        assert!(was_there(&models, &x, third) && was_there(&models, &z, third), "takes that of nobody");
+    }
+
+    #[test]
+    fn prepared_forms_are_few_where_there_is_little_room() {
+        let [x, y] = ["x", "y"].map(task);
+        let size = Prepared::new(x.grammar.value.clone(), x.lexicon.value.clone()).size();
+        for (memory, stays) in [(2 * size, true), (2 * size - 2, false)] {
+            let models = Models::new(memory);
+            let first = models.prepared(&x);
+            models.prepared(&y);
+            assert_eq!(Arc::ptr_eq(&models.prepared(&x), &first), stays, "{memory} bytes");
+        }
+    }
+}

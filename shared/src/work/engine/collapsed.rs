@@ -1,0 +1,178 @@
+//! A pass of collapsed variational Bayes over a shard (Wang & Blunsom 2013, §3.2, Fig. 3).
+//!
+//! Sentence by sentence, in order, and each occurrence by itself: its own expected counts are taken out of those of the shard,
+//! it is read with the posterior mean of all others, and its new counts are put in. Over one shard this is the paper's
+//! algorithm; over several, each sees the others as they were when the round began.
+//!
+//! Adding and subtracting rounds: the counts of the shard are summed anew from those of its sentences at the beginning of each
+//! pass, and what falls below zero in between counts as zero.
+
+use super::ComputeError;
+use super::built::BuiltShard;
+use crate::forest::chains::ActiveChains;
+use crate::forest::inside::{Scratch, Weights, edge_posteriors};
+use crate::grammar::groups::Groups;
+use crate::num::Wide;
+use crate::num::wide::heat;
+use crate::work::task::{Collapse, Collapsed, Expectation, ShardState};
+
+/// Smaller expected counts are not carried.
+const NEGLIGIBLE: f64 = 1e-12;
+
+/// Passes over `shard`.
+pub fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapsed, ComputeError> {
+    let n = shard.index.params.len();
+    let n_occurrences: usize = shard.items.iter().map(|item| item.multiplicity as usize).sum();
+    let expected = |found: usize, expected: usize| match found == expected {
+        true => Ok(()),
+        false => Err(ComputeError::Weights { found, expected }),
+    };
+    let mut old: &[Vec<(u32, f64)>] = &[];
+    let mut pass = match work {
+        Collapse::Start { weights } => {
+            expected(weights.len(), n)?;
+            Pass::new(shard, groups, Source::Fixed(weights))
+        }
+        Collapse::Others { pseudo, sums, temperature, carried } => {
+            expected(pseudo.len(), n)?;
+            expected(sums.len(), groups.len())?;
+            let ShardState::Counts(own) = &*carried.value else {
+                let problem = format!("it is of {}", carried.value.method());
+                return Err(ComputeError::ShardState { problem });
+            };
+            expected(own.len(), n_occurrences)?;
+            carried.value.check(n).map_err(|problem| ComputeError::ShardState { problem })?;
+            old = own;
+            let source = Source::Others { pseudo, sums, temperature: *temperature };
+            let mut pass = Pass::new(shard, groups, source);
+            for &(param, count) in old.iter().flatten() {
+                pass.add(param, count);
+            }
+            pass
+        }
+    };
+    let mut answer = Expectation { counts: vec![0.0; n], ..Expectation::default() };
+    let mut new = Vec::with_capacity(n_occurrences);
+    for (at, item) in shard.items.iter().enumerate() {
+        if let Some(forest) = &item.forest {
+            pass.chains.turn_to(forest);
+        }
+        for _ in 0..item.multiplicity as usize {
+            let own = old.get(new.len()).map_or(&[][..], |own| own);
+            own.iter().for_each(|&(param, count)| pass.add(param, -count));
+            let (log_z, own) = pass.read(at);
+            answer.log_z += log_z;
+            for &(param, count) in &own {
+                pass.add(param, count);
+                answer.counts[param as usize] += count;
+            }
+            new.push(own);
+        }
+    }
+    Ok(Collapsed { expectation: answer, carried: ShardState::Counts(new) })
+}
+
+/// Where weights come from.
+enum Source<'a> {
+    /// From elsewhere.
+    Fixed(&'a [Wide]),
+    /// From the counts of all other sentences: these, and those of the shard.
+    Others { pseudo: &'a [f64], sums: &'a [f64], temperature: f64 },
+}
+
+struct Pass<'a> {
+    shard: &'a BuiltShard,
+    source: Source<'a>,
+    /// The multinomial of each parameter of the shard; `u32::MAX` for the constant one.
+    groups: Vec<u32>,
+    /// Of the shard's sentences but the one being read, by the shard's index.
+    counts: Vec<f64>,
+    /// The same by multinomial.
+    sums: Vec<f64>,
+    /// The chains of the sentence.
+    chains: ActiveChains,
+    /// By chain; only those of the sentence mean anything.
+    wide: Vec<Wide>,
+    real: Vec<f64>,
+    uses: Vec<f64>,
+    /// By parameter, of the sentence.
+    own: Vec<f64>,
+    scratch: Scratch,
+}
+
+impl<'a> Pass<'a> {
+    fn new(shard: &'a BuiltShard, groups: &Groups, source: Source<'a>) -> Pass<'a> {
+        let (n, n_chains) = (shard.index.params.len(), shard.chains.len());
+        let group = |&param: &_| groups.of(param).map_or(u32::MAX, |group| group as u32);
+        Pass {
+            shard,
+            source,
+            groups: shard.index.params.iter().map(group).collect(),
+            counts: vec![0.0; n],
+            sums: vec![0.0; groups.len()],
+            chains: ActiveChains::new(&shard.chains),
+            wide: vec![Wide::ZERO; n_chains],
+            real: vec![0.0; n_chains],
+            uses: vec![0.0; n_chains],
+            own: vec![0.0; n],
+            scratch: Scratch::default(),
+        }
+    }
+
+    fn add(&mut self, param: u32, count: f64) {
+        let group = self.groups[param as usize];
+        if group != u32::MAX {
+            self.counts[param as usize] += count;
+            self.sums[group as usize] += count;
+        }
+    }
+
+    /// Reads the item whose chains were found; its log Z and its expected counts.
+    fn read(&mut self, item: usize) -> (f64, Vec<(u32, f64)>) {
+        let Some(forest) = &self.shard.items[item].forest else { return (0.0, Vec::new()) };
+        for chain in self.chains.iter() {
+            let params = self.shard.chains.params(chain);
+            let mut weight = [Wide::product(params.iter().map(|&param| self.weight(param)))];
+            if let Source::Others { temperature, .. } = self.source {
+                heat(&mut weight, temperature);
+            }
+            self.wide[chain as usize] = weight[0];
+            self.real[chain as usize] = if weight[0].exponent < -500 { 0.0 } else { weight[0].to_f64() };
+            self.uses[chain as usize] = 0.0;
+        }
+        let (weights, uses) = (Weights { wide: &self.wide, real: &self.real }, &mut self.uses);
+        let z = edge_posteriors(forest, &weights, &mut self.scratch, |_, edge, posterior| {
+            uses[edge.param as usize] += posterior;
+        });
+        let mut touched: Vec<u32> = Vec::new();
+        for chain in self.chains.iter() {
+            let used = self.uses[chain as usize];
+            if used > NEGLIGIBLE {
+                for &param in self.shard.chains.params(chain) {
+                    if self.own[param as usize] == 0.0 {
+                        touched.push(param);
+                    }
+                    self.own[param as usize] += used;
+                }
+            }
+        }
+        touched.sort_unstable();
+        let own = touched.into_iter().map(|param| (param, std::mem::take(&mut self.own[param as usize])));
+        (if z.is_zero() { 0.0 } else { z.ln() }, own.collect())
+    }
+
+    /// (α_r + f_r) / Σ (α + f), the sentence's own counts taken out (Wang & Blunsom 2013, Eq. 8).
+    fn weight(&self, param: u32) -> Wide {
+        match self.source {
+            Source::Fixed(weights) => weights[param as usize],
+            Source::Others { pseudo, sums, .. } => match self.groups[param as usize] {
+                u32::MAX => Wide::ONE,
+                group => {
+                    let count = pseudo[param as usize] + self.counts[param as usize].max(0.0);
+                    let sum = sums[group as usize] + self.sums[group as usize].max(0.0);
+                    Wide::from_f64(count / sum)
+                }
+            },
+        }
+    }
+}

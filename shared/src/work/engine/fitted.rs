@@ -1,0 +1,147 @@
+//! Sentences of a shard fitted to logistic-normal priors ([`crate::models::logistic_normal`]), one after the other.
+//!
+//! Forests are those of the shard: their edges hold chains, and chains hold parameters. A [`Reader`] finds what a sentence knows of
+//! them, its multinomials and the place of each parameter among their outcomes.
+//!
+//! Of a mixture ([`crate::train::mixture`]) every component is fitted by itself, with the multinomials of all trees of the sentence, so that
+//! all have the same priors; statistics are added by weight. A component without a tree of the sentence is the base there: the base
+//! has its weight, and assigns it its bound. So the bound is Σ λ_r F_r in every sentence, and linear in λ.
+
+use super::ComputeError;
+use super::built::BuiltShard;
+use crate::forest::Forest;
+use crate::forest::chains::ActiveChains;
+use crate::forest::inside::{Scratch, Weights, edge_posteriors};
+use crate::grammar::Grammar;
+use crate::models::logistic_normal::{Multinomials, Part, Sentence, Statistics};
+use crate::num::Wide;
+use crate::work::task::{Fit, Fitted};
+
+/// Fits all sentences that have a derivation.
+pub fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, ComputeError> {
+    let misfit = |problem| ComputeError::Priors { problem };
+    let multinomials = Multinomials::new(grammar).map_err(|unsuited| misfit(unsuited.to_string()))?;
+    multinomials.check(&with.priors).map_err(misfit)?;
+    let mut statistics = Statistics::new(multinomials.len());
+    statistics.parts = vec![Part::default(); with.n_parts()];
+    let mut sentence = Sentence::default();
+    let mut reader = Reader::new(shard, &multinomials);
+    for (at, item) in shard.items.iter().enumerate() {
+        let Some(forest) = &item.forest else { continue };
+        let own = reader.turn_to(forest);
+        let times = item.multiplicity as u32;
+        let others = || item.restricted.iter().zip(&with.components);
+        let taken = others().filter(|(forest, _)| forest.is_some()).map(|(_, other)| other.weight);
+        let base = (Some(forest), (1.0 - taken.sum::<f64>()).max(0.0));
+        let all = others().map(|(forest, other)| (forest.as_ref(), other.weight));
+        let mut of_base = 0.0;
+        for (part, (forest, share)) in std::iter::once(base).chain(all).enumerate() {
+            let Some(forest) = forest else {
+                statistics.parts[part].bound += f64::from(times) * of_base;
+                statistics.parts[part].n_empty += u64::from(times);
+                continue;
+            };
+            reader.chains.turn_to(forest);
+            let parse = |ln_weights: &[f64], counts: &mut [f64]| reader.read(forest, ln_weights, counts);
+            let fit = sentence.fit(&with.priors, &own, with.until, parse);
+            if !fit.bound.is_finite() {
+                return Ok(Fitted::Unbounded { sentence: at as u32 });
+            }
+            if part == 0 {
+                statistics.count(&sentence, times);
+                of_base = fit.bound;
+            }
+            statistics.mix(&with.priors, &sentence, fit, times, share);
+            if let Some(part) = statistics.parts.get_mut(part) {
+                part.bound += f64::from(times) * fit.bound;
+            }
+        }
+    }
+    Ok(Fitted::Statistics(statistics))
+}
+
+/// Reads one forest after the other, each with weights of its own.
+struct Reader<'a> {
+    shard: &'a BuiltShard,
+    multinomials: &'a Multinomials,
+    /// Multinomial and outcome of each parameter of the shard, if there is anything to learn of it.
+    outcomes: Vec<Option<(usize, usize)>>,
+    /// Of the sentence.
+    chains: ActiveChains,
+    /// The sentence's parameters, as positions in the shard's index, and the place of each among its outcomes.
+    places: Vec<(u32, usize)>,
+    /// By parameter of the shard; those of which nothing is to be learned weigh 1, of the others only the sentence's mean anything.
+    weights: Vec<Wide>,
+    uses: Vec<f64>,
+    /// By chain; only those of the sentence mean anything.
+    wide: Vec<Wide>,
+    real: Vec<f64>,
+    chain_uses: Vec<f64>,
+    scratch: Scratch,
+}
+
+impl<'a> Reader<'a> {
+    fn new(shard: &'a BuiltShard, multinomials: &'a Multinomials) -> Reader<'a> {
+        let (n, n_chains) = (shard.index.params.len(), shard.chains.len());
+        Reader {
+            shard,
+            multinomials,
+            outcomes: shard.index.params.iter().map(|&param| multinomials.outcome(param)).collect(),
+            chains: ActiveChains::new(&shard.chains),
+            places: Vec::new(),
+            weights: vec![Wide::ONE; n],
+            uses: vec![0.0; n],
+            wide: vec![Wide::ZERO; n_chains],
+            real: vec![0.0; n_chains],
+            chain_uses: vec![0.0; n_chains],
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Turns to another sentence; the multinomials that it can use, ascending.
+    fn turn_to(&mut self, forest: &Forest) -> Vec<u32> {
+        self.chains.turn_to(forest);
+        let params = self.chains.iter().flat_map(|chain| self.shard.chains.params(chain)).copied();
+        let mut params: Vec<u32> = params.filter(|&param| self.outcomes[param as usize].is_some()).collect();
+        params.sort_unstable();
+        params.dedup();
+        self.places.clear();
+        let (mut own, mut start, mut end): (Vec<u32>, usize, usize) = (Vec::new(), 0, 0);
+        for param in params {
+            let Some((multinomial, outcome)) = self.outcomes[param as usize] else { continue };
+            if own.last() != Some(&(multinomial as u32)) {
+                own.push(multinomial as u32);
+                (start, end) = (end, end + self.multinomials.n_outcomes(multinomial));
+            }
+            self.places.push((param, start + outcome));
+        }
+        own
+    }
+
+    /// log Z of the sentence under log weights of its outcomes, and their expected uses.
+    fn read(&mut self, forest: &Forest, ln_weights: &[f64], counts: &mut [f64]) -> f64 {
+        for &(param, place) in &self.places {
+            self.weights[param as usize] = Wide::from_ln(ln_weights[place]);
+            self.uses[param as usize] = 0.0;
+        }
+        let chains = &self.shard.chains;
+        for chain in self.chains.iter() {
+            let params = chains.params(chain).iter();
+            let weight = Wide::product(params.map(|&param| self.weights[param as usize]));
+            self.wide[chain as usize] = weight;
+            self.real[chain as usize] = if weight.exponent < -500 { 0.0 } else { weight.to_f64() };
+            self.chain_uses[chain as usize] = 0.0;
+        }
+        let (weights, uses) = (Weights { wide: &self.wide, real: &self.real }, &mut self.chain_uses);
+        let z = edge_posteriors(forest, &weights, &mut self.scratch, |_, edge, posterior| {
+            uses[edge.param as usize] += posterior;
+        });
+        for chain in self.chains.iter() {
+            let used = self.chain_uses[chain as usize];
+            chains.params(chain).iter().for_each(|&param| self.uses[param as usize] += used);
+        }
+        counts.fill(0.0);
+        self.places.iter().for_each(|&(param, place)| counts[place] = self.uses[param as usize]);
+        z.ln()
+    }
+}

@@ -1,0 +1,112 @@
+//! Draws trees for a shard of sentences (Johnson, Griffiths & Goldwater 2007, §4).
+//!
+//! Sentence by sentence, in order, and for each of its occurrences, from one stream. Without trees to return, folded forests do
+//! as well: what is folded is no choice.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::SeedableRng;
+
+use super::ComputeError;
+use super::built::BuiltShard;
+use crate::data::Sentence;
+use crate::forest::Prepared;
+use crate::forest::best::Derivation;
+use crate::forest::binary::Adapted;
+use crate::forest::build::Builder;
+use crate::forest::inside::{Weights, real};
+use crate::forest::sample::{self, Scratch};
+use crate::forest::{Edge, Forest, steps};
+use crate::grammar::SymbolId;
+use crate::models::tally::Analysis;
+use crate::num::Wide;
+use crate::work::task::{Sample, Sampled};
+
+/// Draws.
+pub fn draw(
+    prepared: &Prepared,
+    shard: &BuiltShard,
+    sentences: &[Sentence],
+    sample: &Sample,
+) -> Result<Sampled, ComputeError> {
+    let n = shard.index.params.len();
+    if sample.weights.len() != n {
+        return Err(ComputeError::Weights { found: sample.weights.len(), expected: n });
+    }
+    let mut random = Pcg64Mcg::seed_from_u64(sample.stream);
+    let mut scratch = Scratch::default();
+    let mut answer = Sampled { counts: vec![0.0; n], ..Sampled::default() };
+    let mut missing = BTreeSet::new();
+    match &sample.keep {
+        None => {
+            let chain_weights = shard.chains.weights(&sample.weights);
+            let real = real(&chain_weights);
+            let weights = Weights { wide: &chain_weights, real: &real };
+            let mut uses = vec![0.0; shard.chains.len()];
+            for item in &shard.items {
+                let Some(forest) = &item.forest else { continue };
+                for _ in 0..item.multiplicity as usize {
+                    let drawn = |_: usize, edge: &Edge| uses[edge.param as usize] += 1.0;
+                    let z = sample::sample(forest, forest.root(), &weights, &mut random, &mut scratch, drawn);
+                    if z.is_zero() {
+                        missing.extend(item.needs(&shard.chains, &sample.weights));
+                    }
+                }
+            }
+            shard.chains.distribute(&uses, &mut answer.counts);
+        }
+        Some(segments) => {
+            let mut weights = vec![Wide::ZERO; prepared.lexicon.n_params(&prepared.grammar)];
+            let mut local = vec![0; weights.len()];
+            for (at, (param, &weight)) in shard.index.params.iter().zip(&sample.weights).enumerate() {
+                (weights[param.index()], local[param.index()]) = (weight, at);
+            }
+            let real = real(&weights);
+            let weights = Weights { wide: &weights, real: &real };
+            let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+            for (sentence, item) in sentences.iter().zip(&shard.items) {
+                let Some(forest) = builder.build(0, &sentence.tokens)? else { continue };
+                for _ in 0..sentence.multiplicity {
+                    let mut edges = Vec::new();
+                    let drawn = |node: usize, edge: &Edge| edges.push((node, *edge));
+                    let z =
+                        sample::sample(&forest, forest.root(), &weights, &mut random, &mut scratch, drawn);
+                    if z.is_zero() {
+                        missing.extend(item.needs(&shard.chains, &sample.weights));
+                        continue;
+                    }
+                    let params =
+                        edges.iter().map(|(_, edge)| edge.param as usize).filter(|&param| param != 0);
+                    params.for_each(|param| answer.counts[local[param]] += 1.0);
+                    let derivation = Derivation::new(&forest, edges.iter().map(|(node, edge)| (*node, edge)));
+                    answer.analyses.push(analysis(
+                        prepared,
+                        &forest,
+                        &derivation,
+                        &sentence.tokens,
+                        segments,
+                    ));
+                }
+            }
+        }
+    }
+    answer.missing = missing.into_iter().map(|at| shard.index.params[at as usize]).collect();
+    Ok(answer)
+}
+
+/// A derivation as it is read.
+fn analysis(
+    prepared: &Prepared,
+    forest: &Forest,
+    derivation: &Derivation,
+    tokens: &[SymbolId],
+    segments: &[SymbolId],
+) -> Analysis {
+    let Ok(steps) =
+        steps::steps(&prepared.binary, forest, derivation, tokens, true, |_, _| Ok::<_, Infallible>(None));
+    let tree = steps::tree(&prepared.grammar, &steps);
+    let is_segment = |label: &str| segments.iter().any(|&symbol| prepared.grammar.name(symbol) == label);
+    Analysis { ends: tree.segment_ends(is_segment), tree: tree.to_string() }
+}

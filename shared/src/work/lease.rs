@@ -1,0 +1,47 @@
+//! Names of leases: which task of which batch, assigned for which time.
+//!
+//! Answers carry the name of their lease, so of several answers to one task each can be told apart.
+
+/// A batch of tasks: one phase or round of a job. Never used twice in a session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct BatchId(pub u64);
+
+/// Position of a task in its batch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskIndex(pub u32);
+
+impl TaskIndex {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How many times the task had been assigned before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Attempt(pub u32);
+
+/// A task assigned to a member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LeaseId {
+    /// The batch.
+    pub batch: BatchId,
+    /// The task.
+    pub task: TaskIndex,
+    /// Which time it was assigned.
+    pub attempt: Attempt,
+}
+
+impl std::fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}.{}", self.batch.0, self.task.0, self.attempt.0)
+    }
+}
+
+/// Names one process of a coordinator: leases of another session mean nothing to it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SessionId(pub [u8; 16]);
+
+/// Names one process of a worker, by a secret that it draws when it starts. Only that process can return under it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InstanceId(pub [u8; 16]);

@@ -1,0 +1,130 @@
+//! Shards: the runs of items that travel to workers.
+//!
+//! In: sentences in corpus order. Out: shards of distinct sentences with their multiplicities, in order of first occurrence, and the way
+//! back to the corpus ([`cut`]). A shard is cut by content, never by the number of workers, and named by the hash of its content.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::data::Sentence;
+use crate::data::treebank::Rules;
+use crate::grammar::SymbolId;
+use crate::models::latent;
+
+/// A run of items, the unit of work.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Shard {
+    /// Sentences, parsed from the start symbol.
+    Sentences(Vec<Sentence>),
+    /// Stick strings by parameter, each parsed from its own nonterminal through that nonterminal's base rules.
+    Strings(Range<u32>),
+    /// Trees of a treebank, for work that annotates them. The rules that they are made of go with them, so that neither grammar nor
+    /// lexicon is asked.
+    Trees {
+        /// The rules of the whole treebank.
+        rules: Rules,
+        /// The trees.
+        trees: latent::Shard,
+    },
+}
+
+impl Shard {
+    /// The strings that it is of, if it is of strings.
+    pub fn strings(&self) -> Option<&Range<u32>> {
+        match self {
+            Shard::Strings(strings) => Some(strings),
+            Shard::Sentences(_) | Shard::Trees { .. } => None,
+        }
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        match self {
+            Shard::Sentences(sentences) => sentences.len(),
+            Shard::Strings(params) => params.len(),
+            Shard::Trees { trees, .. } => trees.trees.len(),
+        }
+    }
+
+    /// Whether it has no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The size that suits most: some tens of milliseconds of work, and enough shards to share out.
+pub const DEFAULT_SHARD_SYMBOLS: u32 = 8192;
+
+/// A shard, and where in the corpus its sentences come from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SentenceShard {
+    /// [`Shard::Sentences`].
+    pub shard: Shard,
+    /// For every sentence of the shard, its positions in the corpus, ascending; as many as its multiplicity.
+    pub positions: Vec<Vec<u32>>,
+}
+
+/// Merges equal sentences and cuts the rest into shards: one ends with the sentence that brings it to
+/// `shard_symbols` symbols or more.
+pub fn cut(sentences: &[Vec<SymbolId>], shard_symbols: u32) -> Vec<SentenceShard> {
+    let mut distinct: Vec<(&[SymbolId], Vec<u32>)> = Vec::new();
+    let mut places: FxHashMap<&[SymbolId], usize> = FxHashMap::default();
+    for (position, tokens) in sentences.iter().enumerate() {
+        let place = *places.entry(tokens).or_insert(distinct.len());
+        if place == distinct.len() {
+            distinct.push((tokens, Vec::new()));
+        }
+        distinct[place].1.push(position as u32);
+    }
+
+    let mut shards = Vec::new();
+    let (mut run, mut positions, mut n_symbols) = (Vec::new(), Vec::new(), 0);
+    for (tokens, at) in distinct {
+        n_symbols += tokens.len();
+        run.push(Sentence { tokens: tokens.to_vec(), multiplicity: at.len() as u32 });
+        positions.push(at);
+        if n_symbols >= shard_symbols as usize {
+            let shard = Shard::Sentences(std::mem::take(&mut run));
+            shards.push(SentenceShard { shard, positions: std::mem::take(&mut positions) });
+            n_symbols = 0;
+        }
+    }
+    if !run.is_empty() {
+        shards.push(SentenceShard { shard: Shard::Sentences(run), positions });
+    }
+    shards
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<SymbolId> {
+        text.bytes().map(|byte| SymbolId(u32::from(byte))).collect()
+    }
+
+    #[test]
+    fn equal_sentences_are_merged_and_shards_end_when_full() {
+        let sentences = ["ab", "c", "ab", "d", "ef", "c", "ab"].map(tokens);
+        let shards = cut(&sentences, 3);
+        let sentence = |text, multiplicity| Sentence { tokens: tokens(text), multiplicity };
+        assert_eq!(
+            shards,
+            [
+                SentenceShard {
+                    shard: Shard::Sentences(vec![sentence("ab", 3), sentence("c", 2)]),
+                    positions: vec![vec![0, 2, 6], vec![1, 5]],
+                },
+                SentenceShard {
+                    shard: Shard::Sentences(vec![sentence("d", 1), sentence("ef", 1)]),
+                    positions: vec![vec![3], vec![4]],
+                },
+            ]
+        );
+        assert_eq!(cut(&sentences, 4).len(), 2);
+        assert_eq!(cut(&sentences, 1).len(), 4);
+        assert!(cut(&[], 3).is_empty());
+    }
+}

@@ -1,0 +1,189 @@
+//! Corpora: formats, limits, messages, the mapping to a grammar, and lines written back.
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use shared::data::corpus::{Corpus, Format, Options, ReadError, Unit};
+use shared::grammar::{SymbolId, syntax};
+use shared::work::shard;
+use shared::work::shard::Shard;
+
+const CHARS: Options = Options { format: Format::Segmented, unit: Unit::Char, max_symbols: 100 };
+const MARKED: Options = Options { format: Format::Segmented, unit: Unit::Token, max_symbols: 100 };
+const TOKENS: Options = Options { format: Format::Tokens, unit: Unit::Char, max_symbols: 100 };
+
+fn read(text: impl AsRef<[u8]>, options: &Options) -> Result<Corpus, ReadError> {
+    Corpus::read(text.as_ref(), "c.txt", options).map(|(corpus, _)| corpus)
+}
+
+fn notices(text: &str, options: &Options) -> Vec<String> {
+    let (_, notices) = Corpus::read(text.as_bytes(), "c.txt", options).expect("the text is a corpus");
+    notices.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn characters_are_symbols_and_blanks_separate_words() {
+    let corpus = read("\u{feff}ab a\r\n\n \t\n  bé\u{3000}a  ", &CHARS).unwrap();
+    assert_eq!(corpus.symbols, ["a", "b", "é"]);
+    assert_eq!(corpus.sentences, [vec![0, 1, 0], vec![1, 2, 0]]);
+    assert_eq!(corpus.gold, Some(vec![vec![2, 3], vec![2, 3]]));
+    assert_eq!(corpus.lines, [1, 4]);
+    assert_eq!(corpus.n_symbols(), 6);
+    assert_eq!(corpus.line(1, &[2, 3]), "bé a");
+    assert_eq!(corpus.line(1, &[1, 2, 3]), "b é a");
+}
+
+#[test]
+fn tokens_are_symbols_and_bars_separate_words() {
+    let corpus = read("| D iy | | k ae t |\n|\ns ih t\n", &MARKED).unwrap();
+    assert_eq!(corpus.symbols, ["D", "iy", "k", "ae", "t", "s", "ih"]);
+    assert_eq!(corpus.gold, Some(vec![vec![2, 5], vec![3]]));
+    assert_eq!(corpus.lines, [1, 3]);
+    assert_eq!(corpus.line(0, &[2, 5]), "D iy | k ae t");
+}
+
+#[test]
+fn plain_tokens_have_no_gold_and_a_bar_is_one_of_them() {
+    let corpus = read("D iy | k\n", &TOKENS).unwrap();
+    assert_eq!(corpus.symbols, ["D", "iy", "|", "k"]);
+    assert_eq!(corpus.gold, None);
+    assert_eq!(corpus.segmentation(), [vec![4]]);
+    assert_eq!(corpus.line(0, &[2, 4]), "D iy | | k");
+}
+
+#[test]
+fn a_file_without_boundaries_has_no_gold() {
+    for (text, options) in [("abc\nd\n", &CHARS), ("ab c\nd\n", &MARKED)] {
+        assert_eq!(read(text, options).unwrap().gold, None);
+        assert!(notices(text, options)[0].contains("there is no gold segmentation"));
+    }
+    assert_eq!(notices("a b\n\nc\n", &CHARS), ["c.txt:2: skipped 1 empty line"]);
+    assert_eq!(notices("a b\n\nc\n \n", &CHARS), ["c.txt:2: skipped 2 empty lines, this being the first"]);
+}
+
+#[test]
+fn gzip_is_known_by_content_and_by_name() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(b"ab c\n").unwrap();
+    let packed = encoder.finish().unwrap();
+    let expected = read("ab c\n", &CHARS).unwrap();
+    assert_eq!(read(&packed, &CHARS).unwrap(), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.txt.gz");
+    std::fs::write(&path, &packed).unwrap();
+    let (corpus, _) = Corpus::open(&path, &CHARS).unwrap();
+    assert_eq!(corpus.sentences, expected.sentences);
+    std::fs::write(&path, "ab c\n").unwrap();
+    assert!(matches!(Corpus::open(&path, &CHARS), Err(ReadError::Gzip { .. })));
+    assert!(matches!(read(&packed[..packed.len() - 9], &CHARS), Err(ReadError::Gzip { .. })));
+    assert!(matches!(Corpus::open(&folder.path().join("none"), &CHARS), Err(ReadError::Open { .. })));
+}
+
+#[test]
+fn errors_name_the_line_the_byte_and_the_way_out() {
+    let short = Options { max_symbols: 3, ..CHARS };
+    for (text, options, expected) in [
+        (
+            &b"ab\na\xffb"[..],
+            &CHARS,
+            "c.txt:2: byte 4 is not UTF-8; convert the file, for instance with iconv",
+        ),
+        (
+            b"\xef\xbb\xbfa\0b",
+            &CHARS,
+            "c.txt:1: control character U+0000 at byte 4, expected text; remove it",
+        ),
+        (b"", &CHARS, "c.txt: the corpus has no sentences (0 empty lines), expected one a line"),
+        (b"\n", &CHARS, "c.txt: the corpus has no sentences (1 empty line), expected one a line"),
+        (b"\n \n", &CHARS, "c.txt: the corpus has no sentences (2 empty lines), expected one a line"),
+        (
+            b"abc\na bcd\n",
+            &short,
+            "c.txt:2: the line that begins at byte 4 is longer than 3 symbols (of 64 bytes); split it, or raise max_symbols",
+        ),
+    ] {
+        assert_eq!(read(text, options).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn an_endless_line_is_refused_before_it_is_read() {
+    let endless = std::io::repeat(b' ');
+    let read = Corpus::read(endless, "c.txt", &CHARS);
+    assert!(matches!(read, Err(ReadError::TooLong { line: 1, byte: 0, max_symbols: 100, .. })));
+}
+
+#[test]
+fn symbols_that_the_grammar_lacks_are_named() {
+    let grammar = syntax::parse("1 1 S --> T S\n1 1 S --> T\n1 1 T --> a\n1 1 T --> b\n", "g").unwrap().0;
+    let corpus = read("ab\nbaa\n", &CHARS).unwrap();
+    let tokens = corpus.tokens_for(&grammar).unwrap();
+    let names = tokens[1].iter().map(|&token| grammar.name(token)).collect::<String>();
+    assert_eq!(names, "baa");
+    assert_eq!(
+        read("ab\nb ca\n", &CHARS).unwrap().tokens_for(&grammar).unwrap_err().to_string(),
+        "c.txt:2: the grammar has no terminal `c` (add a rule that has it as a child, or correct the text), \
+         needed by the sentence `bca`"
+    );
+    let corpus = read("ca\nab\nacd\n", &CHARS).unwrap();
+    let each: Vec<_> = corpus.each_tokens_for(&grammar).map(|tokens| tokens.map_err(|e| e.symbol)).collect();
+    assert_eq!(each, [Err("c".to_owned()), Ok(tokens[0].clone()), Err("c".to_owned())]);
+    assert!(
+        read("aT\n", &CHARS)
+            .unwrap()
+            .tokens_for(&grammar)
+            .unwrap_err()
+            .to_string()
+            .contains("it is a nonterminal")
+    );
+}
+
+proptest! {
+    #[test]
+    fn lines_written_back_read_the_same(
+        sentences in prop::collection::vec(prop::collection::vec("[a-eé]{1,4}", 1..5), 1..5),
+    ) {
+        for (options, symbol, word) in [(&CHARS, "", " "), (&MARKED, " ", " | ")] {
+            let spell = |text: &String| text.chars().map(String::from).collect::<Vec<_>>().join(symbol);
+            let line = |words: &Vec<String>| words.iter().map(spell).collect::<Vec<_>>().join(word);
+            let lines: Vec<String> = sentences.iter().map(line).collect();
+            let corpus = read(lines.join("\n"), options).unwrap();
+            for (place, ends) in corpus.segmentation().iter().enumerate() {
+                prop_assert_eq!(&corpus.line(place, ends), &lines[place]);
+            }
+        }
+    }
+
+    #[test]
+    fn shards_hold_every_sentence_once_and_know_its_places(
+        sentences in prop::collection::vec(prop::collection::vec(0..2u32, 1..4), 0..40),
+        shard_symbols in 1..20u32,
+    ) {
+        let sentences: Vec<Vec<SymbolId>> =
+            sentences.into_iter().map(|tokens| tokens.into_iter().map(SymbolId).collect()).collect();
+        let cut = shard::cut(&sentences, shard_symbols);
+        let mut back = vec![None; sentences.len()];
+        for (place, shard) in cut.iter().enumerate() {
+            let Shard::Sentences(distinct) = &shard.shard else { panic!("sentences make shards of sentences") };
+            prop_assert_eq!(distinct.len(), shard.positions.len());
+            for (sentence, positions) in distinct.iter().zip(&shard.positions) {
+                prop_assert_eq!(sentence.multiplicity as usize, positions.len());
+                for &position in positions {
+                    prop_assert!(back[position as usize].replace(sentence.tokens.clone()).is_none());
+                }
+            }
+            let n_symbols: usize = distinct.iter().map(|sentence| sentence.tokens.len()).sum();
+            prop_assert!(n_symbols >= shard_symbols as usize || place + 1 == cut.len());
+        }
+        let back: Vec<Vec<SymbolId>> = back.into_iter().flatten().collect();
+        prop_assert_eq!(back, sentences);
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        let _ = read(&bytes, &CHARS);
+        let _ = read(&bytes, &TOKENS);
+    }
+}

@@ -1,0 +1,37 @@
+//! The treebank of the examples is what its README says.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use shared::data::dependency::{Punctuation, Sentence, Tags, read, select};
+use shared::models::dmv::heads::check;
+
+fn treebank(name: &str) -> Vec<Sentence> {
+    let path = format!("{}/../examples/dependency/{name}", env!("CARGO_MANIFEST_DIR"));
+    read(&fs::read(path).unwrap(), name, Tags::Upos).unwrap()
+}
+
+#[test]
+fn the_example_has_projective_trees_with_one_verb_as_root() {
+    let files = ["train.conllu", "dev.conllu", "test.conllu"].map(treebank);
+    assert_eq!(files.each_ref().map(Vec::len), [300, 30, 30]);
+    let words =
+        |file: &[Sentence]| file.iter().map(|sentence| sentence.words.clone()).collect::<BTreeSet<_>>();
+    let [train, dev, test] = files.each_ref().map(|file| words(file));
+    assert!(train.is_disjoint(&dev) && train.is_disjoint(&test) && dev.is_disjoint(&test));
+    let all = files.concat();
+    let without = select(&all, Punctuation::Removed, 12).sentences;
+    assert_eq!(without.len(), all.len(), "none is longer, and none is nothing but punctuation");
+    assert!(without.iter().all(|sentence| sentence.n_words() >= 2));
+    assert!(all.iter().any(|sentence| sentence.punctuation.contains(&true)));
+    for sentence in all.iter().chain(&without) {
+        let heads = sentence.heads.as_ref().expect("every sentence has heads");
+        assert_eq!(check(sentence.n_words(), heads), Ok(()), "{:?}", sentence.words);
+        let root = heads.iter().position(|&head| head == 0).expect("it is a tree");
+        assert_eq!(sentence.tags[root], "VERB", "{:?}", sentence.words);
+        for (tag, &head) in sentence.tags.iter().zip(heads) {
+            let head = (head as usize).checked_sub(1).map(|head| sentence.tags[head].as_str());
+            assert!(tag != "DET" || head == Some("NOUN"), "{:?}", sentence.words);
+        }
+    }
+}

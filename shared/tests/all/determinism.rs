@@ -1,0 +1,188 @@
+//! The same task has the same answer: whatever the engine holds, and nearly so however the corpus is cut.
+
+use shared::grammar::ParamId;
+use shared::grammar::lexicon::Lexicon;
+use shared::grammar::{Grammar, SymbolId};
+use shared::models::decode::{Decode, Decoder};
+use shared::num::Wide;
+use shared::train::round::Totals;
+use shared::work::engine::{ComputeError, Engine};
+use shared::work::task::{Answer, Named, Task, Work};
+
+use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
+
+fn setting() -> (Grammar, Lexicon, Vec<Vec<SymbolId>>) {
+    let grammar = support::grammar(
+        "1 1 S --> Cs\n1 1 Cs --> C\n1 1 Cs --> C Cs\nC --> Ws\n2 1 Ws --> W\n1 1 Ws --> W Ws\nW --> Ls\n\
+         2 1 Ls --> L\n1 1 Ls --> L Ls\n1 1 L --> a\n1 1 L --> b\n1 1 L --> c\n",
+    );
+    let mut sentences = draw(&grammar, 150, 4);
+    sentences.retain(|sentence| sentence.len() <= 14);
+    let lexicon = choose(&grammar, &sentences, 120, 0.0);
+    (grammar, lexicon, sentences)
+}
+
+/// Weights by parameter, those that `gone` accepts zero.
+fn weights(grammar: &Grammar, lexicon: &Lexicon, gone: impl Fn(usize) -> bool) -> Vec<Wide> {
+    let weight = |at: usize| match at {
+        0 => Wide::ONE,
+        _ if gone(at) => Wide::ZERO,
+        _ => Wide::from_ln(-(at as f64 * 1.3).sin().abs() - 0.2),
+    };
+    (0..lexicon.n_params(grammar)).map(weight).collect()
+}
+
+/// Strings of more than one symbol that are not among every `nth`.
+fn long_strings<'a>(grammar: &'a Grammar, lexicon: &'a Lexicon, nth: usize) -> impl Fn(usize) -> bool + 'a {
+    move |at| {
+        let string = lexicon.string(grammar, ParamId(at as u32));
+        at % nth != 0 && string.is_some_and(|(_, string)| string.len() > 1)
+    }
+}
+
+fn bits(totals: &Totals) -> Vec<u64> {
+    let values = [&totals.counts, &totals.losses, &totals.log_z_strings];
+    values.into_iter().flatten().chain([&totals.log_z]).map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn the_cut_changes_no_more_than_rounding() {
+    let (grammar, lexicon, sentences) = setting();
+    let weights = weights(&grammar, &lexicon, |_| false);
+    let expect = |symbols, strings| {
+        Run::cut(&grammar, &lexicon, &sentences, symbols, strings).expect(&Engine::default(), &weights, true)
+    };
+    let whole = expect(u32::MAX, 100_000);
+    for (symbols, strings) in [(1, 1), (30, 7), (200, 50)] {
+        let cut = expect(symbols, strings);
+        assert_close(cut.log_z, whole.log_z, 1e-12, "log Z");
+        assert_all_close(&cut.counts, &whole.counts, 1e-12, "counts");
+        assert_all_close(&cut.log_z_strings, &whole.log_z_strings, 1e-12, "log Z of strings");
+        for (&cut, &whole) in cut.losses.iter().zip(&whole.losses) {
+            assert!(cut == whole || (cut - whole).abs() < 1e-6, "losses {cut} and {whole}");
+        }
+    }
+}
+
+#[test]
+fn what_an_engine_keeps_changes_no_bit() {
+    let (grammar, lexicon, sentences) = setting();
+    let run = Run::new(&grammar, &lexicon, &sentences);
+    let other = Run::new(&grammar, &choose(&grammar, &sentences, 20, 0.2), &sentences);
+    let kept = Engine::default();
+    let folder = tempfile::tempdir().unwrap();
+    let spilled = Engine::with_memory(0).spilling_to(folder.path());
+    let n_files = || std::fs::read_dir(folder.path()).unwrap().count();
+    // The last one of each kind is in use for the rest; then some come back.
+    let schedule = [1000, 3, 5, 7, 7, 5, 2, 3, 1000, 1];
+    for (round, nth) in schedule.into_iter().enumerate() {
+        let weights = weights(&grammar, &lexicon, long_strings(&grammar, &lexicon, nth));
+        let expected = run.expect(&Engine::default(), &weights, true);
+        assert!(expected.log_z.is_finite() && expected.missing.is_empty());
+        let without = Engine::with_memory(0);
+        for (what, engine) in [("kept", &kept), ("spilled", &spilled), ("without memory", &without)] {
+            let found = run.expect(engine, &weights, true);
+            assert_eq!(bits(&found), bits(&expected), "{what}, round {round}, every {nth}");
+        }
+        assert_eq!(
+            n_files(),
+            run.shards.len() + if [5, 6].contains(&round) { other.shards.len() } else { 0 }
+        );
+        match round {
+            // What is damaged or gone is built anew.
+            2 => std::fs::read_dir(folder.path()).unwrap().for_each(|file| {
+                std::fs::write(file.unwrap().path(), "damaged").unwrap();
+            }),
+            6 => std::fs::read_dir(folder.path()).unwrap().for_each(|file| {
+                std::fs::remove_file(file.unwrap().path()).unwrap();
+            }),
+            _ => {}
+        }
+        // Another lexicon in between.
+        if round == 4 {
+            let n = other.lexicon.value.n_params(&grammar);
+            other.expect(&kept, &vec![Wide::ONE; n], false);
+            other.expect(&spilled, &vec![Wide::ONE; n], false);
+            assert_eq!(n_files(), run.shards.len() + other.shards.len());
+        }
+    }
+}
+
+#[test]
+fn little_memory_keeps_some_shards_and_changes_no_bit() {
+    let (grammar, lexicon, sentences) = setting();
+    let run = Run::cut(&grammar, &lexicon, &sentences, 20, 10);
+    let weights = weights(&grammar, &lexicon, |_| false);
+    let expected = bits(&run.expect(&Engine::default(), &weights, true));
+    let engine = Engine::with_memory(20_000);
+    for _ in 0..3 {
+        assert_eq!(bits(&run.expect(&engine, &weights, true)), expected);
+    }
+}
+
+#[test]
+fn models_that_take_turns_change_no_bit() {
+    let (grammar, lexicon, sentences) = setting();
+    let short = choose(&grammar, &sentences, 20, 0.2);
+    let models = [&lexicon, &short].map(|lexicon| {
+        (Run::cut(&grammar, lexicon, &sentences, 20, 10), weights(&grammar, lexicon, |_| false))
+    });
+    let alone = models.each_ref().map(|(run, weights)| bits(&run.expect(&Engine::default(), weights, true)));
+    for engine in [Engine::default(), Engine::with_memory(20_000)] {
+        for _ in 0..3 {
+            for ((run, weights), alone) in models.iter().zip(&alone) {
+                assert_eq!(&bits(&run.expect(&engine, weights, true)), alone);
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_share_an_engine() {
+    let (grammar, lexicon, sentences) = setting();
+    let run = Run::new(&grammar, &lexicon, &sentences);
+    let rounds: Vec<Vec<Wide>> =
+        [1000, 3, 1].map(|nth| weights(&grammar, &lexicon, long_strings(&grammar, &lexicon, nth))).into();
+    let expected: Vec<_> = rounds.iter().map(|w| bits(&run.expect(&Engine::default(), w, true))).collect();
+    let engine = Engine::default();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for (weights, expected) in rounds.iter().zip(&expected) {
+                    assert_eq!(&bits(&run.expect(&engine, weights, true)), expected);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn tasks_that_cannot_be_done_say_so() {
+    let (grammar, lexicon, sentences) = setting();
+    let run = Run::new(&grammar, &lexicon, &sentences);
+    let engine = Engine::default();
+    let task = |shard: usize, work| {
+        let (grammar, lexicon) = (run.grammar.clone(), run.lexicon.clone());
+        Task { grammar, lexicon, shard: run.shards[shard].clone(), work }
+    };
+    let strings = run.shards.len() - 1;
+    for work in [Work::Cover, Work::Candidates { max_length: 3 }] {
+        assert_eq!(engine.run(&task(strings, work)), Err(ComputeError::NotSentences));
+    }
+    let Ok(Answer::Index(index)) = engine.run(&task(0, Work::Index)) else { panic!("an index") };
+    let expected = index.params.len();
+    let work = Work::Expect { weights: vec![Wide::ONE; 2], losses: false };
+    assert_eq!(engine.run(&task(0, work)), Err(ComputeError::Weights { found: 2, expected }));
+    let decode = Decode {
+        weights: vec![Wide::ONE; 3],
+        segments: Vec::new(),
+        decoders: vec![Decoder::Viterbi],
+        trees: false,
+        open: true,
+    };
+    let expected = lexicon.n_params(&grammar) + 2;
+    let found = engine.run(&task(0, Work::Decode(Named::new(decode))));
+    assert_eq!(found, Err(ComputeError::Weights { found: 3, expected }));
+    let task = Task { lexicon: Named::new(Lexicon::default()), ..task(strings, Work::Index) };
+    assert!(matches!(engine.run(&task), Err(ComputeError::NoSuchStrings { .. })));
+}

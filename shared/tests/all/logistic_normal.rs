@@ -1,0 +1,516 @@
+//! The logistic-normal prior: optima against finite differences and search, laws of the bound, and what may be left out.
+
+use shared::models::logistic_normal::posterior::Scratch;
+use shared::models::logistic_normal::sentence::Fit;
+use shared::models::logistic_normal::{Posterior, Prior, Sentence, Statistics, Until};
+use shared::num::Noise;
+use shared::num::special::{exp, ln};
+
+/// Random numbers of one test, drawn one after the other.
+struct Draws {
+    noise: Noise,
+    place: u64,
+}
+
+impl Draws {
+    fn new(seed: u64) -> Draws {
+        Draws { noise: Noise::new(seed, 0), place: 0 }
+    }
+
+    /// In (−1, 1).
+    fn next(&mut self) -> f64 {
+        self.place += 1;
+        self.noise.symmetric(self.place)
+    }
+
+    fn vector(&mut self, n: usize, scale: f64) -> Vec<f64> {
+        (0..n).map(|_| scale * self.next()).collect()
+    }
+
+    /// Some counts, a third of them zero.
+    fn counts(&mut self, n: usize, scale: f64) -> Vec<f64> {
+        (0..n).map(|_| scale * (self.next() + 0.33).max(0.0)).collect()
+    }
+
+    /// A mean, and a covariance A Aᵀ + 0.05 I.
+    fn prior(&mut self, n: usize) -> Prior {
+        let factor = self.vector(n * n, 1.0);
+        let mut covariance = vec![0.0; n * n];
+        for i in 0..n {
+            for j in 0..n {
+                covariance[i * n + j] = (0..n).map(|k| factor[i * n + k] * factor[j * n + k]).sum();
+            }
+            covariance[i * n + i] += 0.05;
+        }
+        Prior::new(self.vector(n, 2.0), covariance).unwrap()
+    }
+}
+
+/// A⁻¹ and |A| by Gauss–Jordan elimination, with nothing of the code under test. `[n, n]`
+fn inverse(matrix: &[f64], n: usize) -> (Vec<f64>, f64) {
+    let mut left = matrix.to_vec();
+    let mut right: Vec<f64> = (0..n * n).map(|at| if at / n == at % n { 1.0 } else { 0.0 }).collect();
+    let mut determinant = 1.0;
+    for pivot in 0..n {
+        let factor = left[pivot * n + pivot];
+        determinant *= factor;
+        for k in 0..n {
+            left[pivot * n + k] /= factor;
+            right[pivot * n + k] /= factor;
+        }
+        for row in (0..n).filter(|&row| row != pivot) {
+            let factor = left[row * n + pivot];
+            for k in 0..n {
+                left[row * n + k] -= factor * left[pivot * n + k];
+                right[row * n + k] -= factor * right[pivot * n + k];
+            }
+        }
+    }
+    (right, determinant)
+}
+
+/// The part of the bound that depends on one multinomial, written out (Cohen, Gimpel & Smith 2008, Eqs. 7 and 8).
+struct Objective<'a> {
+    mean: &'a [f64],
+    precision: Vec<f64>,
+    determinant: f64,
+    counts: &'a [f64],
+}
+
+impl<'a> Objective<'a> {
+    fn new(prior: &'a Prior, counts: &'a [f64]) -> Objective<'a> {
+        let (precision, determinant) = inverse(prior.covariance(), prior.n_outcomes());
+        Objective { mean: prior.mean(), precision, determinant, counts }
+    }
+
+    fn divergence(&self, lambda: &[f64], nu: &[f64]) -> f64 {
+        let n = lambda.len();
+        let mut twice = ln(self.determinant) - n as f64;
+        for i in 0..n {
+            twice += self.precision[i * n + i] * nu[i] - ln(nu[i]);
+            for j in 0..n {
+                let distances = (lambda[i] - self.mean[i]) * (lambda[j] - self.mean[j]);
+                twice += self.precision[i * n + j] * distances;
+            }
+        }
+        0.5 * twice
+    }
+
+    fn value(&self, lambda: &[f64], nu: &[f64], zeta: f64) -> f64 {
+        let sum: f64 = lambda.iter().zip(nu).map(|(lambda, nu)| exp(lambda + 0.5 * nu)).sum();
+        let psi = lambda.iter().map(|lambda| lambda - ln(zeta) + 1.0 - sum / zeta);
+        let likelihood: f64 = psi.zip(self.counts).map(|(psi, count)| psi * count).sum();
+        likelihood - self.divergence(lambda, nu)
+    }
+
+    fn at_best_zeta(&self, lambda: &[f64], nu: &[f64]) -> f64 {
+        let zeta = lambda.iter().zip(nu).map(|(lambda, nu)| exp(lambda + 0.5 * nu)).sum();
+        self.value(lambda, nu, zeta)
+    }
+}
+
+/// Takes a posterior to the optimum of these counts.
+fn climb(posterior: &mut Posterior, prior: &Prior, counts: &[f64]) {
+    let mut scratch = Scratch::default();
+    (0..300).for_each(|_| posterior.climb(prior, counts, &mut scratch));
+}
+
+fn fitted(prior: &Prior, counts: &[f64]) -> Posterior {
+    let mut posterior = Posterior::default();
+    posterior.reset(prior);
+    climb(&mut posterior, prior, counts);
+    posterior
+}
+
+fn ln_weights(posterior: &Posterior) -> Vec<f64> {
+    let mut weights = vec![0.0; posterior.lambda().len()];
+    posterior.ln_weights(&mut weights);
+    weights
+}
+
+fn assert_near(found: &[f64], expected: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let error = (found - expected).abs() / expected.abs().max(1.0);
+        assert!(error <= tolerance, "{what} {at}: {found}, expected {expected}");
+    }
+}
+
+#[test]
+fn the_optimum_is_flat() {
+    let mut draws = Draws::new(1);
+    for n in [1, 2, 3, 7, 20] {
+        let prior = draws.prior(n);
+        let counts = draws.counts(n, 3.0);
+        let objective = Objective::new(&prior, &counts);
+        let posterior = fitted(&prior, &counts);
+        let zeta = exp(posterior.lambda()[0] - ln_weights(&posterior)[0]);
+        let point = [posterior.lambda(), posterior.nu(), &[zeta]].concat();
+        let value = |point: &[f64]| objective.value(&point[..n], &point[n..2 * n], point[2 * n]);
+        for at in 0..point.len() {
+            // a variable moved by a share of it, or of 1
+            let step = 1e-4 * if at < n { 1.0 } else { point[at] };
+            let moved = |by: f64| {
+                let mut moved = point.clone();
+                moved[at] += by;
+                value(&moved)
+            };
+            let slope = (moved(step) - moved(-step)) / (2e-4);
+            assert!(slope.abs() < 2e-5, "n = {n}: variable {at} has slope {slope}");
+        }
+    }
+}
+
+#[test]
+fn the_optimum_is_what_search_finds() {
+    let mut draws = Draws::new(2);
+    for n in [1, 2, 3] {
+        for scale in [0.5, 20.0] {
+            let prior = draws.prior(n);
+            let counts = draws.counts(n, scale);
+            let objective = Objective::new(&prior, &counts);
+            // compass search over λ and ln ν
+            let value = |point: &[f64]| {
+                let nu: Vec<f64> = point[n..].iter().copied().map(exp).collect();
+                objective.at_best_zeta(&point[..n], &nu)
+            };
+            let mut point = vec![0.0; 2 * n];
+            let (mut best, mut step) = (value(&point), 1.0);
+            while step > 1e-8 {
+                let mut improved = false;
+                for at in 0..2 * n {
+                    for by in [step, -step] {
+                        let before = point[at];
+                        point[at] += by;
+                        let found = value(&point);
+                        if found > best {
+                            (best, improved) = (found, true);
+                        } else {
+                            point[at] = before;
+                        }
+                    }
+                }
+                if !improved {
+                    step *= 0.5;
+                }
+            }
+            let posterior = fitted(&prior, &counts);
+            let found = objective.at_best_zeta(posterior.lambda(), posterior.nu());
+            assert!((found - best).abs() < 1e-9, "n = {n}, scale {scale}: {found}, search finds {best}");
+            assert_near(posterior.lambda(), &point[..n], 1e-4, "lambda");
+            let ln_nu: Vec<f64> = posterior.nu().iter().copied().map(ln).collect();
+            assert_near(&ln_nu, &point[n..], 1e-4, "ln nu");
+        }
+    }
+}
+
+#[test]
+fn the_optimum_does_not_depend_on_the_start() {
+    let mut draws = Draws::new(3);
+    for n in [2, 5, 40] {
+        let prior = draws.prior(n);
+        let (others, counts) = (draws.counts(n, 30.0), draws.counts(n, 1.0));
+        let cold = fitted(&prior, &counts);
+        let mut warm = fitted(&prior, &others);
+        climb(&mut warm, &prior, &counts);
+        assert_near(warm.lambda(), cold.lambda(), 1e-5, "lambda");
+        assert_near(warm.nu(), cold.nu(), 1e-5, "nu");
+    }
+}
+
+#[test]
+fn hard_cases_have_an_optimum_too() {
+    let mut draws = Draws::new(4);
+    let n = 30;
+    for variance in [100.0, 1.0, 1e-6] {
+        let mut covariance = vec![0.0; n * n];
+        (0..n).for_each(|i| covariance[i * n + i] = variance);
+        let prior = Prior::new(draws.vector(n, 5.0), covariance).unwrap();
+        for scale in [0.0, 1e-8, 1.0, 1e6] {
+            let counts = draws.counts(n, scale);
+            let total: f64 = counts.iter().sum();
+            let posterior = fitted(&prior, &counts);
+            for (j, weight) in ln_weights(&posterior).into_iter().enumerate() {
+                let (lambda, nu) = (posterior.lambda()[j], posterior.nu()[j]);
+                let events = total * exp(weight + 0.5 * nu);
+                let slope = counts[j] - events - (lambda - prior.mean()[j]) / variance;
+                let case = format!("variance {variance}, scale {scale}, outcome {j}");
+                assert!(slope.abs() < 1e-4 * (1.0 + total), "{case}: slope {slope}");
+                let excess = nu * (1.0 / variance + events) - 1.0;
+                assert!(excess.abs() < 1e-4, "{case}: nu {nu} is off by {excess}");
+            }
+        }
+    }
+}
+
+/// A constant added to μ moves every η and no weight.
+#[test]
+fn means_may_lie_anywhere() {
+    let mut draws = Draws::new(15);
+    let (mean, counts) = (draws.vector(5, 2.0), draws.counts(5, 2.0));
+    let weights = |constant: f64, counts: &[f64]| {
+        let mean = mean.iter().map(|mean| mean + constant).collect();
+        ln_weights(&fitted(&Prior::independent(mean).unwrap(), counts))
+    };
+    for constant in [-1000.0, -30.0, 30.0, 1000.0] {
+        assert_near(&weights(constant, &[0.0; 5]), &weights(0.0, &[0.0; 5]), 1e-10, "without events");
+        assert_near(&weights(constant, &counts), &weights(0.0, &counts), 1e-4, "with events");
+    }
+}
+
+#[test]
+fn outcomes_that_only_move_together_do_not_move() {
+    let mut draws = Draws::new(14);
+    let prior = Prior::new(draws.vector(30, 1.0), vec![1.0; 900]).unwrap();
+    let posterior = fitted(&prior, &draws.counts(30, 0.5));
+    assert_near(posterior.lambda(), prior.mean(), 1e-4, "lambda");
+}
+
+#[test]
+fn without_events_the_prior_stays() {
+    let mut draws = Draws::new(5);
+    let prior = draws.prior(6);
+    let posterior = fitted(&prior, &[0.0; 6]);
+    assert_eq!(posterior.lambda(), prior.mean());
+    let expected: Vec<f64> = prior.precision().iter().map(|precision| 1.0 / precision).collect();
+    assert_near(posterior.nu(), &expected, 1e-15, "nu");
+    let divergence = Objective::new(&prior, &[0.0; 6]).divergence(posterior.lambda(), posterior.nu());
+    assert!((posterior.divergence(&prior) - divergence).abs() < 1e-12);
+    assert!((prior.divergence_unused() - divergence).abs() < 1e-12);
+}
+
+/// Derivations, each by its uses of the outcomes of all multinomials, one after the other.
+struct Toy {
+    derivations: Vec<Vec<usize>>,
+}
+
+impl Toy {
+    /// Up to 12 derivations of six events out of `n_outcomes`.
+    fn draw(draws: &mut Draws, n_outcomes: usize) -> Toy {
+        let outcome = |draws: &mut Draws| ((0.5 + 0.5 * draws.next()) * n_outcomes as f64) as usize;
+        let derivation = |draws: &mut Draws| (0..6).map(|_| outcome(draws)).collect();
+        Toy { derivations: (0..12).map(|_| derivation(draws)).collect() }
+    }
+
+    fn parse(&self, weights: &[f64], counts: &mut [f64]) -> f64 {
+        let weigh = |uses: &Vec<usize>| exp(uses.iter().map(|&outcome| weights[outcome]).sum());
+        let all: Vec<f64> = self.derivations.iter().map(weigh).collect();
+        let z: f64 = all.iter().sum();
+        counts.fill(0.0);
+        for (uses, weight) in self.derivations.iter().zip(all) {
+            uses.iter().for_each(|&outcome| counts[outcome] += weight / z);
+        }
+        ln(z)
+    }
+
+    fn fit(&self, sentence: &mut Sentence, priors: &[Prior], multinomials: &[u32], until: Until) -> Fit {
+        sentence.fit(priors, multinomials, until, |weights, counts| self.parse(weights, counts))
+    }
+}
+
+const TO_THE_END: Until = Until { tolerance: 1e-13, max_rounds: 3000 };
+
+#[test]
+fn the_bound_of_a_sentence_never_falls() {
+    let mut draws = Draws::new(6);
+    let mut sentence = Sentence::default();
+    for _ in 0..10 {
+        let priors = [2, 5, 9].map(|n| draws.prior(n));
+        let toy = Toy::draw(&mut draws, 16);
+        let mut before = f64::NEG_INFINITY;
+        let mut risen = 0;
+        for max_rounds in 1..30 {
+            let until = Until { tolerance: 0.0, max_rounds };
+            let bound = toy.fit(&mut sentence, &priors, &[0, 1, 2], until).bound;
+            assert!(bound >= before - 1e-10 * bound.abs(), "round {max_rounds}: from {before} to {bound}");
+            risen += usize::from(bound > before + 1e-6);
+            before = bound;
+        }
+        assert!(risen > 2, "the bound hardly moved");
+    }
+}
+
+#[test]
+fn the_bound_is_below_the_probability_of_the_sentence_and_meets_it() {
+    let toy = Toy { derivations: vec![vec![0, 0, 1], vec![1, 1], vec![0, 1, 1, 1]] };
+    // what the bound lacks, and what it must lack since q knows no correlations
+    let gap = |variance: f64| {
+        let covariance = [0.6, 0.2, 0.2, 0.3].map(|entry| entry * variance).to_vec();
+        let prior = Prior::new(vec![0.4, -0.7], covariance).unwrap();
+        // p(x) = E[Σ_t Π θ], by the trapezoidal rule over η, 8 standard deviations and more to each side
+        let (precision, determinant) = inverse(prior.covariance(), 2);
+        let (mut probability, step) = (0.0, 0.04 * variance.sqrt());
+        for i in -160..=160 {
+            for j in -160..=160 {
+                let (x, y) = (f64::from(i) * step, f64::from(j) * step);
+                let distance = precision[0] * x * x + 2.0 * precision[1] * x * y + precision[3] * y * y;
+                let density = exp(-0.5 * distance) / (2.0 * std::f64::consts::PI * determinant.sqrt());
+                let eta = [prior.mean()[0] + x, prior.mean()[1] + y];
+                let ln_sum = ln(exp(eta[0]) + exp(eta[1]));
+                let ln_z = toy.parse(&[eta[0] - ln_sum, eta[1] - ln_sum], &mut [0.0; 2]);
+                probability += step * step * density * exp(ln_z);
+            }
+        }
+        let bound = toy.fit(&mut Sentence::default(), std::slice::from_ref(&prior), &[0], TO_THE_END).bound;
+        (ln(probability) - bound, prior.divergence_unused())
+    };
+    let gaps = [1.0, 0.1, 0.01, 0.001].map(gap);
+    assert!(gaps.windows(2).all(|pair| pair[0].0 > pair[1].0), "{gaps:?}");
+    // −½ ln(1 − ρ²)
+    let (last, least) = gaps[3];
+    assert!((least + 0.5 * ln(1.0 - 0.04 / 0.18)).abs() < 1e-12 && (last - least).abs() < 1e-3, "{gaps:?}");
+}
+
+#[test]
+fn what_a_sentence_cannot_use_may_be_left_out() {
+    let mut draws = Draws::new(7);
+    let priors: Vec<Prior> = [3, 4, 8, 5].into_iter().map(|n| draws.prior(n)).collect();
+    let (mut all, mut used) = (Statistics::new(4), Statistics::new(4));
+    let mut sentence = Sentence::default();
+    for times in 1..4 {
+        // events of the first 7 outcomes, which are those of multinomials 0 and 1
+        let toy = Toy::draw(&mut draws, 7);
+        let fit = toy.fit(&mut sentence, &priors, &[0, 1, 2, 3], TO_THE_END);
+        all.add(&priors, &sentence, fit, times);
+        let fit = toy.fit(&mut sentence, &priors, &[0, 1], TO_THE_END);
+        used.add(&priors, &sentence, fit, times);
+    }
+    let (expected, found) = (all.total_bound(&priors), used.total_bound(&priors));
+    assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
+    assert_eq!(used.moments[2].n_sentences, 0);
+    let (expected, found) = (all.maximise(&priors).unwrap(), used.maximise(&priors).unwrap());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_near(found.mean(), expected.mean(), 1e-6, "mean");
+        assert_near(found.covariance(), expected.covariance(), 1e-6, "covariance");
+    }
+}
+
+/// Three sentences over two multinomials, the second of which only two can use.
+fn corpus(draws: &mut Draws) -> Vec<(Toy, Vec<u32>)> {
+    vec![(Toy::draw(draws, 7), vec![0, 1]), (Toy::draw(draws, 3), vec![0]), (Toy::draw(draws, 7), vec![0, 1])]
+}
+
+fn expect(priors: &[Prior], corpus: &[(Toy, Vec<u32>)]) -> Statistics {
+    let mut statistics = Statistics::new(priors.len());
+    let mut sentence = Sentence::default();
+    for (toy, multinomials) in corpus {
+        let fit = toy.fit(&mut sentence, priors, multinomials, TO_THE_END);
+        statistics.add(priors, &sentence, fit, 1);
+    }
+    statistics
+}
+
+#[test]
+fn the_update_is_that_of_the_paper() {
+    let mut draws = Draws::new(8);
+    let priors = vec![draws.prior(3), draws.prior(4)];
+    let corpus = corpus(&mut draws);
+    let m = corpus.len() as f64;
+    let updated = expect(&priors, &corpus).maximise(&priors).unwrap();
+    // λ and ν of all sentences and multinomials, those left out in closed form
+    let mut sentence = Sentence::default();
+    for (k, (prior, updated)) in priors.iter().zip(&updated).enumerate() {
+        let n = prior.n_outcomes();
+        let (mut mean, mut second) = (vec![0.0; n], vec![0.0; n * n]);
+        for (toy, multinomials) in &corpus {
+            toy.fit(&mut sentence, &priors, multinomials, TO_THE_END);
+            let unused = fitted(prior, &vec![0.0; n]);
+            let found = sentence.posteriors().find(|(at, _)| *at as usize == k);
+            let posterior = found.map_or(&unused, |(_, posterior)| posterior);
+            for i in 0..n {
+                mean[i] += posterior.lambda()[i] / m;
+                second[i * n + i] += posterior.nu()[i] / m;
+                (0..n).for_each(|j| second[i * n + j] += posterior.lambda()[i] * posterior.lambda()[j] / m);
+            }
+        }
+        let covariance: Vec<f64> = (0..n * n).map(|at| second[at] - mean[at / n] * mean[at % n]).collect();
+        assert_near(updated.mean(), &mean, 1e-12, "mean");
+        assert_near(updated.covariance(), &covariance, 1e-12, "covariance");
+    }
+}
+
+#[test]
+fn the_bound_of_a_corpus_never_falls() {
+    let mut draws = Draws::new(9);
+    let mut priors = vec![draws.prior(3), draws.prior(4)];
+    let corpus = corpus(&mut draws);
+    let mut before = f64::NEG_INFINITY;
+    for iteration in 0..25 {
+        let statistics = expect(&priors, &corpus);
+        statistics.check(&priors).unwrap();
+        let bound = statistics.total_bound(&priors);
+        assert!(bound > before, "iteration {iteration}: from {before} to {bound}");
+        before = bound;
+        priors = statistics.maximise(&priors).unwrap();
+    }
+}
+
+#[test]
+fn shards_are_merged_and_repeated_sentences_counted() {
+    let mut draws = Draws::new(10);
+    let priors = vec![draws.prior(3), draws.prior(4)];
+    let mut corpus = corpus(&mut draws);
+    let whole = expect(&priors, &corpus);
+    let rest = corpus.split_off(1);
+    let mut merged = Statistics::new(2);
+    [&rest[..1], &corpus, &rest[1..]].iter().for_each(|shard| merged.merge(&expect(&priors, shard)));
+    merged.check(&priors).unwrap();
+    assert_eq!((merged.n_sentences, merged.moments[1].n_sentences), (3, 2));
+    assert_eq!(merged.n_rounds, whole.n_rounds);
+    assert_near(&[merged.bound], &[whole.bound], 1e-14, "bound");
+    for (merged, whole) in merged.moments.iter().zip(&whole.moments) {
+        assert_near(&merged.first, &whole.first, 1e-14, "first");
+        assert_near(&merged.second, &whole.second, 1e-14, "second");
+        assert_near(&merged.variance, &whole.variance, 1e-14, "variance");
+    }
+    let (toy, multinomials) = &corpus[0];
+    let mut sentence = Sentence::default();
+    let fit = toy.fit(&mut sentence, &priors, multinomials, TO_THE_END);
+    let (mut twice, mut repeated) = (Statistics::new(2), Statistics::new(2));
+    repeated.add(&priors, &sentence, fit, 2);
+    (0..2).for_each(|_| twice.add(&priors, &sentence, fit, 1));
+    assert_eq!(repeated, twice);
+}
+
+#[test]
+fn memory_that_is_used_again_changes_no_bit() {
+    let mut draws = Draws::new(11);
+    let priors = vec![draws.prior(3), draws.prior(4), draws.prior(12)];
+    let (first, second) = (Toy::draw(&mut draws, 3), Toy::draw(&mut draws, 16));
+    let mut used = Sentence::default();
+    let not_a_number = |_: &[f64], counts: &mut [f64]| {
+        counts.fill(f64::NAN);
+        0.0
+    };
+    let fit = used.fit(&priors, &[2, 1, 0], Until::default(), not_a_number);
+    assert!(fit.bound.is_nan() && fit.n_rounds == 1);
+    first.fit(&mut used, &priors, &[0], Until::default());
+    let again = second.fit(&mut used, &priors, &[2, 1], Until::default());
+    let mut fresh = Sentence::default();
+    assert_eq!(second.fit(&mut fresh, &priors, &[2, 1], Until::default()), again);
+    assert!(used.posteriors().eq(fresh.posteriors()));
+}
+
+#[test]
+fn a_sentence_without_derivations_ends_at_once() {
+    let priors = [Draws::new(12).prior(3)];
+    let toy = Toy { derivations: Vec::new() };
+    let fit = toy.fit(&mut Sentence::default(), &priors, &[0], Until::default());
+    assert_eq!(fit, Fit { bound: f64::NEG_INFINITY, n_rounds: 0 });
+}
+
+#[test]
+fn what_travels_comes_back_to_the_bit() {
+    let mut draws = Draws::new(13);
+    // one of them with jitter
+    let priors = vec![draws.prior(3), Prior::new(vec![0.0; 4], vec![1.0; 16]).unwrap()];
+    let statistics = expect(&priors, &corpus(&mut draws));
+    let config = bincode::config::legacy();
+    let bytes = bincode::serde::encode_to_vec((&priors, &statistics), config).unwrap();
+    let (back, _): ((Vec<Prior>, Statistics), usize) =
+        bincode::serde::decode_from_slice(&bytes, config).unwrap();
+    assert_eq!(back, (priors.clone(), statistics.clone()));
+    let others = [priors[1].clone(), priors[0].clone()];
+    assert!(statistics.check(&others).unwrap_err().contains("multinomial 0"));
+    assert!(statistics.check(&priors[..1]).is_err());
+}

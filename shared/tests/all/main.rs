@@ -1,0 +1,46 @@
+//! Tests of the mathematics, through the public items of the crate. One binary: each file is a module.
+//! `docs/MATHS.md` says which test stands for which equation.
+
+#[path = "../../../tests/src/requirement.rs"]
+mod requirement;
+mod support;
+
+mod corpus;
+mod grammar;
+mod grammar_examples;
+mod sample;
+mod sample_example;
+mod substrings;
+
+mod brute_force;
+mod decode;
+mod dense;
+mod determinism;
+mod forest_sample;
+mod laws;
+
+mod bound;
+mod paper;
+mod pcfg;
+mod svb;
+
+mod sampler;
+mod sampler_exact;
+mod sampler_geweke;
+
+mod latent;
+mod latent_parse;
+
+mod dependency_example;
+mod dmv;
+mod dmv_constraint;
+mod dmv_nouns;
+mod dmv_parity;
+
+mod logistic_normal;
+mod logistic_normal_dmv;
+mod logistic_normal_mixture;
+mod logistic_normal_rounds;
+mod mixture;
+
+mod eval;

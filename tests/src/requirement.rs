@@ -1,0 +1,52 @@
+//! What a test requires that not every machine has: a browser, an S3 server, corpora.
+//!
+//! A test that lacks it passes, and says that it is skipped. Two environment variables keep skipped tests from being taken for passed ones:
+//! - `GRAMMATON_REQUIRE=browser,s3` makes tests fail that lack one of these.
+//! - `GRAMMATON_SKIPPED=FILE` appends a line to `FILE` for each test that is skipped. `.ci/run` prints them at its end.
+//!
+//! Crates that `tests` depends on include this file by its path. `.ci/requirement` is the same for scripts.
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+/// Names that `GRAMMATON_REQUIRE` may have. Scripts use some, tests the others.
+const NAMES: [&str; 11] = [
+    "browser",
+    "cargo-deny",
+    "corpora",
+    "docker",
+    "kubernetes",
+    "namespaces",
+    "nightly",
+    "openssl",
+    "promtool",
+    "s3",
+    "slurm",
+];
+
+/// Reports that the running test lacks the requirement `name`. The caller returns and tests nothing.
+///
+/// # Panics
+///
+/// If `GRAMMATON_REQUIRE` has this name, or one that is not known.
+#[track_caller]
+pub fn missing(name: &str, why: &str) {
+    assert!(NAMES.contains(&name), "`{name}` is not in the list of requirements");
+    let required = env::var("GRAMMATON_REQUIRE").unwrap_or_default();
+    for required in required.split(',').map(str::trim).filter(|required| !required.is_empty()) {
+        assert!(
+            NAMES.contains(&required),
+            "GRAMMATON_REQUIRE: found `{required}`, expected one of {NAMES:?}"
+        );
+        assert!(required != name, "GRAMMATON_REQUIRE has `{name}`: {why}");
+    }
+    let thread = std::thread::current();
+    let line = format!("{name}: {}: {why}\n", thread.name().unwrap_or("a test"));
+    eprint!("skipped: {line}");
+    if let Some(path) = env::var_os("GRAMMATON_SKIPPED") {
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| panic!("GRAMMATON_SKIPPED: {}: {error}", path.display()));
+    }
+}

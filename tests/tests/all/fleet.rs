@@ -1,0 +1,815 @@
+//! Fleets of every make answer as the calling thread does, whoever is killed, stopped, slow or late.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use coordinator::access::Access;
+use coordinator::fleet::{
+    Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetStatus, Handle, Inline, Listen,
+    Map, MapReport, MemberState, Shards, Stage,
+};
+use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_pass, echo_task, eventually};
+use proto::convert::Wire as _;
+use proto::token::Token;
+use scheduler::{Cause, Failure};
+use shared::grammar::SymbolId;
+use shared::grammar::groups::Groups;
+use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use shared::models::decode::{Decode, Decoder};
+use shared::models::sampler::{Hyper, Settings};
+use shared::num::Wide;
+use shared::work::engine::ComputeError;
+use shared::work::lease::TaskIndex;
+use shared::work::task::{
+    Answer, ChainFrom, Chained, Collapse, Collapsed, Named, Sample, Sweeps, Task, Work,
+};
+use worker::{RunError, WorkerConfig};
+
+fn fake() -> Compute {
+    Arc::new(echo)
+}
+
+/// Listens on any free port of loopback; computes nothing itself.
+fn remote_only() -> FleetConfig {
+    let listen = Listen::at("127.0.0.1:0".parse().unwrap());
+    FleetConfig { local_workers: 0, listen: Some(listen), compute: fake(), ..FleetConfig::default() }
+}
+
+fn url(fleet: &Fleet) -> String {
+    format!("http://{}", fleet.address().expect("it listens"))
+}
+
+fn short_tasks(count: u32) -> Vec<Task> {
+    (0..count).map(|name| echo_task(name, Duration::from_millis(u64::from(name % 4)), 5)).collect()
+}
+
+/// Runs the tasks, and checks that each is answered once, in order.
+fn answers(fleet: &impl Map, tasks: Vec<Task>) -> Result<(Vec<Answer>, MapReport), FleetError> {
+    let mut answers = Vec::new();
+    let report = fleet.map(Stage::Decode, Arc::new(tasks), &mut |at, answer| {
+        assert_eq!(at, answers.len(), "answers come in task order");
+        answers.push(answer);
+    })?;
+    Ok((answers, report))
+}
+
+fn expected(tasks: Vec<Task>) -> Vec<Answer> {
+    answers(&Inline::new(Arc::new(echo_at_once)), tasks).unwrap().0
+}
+
+/// A worker in this process, on a thread and a runtime of its own.
+fn start_worker(config: WorkerConfig) -> std::thread::JoinHandle<Result<(), RunError>> {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime can be made");
+        let result = runtime.block_on(worker::run(config, std::future::pending()));
+        runtime.shutdown_background();
+        result
+    })
+}
+
+fn echo_worker(coordinator: String, threads: u32) -> WorkerConfig {
+    WorkerConfig { coordinator, threads, compute: fake(), ..WorkerConfig::default() }
+}
+
+/// A worker of `fleet` with a name and a way to compute of its own.
+fn named(name: &str, compute: Compute, fleet: &Fleet) -> WorkerConfig {
+    WorkerConfig { name: name.into(), compute, ..echo_worker(url(fleet), 1) }
+}
+
+fn n_healthy(fleet: &Fleet) -> usize {
+    fleet.members().iter().filter(|member| member.state == MemberState::Healthy).count()
+}
+
+fn await_members(fleet: &Fleet, count: usize) {
+    eventually(&|| format!("{:?}", fleet.members()), || n_healthy(fleet) == count);
+}
+
+#[test]
+fn local_threads_answer_as_the_calling_thread_does() {
+    let config = FleetConfig { local_workers: 3, compute: fake(), ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    for round in 0..3 {
+        let (found, report) = answers(&fleet, short_tasks(40 + round)).unwrap();
+        assert_eq!(found, expected(short_tasks(40 + round)));
+        assert_eq!((report.attempts, report.losses), (40 + round as usize, vec![]));
+    }
+    assert_eq!(answers(&fleet, vec![]).unwrap().0, []);
+    fleet.shutdown();
+}
+
+#[test]
+fn remote_workers_answer_as_the_calling_thread_does_and_end_with_the_job() {
+    let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
+    let workers = [1, 2].map(|threads| start_worker(echo_worker(url(&fleet), threads)));
+    let (found, first) = answers(&fleet, short_tasks(60)).unwrap();
+    assert_eq!(found, expected(short_tasks(60)));
+    let (found, second) = answers(&fleet, short_tasks(60)).unwrap();
+    assert_eq!(found, expected(short_tasks(60)));
+    assert!(second.bytes_sent < first.bytes_sent, "blobs travel once: {first:?}, then {second:?}");
+    assert!(second.busy > Duration::ZERO && second.bytes_received > 0);
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+/// A job of that number.
+fn account(fleet: &Fleet, id: u64) -> Handle {
+    fleet.account(Account { id: AccountId(id), ..Account::default() })
+}
+
+/// Jobs of three rounds at the same time, one of them of an impossible task: whatever each is answered.
+fn several_at_once(fleet: &Fleet) {
+    let rounds = |id: u64| {
+        let handle = account(fleet, id);
+        for round in 0..3 {
+            let tasks = || short_tasks(30 + 7 * id as u32 + round);
+            assert_eq!(answers(&handle, tasks()).unwrap().0, expected(tasks()), "job {id}");
+        }
+    };
+    let impossible = || {
+        let mut tasks = short_tasks(30);
+        tasks[17].work = Work::Expect { weights: vec![], losses: false };
+        let error = answers(&account(fleet, 9), tasks).unwrap_err();
+        let is_its_own = |failure: &Failure| matches!(failure, Failure::Task { task: TaskIndex(17), .. });
+        assert!(matches!(&error, FleetError::Batch { failure, .. } if is_its_own(failure)), "{error}");
+    };
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> = (1..4).map(|id| scope.spawn(move || rounds(id))).collect();
+        (0..3).for_each(|_| impossible());
+        jobs.into_iter().for_each(|job| job.join().unwrap());
+    });
+}
+
+#[test]
+fn several_jobs_at_once_are_answered_as_each_alone() {
+    let config = FleetConfig { local_workers: 3, compute: fake(), ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    several_at_once(&fleet);
+    fleet.shutdown();
+    let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
+    let workers = [1, 2].map(|threads| start_worker(echo_worker(url(&fleet), threads)));
+    several_at_once(&fleet);
+    let status = fleet.status();
+    assert_eq!((status.stage, status.shards), (None, Shards::default()));
+    // The last submission forgot whoever had gone before it, and of the others nobody is asked for.
+    assert_eq!(status.accounts, []);
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_job_is_cancelled_at_once_and_another_one_goes_on() {
+    let gate = Gate::default();
+    let within = gate.clone();
+    let compute: Compute = Arc::new(move |task| {
+        // Those of the job that stays are short.
+        if matches!(&task.work, Work::Expect { weights, .. } if weights.len() == 6) {
+            within.pass();
+        }
+        echo(task)
+    });
+    let fleet = Fleet::start(FleetConfig { local_workers: 2, compute, ..FleetConfig::default() }).unwrap();
+    let bounded = Account { id: AccountId(1), share: 1, max_members: Some(1) };
+    let (cancelled, stays) = (fleet.account(bounded), account(&fleet, 2));
+    std::thread::scope(|scope| {
+        let job = scope.spawn(|| answers(&cancelled, vec![echo_task(0, Duration::ZERO, 6)]));
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().of(AccountId(1)).oldest.is_some());
+        let status = fleet.status();
+        let [of_job] = &status.accounts[..] else { panic!("{status:?}") };
+        assert_eq!((of_job.account, of_job.stage, of_job.members), (bounded, Some(Stage::Decode), 1));
+        assert_eq!(status.of(AccountId(2)).shards, Shards::default());
+        let other = scope.spawn(|| answers(&stays, short_tasks(200)));
+        cancelled.clone().cancel();
+        assert!(matches!(job.join().unwrap(), Err(FleetError::Cancelled)), "while its task is in work");
+        assert_eq!(other.join().unwrap().unwrap().0, expected(short_tasks(200)));
+    });
+    assert!(cancelled.is_cancelled() && !stays.is_cancelled());
+    assert!(matches!(answers(&cancelled, short_tasks(1)), Err(FleetError::Cancelled)));
+    gate.open();
+    assert_eq!(answers(&stays, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
+    eventually(&|| format!("{:?}", fleet.status()), || fleet.status().discarded == 1);
+    fleet.shutdown();
+    assert!(matches!(answers(&stays, short_tasks(1)), Err(FleetError::Stopped)));
+}
+
+#[test]
+fn values_far_beyond_one_message_arrive_whole() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let _worker = start_worker(echo_worker(url(&fleet), 1));
+    let tasks = || (0..3).map(|name| echo_task(name, Duration::ZERO, 1_000_000)).collect::<Vec<_>>();
+    let (found, report) = answers(&fleet, tasks()).unwrap();
+    assert!(found == expected(tasks()));
+    assert!(report.bytes_sent > 24_000_000 && report.bytes_received > 24_000_000, "{report:?}");
+    fleet.shutdown();
+}
+
+#[test]
+fn workers_may_be_killed_and_stopped() {
+    let config = FleetConfig {
+        suspect_after: Duration::from_secs(2),
+        dead_after: Duration::from_secs(4),
+        min_members: 3,
+        ..remote_only()
+    };
+    let fleet = Fleet::start(config).unwrap();
+    let mut workers = ["alice", "bob", "carol"].map(|name| {
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&url(&fleet), name]))
+    });
+    await_members(&fleet, 3);
+    let tasks = || (0..90).map(|name| echo_task(name, Duration::from_millis(100), 5)).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    let report = fleet.map(Stage::Decode, tasks(), |at, answer| {
+        assert_eq!(at, found.len(), "answers come in task order");
+        found.push(answer);
+        match at {
+            5 => workers[0].kill(),
+            10 => workers[1].signal("STOP"),
+            _ => {}
+        }
+    });
+    let report = report.unwrap();
+    assert_eq!(found, expected(tasks()));
+    assert!(report.losses.iter().any(|loss| loss.name == "alice"), "{report:?}");
+    eventually(&|| format!("{:?}", fleet.members()), || {
+        let bob = |state: &MemberState| matches!(state, MemberState::Gone(Cause::Silent(_)));
+        fleet.members().iter().any(|member| member.name == "bob" && bob(&member.state))
+    });
+
+    // The stopped one wakes up, finds itself forgotten, and joins again.
+    workers[1].signal("CONT");
+    await_members(&fleet, 2);
+    let members = fleet.members();
+    let bobs: Vec<_> = members.iter().filter(|member| member.name == "bob").collect();
+    assert!(bobs.len() == 1 && bobs[0].losses >= 1, "who returns is listed once: {bobs:?}");
+    let (again, _) = answers(&fleet, short_tasks(20)).unwrap();
+    assert_eq!(again, expected(short_tasks(20)));
+    fleet.shutdown();
+    assert_eq!(workers[1].wait().code(), Some(0), "{}", workers[1].log());
+    assert_eq!(workers[2].wait().code(), Some(0), "{}", workers[2].log());
+}
+
+#[test]
+fn a_worker_outlives_its_coordinator() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let address = fleet.address().unwrap();
+    let worker = start_worker(echo_worker(url(&fleet), 2));
+    let (_, first) = answers(&fleet, short_tasks(20)).unwrap();
+    drop(fleet);
+    let listen = Some(Listen::at(address));
+    let config = || FleetConfig { listen: listen.clone(), ..remote_only() };
+    let mut fleet = None;
+    eventually(&|| "the port is still taken".into(), || {
+        fleet = Fleet::start(config()).ok();
+        fleet.is_some()
+    });
+    let fleet = fleet.unwrap();
+    let (found, second) = answers(&fleet, short_tasks(20)).unwrap();
+    assert_eq!(found, expected(short_tasks(20)));
+    assert!(second.bytes_sent < first.bytes_sent, "it still has its blobs: {first:?}, then {second:?}");
+    fleet.shutdown();
+    worker.join().unwrap().unwrap();
+}
+
+#[test]
+fn connections_may_be_cut_again_and_again() {
+    let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
+    let network = Network::to(fleet.address().unwrap());
+    let workers = [1, 2].map(|threads| start_worker(echo_worker(network.url(), threads)));
+    let tasks = || (0..60).map(|name| echo_task(name, Duration::from_millis(20), 50_000)).collect::<Vec<_>>();
+    let mut found = Vec::new();
+    let report = fleet.map(Stage::Decode, tasks(), |at, answer| {
+        assert_eq!(at, found.len(), "answers come in task order");
+        found.push(answer);
+        if at % 20 == 10 {
+            network.cut();
+        }
+    });
+    let report = report.unwrap();
+    assert!(found == expected(tasks()));
+    assert!(report.losses.len() >= 2, "{report:?}");
+    // The job's end may fall into a pause between two connections.
+    await_members(&fleet, 2);
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_task_without_an_answer_fails_the_batch_at_once() {
+    for local_workers in [2, 0] {
+        let fleet = Fleet::start(FleetConfig { local_workers, ..remote_only() }).unwrap();
+        let _worker = (local_workers == 0).then(|| start_worker(echo_worker(url(&fleet), 1)));
+        let mut tasks = short_tasks(10);
+        tasks[7].work = Work::Expect { weights: vec![], losses: false };
+        let Err(FleetError::Batch { failure: Failure::Task { task, detail }, .. }) = answers(&fleet, tasks)
+        else {
+            panic!("the batch has a result")
+        };
+        assert_eq!((task.0, detail), (7, ComputeError::Weights { found: 0, expected: 1 }.to_string()));
+        // The fleet is none the worse for it.
+        assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
+        fleet.shutdown();
+    }
+}
+
+#[test]
+fn a_panic_fails_the_batch_and_nothing_else() {
+    let compute: Compute = Arc::new(|task| match &task.work {
+        Work::Expect { .. } => echo(task),
+        _ => panic!("as the test wants it"),
+    });
+    let config = FleetConfig { local_workers: 1, compute, ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    let task = Task { work: Work::Index, ..short_tasks(1).remove(0) };
+    let failure = answers(&fleet, vec![task]).unwrap_err().to_string();
+    assert!(failure.starts_with("decode: task 0: the computation panicked"), "{failure}");
+    assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
+}
+
+#[test]
+fn a_batch_without_workers_fails_after_the_grace() {
+    let config = FleetConfig { no_workers_grace: Duration::from_millis(300), ..remote_only() };
+    let fleet = Fleet::start(config).unwrap();
+    let mut worker =
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&url(&fleet), "dora"]));
+    await_members(&fleet, 1);
+    worker.kill();
+    await_members(&fleet, 0);
+    let error = answers(&fleet, short_tasks(3)).unwrap_err();
+    assert!(matches!(error, FleetError::Batch { failure: Failure::NoMembers { .. }, .. }), "{error}");
+}
+
+#[test]
+fn only_workers_with_the_token_may_join() {
+    let token = Token::new("s3cret", "test").unwrap();
+    let config = remote_only();
+    let access = Access::One(token.clone());
+    let listen = config.listen.clone().map(|listen| Listen { access, ..listen });
+    let fleet = Fleet::start(FleetConfig { listen, max_members: 1, ..config }).unwrap();
+    let worker = |token| start_worker(WorkerConfig { token, ..echo_worker(url(&fleet), 1) });
+    for wrong in [None, Token::new("guess", "test").ok()] {
+        let refused = worker(wrong).join().unwrap().unwrap_err().to_string();
+        assert_eq!(refused, "the coordinator refused this worker: the token is not the coordinator's");
+    }
+    let right = worker(Some(token.clone()));
+    await_members(&fleet, 1);
+    // There may be room later, so it tries again, but not for ever.
+    let late =
+        WorkerConfig { give_up_after: Duration::ZERO, token: Some(token), ..echo_worker(url(&fleet), 1) };
+    let refused = start_worker(late).join().unwrap().unwrap_err().to_string();
+    assert!(refused.contains("the coordinator takes no more members for now"), "{refused}");
+    fleet.shutdown();
+    right.join().unwrap().unwrap();
+}
+
+#[test]
+fn the_real_worker_answers_as_the_engine_does() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let mut worker =
+        Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
+    let stick =
+        StickStrings { symbol: SymbolId(1), strings: [[SymbolId(2)], [SymbolId(3)]].iter().collect() };
+    let lexicon = Named::new(Lexicon { sticks: vec![stick] });
+    let one = Wide { mantissa: 1.0, exponent: 0 };
+    let decode = Named::new(Decode {
+        weights: vec![one; 1 + 4 + 2 + 1],
+        segments: vec![SymbolId(1)],
+        decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
+        trees: true,
+        open: false,
+    });
+    let all = |work: &dyn Fn(usize) -> Work| {
+        let tasks = short_tasks(7).into_iter().enumerate();
+        tasks.map(|(at, task)| Task { lexicon: lexicon.clone(), work: work(at), ..task }).collect::<Vec<_>>()
+    };
+    let both = |tasks: Vec<Task>| {
+        let found = answers(&fleet, tasks.clone()).unwrap().0;
+        assert_eq!(found, answers(&Inline::default(), tasks).unwrap().0);
+        found
+    };
+    both(all(&|_| Work::Candidates { max_length: 4 }));
+    both(all(&|_| Work::Cover));
+    both(all(&|_| Work::Decode(decode.clone())));
+    let index = both(all(&|_| Work::Index));
+    let n_touched = |at: usize| match &index[at] {
+        Answer::Index(index) => index.params.len(),
+        other => panic!("{other:?} is not an index"),
+    };
+    let weights = |at| vec![one; n_touched(at)];
+    both(all(&|at| Work::Expect { weights: weights(at), losses: true }));
+    for keep in [None, Some(vec![SymbolId(1)])] {
+        let sample =
+            |at| Work::Sample(Sample { weights: weights(at), stream: at as u64, keep: keep.clone() });
+        both(all(&sample));
+    }
+    let groups = Groups::new(&short_tasks(1)[0].grammar.value, &lexicon.value);
+    let mut passed = both(all(&|at| Work::Collapse(Collapse::Start { weights: weights(at) })));
+    for _ in 0..3 {
+        passed = both(all(&|at| {
+            let Answer::Collapsed(Collapsed { carried, .. }) = &passed[at] else {
+                panic!("nothing is carried")
+            };
+            Work::Collapse(Collapse::Others {
+                pseudo: vec![0.5; n_touched(at)],
+                sums: vec![2.0; groups.len()],
+                temperature: 1.5,
+                carried: Named::new(carried.clone()),
+            })
+        }));
+    }
+    let grammar = &short_tasks(1)[0].grammar.value;
+    let stick = StickStrings { symbol: SymbolId(1), strings: Strings::new() };
+    let bare = Named::new(Lexicon { sticks: vec![stick] });
+    let sweep = |from: &dyn Fn(usize) -> ChainFrom| {
+        let sweeps = |at| Sweeps {
+            from: from(at),
+            n: 2,
+            settings: Settings { temperature: 1.5, relabel: true, hyper: None },
+            pseudo: vec![0.5; bare.value.n_params(grammar)],
+            stream: at as u64,
+            keep: Some(vec![SymbolId(1)]),
+        };
+        let tasks = all(&|at| Work::Sweep(sweeps(at))).into_iter();
+        both(tasks.map(|task| Task { lexicon: bare.clone(), ..task }).collect())
+    };
+    let hyper = Hyper { discount: 0.5, concentration: 1.0 };
+    let mut chains = sweep(&|_| ChainFrom::Start { incremental: true, hyper });
+    for _ in 0..3 {
+        chains = sweep(&|at| {
+            let Answer::Chained(Chained { carried, .. }) = &chains[at] else { panic!("nothing is carried") };
+            ChainFrom::ShardState(Named::new(carried.clone()))
+        });
+    }
+    fleet.shutdown();
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+}
+
+#[test]
+fn what_shards_carry_stays_where_it_was_computed() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let network = Network::to(fleet.address().unwrap());
+    let spawn = |name: &str| {
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&network.url(), name]))
+    };
+    let mut alice = spawn("alice");
+    // A round's answers are what the next round's tasks carry.
+    let tasks =
+        |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
+    let states: u64 = tasks(0).iter().map(carried_bytes).sum();
+    let run = |round| {
+        let (found, report) = answers(&fleet, tasks(round)).unwrap();
+        assert_eq!(found, expected(tasks(round)));
+        report
+    };
+    let first = run(0);
+    assert!(first.bytes_sent > states, "{states} bytes are carried: {first:?}");
+    for round in 1..3 {
+        let next = run(round);
+        assert!(next.bytes_sent < states / 10, "{states} bytes are carried: {next:?}");
+        assert!(next.bytes_received > states, "checkpoints need them: {next:?}");
+    }
+    // A worker that returns has them still.
+    network.cut();
+    eventually(&|| format!("{:?}", fleet.status()), || fleet.status().losses.get("disconnected") == Some(&1));
+    await_members(&fleet, 1);
+    let after_cut = run(3);
+    assert!(after_cut.bytes_sent < states / 10, "{states} bytes are carried: {after_cut:?}");
+    // Another one is sent them.
+    alice.kill();
+    await_members(&fleet, 0);
+    let mut bob = spawn("bob");
+    let moved = run(4);
+    assert!(moved.bytes_sent > states, "{states} bytes are carried: {moved:?}");
+    assert!(run(5).bytes_sent < states / 10);
+    fleet.shutdown();
+    assert_eq!(bob.wait().code(), Some(0), "{}", bob.log());
+}
+
+fn carried_bytes(task: &Task) -> u64 {
+    let carried = proto::convert::blob::carried(&task.work).expect("it carries something");
+    carried.value.to_bytes().len() as u64
+}
+
+#[test]
+fn a_worker_without_room_for_what_shards_carry_is_sent_it_in_every_round() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let _worker = start_worker(WorkerConfig { cache_bytes: 1000, ..echo_worker(url(&fleet), 2) });
+    let tasks =
+        |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
+    for round in 0..3 {
+        let (found, report) = answers(&fleet, tasks(round)).unwrap();
+        assert_eq!((found, report.losses), (expected(tasks(round)), vec![]));
+        assert!(report.bytes_sent > tasks(round).iter().map(carried_bytes).sum());
+    }
+    fleet.shutdown();
+}
+
+#[test]
+fn a_worker_with_room_for_a_few_states_keeps_those_and_nobody_breaks_a_rule() {
+    let fleet = Fleet::start(FleetConfig { audit: 0.5, ..remote_only() }).unwrap();
+    let tasks =
+        |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
+    let room = tasks(0).iter().map(carried_bytes).sum::<u64>() / 2;
+    let _workers = [1, 3]
+        .map(|threads| start_worker(WorkerConfig { cache_bytes: room, ..echo_worker(url(&fleet), threads) }));
+    for round in 0..20 {
+        let (found, report) = answers(&fleet, tasks(round)).unwrap();
+        assert_eq!((found, report.losses), (expected(tasks(round)), vec![]));
+    }
+    fleet.shutdown();
+}
+
+#[test]
+fn the_real_worker_leaves_when_asked_to() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let mut worker =
+        Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
+    await_members(&fleet, 1);
+    worker.signal("TERM");
+    assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
+    await_members(&fleet, 0);
+}
+
+#[test]
+fn the_real_worker_says_why_it_is_refused() {
+    let config = remote_only();
+    let access = Access::One(Token::new("s3cret", "test").unwrap());
+    let listen = config.listen.clone().map(|listen| Listen { access, ..listen });
+    let fleet = Fleet::start(FleetConfig { listen, ..config }).unwrap();
+    let mut worker = Process::spawn(
+        Command::new(binary("grammaton-worker"))
+            .args(["--coordinator", &url(&fleet)])
+            .env_remove(proto::token::TOKEN_VARIABLE),
+    );
+    assert_eq!(worker.wait().code(), Some(2), "{}", worker.log());
+    eventually(&|| worker.log(), || worker.log().contains("the token is not the coordinator's"));
+}
+
+#[test]
+fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
+    let fleet = Fleet::start(FleetConfig { min_members: 1, ..remote_only() }).unwrap();
+    let _worker = start_worker(echo_worker(url(&fleet), 1));
+    let mut task = short_tasks(1).remove(0);
+    let grammar = shared::grammar::syntax::parse("S --> a", "smaller.lt").expect("the text is a grammar").0;
+    task.grammar = Named::new(grammar);
+    // The word is not of this grammar: the worker hangs up each time, until the task counts as poison.
+    let error = answers(&fleet, vec![task]).unwrap_err();
+    assert!(matches!(error, FleetError::Batch { failure: Failure::Poison { .. }, .. }), "{error}");
+}
+
+#[test]
+fn audited_answers_of_sound_workers_are_the_same() {
+    let patient = Duration::from_secs(600);
+    let config = FleetConfig { audit: 0.25, min_members: 2, suspect_after: patient, ..remote_only() };
+    let fleet = Fleet::start(FleetConfig { dead_after: 2 * patient, ..config }).unwrap();
+    let workers = ["alice", "bob"].map(|name| start_worker(named(name, fake(), &fleet)));
+    for _ in 0..3 {
+        let (found, report) = answers(&fleet, short_tasks(40)).unwrap();
+        assert_eq!(found, expected(short_tasks(40)));
+        assert_eq!((report.audited, report.unaudited, report.losses), (10, 0, vec![]));
+        assert!(report.attempts >= 50, "audited tasks are assigned twice: {}", report.attempts);
+    }
+    let Effort { computed, audited, unaudited, .. } = fleet.effort();
+    assert_eq!((computed, audited, unaudited), (120, 30, 0));
+    fleet.shutdown();
+    for worker in workers {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_worker_alone_audits_nobody_and_the_batch_goes_on() {
+    let fleet = Fleet::start(FleetConfig { audit: 1.0, ..remote_only() }).unwrap();
+    let _worker = start_worker(named("alice", fake(), &fleet));
+    let (found, report) = answers(&fleet, short_tasks(20)).unwrap();
+    assert_eq!(found, expected(short_tasks(20)));
+    assert_eq!((report.audited, report.unaudited), (0, 20));
+    let effort = Effort { computed: 20, audited: 0, unaudited: 20, repeated: 0 };
+    assert_eq!(fleet.effort(), effort, "it is not passed over in silence");
+}
+
+#[test]
+fn a_worker_whose_answers_differ_by_one_bit_is_named() {
+    let flipped: Compute = Arc::new(|task| {
+        echo(task).map(|answer| match answer {
+            Answer::Expectation(mut expectation) => {
+                expectation.counts[0] = f64::from_bits(expectation.counts[0].to_bits() ^ 1);
+                Answer::Expectation(expectation)
+            }
+            other => other,
+        })
+    });
+    let fleet = Fleet::start(FleetConfig { audit: 1.0, min_members: 2, ..remote_only() }).unwrap();
+    let _workers = [("alice", fake()), ("bob", flipped)]
+        .map(|(name, compute)| start_worker(named(name, compute, &fleet)));
+    let error = answers(&fleet, short_tasks(40)).unwrap_err();
+    let FleetError::Audit { stage: Stage::Decode, mismatch } = &error else { panic!("{error}") };
+    assert_eq!((&mismatch.wrong[..], mismatch.right.as_deref()), (&["bob".to_owned()][..], Some("alice")));
+    let message = format!(
+        "decode: worker bob's answer to task {} differs from alice's and from the coordinator's own; take bob's machine \
+         out and go on with --resume",
+        mismatch.task.0
+    );
+    assert_eq!(error.to_string(), message);
+}
+
+/// Computes nothing before it is opened.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn pass(&self) {
+        let (is_open, changed) = &*self.0;
+        let guard = is_open.lock().unwrap();
+        drop(changed.wait_while(guard, |is_open| !*is_open).unwrap());
+    }
+
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+#[test]
+fn a_worker_that_lives_and_does_not_answer_loses_its_task() {
+    let (gate, is_first) = (Gate::default(), AtomicBool::new(true));
+    let within = gate.clone();
+    let stuck_once: Compute = Arc::new(move |task| {
+        if is_first.swap(false, Ordering::Relaxed) {
+            within.pass();
+        }
+        echo(task)
+    });
+    let fleet =
+        Fleet::start(FleetConfig { lease_deadline: Duration::from_secs(3), ..remote_only() }).unwrap();
+    let _worker = start_worker(WorkerConfig { threads: 2, ..named("mallory", stuck_once, &fleet) });
+    let (found, report) = answers(&fleet, short_tasks(1)).unwrap();
+    assert_eq!(found, expected(short_tasks(1)));
+    let [loss, ..] = &report.losses[..] else { panic!("{report:?}") };
+    assert!(
+        loss.name == "mallory" && matches!(loss.cause, Cause::Overdue { task: TaskIndex(0), .. }),
+        "{loss:?}"
+    );
+    let status = fleet.status();
+    assert_eq!(status.losses.get("overdue"), Some(&(report.losses.len() as u64)));
+    assert!(status.members.iter().all(|member| member.losses >= 1), "{status:?}");
+    gate.open();
+}
+
+#[test]
+fn a_stuck_thread_of_this_process_fails_the_batch_and_names_the_task() {
+    let gate = Gate::default();
+    let within = gate.clone();
+    let stuck: Compute = Arc::new(move |task| {
+        within.pass();
+        echo(task)
+    });
+    let lease_deadline = Duration::from_millis(300);
+    let config = FleetConfig { local_workers: 1, compute: stuck, lease_deadline, ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    let error = answers(&fleet, short_tasks(1)).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.starts_with("decode: task 0: a thread of this process has been computing it for"),
+        "{message}"
+    );
+    assert!(matches!(error, FleetError::Batch { failure: Failure::Overdue { .. }, .. }));
+    gate.open();
+}
+
+#[test]
+fn a_fleet_says_what_it_is_doing() {
+    let gate = Gate::default();
+    let within = gate.clone();
+    let compute: Compute = Arc::new(move |task| {
+        within.pass();
+        echo(task)
+    });
+    let fleet = Fleet::start(FleetConfig { local_workers: 2, compute, ..FleetConfig::default() }).unwrap();
+    let watcher = fleet.watcher();
+    let idle = fleet.status();
+    assert_eq!((idle.stage, idle.shards, idle.oldest), (None, Shards::default(), None));
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, short_tasks(9)));
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().stage == Some(Stage::Decode));
+        let busy = fleet.status();
+        assert_eq!(busy.shards, Shards { free: 6, assigned: 3, done: 0 });
+        let [local] = &busy.members[..] else { panic!("{busy:?}") };
+        assert_eq!((&local.name[..], local.slots, local.leases, local.tasks_done), ("local", 2, 3, 0));
+        let oldest = busy.oldest.clone().expect("three are assigned");
+        assert_eq!((oldest.task, &oldest.member[..]), (TaskIndex(0), "local"));
+        assert!(local.oldest_lease >= Some(oldest.age) && oldest.age <= busy.up, "{busy:?}");
+        gate.open();
+        batch.join().unwrap().unwrap();
+    });
+    let after = fleet.status();
+    assert_eq!((after.attempts, after.accepted, after.discarded), (9, 9, 0));
+    assert_eq!((after.members[0].tasks_done, after.members[0].leases), (9, 0));
+    assert!(after.members[0].busy > Duration::ZERO);
+    fleet.shutdown();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(watcher.status()), None);
+}
+
+#[test]
+fn who_joins_is_lent_a_task_and_what_the_dead_held_goes_to_the_living() {
+    let config = FleetConfig {
+        suspect_after: Duration::from_secs(2),
+        dead_after: Duration::from_secs(4),
+        ..remote_only()
+    };
+    let fleet = Fleet::start(config).unwrap();
+    let spawn = |name: &str| {
+        Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&url(&fleet), name]))
+    };
+    let long = |count: u32, millis: u64| {
+        (0..count).map(|name| echo_task(name, Duration::from_millis(millis), 5)).collect::<Vec<_>>()
+    };
+    let member = |status: &FleetStatus, name: &str| {
+        status
+            .members
+            .iter()
+            .find(|member| member.name == name && !matches!(member.state, MemberState::Gone(_)))
+            .cloned()
+    };
+    let mut workers = vec![spawn("alice")];
+    await_members(&fleet, 1);
+
+    // One that joins in the middle of a round: as soon as it is known, it has a task.
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, long(100, 100)).unwrap());
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.done >= 5);
+        workers.push(spawn("bob"));
+        let mut joined = None;
+        eventually(&|| format!("{:?}", fleet.status()), || {
+            joined = member(&fleet.status(), "bob");
+            joined.is_some()
+        });
+        let bob = joined.expect("it was waited for");
+        assert!(bob.leases as u64 + bob.tasks_done >= 1, "{bob:?}");
+        eprintln!("joined in the middle of a round: had a task {:?} later at most", bob.joined);
+        assert_eq!(batch.join().unwrap().0, expected(long(100, 100)));
+    });
+
+    // One that is killed: as soon as that is known, an idle one has its task.
+    workers.push(spawn("carol"));
+    await_members(&fleet, 3);
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, long(2, 5000)).unwrap());
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.assigned == 2);
+        let before = fleet.status();
+        let idle = before.members.iter().find(|member| member.leases == 0).expect("one has nothing to do");
+        let at = ["alice", "bob", "carol"]
+            .iter()
+            .position(|name| member(&before, name).is_some_and(|member| member.leases > 0));
+        let at = at.expect("two have something to do");
+        let killed = clock();
+        let gone = workers.remove(at);
+        let name = ["alice", "bob", "carol"][at];
+        drop(gone);
+        let mut found = None;
+        eventually(&|| format!("{:?}", fleet.status()), || {
+            let status = fleet.status();
+            found = Some(status.clone());
+            member(&status, name).is_none()
+        });
+        let status = found.expect("it was waited for");
+        let heir = member(&status, &idle.name).expect("it lives");
+        assert!(heir.leases > 0 || heir.tasks_done > idle.tasks_done, "{status:?}");
+        assert_eq!(status.shards.free, 0);
+        eprintln!("killed: its task was assigned again {:?} later at most", killed.elapsed());
+        let (found, report) = batch.join().unwrap();
+        assert_eq!(found, expected(long(2, 5000)));
+        assert!(report.losses.iter().any(|loss| loss.name == name), "{report:?}");
+    });
+
+    // One that falls silent: its task is assigned again as soon as it is suspect.
+    std::thread::scope(|scope| {
+        let batch = scope.spawn(|| answers(&fleet, long(1, 1000)).unwrap());
+        eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.assigned == 1);
+        let before = fleet.status();
+        let holder =
+            before.members.iter().find(|member| member.leases > 0).expect("it is assigned").name.clone();
+        let names: Vec<&str> =
+            ["alice", "bob", "carol"].into_iter().filter(|name| member(&before, name).is_some()).collect();
+        let at = names.iter().position(|name| *name == holder).expect("it is one of them");
+        workers[at].signal("STOP");
+        let stopped = clock();
+        let (found, report) = batch.join().unwrap();
+        assert_eq!(found, expected(long(1, 1000)));
+        assert!(report.attempts >= 2, "{report:?}");
+        eprintln!("stopped: its task was assigned again and answered {:?} later", stopped.elapsed());
+    });
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test tells how long it took")]
+fn clock() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,25 @@
+//! Tests of the whole system. One binary: each file is a module. `docs/ARCHITECTURE.md` says what each one asks.
+
+mod dependencies;
+mod dmv;
+mod methods;
+mod product;
+mod test_corpus;
+mod train;
+mod treebank;
+
+mod deaths;
+mod fleet;
+mod object_store;
+mod order;
+mod resume;
+mod soak;
+
+mod identity;
+
+mod load;
+mod page;
+mod plan;
+mod probes;
+mod service;
+mod watch;

@@ -1,0 +1,210 @@
+//! Checkpoints, corpora and services in an object store: a real S3-speaking server, `moto_server`, where it is on the path; else skipped.
+//! `pip install "moto[s3,server]"` brings it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use grammaton_tests::folder::{Folder, Trained, examples};
+use grammaton_tests::serving::Serving;
+use grammaton_tests::{Process, eventually, requirement};
+
+const SECRET: &str = "not-a-secret-but-must-not-be-logged";
+
+/// A server with the bucket `models`, or nothing where there is no such program.
+fn server() -> Option<(Process, SocketAddr)> {
+    if !Command::new("moto_server").arg("--help").output().is_ok_and(|output| output.status.success()) {
+        requirement::missing(
+            "s3",
+            "moto_server is not on the path; pip install \"moto[s3,server]\" brings it",
+        );
+        return None;
+    }
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+    let port = address.port().to_string();
+    let process = Process::spawn(Command::new("moto_server").args(["-H", "127.0.0.1", "-p", &port]));
+    eventually(&|| process.log(), || {
+        request(address, "PUT", "/models").is_some_and(|answer| answer.contains(" 200 "))
+    });
+    Some((process, address))
+}
+
+/// What the server answers, if it does.
+fn request(address: SocketAddr, verb: &str, path: &str) -> Option<String> {
+    put(address, verb, path, b"")
+}
+
+fn put(address: SocketAddr, verb: &str, path: &str, body: &[u8]) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let length = body.len();
+    let head = format!(
+        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn folder() -> Folder {
+    let corpus = std::fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
+    let corpus: String = corpus.split_inclusive('\n').take(600).collect();
+    let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n\
+        [inference]\ntruncation = 300\nmax_rounds = 15\ntolerance = 0\n\
+        [output]\ncheckpoints = \"s3://models/brent/one\"\ncheckpoint_seconds = 0\n";
+    Folder::new(&[("job.toml", job), ("corpus.txt", &corpus)])
+}
+
+fn train(folder: &Folder, at: SocketAddr, out: &str, more: &[&str]) -> Process {
+    let args = ["train", "job.toml", "--quiet", "--workers", "1", "--out", out];
+    let mut command = folder.command(&[&args, more].concat());
+    Process::spawn(command.envs(environment(at)))
+}
+
+fn environment(at: SocketAddr) -> [(&'static str, String); 6] {
+    [
+        ("AWS_ENDPOINT", format!("http://{at}")),
+        ("AWS_ALLOW_HTTP", "true".into()),
+        ("AWS_ACCESS_KEY_ID", "tester".into()),
+        ("AWS_SECRET_ACCESS_KEY", SECRET.into()),
+        ("AWS_REGION", "us-east-1".into()),
+        ("GRAMMATON_LOG", "debug".into()),
+    ]
+}
+
+#[test]
+fn a_corpus_and_a_grammar_in_the_object_store_are_as_good_as_files() {
+    let folder = folder();
+    let Some((_server, at)) = server() else { return };
+    let corpus = std::fs::read(folder.path("corpus.txt")).unwrap();
+    let mut gz = GzEncoder::new(Vec::new(), Compression::default());
+    gz.write_all(&corpus).unwrap();
+    let grammar = std::fs::read(examples().join("grammars/unigram.gr")).unwrap();
+    std::fs::write(folder.path("unigram.gr"), &grammar).unwrap();
+    for (name, body) in
+        [("corpus.txt", &corpus), ("corpus.txt.gz", &gz.finish().unwrap()), ("unigram.gr", &grammar)]
+    {
+        let answer = put(at, "PUT", &format!("/models/texts/{name}"), body).unwrap();
+        assert!(answer.contains(" 200 "), "{answer}");
+    }
+    let here = ["--set", "output.checkpoints=", "--set", "inference.max_rounds=3"];
+    let of_files = folder.train("of-files", &[&here[..], &["--set", "model.grammar=unigram.gr"]].concat());
+    for name in ["corpus.txt", "corpus.txt.gz"] {
+        let corpus = format!("corpus.path=s3://models/texts/{name}");
+        let grammar = "model.grammar=s3://models/texts/unigram.gr";
+        let set = ["--set", &corpus, "--set", grammar];
+        let out = format!("of-{name}");
+        let mut process = train(&folder, at, &out, &[&here[..], &set].concat());
+        assert_eq!(process.wait().code(), Some(0), "{}", process.log());
+        Trained::read(&folder.path(&out)).check_equals(&of_files);
+    }
+    let missing = ["--set", "corpus.path=s3://models/texts/corpus"];
+    let mut process = train(&folder, at, "out", &[&here[..], &missing].concat());
+    assert_eq!(process.wait().code(), Some(2), "{}", process.log());
+    let (log, place) = (process.log(), "error: s3://models/texts/corpus: cannot be read: ");
+    assert!(log.lines().last().is_some_and(|error| error.starts_with(place)), "{log}");
+}
+
+fn objects(at: SocketAddr) -> Vec<String> {
+    let listing = request(at, "GET", "/models?list-type=2").unwrap();
+    let keys = listing.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
+    keys.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_killed_run_goes_on_elsewhere_from_the_object_store() {
+    let folder = folder();
+    let Some((_server, at)) = server() else { return };
+    let one = folder.train("one", &["--set", "output.keep_checkpoints=0"]);
+
+    let mut killed = train(&folder, at, "killed", &[]);
+    let newest = || objects(at).pop().unwrap_or_default();
+    eventually(&|| killed.log(), || newest().as_str() >= "brent/one/000004.ckpt");
+    killed.kill();
+    killed.wait();
+
+    let mut refused = train(&folder, at, "elsewhere", &[]);
+    assert_eq!(refused.wait().code(), Some(2));
+    assert!(refused.log().contains("s3://models/brent/one/0000"), "{}", refused.log());
+
+    let mut resumed = train(&folder, at, "elsewhere", &["--resume"]);
+    assert_eq!(resumed.wait().code(), Some(0), "{}", resumed.log());
+    let trained = Trained::read(&folder.path("elsewhere"));
+    trained.check_equals(&one);
+    assert_eq!(trained.summary["resumed"], 1);
+    assert!((1..=3).contains(&objects(at).len()), "{:?}", objects(at));
+    assert!(newest().as_str() >= "brent/one/000015.ckpt", "{}", newest());
+    for process in [&killed, &refused, &resumed] {
+        assert!(!process.log().contains(SECRET));
+    }
+}
+
+#[test]
+fn a_service_whose_machine_is_lost_goes_on_elsewhere() {
+    let folder = folder();
+    let Some((_server, at)) = server() else { return };
+    let (short, long) = ("inference.max_rounds=2", "inference.max_rounds=200");
+    let trained = [("short", short), ("long", long)]
+        .map(|(name, rounds)| folder.train(name, &["--set", "output.checkpoints=", "--set", rounds]));
+    let serve = |cache| {
+        let more = ["--cache", cache, "--workers", "1"];
+        Serving::start_at(&folder, "s3://models/service", &more, &environment(at))
+    };
+
+    let mut service = serve("first");
+    service.grammaton(&folder, &["submit", "job.toml", "--wait", "--set", short]);
+    service.grammaton(&folder, &["submit", "job.toml", "--set", long]);
+    let round = |service: &Serving| service.job(&folder, "2")["progress"]["round"].as_u64();
+    eventually(&|| service.log(), || round(&service) >= Some(4));
+    service.kill();
+    // All is lost but the name, so that the next one need not wait for the leader to be silent.
+    std::fs::create_dir(folder.path("second")).unwrap();
+    std::fs::rename(folder.path("first/name"), folder.path("second/name")).unwrap();
+    std::fs::remove_dir_all(folder.path("first")).unwrap();
+
+    let mut service = serve("second");
+    eventually(&|| service.log(), || service.job(&folder, "2")["state"] == "done");
+    let log = service.grammaton(&folder, &["logs", "2"]);
+    assert!(log.contains("going on after round"), "{log}");
+    service.grammaton(&folder, &["submit", "job.toml", "--wait", "--set", short]);
+    let left = service.stop();
+    assert_eq!(left.0, Some(0), "{}", left.1);
+
+    let service = serve("third");
+    for (id, trained) in ["1", "2"].into_iter().zip(&trained) {
+        assert_eq!(service.job(&folder, id)["parameters_sha256"], trained.digest());
+        let out = format!("fetched-{id}");
+        service.grammaton(&folder, &["fetch", id, "--out", &out]);
+        Trained::read(&folder.path(&out)).check_equals(trained);
+        let log = service.grammaton(&folder, &["logs", id]);
+        assert!(log.contains("submitted by anyone") && log.contains("done: parameters"), "{log}");
+    }
+    let objects = objects(at);
+    for name in ["audit/", "files/", "jobs/1.json", "work/2/out/model/model.bin", "work/2/checkpoints/"] {
+        let name = format!("service/{name}");
+        assert!(objects.iter().any(|object| object.starts_with(&name)), "{name}: {objects:?}");
+    }
+    let mut second = folder.command(&["serve", "--store", "s3://models/service", "--listen", "127.0.0.1:0"]);
+    let mut refused = Process::spawn(second.args(["--cache", "third"]).envs(environment(at)));
+    assert_eq!(refused.wait().code(), Some(2));
+    assert!(refused.log().contains("third: another service works there"), "{}", refused.log());
+    assert!(!service.log().contains(SECRET));
+}
+
+#[test]
+fn a_store_that_cannot_be_reached_is_told_in_a_line() {
+    let folder = folder();
+    // Nobody listens there: the port was given back.
+    let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
+    let mut process = train(&folder, at, "out", &["--set", "output.keep_checkpoints=1"]);
+    assert_eq!(process.wait().code(), Some(2), "{}", process.log());
+    let log = process.log();
+    let error = log.lines().last().unwrap();
+    assert!(
+        error.starts_with("error: ") && error.contains("s3://models/brent/one: cannot be listed"),
+        "{log}"
+    );
+    assert!(!log.contains(SECRET));
+}

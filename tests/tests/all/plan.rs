@@ -1,0 +1,103 @@
+//! What `grammaton plan` foretells is what a fleet then does, as far as that does not hang on time.
+
+use std::cell::RefCell;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coordinator::commands::plan::probe::measure;
+use coordinator::fleet::forecast::{Cluster, rounds};
+use coordinator::fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
+use coordinator::job::Job;
+use coordinator::observer::All;
+use coordinator::train::checkpoint::Checkpoints;
+use coordinator::train::group::Inputs;
+use coordinator::train::train;
+use grammaton_tests::folder::{Folder, examples};
+use shared::work::task::Answer;
+use worker::WorkerConfig;
+
+/// A fleet, and what its rounds cost.
+struct Watched(Fleet, RefCell<Vec<MapReport>>);
+
+impl Map for Watched {
+    fn map(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        let report = Map::map(&self.0, stage, tasks, each)?;
+        if let Stage::Round { .. } = stage {
+            self.1.borrow_mut().push(report.clone());
+        }
+        Ok(report)
+    }
+}
+
+/// Trains over loopback with that many workers of one thread; what each round after the first cost.
+fn trained(job: &Job, n_workers: usize) -> Vec<MapReport> {
+    let listen = Listen::at("127.0.0.1:0".parse().unwrap());
+    let config = FleetConfig {
+        local_workers: 0,
+        listen: Some(listen),
+        min_members: n_workers,
+        ..FleetConfig::default()
+    };
+    let fleet = Fleet::start(config).unwrap();
+    let url = format!("http://{}", fleet.address().unwrap());
+    let worker = |number: usize| {
+        let (coordinator, name) = (url.clone(), format!("worker {number}"));
+        let config = WorkerConfig { coordinator, name, threads: 1, ..WorkerConfig::default() };
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(worker::run(config, std::future::pending()))
+        })
+    };
+    let workers: Vec<_> = (0..n_workers).map(worker).collect();
+    let watched = Watched(fleet, RefCell::default());
+    train(job, &Inputs::load(job).unwrap(), &watched, &mut Checkpoints::none(), &mut All(Vec::new()))
+        .unwrap();
+    let Watched(fleet, reports) = watched;
+    fleet.shutdown();
+    workers.into_iter().for_each(|worker| worker.join().unwrap().unwrap());
+    reports.into_inner().split_off(1)
+}
+
+fn is_near(found: u64, foretold: u64) -> bool {
+    found.abs_diff(foretold) * 50 <= foretold
+}
+
+#[test]
+fn the_bytes_of_a_round_are_those_of_real_workers() {
+    let corpus = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
+    let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\nshard_symbols = 2048\n\
+               [inference]\ntruncation = 500\nmax_rounds = 4\ntolerance = 0\nselection = \"sorted\"\n\
+               [output]\nscore_every = 0\n";
+    let folder = Folder::new(&[("job.toml", job), ("corpus.txt", &corpus)]);
+    let job = Job::load(&folder.path("job.toml"), &[]).unwrap();
+    let (load, measured) = measure(&job).unwrap();
+    let n_tasks = load.tasks.len();
+    assert!(n_tasks > 5 && measured.rounds == 3, "{measured:?}");
+
+    for workers in [1, 2] {
+        let latency = Duration::from_micros(50);
+        let cluster = Cluster { workers, threads: 1, bandwidth: 1e9, latency, cores: 2, cache: 1 << 30 };
+        let (_, foretold) = rounds(&load, n_tasks, &cluster, 1);
+        for report in trained(&job, workers) {
+            // Backups are for whoever is late.
+            let (sent, received) = (report.bytes_sent, report.bytes_received);
+            let of_leases = |bytes: u64| bytes * report.attempts as u64 / n_tasks as u64;
+            let told = format!("{workers} workers, {foretold:?}: {report:?}");
+            if workers == 1 {
+                assert!(report.attempts == n_tasks && is_near(sent, foretold.bytes_down), "{told}");
+            }
+            // Which shard goes to whom hangs on time: they may all move, but no more than that.
+            let most = of_leases(measured.lease_bytes + measured.shard_bytes) + measured.once_bytes;
+            let least = of_leases(measured.lease_bytes);
+            assert!(sent >= least - least / 50 && sent <= most + most / 50, "{told}");
+            assert!(received <= of_leases(foretold.bytes_up) + foretold.bytes_up / 50, "{told}");
+            assert!(received >= foretold.bytes_up - foretold.bytes_up / 50, "{told}");
+        }
+    }
+}
