@@ -97,6 +97,8 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         (Some(certificate), Some(key)) => Some(https(IdentityFiles { certificate, key })?),
         _ => None,
     };
+    // From the moment at which others can reach it, being asked to stop is heard.
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
     let local_workers = config.local_workers;
     let fleet = Fleet::start(FleetConfig { compute, ..config })?;
     let address = fleet.address().context("a fleet that listens has an address")?;
@@ -122,12 +124,11 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         None => None,
     };
     let ousted = runtime.block_on(async {
-        let mut signals = Signals::listen()?;
         tokio::select! {
-            _ = signals.next() => anyhow::Ok(None),
-            ousted = service.ousted() => Ok(Some(ousted)),
+            _ = signals.next() => None,
+            ousted = service.ousted() => Some(ousted),
         }
-    })?;
+    });
     info!("stopping");
     service.close(FAREWELL);
     runtime.shutdown_background();

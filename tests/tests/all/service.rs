@@ -289,6 +289,18 @@ fn a_job_under_which_the_process_dies_three_times_has_failed() {
     await_state(&service, &folder, &id, "done");
 }
 
+/// Its first line says that it listens; a signal that comes with the line is heard as well as one that comes later.
+#[test]
+fn a_service_that_listens_ends_as_it_should_when_it_is_asked() {
+    let folder = folder();
+    let mut service = Serving::start(&folder, &["--http", "127.0.0.1:0"]);
+    for stop in 0..30 {
+        let (code, log) = service.stop();
+        assert_eq!(code, Some(0), "stop {stop}: {log}");
+        service.begin();
+    }
+}
+
 #[test]
 fn a_second_service_in_the_same_store_is_refused() {
     let folder = folder();
