@@ -267,7 +267,8 @@ fn a_job_under_which_the_process_dies_three_times_has_failed() {
     let mut service = Serving::start(&folder, &[]);
     let id = service.grammaton(&folder, &["submit", "em.toml"]);
     for _ in 0..3 {
-        assert_eq!(service.stop().0, Some(0));
+        let (code, log) = service.stop();
+        assert_eq!(code, Some(0), "{log}");
         service.begin();
     }
     for starts in 4..=6 {
