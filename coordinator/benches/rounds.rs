@@ -16,7 +16,7 @@ use coordinator::fleet::{Inline, Stage};
 use coordinator::job::{Job, OutputTable};
 use coordinator::train::choice;
 use coordinator::train::input::Input;
-use coordinator::train::learner::{Beginning, Learner};
+use coordinator::train::methods::{self, Beginning};
 use coordinator::train::plan::{self, Plan};
 use coordinator::train::prepare::{Sentences, prepare};
 use shared::forest::Forest;
@@ -26,6 +26,7 @@ use shared::forest::build::Builder;
 use shared::forest::chains::Chains;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
 use shared::grammar::ParamId;
+use shared::train::trainer::Collect;
 use shared::work::shard::Shard;
 
 const ROUNDS: usize = 30;
@@ -62,20 +63,24 @@ fn measure(path: &Path, corpus: &Path) {
 }
 
 fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
-    let beginning = Beginning { inference: &job.inference, restart: 1, trees: None, families: None };
-    let mut learner = Learner::new(plan, beginning, None).expect("a run begins");
+    let (model, inference) = (job.model.model(), &job.inference);
+    let beginning = Beginning { model, inference, restart: 1, trees: None, families: None };
+    let mut trainer = methods::trainer(plan, &beginning, None).expect("a run begins");
     let mut best = [f64::INFINITY; 4];
     for round in 0..ROUNDS {
         let begun = now();
-        learner.begin(None, false);
+        trainer.begin(Collect::default());
         let weighed = millis(begun);
-        let asked = learner.shards(plan).into_iter().map(|shard| (0, shard)).collect();
-        let tasks = plan::round(vec![(plan, learner.ask(plan).expect("the shards are there"))], asked);
+        let asked = trainer.shards(plan).into_iter().map(|shard| (0, shard)).collect();
+        let tasks = plan::round(vec![(plan, trainer.ask(plan).expect("the shards are there"))], asked);
         let stage = Stage::Round { run: 1, round };
-        let add = |at, answer| learner.add(plan, at, answer).map(|is_one| assert!(is_one));
+        let add = |at, answer| {
+            assert!(trainer.add(plan, at, answer).expect("the shards are there"));
+            Ok(())
+        };
         plan::map(fleet, stage, tasks, add).expect("workers answer");
         let expected = millis(begun);
-        learner.finish().expect("the bound rises");
+        trainer.finish().expect("the bound rises");
         let all = millis(begun);
         if round > 1 && all < best[0] {
             best = [all, weighed, expected - weighed, all - expected]; // the first weights cost nothing

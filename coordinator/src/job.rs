@@ -323,7 +323,7 @@ impl Job {
     /// points, with the numbers of all.
     pub fn preparations(&self) -> Vec<(Vec<usize>, Job)> {
         let keys = InferenceTable::keys();
-        let model = key::Model::of(self.model.kind, !self.model.adapted.is_empty());
+        let model = self.model.model();
         let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
         for (at, point) in self.points.iter().enumerate() {
             let mut table = to_table(&point.inference);

@@ -11,7 +11,8 @@ use shared::data::eval::brackets::BracketScores;
 use shared::data::eval::dependencies::{Attachment, ByLength};
 use shared::data::eval::segmentation::SegmentationScores;
 use shared::models::decode::Decoder;
-use shared::train::logistic_normal::Share;
+pub use shared::models::sampler::Hyper;
+use shared::train::trainer::Share;
 
 use crate::fleet::Effort;
 
@@ -234,15 +235,6 @@ impl From<Share> for ComponentMetrics {
     fn from(Share { weight, bound, n_empty }: Share) -> ComponentMetrics {
         ComponentMetrics { weight, bound, empty: n_empty }
     }
-}
-
-/// Hyper-parameters of one adapted nonterminal.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Hyper {
-    /// Discount of the Pitman–Yor process (the papers' b).
-    pub discount: f64,
-    /// Concentration of the Pitman–Yor process (the papers' a).
-    pub concentration: f64,
 }
 
 /// Agreement of a segmentation with gold, flat, as it is written. A score without a denominator is `null`.

@@ -1,8 +1,8 @@
-//! What a run has learned so far, for people who look on: a few strings, rules and sentences.
+//! A snapshot of the learned parameters for display: a few strings, rules and sentences.
 //!
-//! In: a learner between two rounds, or a saved model. Out: the strings or rules used most, spelled. Cost: one pass over expected
-//! uses, and no more spelling than is shown; whoever trains takes a look only if somebody wants it
-//! ([`Observer::snapshot`](crate::observer::Observer::snapshot)). Nothing is decided by it.
+//! It is taken of a trainer between two rounds, or of a saved model, and holds the strings or rules used most, spelled. It costs one
+//! pass over the expected uses, and spells no more than is shown. A training run takes one only if an observer asks for it
+//! ([`Observer::snapshot`](crate::observer::Observer::snapshot)), and decides nothing by it.
 
 use serde::{Deserialize, Serialize};
 use shared::data::corpus::Unit;
@@ -10,7 +10,9 @@ use shared::grammar::Grammar;
 use shared::grammar::ParamId;
 use shared::grammar::groups::Estimate;
 use shared::grammar::lexicon::Lexicon;
+use shared::models::Params;
 use shared::models::adaptor::Stick;
+use shared::train::trainer::{Learned, Trainer};
 
 use crate::model::spell;
 use crate::outcome::Sample;
@@ -44,6 +46,26 @@ pub struct Strings {
     pub n: usize,
     /// The first of them, with their expected uses.
     pub most_used: Vec<(String, f64)>,
+}
+
+/// The strings or rules that a run uses most. `lexicon` is the one that it trains with.
+pub fn most_used(
+    grammar: &Grammar,
+    lexicon: &Lexicon,
+    trainer: &dyn Trainer,
+    unit: Unit,
+) -> (Vec<Strings>, Vec<(String, f64)>) {
+    if !trainer.sticks().is_empty() {
+        return (strings(grammar, lexicon, trainer.sticks(), unit), Vec::new());
+    }
+    let Learned { lexicon: own, params } = trainer.learned();
+    match params {
+        Params::Adaptor(params) => {
+            (strings(grammar, own.as_ref().unwrap_or(lexicon), &params.sticks, unit), Vec::new())
+        }
+        Params::Pcfg(params) => (Vec::new(), rules(grammar, &params.estimate, SHOWN)),
+        Params::Latent(_) | Params::LogisticNormal(_) => Default::default(),
+    }
 }
 
 /// The strings of every stick that are used most.

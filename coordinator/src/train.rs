@@ -24,7 +24,7 @@ pub mod held_out;
 pub mod input;
 #[cfg(test)]
 mod laws;
-pub mod learner;
+pub mod methods;
 pub mod plan;
 pub mod prepare;
 pub mod readings;
@@ -54,7 +54,6 @@ use crate::observer::Observer;
 use crate::outcome::{Heads, Outcome};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resumed};
 use group::{Inputs, Prepared, of_point};
-use learner::sampled;
 use prepare::{Choice, Chosen, Sentences};
 use readings::Readings;
 use rounds::{CheckpointWriter, FinishedPoint, Training};
@@ -117,7 +116,7 @@ pub fn train(
         }
         let n_shards = plan.sentence_shards().count();
         let mut of_points: Vec<String> =
-            group.job.points.iter().filter_map(|point| sampled::notice(&point.inference, n_shards)).collect();
+            group.job.points.iter().filter_map(|point| methods::notice(&point.inference, n_shards)).collect();
         of_points.dedup();
         notices.extend(of_points);
         prepared.push(Prepared::new(group, plan));

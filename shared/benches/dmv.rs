@@ -10,6 +10,7 @@
 //! if they were all different.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use shared::data::Sentence;
 use shared::data::corpus::{Corpus, Format, Options};
@@ -24,6 +25,7 @@ use shared::grammar::lexicon::Lexicon;
 use shared::models::dmv::{Layout, grammar, harmonic};
 use shared::train::anneal::Anneal;
 use shared::train::pcfg::{Method, Settings, Start, Trainer};
+use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::shard;
 use shared::work::shard::Shard;
@@ -66,10 +68,10 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
         engine.run(&Task { grammar, lexicon, shard: shard.clone(), work }).expect("the work fits the shard")
     };
     let index = |shard| match ask(shard, Work::Index) {
-        Answer::Index(index) => index.params,
+        Answer::Index(index) => Arc::new(index.params),
         _ => unreachable!("an index was asked for"),
     };
-    let indexes: Vec<Vec<ParamId>> = shards.iter().map(index).collect();
+    let indexes: Vec<Arc<Vec<ParamId>>> = shards.iter().map(index).collect();
     let build = seconds() - begun;
     let (n_items, n_edges, n_chains, bytes) =
         size(&Prepared::new(grammar.value.clone(), lexicon.value.clone()), &shards);
@@ -93,12 +95,9 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
     let alpha = groups.alpha(&grammar.value);
     let mut trainer = Trainer::new(groups, alpha, settings);
     let mut round = || {
-        trainer.begin(None, false);
-        for (at, (shard, params)) in shards.iter().zip(&indexes).enumerate() {
-            let answer = ask(shard, trainer.work(at, params));
-            assert!(trainer.add(params, answer));
-        }
-        trainer.finish().expect("the likelihood does not fall");
+        let answer = |shard: usize, work| ask(&shards[shard], work);
+        let step = trainer::round(&mut trainer, &indexes, Collect::default(), answer);
+        step.expect("the likelihood does not fall");
     };
     let mut costs: Vec<f64> = (0..runs)
         .map(|_| {

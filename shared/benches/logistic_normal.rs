@@ -7,6 +7,7 @@
 //! TAGS has a sentence of tags a line; TOLERANCE is that within sentences. Tells of every round what it cost and where the bound is.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use shared::data::corpus::{Corpus, Format, Options};
 use shared::data::tags::families::Families;
@@ -17,6 +18,7 @@ use shared::models::logistic_normal::{Multinomials, PointEstimate, Until};
 use shared::train::logistic_normal::{Settings, State, Trainer};
 use shared::train::pcfg::Start;
 use shared::train::round::Step;
+use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::shard;
 use shared::work::task::{Named, Task};
@@ -51,13 +53,13 @@ fn main() {
     let (engine, lexicon) = (Engine::default(), Named::new(lexicon));
     for round in 1..=n_rounds {
         let begun = seconds();
-        trainer.begin();
-        for (at, shard) in shards.iter().enumerate() {
-            let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
-            let answer = engine.run(&Task { grammar, lexicon, shard, work: trainer.work() });
-            assert!(trainer.add(at, answer.expect("the work fits the shard")));
-        }
-        let Step::Next(report) = trainer.finish().expect("all sentences have a bound") else {
+        let indexes = vec![Arc::default(); shards.len()];
+        let answer = |shard: usize, work| {
+            let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shards[shard].clone());
+            engine.run(&Task { grammar, lexicon, shard, work }).expect("the work fits the shard")
+        };
+        let step = trainer::round(&mut trainer, &indexes, Collect::default(), answer);
+        let Step::Next(report) = step.expect("all sentences have a bound") else {
             unreachable!("no round is run again")
         };
         let cost = seconds() - begun;

@@ -1,4 +1,5 @@
-//! Training as the coordinator sees it, a trainer for each method: what the shards are asked in a [`round`], and what becomes of the answers.
+//! Training as the coordinator sees it: each method has a [`trainer`], which says what the shards are asked in a [`round`] and moves the
+//! parameters by their answers.
 //!
 //! [`adaptor`] and [`adaptor_svb`] for adaptor grammars, [`pcfg`] and [`pcfg_svb`] for PCFGs, [`latent`] for latent annotations,
 //! [`logistic_normal`] with its [`mixture`]s of components, [`chain`] for Markov chains; [`stochastic`] chooses the shards of a round,
@@ -15,3 +16,4 @@ pub mod pcfg;
 pub mod pcfg_svb;
 pub mod round;
 pub mod stochastic;
+pub mod trainer;

@@ -43,7 +43,7 @@ impl Job {
         let (Some(key), Some(point)) = (of.find(|key| !key.is_read(self)), self.points.first()) else {
             return Ok(());
         };
-        let model = Model::of(self.model.kind, !self.model.adapted.is_empty());
+        let model = self.model.model();
         let by = Estimator::of(&point.inference).map(|estimator| estimator.in_words(model));
         let problem =
             Problem::Unread { by: by.unwrap_or_default(), readers: key.readers_in_words().replace('`', "") };
@@ -96,7 +96,7 @@ impl Job {
         let suits = kind == ModelKind::Dmv || !adapted;
         holds("model.adapted", suits, &"tags", "left out, unless model.kind is \"dmv\"")?;
 
-        let model = Model::of(kind, adapted);
+        let model = self.model.model();
         let is_normal = inference.prior == RulePrior::LogisticNormal;
         let suits = !is_normal || matches!(model, Model::Pcfg | Model::Dmv);
         holds(

@@ -337,7 +337,7 @@ impl Key {
 
     /// Whether a point of a job reads it, as far as kind and method say.
     pub fn is_read_at(&self, job: &super::Job, point: &Point) -> bool {
-        let model = Model::of(job.model.kind, !job.model.adapted.is_empty());
+        let model = job.model.model();
         Estimator::of(&point.inference).is_some_and(|estimator| self.is_read_by(model, estimator))
     }
 

@@ -166,6 +166,11 @@ table! {
 }
 
 impl ModelTable {
+    /// The model that it describes.
+    pub fn model(&self) -> M {
+        M::of(self.kind, !self.adapted.is_empty())
+    }
+
     /// Whether it has adapted nonterminals.
     pub fn is_adapted(&self) -> bool {
         self.kind == ModelKind::Adaptor || !self.adapted.is_empty()

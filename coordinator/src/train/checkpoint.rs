@@ -25,7 +25,7 @@ use crate::metrics::{HeldOut, RoundMetrics, Timings};
 use crate::sealed::{self, Defect, Seal};
 use crate::store::Store;
 use crate::train::group::Inputs;
-use crate::train::learner::State;
+use crate::train::methods::State;
 use crate::train::prepare::{Chosen, Sentences};
 
 /// What its file begins with.
@@ -497,7 +497,7 @@ mod tests {
     fn checkpoint(rounds: usize, bound: f64) -> Checkpoint<'static> {
         let model = small().model;
         let params = model.adaptor().unwrap();
-        let state = serde_json::json!({ "Sticks": {
+        let state = serde_json::json!({ "Adaptor": {
             "params": params, "rounds": rounds, "bound": bound, "counts": vec![0.0; 10],
             "before_drop": params, "drop_share": 0.2, "grew": false,
         }});
@@ -664,7 +664,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         let mut foreign = checkpoint(1, -1.0);
-        let Some(State::Sticks(state)) = &mut foreign.progress.to_mut().runs[0].state else { panic!() };
+        let Some(State::Adaptor(state)) = &mut foreign.progress.to_mut().runs[0].state else { panic!() };
         state.params.sticks[0].order[0] = shared::grammar::ParamId(99);
         checkpoints.write(&foreign).unwrap();
         let (found, notices) = resumed(dir.path(), &origin(""));
@@ -695,7 +695,7 @@ mod tests {
             let mut hostile = checkpoint(1, -1.0);
             let run = &mut hostile.progress.to_mut().runs[0];
             let mut state = serde_json::to_value(&run.state).unwrap();
-            state["Sticks"][field] = value;
+            state["Adaptor"][field] = value;
             run.state = serde_json::from_value(state).unwrap();
             let defect = hostile.check(&[&grammar], &[0]).unwrap_err().to_string();
             assert!(defect.contains(field), "{defect}");

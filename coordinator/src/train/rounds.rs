@@ -15,13 +15,13 @@ use shared::models::Model;
 use shared::models::decode::Decoder;
 use shared::models::tally::Tally;
 use shared::num::Noise;
-use shared::train::logistic_normal::Failure as Normal;
 use shared::train::round::{RoundReport, Step};
+use shared::train::trainer::{Collect, Failure, Learned, Trainer};
 
 use super::dependencies::Dependencies;
 use super::group::Prepared;
 use super::input::Input;
-use super::learner::{Beginning, Failure, GivenTrees, Learner, State};
+use super::methods::{self, Beginning, GivenTrees, State};
 use super::plan;
 use super::prepare::Chosen;
 use super::stopped::{Kept, Stopped};
@@ -29,12 +29,12 @@ use super::{clock, start};
 use crate::fleet::{Map, Stage};
 use crate::job::{self, InferenceTable, Job, Method};
 use crate::metrics::{
-    AttachmentByDecoder, ComponentMetrics, Ending, HeldOut, Hyper, RoundMetrics, Scores, ScoresByDecoder,
+    AttachmentByDecoder, ComponentMetrics, Ending, HeldOut, RoundMetrics, Scores, ScoresByDecoder,
     decoder_name, traces,
 };
 use crate::observer::Observer;
 use crate::outcome::Sample;
-use crate::snapshot::{SENTENCES, Snapshot};
+use crate::snapshot::{self, SENTENCES, Snapshot};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
 
 /// The runs of a job, and what they need.
@@ -56,7 +56,7 @@ struct Active<'a> {
     /// What the point's group is trained on.
     of: &'a Prepared<'a>,
     inference: &'a InferenceTable,
-    learner: Learner<'a>,
+    trainer: Box<dyn methods::Run>,
     converged: bool,
     /// The best measurement on held-out sentences, and the state that gave it.
     best: Option<(HeldOut, State)>,
@@ -141,14 +141,14 @@ impl<'a> Training<'a> {
             let harmonic = harmonic(of.input(), inference, restart);
             let trees = harmonic.as_ref().or(given.as_ref());
             let families = of.input().dependencies.as_ref().map(|dependencies| dependencies.families(place));
-            let beginning = Beginning { inference, restart, trees, families };
+            let beginning = Beginning { model: job.model.model(), inference, restart, trees, families };
             let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
             let goes_on = state.is_some();
-            let learner = Learner::new(&of.plan, beginning, state).map_err(|problem| match goes_on {
+            let trainer = methods::trainer(&of.plan, &beginning, state).map_err(|problem| match goes_on {
                 true => writer.refusal(&format!("run {run}: {problem}")),
                 false => anyhow!("run {run}: {problem}"),
             })?;
-            runs.push(Active { point, of, inference, learner, converged, best, waited, restored: 0 });
+            runs.push(Active { point, of, inference, trainer, converged, best, waited, restored: 0 });
         }
         progress.tallies.resize(job.points.len(), Vec::new());
         let input = prepared.first().map(Prepared::input).expect("a job has at least one point");
@@ -214,21 +214,24 @@ impl<'a> Training<'a> {
         let mut asks = Vec::with_capacity(active.len());
         let mut asked = Vec::new();
         for &run in &active {
-            let Active { learner, inference, of, .. } = &mut self.runs[run];
-            let round = learner.rounds() + 1;
+            let Active { trainer, inference, of, .. } = &mut self.runs[run];
+            let round = trainer.rounds() + 1;
             let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
             let with_trees = keep || due || round == inference.max_rounds;
-            learner.begin(with_trees.then_some(&of.input().segments[..]), keep);
-            asked.extend(learner.shards(&of.plan).into_iter().map(|shard| (asks.len(), shard)));
-            asks.push((&of.plan, learner.ask(&of.plan)?));
+            trainer.begin(Collect {
+                segments: with_trees.then(|| of.input().segments.clone()),
+                as_sample: keep,
+            });
+            asked.extend(trainer.shards(&of.plan).into_iter().map(|shard| (asks.len(), shard)));
+            asks.push((&of.plan, trainer.ask(&of.plan).map_err(anyhow::Error::from_boxed)?));
         }
         let first = active[0];
-        let stage = Stage::Round { run: first + 1, round: self.runs[first].learner.rounds() + 1 };
+        let stage = Stage::Round { run: first + 1, round: self.runs[first].trainer.rounds() + 1 };
         let runs = &mut self.runs;
         let report = plan::map(self.fleet, stage, plan::round(asks, asked.clone()), |at, answer| {
             let (ask, shard) = asked[at];
-            let Active { learner, of, .. } = &mut runs[active[ask]];
-            if !learner.add(&of.plan, shard, answer)? {
+            let Active { trainer, of, .. } = &mut runs[active[ask]];
+            if !trainer.add(&of.plan, shard, answer).map_err(anyhow::Error::from_boxed)? {
                 bail!("internal error: shard {shard} has no counts; please report it");
             }
             Ok(())
@@ -245,7 +248,7 @@ impl<'a> Training<'a> {
             let share =
                 asked.iter().filter(of_sentences).count() as f64 / plan.sentence_shards().count() as f64;
             let active = &mut self.runs[run];
-            match active.learner.finish().map_err(|failure| told(active.of.input(), failure))? {
+            match active.trainer.finish().map_err(|failure| told(active.of.input(), failure))? {
                 Step::Again { restored } => active.restored += restored,
                 Step::Next(report) => {
                     self.runs[run].converged = report.converged;
@@ -273,16 +276,16 @@ impl<'a> Training<'a> {
 
     /// Measures the last round of a run, if that is due; changes nothing.
     fn measure(&self, run: usize) -> Result<Measured> {
-        let Active { learner, of, .. } = &self.runs[run];
+        let Active { trainer, of, .. } = &self.runs[run];
         let (due, last) =
-            (learner.rounds().is_multiple_of(self.job.output.score_every), self.runs[run].is_over());
+            (trainer.rounds().is_multiple_of(self.job.output.score_every), self.runs[run].is_over());
         let mut measured = Measured::default();
         let to_find = of.input().dependencies.as_ref().filter(|_| due && !last).map(Dependencies::to_find);
         if let Some(to_find) = to_find.filter(|to_find| to_find.gold().is_some()) {
             let model = self.runs[run].model();
             measured.attachment = to_find.find(self.fleet, &of.plan, &model, &[Decoder::Viterbi])?.1;
         }
-        let is_decoded = !has_samples(learner) && has_scores(of.input()) && !last;
+        let is_decoded = !has_samples(&**trainer) && has_scores(of.input()) && !last;
         if (due || last) && (!of.held_out.is_empty() || is_decoded) {
             let model = self.runs[run].model();
             if is_decoded {
@@ -305,11 +308,11 @@ impl<'a> Training<'a> {
         let Ended { run, busy, share } = ended;
         let input = self.runs[run].of.input();
         let Measured { mut scores, attachment, held_out, mut shown } = measured;
-        let round = self.runs[run].learner.rounds();
+        let round = self.runs[run].trainer.rounds();
         let last = self.runs[run].is_over();
         let due = round.is_multiple_of(self.job.output.score_every);
-        let samples = self.runs[run].learner.samples();
-        if has_samples(&self.runs[run].learner) {
+        let samples = self.runs[run].trainer.samples();
+        if has_samples(&*self.runs[run].trainer) {
             let mut scorer = Scorer::default();
             let tallies = &mut self.progress.tallies[self.runs[run].point];
             let keeps = keeps(self.runs[run].inference, round);
@@ -338,17 +341,16 @@ impl<'a> Training<'a> {
         let active = &mut self.runs[run];
         if let Some(found) = held_out {
             if active.best.as_ref().is_none_or(|(best, _)| found.is_better_than(best)) {
-                (active.best, active.waited) = (Some((found, active.learner.state())), 0);
+                (active.best, active.waited) = (Some((found, active.trainer.saved())), 0);
             } else {
                 active.waited += 1;
             }
         }
         let adapted: Vec<String> =
             input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect();
-        let hyper = |(discount, concentration)| Hyper { discount, concentration };
-        let hyper = adapted.iter().cloned().zip(active.learner.hyper().into_iter().map(hyper));
-        let strings = adapted.iter().cloned().zip(active.learner.n_strings());
-        let components = active.learner.components().into_iter();
+        let hyper = adapted.iter().cloned().zip(active.trainer.hyper());
+        let strings = adapted.iter().cloned().zip(active.trainer.n_strings());
+        let components = active.trainer.components().into_iter();
         let components = components.map(|(name, share)| (name.to_owned(), ComponentMetrics::from(share)));
         let components = components.collect();
         let metrics = RoundMetrics {
@@ -379,14 +381,19 @@ impl<'a> Training<'a> {
     /// Whether the last round of a run was one that is scored.
     fn is_scored(&self, run: usize) -> bool {
         let active = &self.runs[run];
-        active.learner.rounds().is_multiple_of(self.job.output.score_every) || active.is_over()
+        active.trainer.rounds().is_multiple_of(self.job.output.score_every) || active.is_over()
     }
 
     /// What a run, from 1, has learned so far.
     fn snapshot(&self, run: usize, sentences: &[Sample]) -> Snapshot {
-        let Active { learner, of, .. } = &self.runs[run - 1];
-        let (strings, rules) = learner.snapshot(&of.plan, of.input().text.unit);
-        Snapshot { run, round: learner.rounds(), strings, rules, sentences: sentences.to_vec() }
+        let Active { trainer, of, .. } = &self.runs[run - 1];
+        let (strings, rules) = snapshot::most_used(
+            &of.plan.grammar.value,
+            &of.plan.lexicon.value,
+            &**trainer,
+            of.input().text.unit,
+        );
+        Snapshot { run, round: trainer.rounds(), strings, rules, sentences: sentences.to_vec() }
     }
 
     /// Scores of the corpus as Viterbi reads it, and some sentences to be shown.
@@ -426,26 +433,28 @@ impl<'a> Training<'a> {
             (0..self.runs.len()).filter(|&run| self.runs[run].point == point).collect();
         let is_better = |run: &Active<'_>, other: &Active<'_>| match (&run.best, &other.best) {
             (Some((found, _)), Some((known, _))) => found.is_better_than(known),
-            _ => run.learner.state().bound() > other.learner.state().bound(),
+            _ => run.trainer.bound() > other.trainer.bound(),
         };
         let better =
             |best: usize, run: usize| if is_better(&self.runs[run], &self.runs[best]) { run } else { best };
         let best =
             of_point.iter().copied().reduce(better).ok_or_else(|| anyhow!("a job has at least one run"))?;
-        let Active { learner, of, converged, best: kept, inference, .. } = &self.runs[best];
-        let (rounds_run, ending) = (learner.rounds(), self.runs[best].ending().unwrap_or_default());
-        let bounds = of_point.iter().map(|&run| self.runs[run].learner.state().bound()).collect();
+        let Active { trainer, of, converged, best: kept, inference, .. } = &self.runs[best];
+        let (rounds_run, ending) = (trainer.rounds(), self.runs[best].ending().unwrap_or_default());
+        let bounds = of_point.iter().map(|&run| self.runs[run].trainer.bound()).collect();
         let (state, held_out) = match kept {
             Some((held_out, state)) => (state.clone(), Some(*held_out)),
-            None => (learner.state(), None),
+            None => (trainer.saved(), None),
         };
         let (restart, run) = (best - of_point[0] + 1, best + 1);
-        let beginning = Beginning { inference, restart, trees: None, families: None };
+        let beginning =
+            Beginning { model: self.job.model.model(), inference, restart, trees: None, families: None };
         let (rounds, bound) = (state.rounds(), state.bound());
-        let kept = Learner::new(&of.plan, beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
+        let kept =
+            methods::trainer(&of.plan, &beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
-        let (model, converged) = (model(of, &kept), *converged);
+        let (model, converged) = (model(of, &*kept), *converged);
         let tallies = self.progress.tallies[point].clone();
         Ok(FinishedPoint {
             name,
@@ -470,8 +479,8 @@ fn has_scores(input: &Input) -> bool {
 }
 
 /// Whether the last round of a run gave trees of all sentences.
-fn has_samples(learner: &Learner<'_>) -> bool {
-    let samples = learner.samples();
+fn has_samples(trainer: &dyn Trainer) -> bool {
+    let samples = trainer.samples();
     !samples.is_empty() && samples.iter().all(|of_shard| !of_shard.is_empty())
 }
 
@@ -510,13 +519,11 @@ const READABLE: std::ops::RangeInclusive<usize> = 6..=70;
 /// A failure, with the sentence that it is about.
 fn told(input: &Input, failure: Failure) -> anyhow::Error {
     match failure {
-        Failure::Normal(Normal::Unbounded { shard, sentence }) => {
-            match input.text.describe(shard, sentence as u32) {
-                Ok(place) => anyhow!("{place}: {failure}"),
-                Err(_) => failure.into(),
-            }
-        }
-        Failure::Normal(Normal::Prior { .. } | Normal::Mixture(_)) | Failure::BoundFell(_) => failure.into(),
+        Failure::Unbounded { shard, sentence } => match input.text.describe(shard, sentence as u32) {
+            Ok(place) => anyhow!("{place}: {failure}"),
+            Err(_) => failure.into(),
+        },
+        Failure::BoundFell(_) | Failure::Method(_) => failure.into(),
     }
 }
 
@@ -537,9 +544,10 @@ fn keeps(inference: &InferenceTable, round: usize) -> bool {
         && (max_rounds - round).is_multiple_of(keep_every)
 }
 
-/// What a learner of a group has learned so far.
-fn model(of: &Prepared<'_>, learner: &Learner<'_>) -> Model {
-    let (lexicon, params) = learner.learned(&of.plan);
+/// What a trainer of a group has learned so far.
+fn model(of: &Prepared<'_>, trainer: &dyn Trainer) -> Model {
+    let Learned { lexicon, params } = trainer.learned();
+    let lexicon = lexicon.unwrap_or_else(|| of.plan.lexicon.value.as_ref().clone());
     let (grammar, segments) = (of.plan.grammar.value.as_ref().clone(), of.input().segments.clone());
     Model { grammar, lexicon, params, segments }
 }
@@ -547,7 +555,7 @@ fn model(of: &Prepared<'_>, learner: &Learner<'_>) -> Model {
 impl Active<'_> {
     /// What it has learned so far.
     fn model(&self) -> Model {
-        model(self.of, &self.learner)
+        model(self.of, &*self.trainer)
     }
 
     /// Whether it has no more rounds. It may be given more than it had when it ended.
@@ -561,7 +569,7 @@ impl Active<'_> {
         match () {
             () if self.converged => Some(Ending::Converged),
             () if patience > 0 && self.waited >= patience => Some(Ending::Patience),
-            () if self.learner.rounds() >= max_rounds => Some(Ending::MaxRounds),
+            () if self.trainer.rounds() >= max_rounds => Some(Ending::MaxRounds),
             () => None,
         }
     }
@@ -569,7 +577,7 @@ impl Active<'_> {
     fn saved(&self) -> Run {
         Run {
             converged: self.converged,
-            state: Some(self.learner.state()),
+            state: Some(self.trainer.saved()),
             best: self.best.clone(),
             waited: self.waited,
         }

@@ -10,7 +10,7 @@ use shared::work::shard::Shard;
 use shared::work::task::{Answer, Named, Work};
 
 use super::input::{Given, Input};
-use super::learner::GivenTrees;
+use super::methods::GivenTrees;
 use super::plan::{self, OnShards, Plan};
 use crate::fleet::{Map, Stage};
 

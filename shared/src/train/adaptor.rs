@@ -21,12 +21,17 @@ use crate::grammar::Grammar;
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::limits::is_count;
+use crate::models;
 use crate::models::adaptor::hyper::Fit;
 use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::models::adaptor::start::Start;
 use crate::num::{Noise, Wide};
-use crate::train::round::{BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::train::round::{
+    Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, check_rounds, relative_change,
+};
+use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
+use crate::work::task::Answer;
 
 /// How to train.
 #[derive(Clone, PartialEq, Debug)]
@@ -114,6 +119,10 @@ pub struct Trainer {
     settings: Settings,
     noise: Noise,
     state: State,
+    /// The weights of the round under way.
+    weights: Arc<Vec<Wide>>,
+    /// The sums over its shards.
+    totals: Totals,
 }
 
 /// What a [`Trainer`] knows after a round.
@@ -143,9 +152,7 @@ impl State {
         if !self.counts.iter().all(|&count| is_count(count)) {
             return Err("its counts are not counts".to_owned());
         }
-        if self.rounds > MAX_ROUNDS {
-            return Err(format!("it has {} rounds behind it", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         if !(0.0..=1.0).contains(&self.drop_share) {
             return Err(format!("a round may drop {} of a stick", self.drop_share));
         }
@@ -155,8 +162,6 @@ impl State {
     }
 }
 
-/// More than any run has.
-pub(super) const MAX_ROUNDS: usize = 1 << 32;
 /// Rounds before the first drop: the first counts are those of uniform weights.
 pub(super) const ROUNDS_BEFORE_DROPS: usize = 2;
 
@@ -184,7 +189,9 @@ impl Trainer {
         noise: Noise,
         state: State,
     ) -> Trainer {
-        Trainer { table: StringTable::new(&grammar, &lexicon), grammar, lexicon, settings, noise, state }
+        let table = StringTable::new(&grammar, &lexicon);
+        let (weights, totals) = (Arc::default(), Totals::new(0));
+        Trainer { grammar, lexicon, table, settings, noise, state, weights, totals }
     }
 
     /// What it knows.
@@ -257,8 +264,7 @@ impl Trainer {
             && !self.state.grew
             && !(self.settings.select_by_bound && self.state.rounds <= ROUNDS_BEFORE_DROPS);
         let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        let (temperature, moves) = (None, None);
-        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
+        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, ..RoundReport::default() }))
     }
 
     /// Sorts, updates and fits from the last counts; whether some stick was sorted.
@@ -285,5 +291,43 @@ impl Trainer {
         };
         let next: Vec<ParamId> = (0..self.lexicon.sticks.len()).flat_map(next).collect();
         self.state.params.use_strings(&self.table, &next) > 0
+    }
+}
+
+impl trainer::Trainer for Trainer {
+    fn rounds(&self) -> usize {
+        self.state.rounds
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.state.bound
+    }
+
+    fn begin(&mut self, _: Collect) {
+        self.weights = Arc::new(self.weights());
+        self.totals = Totals::new(self.weights.len());
+    }
+
+    fn ask(&self, _: &dyn Shards) -> Read<Ask> {
+        Ok(Ask::Expect { weights: self.weights.clone(), losses: self.wants_losses() })
+    }
+
+    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+        let Answer::Expectation(found) = answer else { return Ok(false) };
+        self.totals.add(shards.strings(shard).as_ref(), &shards.params(shard)?, found);
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<Step, Failure> {
+        let totals = std::mem::replace(&mut self.totals, Totals::new(0));
+        Ok(self.absorb(totals)?)
+    }
+
+    fn learned(&self) -> Learned {
+        Learned { lexicon: None, params: models::Params::Adaptor(self.state.params.clone()) }
+    }
+
+    fn sticks(&self) -> &[Stick] {
+        &self.state.params.sticks
     }
 }

@@ -20,16 +20,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::adaptor::{Growth, MAX_ROUNDS, ROUNDS_BEFORE_DROPS, Settings};
+use super::adaptor::{Growth, ROUNDS_BEFORE_DROPS, Settings};
 use crate::grammar::Grammar;
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::limits::is_count;
-use crate::models::adaptor::params::Params;
+use crate::models;
+use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::num::{Noise, Wide};
-use crate::train::round::{RoundReport, Step, Totals, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, Totals, check_rounds, relative_change};
 use crate::train::stochastic::{Schedule, average, averaged};
+use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
+use crate::work::task::Answer;
 
 /// Moves the parameters from round to round.
 pub struct Trainer {
@@ -42,6 +45,12 @@ pub struct Trainer {
     /// Rounds from one change of the strings in use to the next.
     select_every: usize,
     state: State,
+    /// The weights of the round under way.
+    weights: Arc<Vec<Wide>>,
+    /// The sums over its shards of sentences.
+    sample: Totals,
+    /// The sums over the shards of strings.
+    strings: Totals,
 }
 
 /// What a [`Trainer`] knows after a round.
@@ -86,9 +95,7 @@ impl State {
                 return Err("its statistics are not counts".to_owned());
             }
         }
-        if self.rounds > MAX_ROUNDS {
-            return Err(format!("it has {} rounds behind it", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         self.params.check(grammar, lexicon)
     }
 }
@@ -123,7 +130,8 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
-        Trainer { grammar, lexicon, table, settings, schedule, select_every, state }
+        let (weights, sample, strings) = (Arc::default(), Totals::new(0), Totals::new(0));
+        Trainer { grammar, lexicon, table, settings, schedule, select_every, state, weights, sample, strings }
     }
 
     /// What it knows.
@@ -203,8 +211,7 @@ impl Trainer {
             }
         }
         let resorted = self.advance();
-        let (converged, temperature, moves) = (false, None, None);
-        Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves })
+        Step::Next(RoundReport { bound, change, dropped, resorted, ..RoundReport::default() })
     }
 
     /// Σ log Z of all sentences, averaged, and of all strings, less the divergence of the parameters of this round. None for
@@ -247,6 +254,53 @@ impl Trainer {
         self.state.params.update(uses);
         self.state.params.fit(&self.grammar, self.settings.fit);
         resorted
+    }
+}
+
+impl trainer::Trainer for Trainer {
+    fn rounds(&self) -> usize {
+        self.state.rounds
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.state.bound
+    }
+
+    fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
+        let of_strings = (0..shards.len()).filter(|&shard| shards.strings(shard).is_some());
+        self.sampled().into_iter().chain(of_strings).collect()
+    }
+
+    fn begin(&mut self, _: Collect) {
+        self.weights = Arc::new(self.weights());
+        let n_params = self.weights.len();
+        (self.sample, self.strings) = (Totals::new(n_params), Totals::new(n_params));
+    }
+
+    fn ask(&self, _: &dyn Shards) -> Read<Ask> {
+        Ok(Ask::Expect { weights: self.weights.clone(), losses: self.wants_losses() })
+    }
+
+    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+        let Answer::Expectation(found) = answer else { return Ok(false) };
+        let strings = shards.strings(shard);
+        let totals = if strings.is_some() { &mut self.strings } else { &mut self.sample };
+        totals.add(strings.as_ref(), &shards.params(shard)?, found);
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<Step, Failure> {
+        let [sample, strings] =
+            [&mut self.sample, &mut self.strings].map(|totals| std::mem::replace(totals, Totals::new(0)));
+        Ok(self.absorb(sample, strings))
+    }
+
+    fn learned(&self) -> Learned {
+        Learned { lexicon: None, params: models::Params::Adaptor(self.state.params.clone()) }
+    }
+
+    fn sticks(&self) -> &[Stick] {
+        &self.state.params.sticks
     }
 }
 

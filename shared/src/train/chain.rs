@@ -17,13 +17,15 @@ use crate::grammar::groups::{Estimate, Groups};
 use crate::grammar::lexicon::{Lexicon, StickStrings};
 use crate::grammar::{Grammar, SymbolId};
 use crate::limits::{is_count, is_parameter};
+use crate::models;
 use crate::models::adaptor::{self, Stick};
 use crate::models::pcfg::{self, collapsed};
 use crate::models::sampler::{Hyper, HyperPrior, Moves, Settings as OfSweep};
 use crate::models::tally::Analysis;
 use crate::num::random;
 use crate::train::anneal::Anneal;
-use crate::train::round::{RoundReport, Step, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, check_rounds, relative_change};
+use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Answer, ChainFrom, Chained, Named, ShardState, Sweeps, Work};
 
 /// How to sample.
@@ -119,17 +121,12 @@ impl Sums {
     }
 }
 
-/// More than any run has.
-const MAX_ROUNDS: usize = 1 << 32;
-
 impl State {
     /// Whether a trainer of this grammar can go on from it, as far as can be told without the sentences (a worker checks the rest);
     /// an error says what does not hold.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
         let n_params = lexicon.n_params(grammar);
-        if self.rounds > MAX_ROUNDS {
-            return Err(format!("it has {} rounds behind it", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         for share in &self.shards {
             let ShardState::Chain(state) = &share.carried else {
                 return Err("a shard carries no trees".to_owned());
@@ -159,9 +156,8 @@ pub struct Trainer {
     alpha: Vec<f64>,
     settings: Settings,
     state: State,
-    /// Of the round under way: the trees that are asked for, and whether they are samples to keep.
-    trees: Option<Vec<SymbolId>>,
-    keep: bool,
+    /// Of the round under way.
+    collect: Collect,
     answers: Vec<Chained>,
     /// Of the last round, by shard and occurrence.
     samples: Vec<Vec<Analysis>>,
@@ -178,8 +174,8 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let groups = Groups::new(&grammar, lexicon);
-        let (trees, keep, answers, samples) = (None, false, Vec::new(), Vec::new());
-        Trainer { grammar, groups, alpha, settings, state, trees, keep, answers, samples }
+        let (collect, answers, samples) = (Collect::default(), Vec::new(), Vec::new());
+        Trainer { grammar, groups, alpha, settings, state, collect, answers, samples }
     }
 
     /// What it knows.
@@ -187,28 +183,16 @@ impl Trainer {
         &self.state
     }
 
-    /// The trees of the last round, by shard and occurrence, if they were asked for.
-    pub fn samples(&self) -> &[Vec<Analysis>] {
-        &self.samples
-    }
-
     /// Discount and concentration of the adapted nonterminals, in symbol order, in the first shard's chain.
-    pub fn hyper(&self) -> &[Hyper] {
+    fn first_hyper(&self) -> &[Hyper] {
         match self.state.shards.first().map(|share| &share.carried) {
             Some(ShardState::Chain(state)) => &state.hyper,
             _ => &[],
         }
     }
 
-    /// Begins a round. With `trees`, those after its last sweep are returned, of which these nonterminals are the segments; with
-    /// `keep`, they count as a sample.
-    pub fn begin(&mut self, trees: Option<Vec<SymbolId>>, keep: bool) {
-        (self.trees, self.keep) = (trees, keep);
-        self.answers.clear();
-    }
-
     /// What a shard is asked.
-    pub fn work(&self, shard: usize) -> Work {
+    fn work(&self, shard: usize) -> Work {
         let Settings { hyper, relabel, draw_hyper, sweeps: n, ref anneal, seed, run, .. } = self.settings;
         let round = self.state.rounds + 1;
         let mut pseudo = self.alpha.clone();
@@ -222,18 +206,90 @@ impl Trainer {
         };
         let settings = OfSweep { temperature: anneal.temperature(round), relabel, hyper: draw_hyper };
         let stream = random::shard_seed(seed, run, round as u64, shard as u64);
-        Work::Sweep(Sweeps { from, n, settings, pseudo, stream, keep: self.trees.clone() })
+        Work::Sweep(Sweeps { from, n, settings, pseudo, stream, keep: self.collect.segments.clone() })
     }
 
-    /// Takes in the answer of a shard; shards come in order. Whether it is one to [`Trainer::work`].
-    pub fn add(&mut self, answer: Answer) -> bool {
-        let Answer::Chained(chained) = answer else { return false };
+    /// Mean uses over the samples that were kept, or of the last state without such.
+    fn means(&self) -> Sums {
+        let State { kept, last, .. } = &self.state;
+        let sums = if kept.samples > 0 { kept } else { last };
+        let n = f64::from(sums.samples.max(1));
+        let uses = match sums.samples {
+            0 => vec![0.0; self.alpha.len()],
+            _ => sums.uses.iter().map(|uses| uses / n).collect(),
+        };
+        let strings = sums.strings.iter().map(|(string, customers)| (string.clone(), customers / n));
+        Sums { samples: 1, uses, strings: strings.collect() }
+    }
+
+    /// What was learned of a PCFG: the posterior mean, given the mean uses in the samples.
+    fn pcfg(&self) -> pcfg::Params {
+        let estimate = Estimate { alpha: self.alpha.clone(), counts: self.means().uses };
+        let weights = collapsed::weights(&self.groups, &estimate);
+        pcfg::Params::new(&self.groups, estimate, weights, false)
+    }
+
+    /// What was learned of an adaptor grammar, as variational parameters: the strings that samples have on sticks, the most used
+    /// first, with their mean customers for expected uses.
+    fn as_sticks(&self) -> (Lexicon, adaptor::Params) {
+        let grammar = &self.grammar;
+        let means = self.means();
+        let mut by_symbol: BTreeMap<SymbolId, Vec<(&Vec<SymbolId>, f64)>> = BTreeMap::new();
+        for ((symbol, string), &customers) in &means.strings {
+            by_symbol.entry(*symbol).or_default().push((string, customers));
+        }
+        let mut lexicon = Lexicon::default();
+        let mut uses: Vec<f64> = Vec::new();
+        for symbol in grammar.adapted() {
+            let mut strings = by_symbol.remove(&symbol).unwrap_or_default();
+            strings.sort_by(|a, b| b.1.total_cmp(&a.1)); // stable: ties stay in order of their strings
+            uses.extend(strings.iter().map(|&(_, customers)| customers));
+            let strings = strings.into_iter().map(|(string, _)| string).collect();
+            lexicon.sticks.push(StickStrings { symbol, strings });
+        }
+        let first = 1 + grammar.rules.len();
+        let counts: Vec<f64> = means.uses[..first].iter().copied().chain(uses).collect();
+        let hyper = self.first_hyper().iter().copied().chain(std::iter::repeat(self.settings.hyper));
+        let sticks = lexicon.sticks.iter().enumerate().zip(hyper).map(|((number, strings), hyper)| Stick {
+            symbol: strings.symbol,
+            order: lexicon.params(grammar, number).map(ParamId).collect(),
+            gamma1: Vec::new(),
+            gamma2: Vec::new(),
+            discount: hyper.discount,
+            concentration: hyper.concentration,
+        });
+        let mut params = adaptor::Params::new(grammar, sticks.collect());
+        params.alpha.copy_from_slice(&self.alpha[1..first]);
+        params.update(&counts);
+        (lexicon, params)
+    }
+}
+
+impl trainer::Trainer for Trainer {
+    fn rounds(&self) -> usize {
+        self.state.rounds
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.state.bound
+    }
+
+    fn begin(&mut self, collect: Collect) {
+        self.collect = collect;
+        self.answers.clear();
+    }
+
+    fn ask(&self, shards: &dyn Shards) -> Read<Ask> {
+        Ok(Ask::Each((0..shards.len()).map(|shard| self.work(shard)).collect()))
+    }
+
+    fn add(&mut self, _: &dyn Shards, _: usize, answer: Answer) -> Read<bool> {
+        let Answer::Chained(chained) = answer else { return Ok(false) };
         self.answers.push(chained);
-        true
+        Ok(true)
     }
 
-    /// Ends a round to which all shards were added.
-    pub fn finish(&mut self) -> Step {
+    fn finish(&mut self) -> Result<Step, Failure> {
         let mut sums = Sums { samples: 1, uses: vec![0.0; self.alpha.len()], ..Sums::default() };
         let (mut log_seating, mut moves) = (0.0, Moves::default());
         self.state.shards.clear();
@@ -253,83 +309,41 @@ impl Trainer {
         let change = relative_change(self.state.bound, bound);
         self.state.rounds += 1;
         self.state.bound = bound;
-        if self.keep {
+        if self.collect.as_sample {
             self.state.kept.add(&sums);
         }
-        self.state.last = if self.trees.is_some() { sums } else { Sums::default() };
+        self.state.last = if self.collect.segments.is_some() { sums } else { Sums::default() };
         let temperature = Some(self.settings.anneal.temperature(self.state.rounds));
-        Step::Next(RoundReport {
+        Ok(Step::Next(RoundReport {
             bound,
             change,
-            dropped: 0,
-            resorted: false,
-            converged: false,
             temperature: temperature.filter(|&temperature| temperature != 1.0),
             moves: Some(moves),
-        })
+            ..RoundReport::default()
+        }))
     }
 
-    /// Mean uses over the samples that were kept, or of the last state without such.
-    fn means(&self) -> Sums {
-        let State { kept, last, .. } = &self.state;
-        let sums = if kept.samples > 0 { kept } else { last };
-        let n = f64::from(sums.samples.max(1));
-        let uses = match sums.samples {
-            0 => vec![0.0; self.alpha.len()],
-            _ => sums.uses.iter().map(|uses| uses / n).collect(),
-        };
-        let strings = sums.strings.iter().map(|(string, customers)| (string.clone(), customers / n));
-        Sums { samples: 1, uses, strings: strings.collect() }
-    }
-
-    /// What was learned of a PCFG: the posterior mean, given the mean uses in the samples.
-    pub fn pcfg(&self) -> pcfg::Params {
-        let estimate = Estimate { alpha: self.alpha.clone(), counts: self.means().uses };
-        let weights = collapsed::weights(&self.groups, &estimate);
-        pcfg::Params::new(&self.groups, estimate, weights, false)
-    }
-
-    /// What was learned of an adaptor grammar, as variational parameters: the strings that samples have on sticks, the most used
-    /// first, with their mean customers for expected uses.
-    pub fn sticks(&self) -> (Lexicon, adaptor::Params) {
-        let grammar = &self.grammar;
-        let means = self.means();
-        let mut by_symbol: BTreeMap<SymbolId, Vec<(&Vec<SymbolId>, f64)>> = BTreeMap::new();
-        for ((symbol, string), &customers) in &means.strings {
-            by_symbol.entry(*symbol).or_default().push((string, customers));
+    fn learned(&self) -> Learned {
+        if self.grammar.adapted().next().is_none() {
+            return Learned { lexicon: None, params: models::Params::Pcfg(self.pcfg()) };
         }
-        let mut lexicon = Lexicon::default();
-        let mut uses: Vec<f64> = Vec::new();
-        for symbol in grammar.adapted() {
-            let mut strings = by_symbol.remove(&symbol).unwrap_or_default();
-            strings.sort_by(|a, b| b.1.total_cmp(&a.1)); // stable: ties stay in order of their strings
-            uses.extend(strings.iter().map(|&(_, customers)| customers));
-            let strings = strings.into_iter().map(|(string, _)| string).collect();
-            lexicon.sticks.push(StickStrings { symbol, strings });
-        }
-        let first = 1 + grammar.rules.len();
-        let counts: Vec<f64> = means.uses[..first].iter().copied().chain(uses).collect();
-        let hyper = self.hyper().iter().copied().chain(std::iter::repeat(self.settings.hyper));
-        let sticks = lexicon.sticks.iter().enumerate().zip(hyper).map(|((number, strings), hyper)| Stick {
-            symbol: strings.symbol,
-            order: lexicon.params(grammar, number).map(ParamId).collect(),
-            gamma1: Vec::new(),
-            gamma2: Vec::new(),
-            discount: hyper.discount,
-            concentration: hyper.concentration,
-        });
-        let mut params = adaptor::Params::new(grammar, sticks.collect());
-        params.alpha.copy_from_slice(&self.alpha[1..first]);
-        params.update(&counts);
-        (lexicon, params)
+        let (lexicon, params) = self.as_sticks();
+        Learned { lexicon: Some(lexicon), params: models::Params::Adaptor(params) }
     }
 
-    /// Strings in use after the last round, by adapted nonterminal in symbol order; none if its trees were not asked for.
-    pub fn n_strings(&self) -> Vec<usize> {
+    fn hyper(&self) -> Vec<Hyper> {
+        self.first_hyper().to_vec()
+    }
+
+    fn n_strings(&self) -> Vec<usize> {
         let n_of = |symbol| self.state.last.strings.keys().filter(|(of, _)| *of == symbol).count();
         match self.state.last.samples {
             0 => Vec::new(),
             _ => self.grammar.adapted().map(n_of).collect(),
         }
+    }
+
+    fn samples(&self) -> &[Vec<Analysis>] {
+        &self.samples
     }
 }

@@ -11,12 +11,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::treebank::Rules;
+use crate::data::treebank::{Rules, Treebank};
 use crate::limits::is_count;
+use crate::models;
 use crate::models::latent::collapsed::Own;
+use crate::models::latent::parse::Model;
 use crate::models::latent::{Expectation, Layout, Method, Params, Shard, Weights, start};
 use crate::num::random;
-use crate::train::round::{BoundFell, ROUNDING, RoundReport, Step, relative_change};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, check_rounds, relative_change};
+use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Annotate, Answer, Named, Pass, ShardState, Work};
 
 /// How to train.
@@ -51,9 +54,6 @@ pub struct State {
     pub bound: Option<f64>,
 }
 
-/// More than any run has.
-const MAX_ROUNDS: usize = 1 << 32;
-
 impl State {
     /// Before the first round.
     pub fn new() -> State {
@@ -63,9 +63,7 @@ impl State {
     /// Whether a trainer of these settings, rules and shards can go on from it; an error says what does not hold.
     pub fn check(&self, settings: &Settings, rules: &Rules, shards: &[&Shard]) -> Result<(), String> {
         let layout = Layout::new(rules, settings.n_subtypes);
-        if self.rounds > MAX_ROUNDS {
-            return Err(format!("it has {} rounds behind it", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         if self.totals.len() != if self.rounds > 0 { layout.n_params() } else { 0 } {
             return Err("its counts are not those of its rules".to_owned());
         }
@@ -89,7 +87,7 @@ impl Default for State {
 
 /// Moves the parameters from round to round.
 pub struct Trainer {
-    rules: Rules,
+    treebank: Arc<Treebank>,
     layout: Layout,
     settings: Settings,
     state: State,
@@ -102,11 +100,11 @@ pub struct Trainer {
 
 impl Trainer {
     /// Goes on from `state`, which [`State::check`] found in order.
-    pub fn new(rules: Rules, settings: Settings, state: State) -> Trainer {
-        let layout = Layout::new(&rules, settings.n_subtypes);
+    pub fn new(treebank: Arc<Treebank>, settings: Settings, state: State) -> Trainer {
+        let layout = Layout::new(&treebank.rules, settings.n_subtypes);
         let gathered = Expectation::zero(&layout);
         let (weights, totals) = (Arc::new(Weights::default()), Arc::new(Vec::new()));
-        Trainer { rules, layout, settings, state, weights, totals, gathered, own: Vec::new() }
+        Trainer { treebank, layout, settings, state, weights, totals, gathered, own: Vec::new() }
     }
 
     /// What it knows.
@@ -114,41 +112,13 @@ impl Trainer {
         &self.state
     }
 
-    /// Subtypes of every label but the root.
-    pub fn n_subtypes(&self) -> usize {
-        self.settings.n_subtypes
-    }
-
-    /// Probabilities of the split rules, to parse with.
-    pub fn estimate(&self) -> Vec<f64> {
-        self.params().estimate(&self.layout)
-    }
-
     fn params(&self) -> Params {
         let Settings { method, alpha, .. } = self.settings;
         Params { method, alpha, totals: self.state.totals.clone() }
     }
 
-    /// Begins a round.
-    pub fn begin(&mut self) {
-        let Settings { method, noise, seed, run, .. } = self.settings;
-        self.gathered = Expectation::zero(&self.layout);
-        self.own = Vec::new();
-        match (self.state.rounds, method) {
-            (0, _) => {
-                let seed = random::shard_seed(seed, run, 0, 0);
-                self.weights = Arc::new(start(&self.rules, &self.layout, noise, seed));
-            }
-            (_, Method::Cvb) => {
-                self.weights = Arc::new(Weights::default());
-                self.totals = Arc::new(self.state.totals.clone());
-            }
-            (_, Method::Em | Method::Vb) => self.weights = Arc::new(self.params().weights(&self.layout)),
-        }
-    }
-
     /// What a shard is asked.
-    pub fn work(&self, shard: usize) -> Work {
+    fn work(&self, shard: usize) -> Work {
         let Settings { method, n_subtypes, alpha, .. } = self.settings;
         let pass = match (method, self.state.own.get(shard)) {
             (Method::Em | Method::Vb, _) => Pass::Expect { weights: self.weights.clone() },
@@ -160,21 +130,50 @@ impl Trainer {
         };
         Work::Annotate(Annotate { n_subtypes, pass })
     }
+}
 
-    /// Takes in what was found for a shard; shards come in order. Whether the answer is one to [`Trainer::work`].
-    pub fn add(&mut self, answer: Answer) -> bool {
-        let Answer::Annotated(annotated) = answer else { return false };
+impl trainer::Trainer for Trainer {
+    fn rounds(&self) -> usize {
+        self.state.rounds
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.state.bound
+    }
+
+    fn begin(&mut self, _: Collect) {
+        let Settings { method, noise, seed, run, .. } = self.settings;
+        self.gathered = Expectation::zero(&self.layout);
+        self.own = Vec::new();
+        match (self.state.rounds, method) {
+            (0, _) => {
+                let seed = random::shard_seed(seed, run, 0, 0);
+                self.weights = Arc::new(start(&self.treebank.rules, &self.layout, noise, seed));
+            }
+            (_, Method::Cvb) => {
+                self.weights = Arc::new(Weights::default());
+                self.totals = Arc::new(self.state.totals.clone());
+            }
+            (_, Method::Em | Method::Vb) => self.weights = Arc::new(self.params().weights(&self.layout)),
+        }
+    }
+
+    fn ask(&self, shards: &dyn Shards) -> Read<Ask> {
+        Ok(Ask::Each((0..shards.len()).map(|shard| self.work(shard)).collect()))
+    }
+
+    fn add(&mut self, _: &dyn Shards, _: usize, answer: Answer) -> Read<bool> {
+        let Answer::Annotated(annotated) = answer else { return Ok(false) };
         match (annotated.carried, self.settings.method) {
             (None, Method::Em | Method::Vb) => {}
             (Some(ShardState::Latent(own)), Method::Cvb) => self.own.push(own),
-            _ => return false,
+            _ => return Ok(false),
         }
         self.gathered.add(&annotated.expectation);
-        true
+        Ok(true)
     }
 
-    /// Ends a round to which all shards were added.
-    pub fn finish(&mut self) -> Result<Step, BoundFell> {
+    fn finish(&mut self) -> Result<Step, Failure> {
         let gathered = std::mem::replace(&mut self.gathered, Expectation::zero(&self.layout));
         let method = self.settings.method;
         let bound = match (self.state.rounds, method) {
@@ -188,21 +187,32 @@ impl Trainer {
         if let (Some(before), Some(after), Method::Em | Method::Vb) = (before, bound, method)
             && after < before - ROUNDING * before.abs()
         {
-            return Err(BoundFell { round, before, after });
+            return Err(BoundFell { round, before, after }.into());
         }
         let change = relative_change(before, bound);
         let converged = change.is_some_and(|change| change.abs() < self.settings.tolerance);
         let own = std::mem::take(&mut self.own);
         self.state = State { totals: gathered.counts, own, rounds: round, bound };
-        let (dropped, resorted, temperature, moves) = (0, false, None, None);
-        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
+        Ok(Step::Next(RoundReport { bound, change, converged, ..RoundReport::default() }))
+    }
+
+    fn learned(&self) -> Learned {
+        let Treebank { rules, vocabulary, chains, .. } = &*self.treebank;
+        let model = Model {
+            rules: rules.clone(),
+            vocabulary: vocabulary.clone(),
+            chains: chains.clone(),
+            n_subtypes: self.settings.n_subtypes,
+            weights: self.params().estimate(&self.layout),
+        };
+        Learned { lexicon: None, params: models::Params::Latent(Box::new(model)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::treebank::{Classes, Treebank};
+    use crate::data::treebank::Classes;
     use crate::grammar::lexicon::Lexicon;
     use crate::grammar::tree::Tree;
     use crate::work::engine::Engine;
@@ -230,7 +240,7 @@ mod tests {
 
     /// Goes on for some rounds.
     fn run(treebank: &Treebank, method: Method, state: State, n_rounds: usize) -> State {
-        let mut trainer = Trainer::new(treebank.rules.clone(), settings(method), state);
+        let mut trainer = Trainer::new(Arc::new(treebank.clone()), settings(method), state);
         rounds(treebank, &mut trainer, n_rounds);
         trainer.state().clone()
     }
@@ -238,19 +248,19 @@ mod tests {
     /// What came of each round.
     fn rounds(treebank: &Treebank, trainer: &mut Trainer, n_rounds: usize) -> Vec<Step> {
         let engine = Engine::default();
-        let round = |_| {
-            trainer.begin();
-            for (at, trees) in shards(treebank).into_iter().enumerate() {
-                let task = Task {
-                    grammar: Named::new(crate::models::latent::no_grammar()),
-                    lexicon: Named::new(Lexicon::default()),
-                    shard: Named::new(shard::Shard::Trees { rules: treebank.rules.clone(), trees }),
-                    work: trainer.work(at),
-                };
-                assert!(trainer.add(engine.run(&task).unwrap()));
-            }
-            trainer.finish().unwrap()
+        let shards = shards(treebank);
+        let answer = |shard: usize, work| {
+            let (rules, trees) = (treebank.rules.clone(), shards[shard].clone());
+            let task = Task {
+                grammar: Named::new(crate::models::latent::no_grammar()),
+                lexicon: Named::new(Lexicon::default()),
+                shard: Named::new(shard::Shard::Trees { rules, trees }),
+                work,
+            };
+            engine.run(&task).unwrap()
         };
+        let indexes = vec![Arc::default(); shards.len()];
+        let round = |_| trainer::round(trainer, &indexes, Collect::default(), answer).unwrap();
         (0..n_rounds).map(round).collect()
     }
 
@@ -259,7 +269,7 @@ mod tests {
     fn em_converges_where_the_bound_is_zero() {
         let treebank = Treebank::new(&[Tree::parse("(ROOT a)").unwrap()], 0, Classes::Generic);
         let settings = Settings { tolerance: 1e-9, ..settings(Method::Em) };
-        let mut trainer = Trainer::new(treebank.rules.clone(), settings, State::new());
+        let mut trainer = Trainer::new(Arc::new(treebank.clone()), settings, State::new());
         let steps = rounds(&treebank, &mut trainer, 3);
         let Some(Step::Next(last)) = steps.last() else { panic!("{steps:?}") };
         assert_eq!((last.bound, last.change, last.converged), (Some(0.0), Some(0.0), true));

@@ -12,12 +12,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::models;
 use crate::models::dmv::constraint::Component;
 use crate::models::logistic_normal::prior::PriorError;
 use crate::models::logistic_normal::{Multinomials, Params, Part, PointEstimate, Prior, Statistics, Until};
 use crate::num::Wide;
 use crate::train::mixture::{Limit, Mixture, MixtureError};
-use crate::train::round::{RoundReport, Step, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, check_rounds, relative_change};
+use crate::train::trainer::{self, Collect, Learned, Read, Shards, Share};
 use crate::work::task::{Answer, Fit, Fitted, Named, Weighted, Work};
 
 /// How to train.
@@ -42,17 +44,6 @@ pub struct Constrained {
     pub mixture: Mixture,
 }
 
-/// What a component came to in a round.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Share {
-    /// Its λ.
-    pub weight: f64,
-    /// Its F, with the base's where it is empty.
-    pub bound: f64,
-    /// Sentences in which it is: it allows none of their trees.
-    pub n_empty: u64,
-}
-
 /// What a [`Trainer`] knows after a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
@@ -66,19 +57,9 @@ pub struct State {
     pub weights: Vec<f64>,
 }
 
-/// Why a round came to nothing.
+/// Why there are no priors or weights of components for the next round.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Failure {
-    /// A sentence has no bound.
-    #[error(
-        "the bound of a sentence is not finite: its weights are beyond all bounds; start from other weights, or leave the sentence out"
-    )]
-    Unbounded {
-        /// The shard,
-        shard: usize,
-        /// and the position in it.
-        sentence: usize,
-    },
     /// The new prior of a multinomial is none.
     #[error("multinomial {multinomial}: {source}")]
     Prior {
@@ -92,8 +73,11 @@ pub enum Failure {
     Mixture(#[from] MixtureError),
 }
 
-/// More than any run has.
-const MAX_ROUNDS: usize = 1 << 32;
+impl From<Failure> for trainer::Failure {
+    fn from(failure: Failure) -> trainer::Failure {
+        trainer::Failure::Method(Box::new(failure))
+    }
+}
 
 impl State {
     /// Before the first round: μ = ln θ with θ the given weights, and variances 1. Outcomes of a multinomial that are of the same family
@@ -119,9 +103,7 @@ impl State {
     /// Whether a trainer of these multinomials can go on from it, if it has as many components; an error says what does not
     /// hold.
     pub fn check(&self, multinomials: &Multinomials) -> Result<(), String> {
-        if self.rounds > MAX_ROUNDS {
-            return Err(format!("it has {} rounds behind it", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         if self.bound.is_some_and(|bound| !bound.is_finite()) {
             return Err("its bound is no number".to_owned());
         }
@@ -169,19 +151,22 @@ impl Trainer {
         &self.state
     }
 
-    /// The components by name, the base first, and what each came to in the last round; none without components.
-    pub fn shares(&self) -> impl Iterator<Item = (&str, Share)> {
-        let names = self.settings.constrained.iter().flat_map(|those| those.mixture.names());
-        names.map(String::as_str).zip(self.shares.iter().copied())
-    }
-
     /// What to read sentences with.
     pub fn params(&self) -> Params {
         Params { priors: self.state.priors.clone(), estimate: self.settings.estimate }
     }
+}
 
-    /// Begins a round.
-    pub fn begin(&mut self) {
+impl trainer::Trainer for Trainer {
+    fn rounds(&self) -> usize {
+        self.state.rounds
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.state.bound
+    }
+
+    fn begin(&mut self, _: Collect) {
         let priors = self.state.priors.clone();
         self.gathered = Statistics::new(priors.len());
         self.unbounded = None;
@@ -192,14 +177,12 @@ impl Trainer {
         self.fit = Named::new(Fit { priors, until: self.settings.until, components });
     }
 
-    /// What every shard is asked.
-    pub fn work(&self) -> Work {
-        Work::Fit(self.fit.clone())
+    fn ask(&self, _: &dyn Shards) -> Read<Ask> {
+        Ok(Ask::Same(Work::Fit(self.fit.clone())))
     }
 
-    /// Takes in what was found for a shard; shards come in order. Whether the answer is one to [`Trainer::work`].
-    pub fn add(&mut self, shard: usize, answer: Answer) -> bool {
-        match answer {
+    fn add(&mut self, _: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+        Ok(match answer {
             Answer::Fitted(Fitted::Statistics(statistics)) => {
                 self.gathered.merge(&statistics);
                 true
@@ -209,13 +192,12 @@ impl Trainer {
                 true
             }
             _ => false,
-        }
+        })
     }
 
-    /// Ends a round to which all shards were added.
-    pub fn finish(&mut self) -> Result<Step, Failure> {
+    fn finish(&mut self) -> Result<Step, trainer::Failure> {
         if let Some((shard, sentence)) = self.unbounded {
-            return Err(Failure::Unbounded { shard, sentence });
+            return Err(trainer::Failure::Unbounded { shard, sentence });
         }
         let priors = &self.fit.value.priors;
         let gathered = std::mem::take(&mut self.gathered);
@@ -227,11 +209,11 @@ impl Trainer {
                 found.map_err(|source| Failure::Prior { multinomial, source })
             };
         let pairs = gathered.moments.iter().zip(priors).enumerate();
-        let new = pairs.map(maximise).collect::<Result<_, _>>()?;
+        let new = pairs.map(maximise).collect::<Result<_, Failure>>()?;
         let (rounds, mut weights, mut is_even) = (self.state.rounds + 1, Vec::new(), true);
         if let Some(Constrained { mixture, .. }) = &self.settings.constrained {
             let bounds = gathered.part_bounds(priors);
-            weights = mixture.best(rounds + 1, &bounds)?;
+            weights = mixture.best(rounds + 1, &bounds).map_err(Failure::from)?;
             let parts = gathered.parts.iter().zip(bounds).zip(&self.state.weights);
             let share = |((part, bound), &weight): ((&Part, f64), &f64)| {
                 let n_empty = part.n_empty;
@@ -244,7 +226,15 @@ impl Trainer {
         }
         self.state = State { priors: new, rounds, bound, weights };
         let converged = is_even && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        let (dropped, resorted, temperature, moves) = (0, false, None, None);
-        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
+        Ok(Step::Next(RoundReport { bound, change, converged, ..RoundReport::default() }))
+    }
+
+    fn learned(&self) -> Learned {
+        Learned { lexicon: None, params: models::Params::LogisticNormal(self.params()) }
+    }
+
+    fn components(&self) -> Vec<(&str, Share)> {
+        let names = self.settings.constrained.iter().flat_map(|those| those.mixture.names());
+        names.map(String::as_str).zip(self.shares.iter().copied()).collect()
     }
 }

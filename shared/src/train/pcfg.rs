@@ -12,16 +12,19 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::ParamId;
-use crate::grammar::SymbolId;
 use crate::grammar::groups::{Estimate, Groups};
 use crate::limits::is_count;
+use crate::models;
 use crate::models::pcfg::{Params, collapsed, em, gibbs, map_em, vb};
 use crate::models::tally::Analysis;
 use crate::num::dirichlet;
 use crate::num::wide::heat;
 use crate::num::{Noise, Wide};
 use crate::train::anneal::Anneal;
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::train::round::{
+    Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, check_rounds, relative_change,
+};
+use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Answer, Collapse, Expectation, Named, Sampled, ShardState, Work};
 
 /// How the probabilities of rules are estimated.
@@ -124,17 +127,12 @@ struct Share {
 
 /// Of a parameter that is kept above zero, in a multinomial that sums to one.
 const REVIVED: f64 = 1e-10;
-/// More than any run has.
-pub(super) const MAX_ROUNDS: usize = 1 << 32;
-
 impl State {
     /// Whether a trainer of these multinomials and of shards that touch so many parameters each can go on from it; an error says
     /// what does not hold.
     pub fn check(&self, groups: &Groups, n_touched: &[usize]) -> Result<(), String> {
         self.estimate.check(groups)?;
-        if self.rounds > MAX_ROUNDS {
-            return Err(format!("it has {} rounds behind it", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
             return Err("it keeps a parameter that is not there".to_owned());
         }
@@ -165,8 +163,7 @@ pub struct Trainer {
     state: State,
     /// Of the round under way.
     weights: Arc<Vec<Wide>>,
-    trees: Option<Vec<SymbolId>>,
-    keep: bool,
+    collect: Collect,
     gathered: Gathered,
     /// Of the last round, by shard and occurrence.
     samples: Vec<Vec<Analysis>>,
@@ -209,8 +206,8 @@ impl Trainer {
     /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
     pub fn resume(groups: Groups, settings: Settings, state: State) -> Trainer {
         let gathered = Gathered::new(groups.n_params());
-        let (weights, trees, keep, samples) = (Arc::default(), None, false, Vec::new());
-        Trainer { groups, settings, state, weights, trees, keep, gathered, samples }
+        let (weights, collect, samples) = (Arc::default(), Collect::default(), Vec::new());
+        Trainer { groups, settings, state, weights, collect, gathered, samples }
     }
 
     /// What it knows.
@@ -221,11 +218,6 @@ impl Trainer {
     /// The temperature of the next round.
     pub fn temperature(&self) -> f64 {
         self.settings.anneal.temperature(self.state.rounds + 1)
-    }
-
-    /// The trees of the last round, by shard and occurrence, if they were kept.
-    pub fn samples(&self) -> &[Vec<Analysis>] {
-        &self.samples
     }
 
     /// α and counts to read other sentences with: of samplers, the mean counts of the samples that were kept.
@@ -255,45 +247,11 @@ impl Trainer {
         Params::new(&self.groups, self.estimate(), self.reading_weights(), is_point)
     }
 
-    /// Begins a round. With `trees`, sampled ones are returned, of which these nonterminals are the segments; with `keep`, they
-    /// count as a sample.
-    pub fn begin(&mut self, trees: Option<Vec<SymbolId>>, keep: bool) {
-        (self.trees, self.keep) = (trees, keep);
-        let Settings { seed, run, .. } = self.settings;
-        let round = self.state.rounds as u64 + 1;
-        let mut weights = match (self.state.counted, self.settings.method) {
-            (false, _) => self.settings.start.weights(&self.groups, seed, run),
-            (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
-            (true, _) => self.reading_weights(),
-        };
-        let temperature = self.temperature();
-        heat(&mut weights, temperature);
-        self.weights = Arc::new(weights);
-        self.gathered = Gathered::new(self.groups.n_params());
-    }
-
-    /// What the shards are asked, if their indexes alone tell; else [`Trainer::work`] says it of each.
-    pub fn ask(&self) -> Option<Ask> {
-        let weights = self.weights.clone();
-        match self.settings.method {
-            Method::Em | Method::MapEm | Method::Vb { .. } => Some(Ask::Expect { weights, losses: false }),
-            Method::Gibbs => {
-                let Settings { seed, run, .. } = self.settings;
-                let seeds = [seed, run, self.state.rounds as u64 + 1];
-                Some(Ask::Sample { weights, seeds, keep: self.trees.clone() })
-            }
-            Method::CollapsedVb => None,
-        }
-    }
-
-    /// What a shard is asked, whose index is `params`.
-    pub fn work(&self, shard: usize, params: &[ParamId]) -> Work {
-        if let Some(ask) = self.ask() {
-            return ask.work(shard, params);
-        }
+    /// What a shard is asked by collapsed variational Bayes, whose index is `params`.
+    fn collapse(&self, shard: usize, params: &[ParamId]) -> Collapse {
         let Some(share) = self.state.carried.get(shard) else {
             let weights = params.iter().map(|param| self.weights[param.index()]).collect();
-            return Work::Collapse(Collapse::Start { weights });
+            return Collapse::Start { weights };
         };
         let Estimate { alpha, counts } = &self.state.estimate;
         let mut others = counts.clone();
@@ -301,74 +259,12 @@ impl Trainer {
             others[param.index()] = (counts[param.index()] - own).max(0.0);
         }
         others.iter_mut().zip(alpha).for_each(|(count, alpha)| *count += alpha);
-        Work::Collapse(Collapse::Others {
+        Collapse::Others {
             pseudo: params.iter().map(|param| others[param.index()]).collect(),
             sums: self.groups.sums(&others),
             temperature: self.temperature(),
             carried: Named::new(share.carried.clone()),
-        })
-    }
-
-    /// Takes in what was found for the next shard, whose index is `params`; shards come in order. Whether the answer is one to
-    /// [`Trainer::work`].
-    pub fn add(&mut self, params: &[ParamId], answer: Answer) -> bool {
-        let Gathered { totals, carried, samples } = &mut self.gathered;
-        let expectation = match answer {
-            Answer::Expectation(expectation) => expectation,
-            Answer::Collapsed(collapsed) => {
-                carried
-                    .push(Share { counts: collapsed.expectation.counts.clone(), carried: collapsed.carried });
-                collapsed.expectation
-            }
-            Answer::Sampled(Sampled { counts, analyses, missing }) => {
-                samples.push(analyses);
-                Expectation { counts, missing, ..Expectation::default() }
-            }
-            _ => return false,
-        };
-        totals.add(None, params, expectation);
-        true
-    }
-
-    /// Ends a round to which all shards were added.
-    pub fn finish(&mut self) -> Result<Step, BoundFell> {
-        let Gathered { totals, carried, samples } =
-            std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
-        if !totals.missing.is_empty() {
-            return Ok(Step::Again { restored: self.keep_above_zero(totals.missing) });
         }
-        let round = self.state.rounds + 1;
-        let bound = self.bound(&totals);
-        let anneal = self.settings.anneal;
-        if let (Some(before), Some(after)) = (self.state.bound, bound)
-            && self.never_falls()
-            && anneal.is_over(round.saturating_sub(1).max(1))
-            && after < before - ROUNDING * before.abs()
-        {
-            return Err(BoundFell { round, before, after });
-        }
-        let change = relative_change(self.state.bound, bound);
-        self.state.rounds = round;
-        self.state.bound = bound;
-        self.state.carried = carried;
-        self.state.counted = true;
-        self.samples = samples;
-        if self.keep {
-            let Average { samples, counts } = &mut self.state.average;
-            *samples += 1;
-            counts.resize(totals.counts.len(), 0.0);
-            counts.iter_mut().zip(&totals.counts).for_each(|(sum, count)| *sum += count);
-        }
-        if self.settings.method == (Method::Vb { fit_alpha: true }) {
-            self.fit_alpha(&totals.counts);
-        }
-        self.state.estimate.counts = totals.counts;
-        let converged = self.settings.method != Method::Gibbs
-            && anneal.is_over(round)
-            && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);
-        let (dropped, resorted, moves) = (0, false, None);
-        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves }))
     }
 
     /// The objective under the weights of the round, whose sums are given.
@@ -421,5 +317,112 @@ impl Trainer {
             let scale = dirichlet::scale(&alpha[group.clone()], &tau[group.clone()]);
             alpha[group].iter_mut().for_each(|alpha| *alpha *= scale);
         }
+    }
+}
+
+impl trainer::Trainer for Trainer {
+    fn rounds(&self) -> usize {
+        self.state.rounds
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.state.bound
+    }
+
+    fn begin(&mut self, collect: Collect) {
+        self.collect = collect;
+        let Settings { seed, run, .. } = self.settings;
+        let round = self.state.rounds as u64 + 1;
+        let mut weights = match (self.state.counted, self.settings.method) {
+            (false, _) => self.settings.start.weights(&self.groups, seed, run),
+            (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
+            (true, _) => self.reading_weights(),
+        };
+        let temperature = self.temperature();
+        heat(&mut weights, temperature);
+        self.weights = Arc::new(weights);
+        self.gathered = Gathered::new(self.groups.n_params());
+    }
+
+    fn ask(&self, shards: &dyn Shards) -> Read<Ask> {
+        let weights = self.weights.clone();
+        Ok(match self.settings.method {
+            Method::Em | Method::MapEm | Method::Vb { .. } => Ask::Expect { weights, losses: false },
+            Method::Gibbs => {
+                let Settings { seed, run, .. } = self.settings;
+                let seeds = [seed, run, self.state.rounds as u64 + 1];
+                Ask::Sample { weights, seeds, keep: self.collect.segments.clone() }
+            }
+            Method::CollapsedVb => {
+                let work = |shard| Ok(Work::Collapse(self.collapse(shard, &shards.params(shard)?)));
+                Ask::Each((0..shards.len()).map(work).collect::<Read<_>>()?)
+            }
+        })
+    }
+
+    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+        let Gathered { totals, carried, samples } = &mut self.gathered;
+        let expectation = match answer {
+            Answer::Expectation(expectation) => expectation,
+            Answer::Collapsed(collapsed) => {
+                carried
+                    .push(Share { counts: collapsed.expectation.counts.clone(), carried: collapsed.carried });
+                collapsed.expectation
+            }
+            Answer::Sampled(Sampled { counts, analyses, missing }) => {
+                samples.push(analyses);
+                Expectation { counts, missing, ..Expectation::default() }
+            }
+            _ => return Ok(false),
+        };
+        totals.add(None, &shards.params(shard)?, expectation);
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<Step, Failure> {
+        let Gathered { totals, carried, samples } =
+            std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
+        if !totals.missing.is_empty() {
+            return Ok(Step::Again { restored: self.keep_above_zero(totals.missing) });
+        }
+        let round = self.state.rounds + 1;
+        let bound = self.bound(&totals);
+        let anneal = self.settings.anneal;
+        if let (Some(before), Some(after)) = (self.state.bound, bound)
+            && self.never_falls()
+            && anneal.is_over(round.saturating_sub(1).max(1))
+            && after < before - ROUNDING * before.abs()
+        {
+            return Err(BoundFell { round, before, after }.into());
+        }
+        let change = relative_change(self.state.bound, bound);
+        self.state.rounds = round;
+        self.state.bound = bound;
+        self.state.carried = carried;
+        self.state.counted = true;
+        self.samples = samples;
+        if self.collect.as_sample {
+            let Average { samples, counts } = &mut self.state.average;
+            *samples += 1;
+            counts.resize(totals.counts.len(), 0.0);
+            counts.iter_mut().zip(&totals.counts).for_each(|(sum, count)| *sum += count);
+        }
+        if self.settings.method == (Method::Vb { fit_alpha: true }) {
+            self.fit_alpha(&totals.counts);
+        }
+        self.state.estimate.counts = totals.counts;
+        let converged = self.settings.method != Method::Gibbs
+            && anneal.is_over(round)
+            && change.is_some_and(|change| change.abs() < self.settings.tolerance);
+        let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);
+        Ok(Step::Next(RoundReport { bound, change, converged, temperature, ..RoundReport::default() }))
+    }
+
+    fn learned(&self) -> Learned {
+        Learned { lexicon: None, params: models::Params::Pcfg(self.params()) }
+    }
+
+    fn samples(&self) -> &[Vec<Analysis>] {
+        &self.samples
     }
 }

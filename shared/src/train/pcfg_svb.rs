@@ -4,14 +4,19 @@
 //! Weights and bound are those of [`vb`], of s for f. Between two rounds its [`State`] is all that matters: a trainer made from a saved
 //! one goes on to the same bits.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::pcfg::{MAX_ROUNDS, Start};
+use super::pcfg::Start;
 use crate::grammar::groups::{Estimate, Groups};
+use crate::models;
 use crate::models::pcfg::{Params, vb};
 use crate::num::Wide;
-use crate::train::round::{RoundReport, Step, Totals, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, Totals, check_rounds, relative_change};
 use crate::train::stochastic::{Schedule, average, averaged};
+use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
+use crate::work::task::Answer;
 
 /// Moves the parameters from round to round.
 pub struct Trainer {
@@ -19,6 +24,10 @@ pub struct Trainer {
     start: Start,
     schedule: Schedule,
     state: State,
+    /// The weights of the round under way.
+    weights: Arc<Vec<Wide>>,
+    /// The sums over its shards.
+    sample: Totals,
 }
 
 /// What a [`Trainer`] knows after a round.
@@ -37,9 +46,7 @@ pub struct State {
 impl State {
     /// Whether a trainer of these multinomials can go on from it; an error says what does not hold.
     pub fn check(&self, groups: &Groups) -> Result<(), String> {
-        if self.rounds > MAX_ROUNDS {
-            return Err(format!("it has {} rounds behind it", self.rounds));
-        }
+        check_rounds(self.rounds)?;
         self.estimate.check(groups)
     }
 }
@@ -60,7 +67,7 @@ impl Trainer {
     pub fn resume(groups: Groups, start: Start, schedule: Schedule, state: State) -> Trainer {
         let first = if matches!(start, Start::Counts(_)) { 0 } else { schedule.first };
         let schedule = Schedule { first, ..schedule };
-        Trainer { groups, start, schedule, state }
+        Trainer { groups, start, schedule, state, weights: Arc::default(), sample: Totals::new(0) }
     }
 
     /// What it knows.
@@ -104,7 +111,44 @@ impl Trainer {
         let scaled: Vec<f64> = sample.counts.iter().map(|count| scale * count).collect();
         average(&mut estimate.counts, &scaled, rate);
         (*rounds, *last) = (round, bound);
-        let (dropped, resorted, converged, temperature, moves) = (0, false, false, None, None);
-        Step::Next(RoundReport { bound, change, dropped, resorted, converged, temperature, moves })
+        Step::Next(RoundReport { bound, change, ..RoundReport::default() })
+    }
+}
+
+impl trainer::Trainer for Trainer {
+    fn rounds(&self) -> usize {
+        self.state.rounds
+    }
+
+    fn bound(&self) -> Option<f64> {
+        self.state.bound
+    }
+
+    fn shards(&self, _: &dyn Shards) -> Vec<usize> {
+        self.sampled()
+    }
+
+    fn begin(&mut self, _: Collect) {
+        self.weights = Arc::new(self.weights());
+        self.sample = Totals::new(self.weights.len());
+    }
+
+    fn ask(&self, _: &dyn Shards) -> Read<Ask> {
+        Ok(Ask::Expect { weights: self.weights.clone(), losses: false })
+    }
+
+    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+        let Answer::Expectation(found) = answer else { return Ok(false) };
+        self.sample.add(None, &shards.params(shard)?, found);
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<Step, Failure> {
+        let sample = std::mem::replace(&mut self.sample, Totals::new(0));
+        Ok(self.absorb(sample))
+    }
+
+    fn learned(&self) -> Learned {
+        Learned { lexicon: None, params: models::Params::Pcfg(self.params()) }
     }
 }

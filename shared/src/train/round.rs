@@ -98,6 +98,17 @@ impl Totals {
     }
 }
 
+/// More rounds than any run has.
+const MAX_ROUNDS: usize = 1 << 32;
+
+/// Checks the number of rounds of a saved run.
+pub fn check_rounds(rounds: usize) -> Result<(), String> {
+    match rounds {
+        0..=MAX_ROUNDS => Ok(()),
+        _ => Err(format!("it has {rounds} rounds behind it")),
+    }
+}
+
 /// The share of the bound by which rounding may lower it.
 pub const ROUNDING: f64 = 1e-9;
 
@@ -120,7 +131,7 @@ pub enum Step {
 }
 
 /// A round that counts.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct RoundReport {
     /// The bound under the weights of the round; none for the first, whose weights come from no q.
     pub bound: Option<f64>,

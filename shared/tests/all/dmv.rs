@@ -20,6 +20,7 @@ use shared::train::chain as sampler;
 use shared::train::chain::Trainer;
 use shared::train::pcfg::{Method, Start};
 use shared::train::round::Step;
+use shared::train::trainer::{self, Collect, Trainer as _};
 use shared::work::engine::{ComputeError, Engine};
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Named, Task, Work};
@@ -251,9 +252,10 @@ fn chains_go_on_from_given_heads() {
     );
     let mut n_moved = 0;
     for _ in 0..5 {
-        trainer.begin(Some(Vec::new()), true);
-        assert!(trainer.add(run.answer(&engine, &run.shards[0], trainer.work(0))));
-        let Step::Next(report) = trainer.finish() else { panic!("a chain has no second try") };
+        let collect = Collect { segments: Some(Vec::new()), as_sample: true };
+        let answer = |shard: usize, work| run.answer(&engine, &run.shards[shard], work);
+        let step = trainer::round(&mut trainer, &vec![Arc::default()], collect, answer).unwrap();
+        let Step::Next(report) = step else { panic!("a chain has no second try") };
         n_moved += report.moves.expect("trees are proposed").changed;
         for (analysis, numbers) in trainer.samples()[0].iter().zip(&sentences) {
             let (tags, found) = heads(&Tree::parse(&analysis.tree).unwrap()).unwrap();

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use shared::models::dmv::{Event, Side, Valence};
 use shared::models::logistic_normal::{Multinomials, PointEstimate, Prior, Sentence, Statistics, Until};
@@ -13,6 +14,7 @@ use shared::num::Wide;
 use shared::num::special::{exp, ln};
 use shared::train::logistic_normal::{Settings, State, Trainer};
 use shared::train::round::Step;
+use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 
 use crate::requirement;
@@ -270,11 +272,10 @@ fn bounds_of_forests_are_those_of_jdageem() {
     let mut trainer = Trainer::new(settings, state);
     let (run, engine) = (model.run(&sentences, 20), Engine::default());
     for (iteration, expected) in (1..).zip(BOUNDS) {
-        trainer.begin();
-        for (at, shard) in run.shards.iter().enumerate() {
-            assert!(trainer.add(at, run.answer(&engine, shard, trainer.work())));
-        }
-        let Ok(Step::Next(report)) = trainer.finish() else { panic!("a round counts") };
+        let indexes = vec![Arc::default(); run.shards.len()];
+        let answer = |shard: usize, work| run.answer(&engine, &run.shards[shard], work);
+        let step = trainer::round(&mut trainer, &indexes, Collect::default(), answer);
+        let Ok(Step::Next(report)) = step else { panic!("a round counts") };
         let bound = report.bound.unwrap();
         assert!(
             (bound - expected).abs() < 1e-8 * expected.abs(),

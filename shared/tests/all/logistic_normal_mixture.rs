@@ -1,5 +1,7 @@
 //! Mixtures of constrained components as map and reduce: what shards answer, against enumerated trees, and what becomes of rounds.
 
+use std::sync::Arc;
+
 use shared::grammar::ParamId;
 use shared::models::dmv::constraint::{ArcClass, Component, Unsuited};
 use shared::models::dmv::harmonic;
@@ -11,6 +13,7 @@ use shared::train::logistic_normal::{Constrained, Settings, State, Trainer};
 use shared::train::mixture::{Limit, Mixture};
 use shared::train::pcfg::Start;
 use shared::train::round::{RoundReport, Step};
+use shared::train::trainer::{self, Collect, Trainer as _};
 use shared::work::engine::{ComputeError, Engine};
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Fit, Fitted, Named, Task, Weighted, Work};
@@ -271,12 +274,9 @@ impl Training {
     }
 
     fn round(&mut self) -> RoundReport {
-        self.trainer.begin();
-        for (at, shard) in self.run.shards.iter().enumerate() {
-            let answer = self.run.answer(&self.engine, shard, self.trainer.work());
-            assert!(self.trainer.add(at, answer));
-        }
-        match self.trainer.finish().unwrap() {
+        let indexes = vec![Arc::default(); self.run.shards.len()];
+        let answer = |shard: usize, work| self.run.answer(&self.engine, &self.run.shards[shard], work);
+        match trainer::round(&mut self.trainer, &indexes, Collect::default(), answer).unwrap() {
             Step::Next(report) => report,
             step => panic!("{step:?}"),
         }
@@ -287,7 +287,7 @@ impl Training {
     }
 
     fn weight_of_base(&self) -> f64 {
-        self.trainer.shares().next().unwrap().1.weight
+        self.trainer.components()[0].1.weight
     }
 }
 
@@ -314,7 +314,7 @@ fn the_bound_never_falls_where_weights_have_the_same_choice() {
             assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{} after {}", pair[1], pair[0]);
         }
         assert!(bounds[19] > bounds[0] + 1.0);
-        let shares: Vec<_> = training.trainer.shares().collect();
+        let shares = training.trainer.components();
         let names: Vec<&str> = shares.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["base", "right-attach", "verb-as-root", "short-dep"]);
         let sum: f64 = shares.iter().map(|(_, share)| share.weight * share.bound).sum();

@@ -1,6 +1,8 @@
 //! Logistic-normal training as map and reduce, on dependency models with valence: what shards answer, against enumerated trees, and
 //! what becomes of rounds.
 
+use std::sync::Arc;
+
 use shared::data::Sentence;
 use shared::data::tags::families::Families;
 use shared::grammar::ParamId;
@@ -14,6 +16,7 @@ use shared::num::{Noise, Wide};
 use shared::train::logistic_normal::{Failure, Settings, State, Trainer};
 use shared::train::pcfg::Start;
 use shared::train::round::Step;
+use shared::train::trainer::{self, Collect};
 use shared::work::engine::{ComputeError, Engine};
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Fit, Fitted, Named, Work};
@@ -275,12 +278,9 @@ impl Training {
     /// Goes on for some rounds; their bounds.
     fn rounds(&mut self, n: usize) -> Vec<f64> {
         let round = |_| {
-            self.trainer.begin();
-            for (at, shard) in self.run.shards.iter().enumerate() {
-                let answer = self.run.answer(&self.engine, shard, self.trainer.work());
-                assert!(self.trainer.add(at, answer));
-            }
-            match self.trainer.finish().unwrap() {
+            let indexes = vec![Arc::default(); self.run.shards.len()];
+            let answer = |shard: usize, work| self.run.answer(&self.engine, &self.run.shards[shard], work);
+            match trainer::round(&mut self.trainer, &indexes, Collect::default(), answer).unwrap() {
                 Step::Next(report) => report.bound.unwrap(),
                 step => panic!("{step:?}"),
             }

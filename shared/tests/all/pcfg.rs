@@ -1,5 +1,7 @@
 //! Estimators of PCFGs: what each may never do, and where they meet.
 
+use std::sync::Arc;
+
 use shared::data::Sentence;
 use shared::grammar::ParamId;
 use shared::grammar::groups::{Estimate, Groups};
@@ -8,6 +10,7 @@ use shared::grammar::{Grammar, SymbolId, syntax};
 use shared::train::anneal::Anneal;
 use shared::train::pcfg::{Method, Settings, Start, State, Trainer};
 use shared::train::round::{RoundReport, Step};
+use shared::train::trainer::{self, Collect, Trainer as _};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Named, Task, Work};
@@ -22,7 +25,7 @@ struct Bench {
     grammar: Named<Grammar>,
     lexicon: Named<Lexicon>,
     shards: Vec<Named<Shard>>,
-    indexes: Vec<Vec<ParamId>>,
+    indexes: Vec<Arc<Vec<ParamId>>>,
 }
 
 impl Bench {
@@ -54,7 +57,7 @@ impl Bench {
             .map(|shard| match bench.run(shard, Work::Index) {
                 Answer::Index(index) => {
                     assert!(index.unparsable.is_empty());
-                    index.params
+                    Arc::new(index.params)
                 }
                 other => panic!("{other:?}"),
             })
@@ -79,12 +82,9 @@ impl Bench {
 
     fn round(&self, trainer: &mut Trainer, keep: Option<Vec<SymbolId>>) -> RoundReport {
         for _ in 0..20 {
-            trainer.begin(keep.clone(), keep.is_some());
-            for (at, params) in self.indexes.iter().enumerate() {
-                let answer = self.run(at, trainer.work(at, params));
-                assert!(trainer.add(params, answer));
-            }
-            if let Step::Next(report) = trainer.finish().unwrap() {
+            let collect = Collect { as_sample: keep.is_some(), segments: keep.clone() };
+            let step = trainer::round(trainer, &self.indexes, collect, |shard, work| self.run(shard, work));
+            if let Step::Next(report) = step.unwrap() {
                 return report;
             }
         }
@@ -311,7 +311,7 @@ fn going_on_from_a_state_changes_nothing() {
         let config = bincode::config::legacy();
         let saved = bincode::serde::encode_to_vec(whole.state(), config).unwrap();
         let (state, _): (State, usize) = bincode::serde::decode_from_slice(&saved, config).unwrap();
-        let n_touched: Vec<usize> = bench.indexes.iter().map(Vec::len).collect();
+        let n_touched: Vec<usize> = bench.indexes.iter().map(|params| params.len()).collect();
         state.check(&bench.groups(), &n_touched).unwrap();
         let mut resumed = Trainer::resume(bench.groups(), settings, state);
         for _ in 0..4 {

@@ -14,6 +14,7 @@ use shared::train::adaptor::{Growth, Settings};
 use shared::train::adaptor_svb::{State, Trainer};
 use shared::train::round::{RoundReport, Step, Totals};
 use shared::train::stochastic::Schedule;
+use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Work};
@@ -190,6 +191,7 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
     let schedule = Schedule { shards: shards.n_sentences, ..BATCH };
     let groups = Groups::new(&grammar, &Lexicon::default());
     let harmonic: Vec<f64> = (0..groups.n_params()).map(|at| 0.5 + at as f64).collect();
+    let indexes: Vec<_> = shards.indexes.iter().cloned().map(Arc::new).collect();
     for start in [train::pcfg::Start::Jitter(0.5), train::pcfg::Start::Counts(harmonic)] {
         let alpha = groups.alpha(&grammar);
         let settings = train::pcfg::Settings {
@@ -205,13 +207,10 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
         for _ in 0..8 {
             let sample = shards.sums(online.sampled().into_iter(), &online.weights(), false);
             let Step::Next(found) = online.absorb(sample) else { unreachable!() };
-            batch.begin(None, false);
-            for at in shards.all() {
-                let (shard, index) = (&shards.run.shards[at], &shards.indexes[at]);
-                let answer = shards.run.answer(&shards.engine, shard, batch.work(at, index));
-                assert!(batch.add(index, answer));
-            }
-            let Step::Next(expected) = batch.finish().unwrap() else { unreachable!() };
+            let answer =
+                |shard: usize, work| shards.run.answer(&shards.engine, &shards.run.shards[shard], work);
+            let step = trainer::round(&mut batch, &indexes, Collect::default(), answer);
+            let Step::Next(expected) = step.unwrap() else { unreachable!() };
             assert_eq!((found.bound, found.change), (expected.bound, expected.change));
             assert_eq!(online.params(), batch.params());
         }

@@ -29,6 +29,7 @@ use shared::train::adaptor::{Settings, Trainer};
 use shared::train::logistic_normal::{Constrained, Settings as OfFits, State, Trainer as FitTrainer};
 use shared::train::mixture::{Limit, Mixture};
 use shared::train::round::Totals;
+use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
@@ -269,9 +270,8 @@ fn maximise(task: &Task, fitted: Fitted) {
     let until = fit.value.until;
     let settings = OfFits { until, estimate: PointEstimate::Softmax, tolerance: 0.0, constrained };
     let mut trainer = FitTrainer::new(settings, state);
-    trainer.begin();
-    assert!(trainer.add(0, Answer::Fitted(fitted)));
-    if trainer.finish().is_ok() {
+    let fitted = |_, _| Answer::Fitted(fitted.clone());
+    if trainer::round(&mut trainer, &vec![Arc::default()], Collect::default(), fitted).is_ok() {
         trainer.params().check(&task.grammar.value).expect("the priors are still of the grammar");
     }
 }

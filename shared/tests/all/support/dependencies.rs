@@ -1,5 +1,7 @@
 //! What the tests of dependency models share: the grammar of some tags, ready to train and to parse with.
 
+use std::sync::Arc;
+
 use shared::forest::Forest;
 use shared::forest::Prepared;
 use shared::forest::binary::Adapted;
@@ -13,6 +15,7 @@ use shared::num::{Noise, Wide};
 use shared::train::anneal::Anneal;
 use shared::train::pcfg::{Method, Settings, Start, Trainer};
 use shared::train::round::Step;
+use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::task::{Answer, Work};
 
@@ -75,7 +78,7 @@ impl Model {
 pub struct Training {
     engine: Engine,
     run: Run,
-    indexes: Vec<Vec<ParamId>>,
+    indexes: Vec<Arc<Vec<ParamId>>>,
     pub trainer: Trainer,
 }
 
@@ -85,11 +88,11 @@ impl Training {
         let index = |shard| match run.answer(&engine, shard, Work::Index) {
             Answer::Index(index) => {
                 assert!(index.unparsable.is_empty());
-                index.params
+                Arc::new(index.params)
             }
             other => panic!("{other:?}"),
         };
-        let indexes: Vec<Vec<ParamId>> = run.shards.iter().map(index).collect();
+        let indexes: Vec<Arc<Vec<ParamId>>> = run.shards.iter().map(index).collect();
         let settings = Settings { method, start, anneal: Anneal::default(), tolerance: 0.0, seed: 1, run: 0 };
         let alpha = model.groups().alpha(&model.prepared.grammar);
         let trainer = Trainer::new(model.groups(), alpha, settings);
@@ -99,12 +102,9 @@ impl Training {
     /// A round, and its objective.
     pub fn round(&mut self) -> Option<f64> {
         for _ in 0..20 {
-            self.trainer.begin(None, false);
-            for (at, (shard, params)) in self.run.shards.iter().zip(&self.indexes).enumerate() {
-                let answer = self.run.answer(&self.engine, shard, self.trainer.work(at, params));
-                assert!(self.trainer.add(params, answer));
-            }
-            if let Step::Next(report) = self.trainer.finish().unwrap() {
+            let answer = |shard: usize, work| self.run.answer(&self.engine, &self.run.shards[shard], work);
+            let step = trainer::round(&mut self.trainer, &self.indexes, Collect::default(), answer);
+            if let Step::Next(report) = step.unwrap() {
                 return report.bound;
             }
         }

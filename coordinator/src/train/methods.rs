@@ -1,0 +1,477 @@
+//! The methods of training: which trainer a run has, and with which settings of the job file.
+//!
+//! [`trainer`] has one line for each model and method that go together. The mathematics of a method is in its file of
+//! [`shared::train`]; its settings are read from the job here, and its state has a variant in [`State`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use shared::data::treebank::Treebank;
+use shared::grammar::groups::{Estimate, Groups};
+use shared::grammar::lexicon::Lexicon;
+use shared::grammar::{Grammar, ParamId};
+use shared::models::adaptor::hyper::Fit;
+use shared::models::adaptor::start::{Start as StickStart, base_weights};
+use shared::models::latent::Method as OfTrees;
+use shared::models::logistic_normal::{Multinomials, Until};
+use shared::models::pcfg::em;
+use shared::models::sampler::{Hyper, HyperPrior};
+use shared::num::Noise;
+use shared::train;
+use shared::train::anneal::Anneal;
+use shared::train::pcfg::Method as OfRules;
+use shared::train::stochastic::Schedule;
+use shared::train::trainer::{Read, Shards, Trainer};
+use shared::work::shard::Shard;
+
+use super::plan::Plan;
+use crate::job::key::{Estimator as E, Model as M};
+use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, Selection, Start};
+
+/// Declares the state of a run, with a variant for each method's, and how each trainer is saved.
+macro_rules! states {
+    ($( $(#[$doc:meta])* $method:ident: $module:ident, )+) => {
+        /// A run between two rounds, by method. Its serialized form is a part of checkpoints: variants keep their order.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+        pub enum State {
+            $( $(#[$doc])* $method(train::$module::State), )+
+        }
+
+        impl State {
+            /// Rounds that counted.
+            pub fn rounds(&self) -> usize {
+                match self {
+                    $( State::$method(state) => state.rounds, )+
+                }
+            }
+
+            /// The objective after the last round.
+            pub fn bound(&self) -> Option<f64> {
+                match self {
+                    $( State::$method(state) => state.bound, )+
+                }
+            }
+        }
+
+        $(
+            impl Run for train::$module::Trainer {
+                fn saved(&self) -> State {
+                    State::$method(self.state().clone())
+                }
+            }
+        )+
+    };
+}
+
+/// A trainer whose state can be saved.
+pub trait Run: Trainer {
+    /// The state that the run can go on from.
+    fn saved(&self) -> State;
+}
+
+states! {
+    /// An adaptor grammar by variational Bayes.
+    Adaptor: adaptor,
+    /// A PCFG by EM, variational Bayes or Gibbs sampling.
+    Pcfg: pcfg,
+    /// A Markov chain over trees.
+    Chain: chain,
+    /// A PCFG with latent annotations.
+    Latent: latent,
+    /// A PCFG with logistic-normal priors.
+    LogisticNormal: logistic_normal,
+    /// An adaptor grammar by stochastic variational Bayes.
+    AdaptorSvb: adaptor_svb,
+    /// A PCFG by stochastic variational Bayes.
+    PcfgSvb: pcfg_svb,
+}
+
+impl State {
+    /// Checks whether a run of this grammar and lexicon can go on from it, as far as can be told without the shards. An error says
+    /// what does not hold.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+        if self.bound().is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
+            return Err("its bound is no number".to_owned());
+        }
+        match self {
+            State::Adaptor(state) => state.check(grammar, lexicon),
+            State::Pcfg(state) => state.estimate.check(&Groups::new(grammar, lexicon)),
+            State::Chain(state) => state.check(grammar, lexicon),
+            // All of its checks need the shards.
+            State::Latent(_) => Ok(()),
+            State::LogisticNormal(state) => {
+                state.check(&Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?)
+            }
+            State::AdaptorSvb(state) => state.check(grammar, lexicon),
+            State::PcfgSvb(state) => state.check(&Groups::new(grammar, lexicon)),
+        }
+    }
+}
+
+/// How a run of a point begins.
+#[derive(Clone, Copy)]
+pub struct Beginning<'a> {
+    /// The model of the job.
+    pub model: M,
+    /// The point.
+    pub inference: &'a InferenceTable,
+    /// The number of the run among those of the point, from 1; it selects the run's part of the seed.
+    pub restart: usize,
+    /// The trees that it starts from, if the job gives any.
+    pub trees: Option<&'a GivenTrees>,
+    /// The family of each parameter, if the job gives families.
+    pub families: Option<&'a [Option<usize>]>,
+}
+
+/// Trees to start from, or counts alone.
+#[derive(Default)]
+pub struct GivenTrees {
+    /// Uses of every parameter, for a PCFG.
+    pub counts: Vec<f64>,
+    /// Bracketed, by shard and occurrence.
+    pub by_shard: Vec<Arc<Vec<String>>>,
+}
+
+/// The trainer of a new run, or of one that goes on from `state`. An error says what does not fit.
+pub fn trainer(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Result<Box<dyn Run>, String> {
+    let Beginning { model, inference, .. } = *beginning;
+    let estimator = E::of(inference).ok_or("the prior has no such method")?;
+    match (model, estimator) {
+        (M::Adaptor | M::AdaptedDmv, E::Vb) => adaptor(plan, beginning, state),
+        (M::Adaptor | M::AdaptedDmv, E::Svb) => adaptor_svb(plan, beginning, state),
+        (M::Pcfg | M::Dmv, E::Em) => pcfg(plan, beginning, OfRules::Em, state),
+        (M::Pcfg | M::Dmv, E::MapEm) => pcfg(plan, beginning, OfRules::MapEm, state),
+        (M::Pcfg | M::Dmv, E::Vb) => pcfg(plan, beginning, OfRules::Vb { fit_alpha: false }, state),
+        (M::Pcfg | M::Dmv, E::VbEm) => pcfg(plan, beginning, OfRules::Vb { fit_alpha: true }, state),
+        (M::Pcfg | M::Dmv, E::Cvb) => pcfg(plan, beginning, OfRules::CollapsedVb, state),
+        (M::Pcfg | M::Dmv, E::Gibbs) => pcfg(plan, beginning, OfRules::Gibbs, state),
+        (M::Pcfg | M::Dmv, E::Svb) => pcfg_svb(plan, beginning, state),
+        (M::Pcfg | M::Dmv, E::LogisticNormal) => logistic_normal(plan, beginning, state),
+        (M::Adaptor | M::Pcfg | M::Dmv, E::Hastings) => chain(plan, beginning, state),
+        (M::PcfgLa, E::Em) => latent(plan, beginning, OfTrees::Em, state),
+        (M::PcfgLa, E::Vb) => latent(plan, beginning, OfTrees::Vb, state),
+        (M::PcfgLa, E::Cvb) => latent(plan, beginning, OfTrees::Cvb, state),
+        _ => Err(format!("there is no {}", estimator.in_words(model))),
+    }
+}
+
+/// What is said of a state that another method saved.
+const OTHER: &str = "it is of another method or kind of model";
+
+/// The state of the method itself, which `own` takes out of the saved one; `None` for a new run.
+fn saved<T>(state: Option<State>, own: impl FnOnce(State) -> Option<T>) -> Result<Option<T>, String> {
+    state.map(|state| own(state).ok_or_else(|| OTHER.to_owned())).transpose()
+}
+
+/// Takes the state of one method out of the saved one.
+macro_rules! own {
+    ($state:expr, $method:ident) => {
+        saved($state, |state| match state {
+            State::$method(own) => Some(own),
+            _ => None,
+        })
+    };
+}
+
+type Made = Result<Box<dyn Run>, String>;
+
+impl Shards for Plan {
+    fn len(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn params(&self, shard: usize) -> Read<Arc<Vec<ParamId>>> {
+        Ok(self.shards[shard].params.value()?)
+    }
+
+    fn strings(&self, shard: usize) -> Option<Range<u32>> {
+        self.shards[shard].strings.clone()
+    }
+}
+
+fn adaptor(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+    let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
+    let settings = stick_settings(plan, beginning)?;
+    let noise = Noise::new(beginning.inference.seed, beginning.restart as u64);
+    Ok(Box::new(match own!(state, Adaptor)? {
+        Some(state) => train::adaptor::Trainer::resume(grammar, lexicon, settings, noise, state),
+        None => train::adaptor::Trainer::new(grammar, lexicon, settings, noise),
+    }))
+}
+
+fn adaptor_svb(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+    let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
+    let settings = stick_settings(plan, beginning)?;
+    let schedule = schedule(beginning.inference, plan.sentence_shards().count(), beginning.restart);
+    let every = or_epoch(beginning.inference.select_every, &schedule);
+    Ok(Box::new(match own!(state, AdaptorSvb)? {
+        Some(state) => {
+            train::adaptor_svb::Trainer::resume(grammar, lexicon, settings, schedule, every, state)
+        }
+        None => train::adaptor_svb::Trainer::new(grammar, lexicon, settings, schedule, every),
+    }))
+}
+
+fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<State>) -> Made {
+    let Beginning { inference, restart, .. } = *beginning;
+    let groups = Groups::new(&plan.grammar.value, &plan.lexicon.value);
+    let settings = train::pcfg::Settings {
+        method,
+        start: first(beginning),
+        anneal: anneal(inference),
+        tolerance: inference.tolerance.unwrap_or(TOLERANCE),
+        seed: inference.seed,
+        run: restart as u64,
+    };
+    Ok(Box::new(match own!(state, Pcfg)? {
+        Some(state) => {
+            let n_touched = plan.shards.iter().map(|shard| Ok(shard.params.value()?.len()));
+            let n_touched = n_touched.collect::<anyhow::Result<Vec<_>>>().map_err(in_words)?;
+            state.check(&groups, &n_touched)?;
+            train::pcfg::Trainer::resume(groups, settings, state)
+        }
+        None => train::pcfg::Trainer::new(groups, alpha(plan, inference), settings),
+    }))
+}
+
+fn pcfg_svb(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+    let Beginning { inference, restart, .. } = *beginning;
+    let (groups, start) = (Groups::new(&plan.grammar.value, &plan.lexicon.value), first(beginning));
+    let schedule = schedule(inference, plan.sentence_shards().count(), restart);
+    Ok(Box::new(match own!(state, PcfgSvb)? {
+        Some(state) => train::pcfg_svb::Trainer::resume(groups, start, schedule, state),
+        None => train::pcfg_svb::Trainer::new(groups, alpha(plan, inference), start, schedule),
+    }))
+}
+
+fn logistic_normal(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+    let grammar = &plan.grammar.value;
+    let multinomials = Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?;
+    let settings = normal(beginning.inference)?;
+    let state = match own!(state, LogisticNormal)? {
+        Some(state) => state,
+        None => normal_state(grammar, &multinomials, beginning)?,
+    };
+    state.check(&multinomials)?;
+    state.suits(&settings)?;
+    Ok(Box::new(train::logistic_normal::Trainer::new(settings, state)))
+}
+
+fn chain(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+    let state = own!(state, Chain)?.unwrap_or_default();
+    let (grammar, alpha) = (plan.grammar.value.clone(), alpha(plan, beginning.inference));
+    let settings = chain_settings(beginning);
+    Ok(Box::new(train::chain::Trainer::new(grammar, &plan.lexicon.value, alpha, settings, state)))
+}
+
+fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option<State>) -> Made {
+    let Beginning { inference, restart, .. } = *beginning;
+    let treebank: Arc<Treebank> = plan.treebank.clone().ok_or("the job has no treebank")?;
+    let settings = train::latent::Settings {
+        method,
+        n_subtypes: inference.subtypes,
+        alpha: inference.alpha.unwrap_or(ANNOTATION_ALPHA),
+        noise: inference.noise,
+        tolerance: inference.tolerance.unwrap_or(ANNOTATION_TOLERANCE),
+        seed: inference.seed,
+        run: restart as u64,
+    };
+    let state = own!(state, Latent)?.unwrap_or_default();
+    let shards = plan.shards.iter().map(|shard| shard.shard.value().map_err(in_words));
+    let shards = shards.collect::<Result<Vec<_>, _>>()?;
+    let trees = shards.iter().filter_map(|shard| match &**shard {
+        Shard::Trees { trees, .. } => Some(trees),
+        Shard::Sentences(_) | Shard::Strings(_) => None,
+    });
+    state.check(&settings, &treebank.rules, &trees.collect::<Vec<_>>())?;
+    Ok(Box::new(train::latent::Trainer::new(treebank, settings, state)))
+}
+
+fn in_words(error: anyhow::Error) -> String {
+    format!("{error:#}")
+}
+
+/// Which of so many shards of sentences the rounds of a run read.
+fn schedule(inference: &InferenceTable, shards: usize, restart: usize) -> Schedule {
+    let schedule = Schedule {
+        shards,
+        sample: inference.sample_shards,
+        delay: inference.forget_delay,
+        power: inference.forget_power,
+        first: inference.first_rounds,
+        seed: inference.seed,
+        run: restart as u64,
+    };
+    Schedule { first: or_epoch(schedule.first, &schedule), ..schedule }
+}
+
+/// Rounds, or those of an epoch where the job says 0.
+fn or_epoch(rounds: usize, schedule: &Schedule) -> usize {
+    if rounds == 0 { schedule.epoch() } else { rounds }
+}
+
+/// A notice if a run over so many shards of sentences ends before it learns from what it read.
+pub fn notice(inference: &InferenceTable, shards: usize) -> Option<String> {
+    let InferenceTable { method, max_rounds, .. } = *inference;
+    if method != Method::Svb {
+        return None;
+    }
+    let Schedule { first, .. } = schedule(inference, shards, 1);
+    (max_rounds <= first).then(|| {
+        format!(
+            "all {max_rounds} rounds have the weights that training starts with, as the first {first} do; raise inference.max_rounds \
+             to several times that, or set inference.first_rounds"
+        )
+    })
+}
+
+/// The settings of sticks, and the weights of their first round.
+fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adaptor::Settings, String> {
+    let Beginning { inference, restart, trees, .. } = *beginning;
+    let (grammar, lexicon) = (&*plan.grammar.value, &*plan.lexicon.value);
+    let start = match (inference.start, trees) {
+        (Start::Harmonic, Some(given)) => {
+            let plain = grammar.clone().without_adaptors();
+            let groups = Groups::new(&plain, &Lexicon::default());
+            // The rules of adapted constituents come last, and each is the only one of its own.
+            let mut counts = given.counts.clone();
+            counts.resize(groups.n_params(), 1.0);
+            let estimate = Estimate { alpha: groups.alpha(&plain), counts };
+            let weights = base_weights(grammar, lexicon, &em::weights(&groups, &estimate));
+            StickStart::Weights(weights.map_err(|error| error.to_string())?)
+        }
+        _ if restart == 1 => StickStart::Uniform,
+        _ => StickStart::Jitter(inference.jitter),
+    };
+    let fits = |which: Hyperparameter| inference.fit.contains(&which);
+    let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
+    let growth = train::adaptor::Growth { start: inference.grow_from, step: inference.grow_by };
+    Ok(train::adaptor::Settings {
+        select_by_bound: inference.selection == Selection::Bound,
+        drop_share: inference.drop_share,
+        resort: inference.selection != Selection::Fixed,
+        fit: Fit {
+            concentration: fits(Hyperparameter::Concentration),
+            discount: pitman_yor && fits(Hyperparameter::Discount),
+            alpha: fits(Hyperparameter::Alpha),
+        },
+        pitman_yor,
+        discount: inference.discount,
+        concentration: inference.concentration,
+        growth: (inference.grow_from > 0).then_some(growth),
+        tolerance: inference.tolerance.unwrap_or(TOLERANCE),
+        start,
+    })
+}
+
+/// What a PCFG starts from.
+fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
+    use train::pcfg::Start as First;
+    let Beginning { inference, restart, trees, .. } = *beginning;
+    match (inference.start, trees) {
+        (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => First::Counts(trees.counts.clone()),
+        (Start::Uniform, _) if restart == 1 => First::Uniform,
+        (Start::Noise, _) => First::Noise(inference.noise),
+        _ => First::Jitter(inference.jitter),
+    }
+}
+
+/// How a PCFG with logistic-normal priors is trained.
+fn normal(inference: &InferenceTable) -> Result<train::logistic_normal::Settings, String> {
+    Ok(train::logistic_normal::Settings {
+        until: Until::default(),
+        estimate: inference.estimate,
+        tolerance: inference.tolerance.unwrap_or(TOLERANCE),
+        constrained: inference.constrained().map_err(|error| error.to_string())?,
+    })
+}
+
+/// Before its first round.
+fn normal_state(
+    grammar: &Grammar,
+    multinomials: &Multinomials,
+    beginning: &Beginning<'_>,
+) -> Result<train::logistic_normal::State, String> {
+    let groups = Groups::new(grammar, &Lexicon::default());
+    let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.restart as u64);
+    let alone = vec![None; groups.n_params()];
+    let families = beginning.families.unwrap_or(&alone);
+    let told = |failure: train::logistic_normal::Failure| match failure {
+        train::logistic_normal::Failure::Prior { multinomial, source } => {
+            format!("`{}`: {source}", grammar.name(multinomials.parent(grammar, multinomial)))
+        }
+        other => other.to_string(),
+    };
+    let state = train::logistic_normal::State::new(multinomials, &weights, families).map_err(told)?;
+    match normal(beginning.inference)?.constrained {
+        Some(those) => state.weighed(&those.mixture).map_err(told),
+        None => Ok(state),
+    }
+}
+
+/// Relative change below which a run has converged, unless the job says another.
+const TOLERANCE: f64 = 1e-5;
+/// None: subtypes that are nearly alike hardly move in the first rounds.
+const ANNOTATION_TOLERANCE: f64 = 0.0;
+/// Pseudo-count of every split rule, unless the job says another.
+const ANNOTATION_ALPHA: f64 = 0.01;
+
+/// The temperatures of a run.
+fn anneal(inference: &InferenceTable) -> Anneal {
+    let InferenceTable { anneal_from: from, anneal_to: to, anneal_rounds: rounds, .. } = *inference;
+    Anneal { from, to, rounds }
+}
+
+/// How a Markov chain runs.
+fn chain_settings(beginning: &Beginning<'_>) -> train::chain::Settings {
+    let Beginning { inference, restart, .. } = *beginning;
+    let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
+    let discount = if pitman_yor { inference.discount } else { 0.0 };
+    let fits = inference.fit.contains(&Hyperparameter::Concentration);
+    train::chain::Settings {
+        start: match (inference.start, beginning.trees) {
+            (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => {
+                train::chain::Start::Trees(trees.by_shard.clone())
+            }
+            (Start::Incremental, _) => train::chain::Start::Incremental,
+            _ => train::chain::Start::Batch,
+        },
+        hyper: Hyper { discount, concentration: inference.concentration },
+        draw_hyper: fits.then_some(HyperPrior { shape: inference.gamma_shape, scale: inference.gamma_scale }),
+        relabel: inference.relabel,
+        sweeps: inference.sweeps,
+        anneal: anneal(inference),
+        seed: inference.seed,
+        run: restart as u64,
+    }
+}
+
+/// The pseudo-counts of all parameters.
+fn alpha(plan: &Plan, inference: &InferenceTable) -> Vec<f64> {
+    let (grammar, lexicon) = (&*plan.grammar.value, &*plan.lexicon.value);
+    match inference.alpha {
+        Some(alpha) => vec![alpha; lexicon.n_params(grammar)],
+        None => Groups::new(grammar, lexicon).alpha(grammar),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_ends_with_its_first_rounds_is_told() {
+        let inference = |max_rounds| InferenceTable {
+            method: Method::Svb,
+            sample_shards: 4,
+            max_rounds,
+            ..InferenceTable::default()
+        };
+        assert_eq!(notice(&inference(6), 20), None);
+        let told = notice(&inference(5), 20).unwrap();
+        assert!(told.contains("as the first 5 do; raise inference.max_rounds"), "{told}");
+        assert_eq!(notice(&InferenceTable { first_rounds: 4, ..inference(5) }, 20), None);
+        assert_eq!(notice(&InferenceTable { method: Method::Vb, ..inference(5) }, 20), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! The trainer of a method: what every method offers to the rounds.
+//!
+//! ```text
+//! begin → ask → [workers] → add(shard, answer) … → finish → begin …
+//! ```
+//!
+//! A [`Trainer`] says what each shard is asked in a round, sums the answers in the order of the shards, and moves the parameters.
+//! Every method has a file beside this one with its settings, its state and its trainer. Between two rounds the state is all that
+//! matters: a trainer that is made from a saved state computes the same bits as one that was never interrupted.
+//!
+//! EM of a PCFG on one machine, with one shard:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use shared::data::Sentence;
+//! use shared::grammar::{groups::Groups, lexicon::Lexicon, syntax};
+//! use shared::train::anneal::Anneal;
+//! use shared::train::pcfg::{Method, Settings, Start, Trainer};
+//! use shared::train::round::Step;
+//! use shared::train::trainer::{Collect, Trainer as _, round};
+//! use shared::work::engine::Engine;
+//! use shared::work::shard::Shard;
+//! use shared::work::task::{Answer, Named, Task, Work};
+//!
+//! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
+//! let tokens = "a a b".split(' ').map(|name| grammar.symbol(name).unwrap()).collect();
+//! let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+//! let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon::default()));
+//! let engine = Engine::default();
+//! let compute = |work: Work| {
+//!     let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
+//!     engine.run(&Task { grammar, lexicon, shard, work }).unwrap()
+//! };
+//! let Answer::Index(index) = compute(Work::Index) else { unreachable!("the answer is to what was asked") };
+//! let shards = vec![Arc::new(index.params)];
+//!
+//! let groups = Groups::new(&grammar.value, &lexicon.value);
+//! let alpha = groups.alpha(&grammar.value);
+//! let settings = Settings {
+//!     method: Method::Em,
+//!     start: Start::Uniform,
+//!     anneal: Anneal { from: 1.0, to: 1.0, rounds: 0 },
+//!     tolerance: 1e-6,
+//!     seed: 1,
+//!     run: 1,
+//! };
+//! let mut trainer = Trainer::new(groups, alpha, settings);
+//! loop {
+//!     let step = round(&mut trainer, &shards, Collect::default(), |_, work| compute(work)).unwrap();
+//!     if matches!(step, Step::Next(report) if report.converged) {
+//!         break;
+//!     }
+//! }
+//! // Two splits and three letters: P(S → S S) = 2/5, P(S → a) = 2/5, P(S → b) = 1/5.
+//! assert_eq!(trainer.state().estimate.counts[1..], [2.0, 2.0, 1.0]);
+//! ```
+
+use std::error::Error;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::round::{Ask, BoundFell, Step};
+use crate::grammar::lexicon::Lexicon;
+use crate::grammar::{ParamId, SymbolId};
+use crate::models::Params;
+use crate::models::adaptor::Stick;
+use crate::models::sampler::Hyper;
+use crate::models::tally::Analysis;
+use crate::work::task::{Answer, Work};
+
+/// The shards of a run: those of sentences or trees first, then those of strings.
+pub trait Shards {
+    /// The number of shards.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The parameters that shard number `shard` touches, in the order of its weights and counts. An error says why they cannot be
+    /// read.
+    fn params(&self, shard: usize) -> Read<Arc<Vec<ParamId>>>;
+
+    /// The strings of shard number `shard`, as a range of parameters; `None` for a shard of sentences or trees.
+    fn strings(&self, shard: usize) -> Option<Range<u32>>;
+}
+
+/// A value that was read, or why it could not be.
+pub type Read<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Shards of sentences in memory, by the parameters that they touch.
+impl Shards for Vec<Arc<Vec<ParamId>>> {
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn params(&self, shard: usize) -> Read<Arc<Vec<ParamId>>> {
+        Ok(self[shard].clone())
+    }
+
+    fn strings(&self, _: usize) -> Option<Range<u32>> {
+        None
+    }
+}
+
+/// What a sampler does with the trees of a round. Other methods draw none.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Collect {
+    /// The nonterminals whose constituents are the segments, if the trees are to be returned.
+    pub segments: Option<Vec<SymbolId>>,
+    /// Whether the trees count as a sample of the posterior.
+    pub as_sample: bool,
+}
+
+/// What a run has learned.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Learned {
+    /// The strings that the parameters are of, if they are not those of the run's lexicon.
+    pub lexicon: Option<Lexicon>,
+    /// The parameters.
+    pub params: Params,
+}
+
+/// A run by one method.
+pub trait Trainer: Send {
+    /// Rounds that counted.
+    fn rounds(&self) -> usize;
+
+    /// The objective after the last round.
+    fn bound(&self) -> Option<f64>;
+
+    /// The shards that the next round reads, ascending: all of them, unless the method samples.
+    fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
+        (0..shards.len()).collect()
+    }
+
+    /// Begins a round.
+    fn begin(&mut self, collect: Collect);
+
+    /// What the shards of the round are asked.
+    fn ask(&self, shards: &dyn Shards) -> Read<Ask>;
+
+    /// Takes in the answer of a shard; shards come in ascending order. Returns whether it is an answer to what was asked.
+    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool>;
+
+    /// Ends a round to which all its shards were added.
+    fn finish(&mut self) -> Result<Step, Failure>;
+
+    /// What was learned so far.
+    fn learned(&self) -> Learned;
+
+    /// The sticks of variational Bayes, in symbol order; empty for other methods.
+    fn sticks(&self) -> &[Stick] {
+        &[]
+    }
+
+    /// Discount and concentration of the adapted nonterminals, in symbol order.
+    fn hyper(&self) -> Vec<Hyper> {
+        let hyper = |stick: &Stick| Hyper { discount: stick.discount, concentration: stick.concentration };
+        self.sticks().iter().map(hyper).collect()
+    }
+
+    /// The number of strings in use, by adapted nonterminal in symbol order; empty where it is not known.
+    fn n_strings(&self) -> Vec<usize> {
+        self.sticks().iter().map(|stick| stick.order.len()).collect()
+    }
+
+    /// The trees of the last round, by shard and occurrence, if they were collected.
+    fn samples(&self) -> &[Vec<Analysis>] {
+        &[]
+    }
+
+    /// The components of a mixture by name, and the results of each in the last round; empty without components.
+    fn components(&self) -> Vec<(&str, Share)> {
+        Vec::new()
+    }
+}
+
+/// Runs one round of `trainer`, with `answer` in place of the workers: it is given the number of a shard, and what the shard is asked.
+///
+/// # Panics
+///
+/// If `shards` cannot be read, or an answer is not one to what was asked.
+pub fn round(
+    trainer: &mut dyn Trainer,
+    shards: &dyn Shards,
+    collect: Collect,
+    mut answer: impl FnMut(usize, Work) -> Answer,
+) -> Result<Step, Failure> {
+    trainer.begin(collect);
+    let ask = trainer.ask(shards).expect("shards can be read");
+    for shard in trainer.shards(shards) {
+        let work = ask.work(shard, &shards.params(shard).expect("shards can be read"));
+        let is_answer = trainer.add(shards, shard, answer(shard, work)).expect("shards can be read");
+        assert!(is_answer, "shard {shard}: the answer is not one to what was asked");
+    }
+    trainer.finish()
+}
+
+/// What a component of a mixture came to in a round.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Share {
+    /// Its weight λ.
+    pub weight: f64,
+    /// Its part F of the bound; in sentences where it is empty, the base's part.
+    pub bound: f64,
+    /// The number of sentences in which it is empty: it allows none of their trees.
+    pub n_empty: u64,
+}
+
+/// Why a round has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A defect of the program.
+    #[error(transparent)]
+    BoundFell(#[from] BoundFell),
+    /// A sentence has no bound.
+    #[error(
+        "the bound of a sentence is not finite: its weights are beyond all bounds; start from other weights, or leave the sentence out"
+    )]
+    Unbounded {
+        /// The shard,
+        shard: usize,
+        /// and the position in it.
+        sentence: usize,
+    },
+    /// A failure of the method.
+    #[error(transparent)]
+    Method(Box<dyn Error + Send + Sync>),
+}
