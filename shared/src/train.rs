@@ -1,7 +1,7 @@
 //! Training as the coordinator sees it: each method has a [`trainer`], which says what the shards are asked in a [`round`] and moves the
 //! parameters by their answers.
 //!
-//! [`adaptor`] and [`adaptor_svb`] for adaptor grammars, [`pcfg`] and [`pcfg_svb`] for PCFGs, [`latent`] for latent annotations,
+//! [`adaptor`] and [`adaptor_svb`] for adaptor grammars, [`pcfg`] and [`pcfg_online`] for PCFGs, [`latent`] for latent annotations,
 //! [`logistic_normal`] with its [`mixture`]s of components, [`chain`] for Markov chains; [`stochastic`] chooses the shards of a round,
 //! [`anneal`] its temperature.
 
@@ -13,7 +13,7 @@ pub mod latent;
 pub mod logistic_normal;
 pub mod mixture;
 pub mod pcfg;
-pub mod pcfg_svb;
+pub mod pcfg_online;
 pub mod round;
 pub mod stochastic;
 pub mod trainer;

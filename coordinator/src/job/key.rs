@@ -55,13 +55,14 @@ use Model as M;
 /// What each model can be trained by.
 const TRAINED: [(Model, &[Estimator]); 5] = [
     (M::Adaptor, &[E::Vb, E::Svb, E::Hastings]),
-    (M::Pcfg, OF_RULES),
+    (M::Pcfg, ALL),
     (M::PcfgLa, &[E::Em, E::Vb, E::Cvb]),
-    (M::Dmv, OF_RULES),
+    (M::Dmv, ALL),
     (M::AdaptedDmv, &[E::Vb, E::Svb]),
 ];
 
-const OF_RULES: &[Estimator] =
+/// Every estimator; PCFGs can be trained by all of them.
+pub(super) const ALL: &[Estimator] =
     &[E::Em, E::MapEm, E::Vb, E::VbEm, E::Svb, E::Cvb, E::Gibbs, E::Hastings, E::LogisticNormal];
 
 impl Model {
@@ -117,7 +118,8 @@ impl Estimator {
         })
     }
 
-    fn name(self) -> &'static str {
+    /// As it stands in texts, with its method in backquotes.
+    pub fn name(self) -> &'static str {
         match self {
             Estimator::Em => "`em`",
             Estimator::MapEm => "`map-em`",

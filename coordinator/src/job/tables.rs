@@ -18,7 +18,7 @@ use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 
 use super::key::Estimator::{self as E, Cvb, Em, Gibbs, Hastings, LogisticNormal, MapEm, Svb, Vb, VbEm};
 use super::key::Model::{self as M, AdaptedDmv, Adaptor, Dmv, Pcfg, PcfgLa};
-use super::key::{Key, Need, Readers, Rules, values_of};
+use super::key::{ALL, Key, Need, Readers, Rules, values_of};
 use super::source::{FamiliesSource, GrammarSource};
 
 /// Declares a table: a struct that serde reads, its defaults, and its [`Key`]s.
@@ -49,7 +49,6 @@ macro_rules! table {
     };
 }
 
-const ALL: &[E] = &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, Hastings, LogisticNormal];
 const EVERY: Readers = &[(&[Adaptor, Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
 const SENTENCES: Readers = &[(&[Adaptor, Pcfg], ALL)];
 const WITHOUT_TREES: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], ALL)];
@@ -100,7 +99,7 @@ const RANDOM: Need = Need {
     text: "something random: a sampler, `svb`, a treebank, `restarts` above 1, or a random `start`",
     holds: |job, inference| {
         inference.method.is_sampler()
-            || inference.method == Method::Svb
+            || inference.method.is_stochastic()
             || job.model.kind == ModelKind::PcfgLa
             || inference.restarts > 1
             || matches!(inference.start, Start::Jitter | Start::Noise)
@@ -527,6 +526,26 @@ impl Method {
     /// Whether it draws samples.
     pub fn is_sampler(self) -> bool {
         matches!(self, Method::Gibbs | Method::Hastings)
+    }
+
+    /// Whether its rounds read samples of the corpus.
+    pub fn is_stochastic(self) -> bool {
+        self == Method::Svb
+    }
+
+    /// The objective that it reports after each round.
+    pub fn objective(self, kind: ModelKind) -> &'static str {
+        match self {
+            Method::Vb | Method::VbEm => "Variational bound",
+            Method::Svb => "Variational bound, estimated",
+            Method::Em => "Log-likelihood",
+            Method::MapEm => "Log posterior, up to a constant",
+            Method::Cvb => "Log-likelihood of sentences given all others",
+            Method::Hastings if kind == ModelKind::Adaptor => {
+                "Log posterior of trees and tables, up to a constant"
+            }
+            Method::Gibbs | Method::Hastings => "Log posterior of trees, up to a constant",
+        }
     }
 }
 

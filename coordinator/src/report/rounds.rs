@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::chart::{Chart, Scale, Series};
 use super::html::escape;
 use super::{Report, line};
-use crate::job::{Method, ModelKind};
 use crate::metrics::RoundMetrics;
 
 /// Names of decoders and nonterminals that a chart has room for.
@@ -35,7 +34,7 @@ pub fn section(report: &Report<'_>) -> String {
         all: report.rounds,
         runs: runs.clone(),
         kept,
-        objective: objective(report.method(), report.job.model.kind),
+        objective: report.method().objective(report.job.model.kind),
         is_chain: report.method().is_sampler(),
     });
     if figures.is_empty() {
@@ -155,17 +154,3 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
 
 /// Nearer to 1 no R-hat is drawn.
 const CLOSEST: f64 = 1e-3;
-
-/// What the objective of a method is.
-pub fn objective(method: Method, kind: ModelKind) -> &'static str {
-    let is_adaptor = kind == ModelKind::Adaptor;
-    match method {
-        Method::Vb | Method::VbEm => "Variational bound",
-        Method::Svb => "Variational bound, estimated",
-        Method::Em => "Log-likelihood",
-        Method::MapEm => "Log posterior, up to a constant",
-        Method::Cvb => "Log-likelihood of sentences given all others",
-        Method::Hastings if is_adaptor => "Log posterior of trees and tables, up to a constant",
-        Method::Gibbs | Method::Hastings => "Log posterior of trees, up to a constant",
-    }
-}

@@ -14,7 +14,6 @@ use super::lock;
 use crate::job::Job;
 use crate::metrics::{RoundMetrics, Start};
 use crate::observer::Observer;
-use crate::report::rounds::objective;
 use crate::snapshot::Snapshot;
 
 /// Rounds that are kept, of all runs together, beside the first and last ones.
@@ -89,7 +88,7 @@ impl SharedView {
     pub fn of(&self, job: &Job) {
         let method = job.inference.method;
         let mut seen = lock(&self.0);
-        (seen.objective, seen.is_chain) = (objective(method, job.model.kind).to_owned(), method.is_sampler());
+        (seen.objective, seen.is_chain) = (method.objective(job.model.kind).to_owned(), method.is_sampler());
     }
 }
 

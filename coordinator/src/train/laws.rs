@@ -87,15 +87,8 @@ fn job(model: Model, estimator: Estimator) -> String {
         Model::AdaptedDmv => "[model]\nkind = \"dmv\"\nadapted = [\"noun\"]\n[corpus]\npath = \"tags.tsv\"\n",
     };
     let method = match estimator {
-        Estimator::Em => "method = \"em\"",
-        Estimator::MapEm => "method = \"map-em\"",
-        Estimator::Vb => "method = \"vb\"",
-        Estimator::VbEm => "method = \"vb-em\"",
-        Estimator::Svb => "method = \"svb\"",
-        Estimator::Cvb => "method = \"cvb\"",
-        Estimator::Gibbs => "method = \"gibbs\"",
-        Estimator::Hastings => "method = \"hastings\"",
-        Estimator::LogisticNormal => "method = \"vb\"\nprior = \"logistic-normal\"",
+        Estimator::LogisticNormal => "method = \"vb\"\nprior = \"logistic-normal\"".to_owned(),
+        _ => format!("method = {}", estimator.name().replace('`', "\"")),
     };
     // So that strings are used again, and chains move.
     let alpha = match (model, estimator) {

@@ -27,7 +27,7 @@ use shared::work::shard::Shard;
 
 use super::plan::Plan;
 use crate::job::key::{Estimator as E, Model as M};
-use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Method, Selection, Start};
+use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Selection, Start};
 
 /// Declares the state of a run, with a variant for each method's, and how each trainer is saved.
 macro_rules! states {
@@ -83,8 +83,8 @@ states! {
     LogisticNormal: logistic_normal,
     /// An adaptor grammar by stochastic variational Bayes.
     AdaptorSvb: adaptor_svb,
-    /// A PCFG by stochastic variational Bayes.
-    PcfgSvb: pcfg_svb,
+    /// A PCFG by rounds over samples of the corpus.
+    PcfgOnline: pcfg_online,
 }
 
 impl State {
@@ -104,7 +104,7 @@ impl State {
                 state.check(&Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?)
             }
             State::AdaptorSvb(state) => state.check(grammar, lexicon),
-            State::PcfgSvb(state) => state.check(&Groups::new(grammar, lexicon)),
+            State::PcfgOnline(state) => state.check(&Groups::new(grammar, lexicon)),
         }
     }
 }
@@ -146,7 +146,7 @@ pub fn trainer(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> 
         (M::Pcfg | M::Dmv, E::VbEm) => pcfg(plan, beginning, OfRules::Vb { fit_alpha: true }, state),
         (M::Pcfg | M::Dmv, E::Cvb) => pcfg(plan, beginning, OfRules::CollapsedVb, state),
         (M::Pcfg | M::Dmv, E::Gibbs) => pcfg(plan, beginning, OfRules::Gibbs, state),
-        (M::Pcfg | M::Dmv, E::Svb) => pcfg_svb(plan, beginning, state),
+        (M::Pcfg | M::Dmv, E::Svb) => pcfg_online(plan, beginning, state),
         (M::Pcfg | M::Dmv, E::LogisticNormal) => logistic_normal(plan, beginning, state),
         (M::Adaptor | M::Pcfg | M::Dmv, E::Hastings) => chain(plan, beginning, state),
         (M::PcfgLa, E::Em) => latent(plan, beginning, OfTrees::Em, state),
@@ -235,13 +235,13 @@ fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<S
     }))
 }
 
-fn pcfg_svb(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+fn pcfg_online(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
     let (groups, start) = (Groups::new(&plan.grammar.value, &plan.lexicon.value), first(beginning));
     let schedule = schedule(inference, plan.sentence_shards().count(), restart);
-    Ok(Box::new(match own!(state, PcfgSvb)? {
-        Some(state) => train::pcfg_svb::Trainer::resume(groups, start, schedule, state),
-        None => train::pcfg_svb::Trainer::new(groups, alpha(plan, inference), start, schedule),
+    Ok(Box::new(match own!(state, PcfgOnline)? {
+        Some(state) => train::pcfg_online::Trainer::resume(groups, start, schedule, state),
+        None => train::pcfg_online::Trainer::new(groups, alpha(plan, inference), start, schedule),
     }))
 }
 
@@ -314,7 +314,7 @@ fn or_epoch(rounds: usize, schedule: &Schedule) -> usize {
 /// A notice if a run over so many shards of sentences ends before it learns from what it read.
 pub fn notice(inference: &InferenceTable, shards: usize) -> Option<String> {
     let InferenceTable { method, max_rounds, .. } = *inference;
-    if method != Method::Svb {
+    if !method.is_stochastic() {
         return None;
     }
     let Schedule { first, .. } = schedule(inference, shards, 1);
@@ -459,6 +459,7 @@ fn alpha(plan: &Plan, inference: &InferenceTable) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::Method;
 
     #[test]
     fn a_run_that_ends_with_its_first_rounds_is_told() {

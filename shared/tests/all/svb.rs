@@ -203,7 +203,7 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
             run: 0,
         };
         let mut batch = train::pcfg::Trainer::new(groups.clone(), alpha.clone(), settings);
-        let mut online = train::pcfg_svb::Trainer::new(groups.clone(), alpha, start, schedule);
+        let mut online = train::pcfg_online::Trainer::new(groups.clone(), alpha, start, schedule);
         for _ in 0..8 {
             let sample = shards.sums(online.sampled().into_iter(), &online.weights(), false);
             let Step::Next(found) = online.absorb(sample) else { unreachable!() };
