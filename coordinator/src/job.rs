@@ -761,7 +761,7 @@ mod tests {
         assert_eq!(
             told("[inference]\nseed = 2\n", &[]),
             [
-                "inference.seed has no effect here; it takes something random: a sampler, svb, a treebank, restarts above 1, \
+                "inference.seed has no effect here; it takes something random: a sampler, a method over samples of the corpus, a treebank, restarts above 1, \
               or a random start"
             ]
         );

@@ -39,6 +39,8 @@ pub enum Estimator {
     VbEm,
     /// `method = "svb"`.
     Svb,
+    /// `method = "oem"`.
+    Oem,
     /// `method = "cvb"`.
     Cvb,
     /// `method = "gibbs"`.
@@ -63,7 +65,7 @@ const TRAINED: [(Model, &[Estimator]); 5] = [
 
 /// Every estimator; PCFGs can be trained by all of them.
 pub(super) const ALL: &[Estimator] =
-    &[E::Em, E::MapEm, E::Vb, E::VbEm, E::Svb, E::Cvb, E::Gibbs, E::Hastings, E::LogisticNormal];
+    &[E::Em, E::MapEm, E::Vb, E::VbEm, E::Svb, E::Oem, E::Cvb, E::Gibbs, E::Hastings, E::LogisticNormal];
 
 impl Model {
     /// The estimators of this model.
@@ -112,6 +114,7 @@ impl Estimator {
             (Method::Vb, _) => Estimator::Vb,
             (Method::VbEm, _) => Estimator::VbEm,
             (Method::Svb, _) => Estimator::Svb,
+            (Method::Oem, _) => Estimator::Oem,
             (Method::Cvb, _) => Estimator::Cvb,
             (Method::Gibbs, _) => Estimator::Gibbs,
             (Method::Hastings, _) => Estimator::Hastings,
@@ -126,6 +129,7 @@ impl Estimator {
             Estimator::Vb => "`vb`",
             Estimator::VbEm => "`vb-em`",
             Estimator::Svb => "`svb`",
+            Estimator::Oem => "`oem`",
             Estimator::Cvb => "`cvb`",
             Estimator::Gibbs => "`gibbs`",
             Estimator::Hastings => "`hastings`",

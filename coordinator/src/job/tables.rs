@@ -16,7 +16,7 @@ use shared::train::logistic_normal::Constrained;
 use shared::train::mixture::{Limit, Mixture, MixtureError};
 use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 
-use super::key::Estimator::{self as E, Cvb, Em, Gibbs, Hastings, LogisticNormal, MapEm, Svb, Vb, VbEm};
+use super::key::Estimator::{self as E, Cvb, Em, Gibbs, Hastings, LogisticNormal, MapEm, Oem, Svb, Vb, VbEm};
 use super::key::Model::{self as M, AdaptedDmv, Adaptor, Dmv, Pcfg, PcfgLa};
 use super::key::{ALL, Key, Need, Readers, Rules, values_of};
 use super::source::{FamiliesSource, GrammarSource};
@@ -60,16 +60,18 @@ const SHARDS: Readers = &[(&[Adaptor], &[Vb, Svb]), (&[Pcfg, PcfgLa, Dmv, Adapte
 const STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb])];
 const ADAPTORS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb, Hastings])];
 const TABLES: Readers = &[(&[Adaptor], &[Hastings])];
-const STRINGS: Readers =
-    &[(&[Adaptor, AdaptedDmv], &[Vb, Svb]), (&[Pcfg], &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, Hastings])];
+const STRINGS: Readers = &[
+    (&[Adaptor, AdaptedDmv], &[Vb, Svb]),
+    (&[Pcfg], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, Hastings]),
+];
 const CONVERGING: Readers =
     &[(&[Adaptor, AdaptedDmv], &[Vb]), (&[Pcfg, PcfgLa, Dmv], &[Em, MapEm, Vb, VbEm, Cvb, LogisticNormal])];
 const STARTED: Readers = &[
     (&[Adaptor, AdaptedDmv], &[Vb, Svb]),
-    (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, LogisticNormal]),
+    (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, LogisticNormal]),
 ];
 const NOISY: Readers =
-    &[(&[PcfgLa], ALL), (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Cvb, Gibbs, LogisticNormal])];
+    &[(&[PcfgLa], ALL), (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, LogisticNormal])];
 const GIVEN: Readers = &[(&[Adaptor], &[Hastings]), (&[Pcfg, Dmv], ALL)];
 const PSEUDO_COUNTS: Readers = &[
     (&[Adaptor], &[Hastings]),
@@ -81,7 +83,7 @@ const HEATED: Readers =
     &[(&[Adaptor], &[Hastings]), (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Cvb, Gibbs, Hastings])];
 const SAMPLERS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Gibbs, Hastings])];
 const CHAINS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Hastings])];
-const STOCHASTIC: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], &[Svb])];
+const STOCHASTIC: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb]), (&[Pcfg, Dmv], &[Svb, Oem])];
 const STOCHASTIC_STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb])];
 const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
 const NORMAL: Readers = &[(&[Pcfg, Dmv], &[LogisticNormal])];
@@ -96,7 +98,7 @@ const SHARE: Need = Need {
     holds: |job, _| job.corpus.is_split(),
 };
 const RANDOM: Need = Need {
-    text: "something random: a sampler, `svb`, a treebank, `restarts` above 1, or a random `start`",
+    text: "something random: a sampler, a method over samples of the corpus, a treebank, `restarts` above 1, or a random `start`",
     holds: |job, inference| {
         inference.method.is_sampler()
             || inference.method.is_stochastic()
@@ -514,6 +516,8 @@ pub enum Method {
     VbEm,
     /// Stochastic variational Bayes: rounds over samples of the corpus (Hoffman et al. 2013; Zhai, Boyd-Graber & Cohen 2014).
     Svb,
+    /// Stepwise online expectation maximisation: rounds over samples of the corpus (Liang & Klein 2009).
+    Oem,
     /// Collapsed variational Bayes (Wang & Blunsom 2013).
     Cvb,
     /// Gibbs sampling of trees and probabilities (Johnson, Griffiths & Goldwater 2007, §3).
@@ -530,7 +534,7 @@ impl Method {
 
     /// Whether its rounds read samples of the corpus.
     pub fn is_stochastic(self) -> bool {
-        self == Method::Svb
+        matches!(self, Method::Svb | Method::Oem)
     }
 
     /// The objective that it reports after each round.
@@ -539,6 +543,7 @@ impl Method {
             Method::Vb | Method::VbEm => "Variational bound",
             Method::Svb => "Variational bound, estimated",
             Method::Em => "Log-likelihood",
+            Method::Oem => "Log-likelihood, estimated",
             Method::MapEm => "Log posterior, up to a constant",
             Method::Cvb => "Log-likelihood of sentences given all others",
             Method::Hastings if kind == ModelKind::Adaptor => {

@@ -21,6 +21,7 @@ use shared::num::Noise;
 use shared::train;
 use shared::train::anneal::Anneal;
 use shared::train::pcfg::Method as OfRules;
+use shared::train::pcfg_online::Method as OfSamples;
 use shared::train::stochastic::Schedule;
 use shared::train::trainer::{Read, Shards, Trainer};
 use shared::work::shard::Shard;
@@ -146,7 +147,8 @@ pub fn trainer(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> 
         (M::Pcfg | M::Dmv, E::VbEm) => pcfg(plan, beginning, OfRules::Vb { fit_alpha: true }, state),
         (M::Pcfg | M::Dmv, E::Cvb) => pcfg(plan, beginning, OfRules::CollapsedVb, state),
         (M::Pcfg | M::Dmv, E::Gibbs) => pcfg(plan, beginning, OfRules::Gibbs, state),
-        (M::Pcfg | M::Dmv, E::Svb) => pcfg_online(plan, beginning, state),
+        (M::Pcfg | M::Dmv, E::Svb) => pcfg_online(plan, beginning, OfSamples::Vb, state),
+        (M::Pcfg | M::Dmv, E::Oem) => pcfg_online(plan, beginning, OfSamples::Em, state),
         (M::Pcfg | M::Dmv, E::LogisticNormal) => logistic_normal(plan, beginning, state),
         (M::Adaptor | M::Pcfg | M::Dmv, E::Hastings) => chain(plan, beginning, state),
         (M::PcfgLa, E::Em) => latent(plan, beginning, OfTrees::Em, state),
@@ -235,13 +237,13 @@ fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<S
     }))
 }
 
-fn pcfg_online(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+fn pcfg_online(plan: &Plan, beginning: &Beginning<'_>, method: OfSamples, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
     let (groups, start) = (Groups::new(&plan.grammar.value, &plan.lexicon.value), first(beginning));
     let schedule = schedule(inference, plan.sentence_shards().count(), restart);
     Ok(Box::new(match own!(state, PcfgOnline)? {
-        Some(state) => train::pcfg_online::Trainer::resume(groups, start, schedule, state),
-        None => train::pcfg_online::Trainer::new(groups, alpha(plan, inference), start, schedule),
+        Some(state) => train::pcfg_online::Trainer::resume(groups, method, start, schedule, state),
+        None => train::pcfg_online::Trainer::new(groups, alpha(plan, inference), method, start, schedule),
     }))
 }
 

@@ -1,8 +1,9 @@
-//! Stochastic variational Bayes: q(θ) = Dirichlet(α + s), with statistics s that are averaged over samples (Hoffman et al. 2013; of PCFGs
-//! Pate & Johnson 2016).
+//! Online training of a PCFG: each round reads a sample of the corpus, and moves statistics s that are averages over samples
+//! ([`crate::train::stochastic`]).
 //!
-//! Weights and bound are those of [`vb`], of s for f. Between two rounds its [`State`] is all that matters: a trainer made from a saved
-//! one goes on to the same bits.
+//! By [`Method::Em`] θ is s, normalised: stepwise EM (Liang & Klein 2009, §3). By [`Method::Vb`] q(θ) = Dirichlet(α + s): stochastic variational
+//! Bayes (Hoffman et al. 2013; of PCFGs Pate & Johnson 2016). Weights and objective are those of [`em`] and [`vb`], with s for the
+//! counts of a corpus.
 
 use std::sync::Arc;
 
@@ -11,16 +12,29 @@ use serde::{Deserialize, Serialize};
 use super::pcfg::Start;
 use crate::grammar::groups::{Estimate, Groups};
 use crate::models;
-use crate::models::pcfg::{Params, vb};
+use crate::models::pcfg::{Params, em, vb};
 use crate::num::Wide;
 use crate::train::round::{Ask, RoundReport, Step, Totals, check_rounds, relative_change};
 use crate::train::stochastic::{Schedule, average, averaged};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::Answer;
 
+/// How the probabilities of rules are estimated from the statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Stepwise EM.
+    Em,
+    /// Stochastic variational Bayes.
+    Vb,
+}
+
+/// The least weight of a parameter by EM. A rule that the samples so far did not use may be needed by the next one.
+const LEAST: f64 = 1e-30;
+
 /// Moves the parameters from round to round.
 pub struct Trainer {
     groups: Groups,
+    method: Method,
     start: Start,
     schedule: Schedule,
     state: State,
@@ -37,9 +51,9 @@ pub struct State {
     pub estimate: Estimate,
     /// Rounds that counted.
     pub rounds: usize,
-    /// The last estimate of the bound.
+    /// The last estimate of the objective.
     pub bound: Option<f64>,
-    /// Σ log Z of the corpus, averaged over the rounds whose weights came from statistics.
+    /// Σ log Z of the corpus, averaged over the rounds that have an objective.
     log_z: Option<f64>,
 }
 
@@ -53,21 +67,21 @@ impl State {
 
 impl Trainer {
     /// Starts with the pseudo-counts `alpha`.
-    pub fn new(groups: Groups, alpha: Vec<f64>, start: Start, schedule: Schedule) -> Trainer {
+    pub fn new(groups: Groups, alpha: Vec<f64>, method: Method, start: Start, schedule: Schedule) -> Trainer {
         let counts = match &start {
             Start::Counts(counts) => counts.clone(),
             Start::Uniform | Start::Jitter(_) | Start::Noise(_) => vec![0.0; groups.n_params()],
         };
         let estimate = Estimate { alpha, counts };
         let state = State { estimate, rounds: 0, bound: None, log_z: None };
-        Trainer::resume(groups, start, schedule, state)
+        Trainer::resume(groups, method, start, schedule, state)
     }
 
     /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
-    pub fn resume(groups: Groups, start: Start, schedule: Schedule, state: State) -> Trainer {
+    pub fn resume(groups: Groups, method: Method, start: Start, schedule: Schedule, state: State) -> Trainer {
         let first = if matches!(start, Start::Counts(_)) { 0 } else { schedule.first };
         let schedule = Schedule { first, ..schedule };
-        Trainer { groups, start, schedule, state, weights: Arc::default(), sample: Totals::new(0) }
+        Trainer { groups, method, start, schedule, state, weights: Arc::default(), sample: Totals::new(0) }
     }
 
     /// What it knows.
@@ -77,8 +91,8 @@ impl Trainer {
 
     /// What was learned, for decoding.
     pub fn params(&self) -> Params {
-        let weights = vb::weights(&self.groups, &self.state.estimate);
-        Params::new(&self.groups, self.state.estimate.clone(), weights, false)
+        let is_point = self.method == Method::Em;
+        Params::new(&self.groups, self.state.estimate.clone(), self.estimated_weights(), is_point)
     }
 
     /// The shards of sentences that the next round reads, ascending.
@@ -86,11 +100,23 @@ impl Trainer {
         self.schedule.sampled(self.state.rounds + 1)
     }
 
+    /// Weights from the statistics, `[n_params]`.
+    fn estimated_weights(&self) -> Vec<Wide> {
+        match self.method {
+            Method::Em => {
+                let weights = em::weights(&self.groups, &self.state.estimate);
+                let least = Wide::from_f64(LEAST);
+                weights.into_iter().map(|weight| if weight < least { least } else { weight }).collect()
+            }
+            Method::Vb => vb::weights(&self.groups, &self.state.estimate),
+        }
+    }
+
     /// Weights for the next round, `[n_params]`. None is zero, so that no sentence lacks a derivation.
     pub fn weights(&self) -> Vec<Wide> {
         match self.schedule.is_first(self.state.rounds + 1) {
             true => self.start.weights(&self.groups, self.schedule.seed, self.schedule.run),
-            false => vb::weights(&self.groups, &self.state.estimate),
+            false => self.estimated_weights(),
         }
     }
 
@@ -101,11 +127,15 @@ impl Trainer {
         let round = *rounds + 1;
         let (rate, scale) = (self.schedule.rate(round), self.schedule.scale(round));
         let mut bound = None;
-        if !self.schedule.is_first(round) {
+        // The first weights of variational Bayes come from no q, and have no bound.
+        if self.method == Method::Em || !self.schedule.is_first(round) {
             let found = scale * sample.log_z;
             let averaged = log_z.map_or(found, |before| averaged(before, found, rate));
             *log_z = Some(averaged);
-            bound = Some(vb::bound(&self.groups, estimate, averaged));
+            bound = Some(match self.method {
+                Method::Em => em::bound(averaged),
+                Method::Vb => vb::bound(&self.groups, estimate, averaged),
+            });
         }
         let change = relative_change(*last, bound);
         let scaled: Vec<f64> = sample.counts.iter().map(|count| scale * count).collect();

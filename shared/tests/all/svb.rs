@@ -192,10 +192,17 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
     let groups = Groups::new(&grammar, &Lexicon::default());
     let harmonic: Vec<f64> = (0..groups.n_params()).map(|at| 0.5 + at as f64).collect();
     let indexes: Vec<_> = shards.indexes.iter().cloned().map(Arc::new).collect();
-    for start in [train::pcfg::Start::Jitter(0.5), train::pcfg::Start::Counts(harmonic)] {
+    let starts = [train::pcfg::Start::Jitter(0.5), train::pcfg::Start::Counts(harmonic)];
+    let methods = [
+        (train::pcfg::Method::Vb { fit_alpha: false }, train::pcfg_online::Method::Vb),
+        (train::pcfg::Method::Em, train::pcfg_online::Method::Em),
+    ];
+    for (start, (method, of_samples)) in
+        starts.iter().flat_map(|start| methods.map(|method| (start.clone(), method)))
+    {
         let alpha = groups.alpha(&grammar);
         let settings = train::pcfg::Settings {
-            method: train::pcfg::Method::Vb { fit_alpha: false },
+            method,
             start: start.clone(),
             anneal: shared::train::anneal::Anneal::default(),
             tolerance: 0.0,
@@ -203,7 +210,7 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
             run: 0,
         };
         let mut batch = train::pcfg::Trainer::new(groups.clone(), alpha.clone(), settings);
-        let mut online = train::pcfg_online::Trainer::new(groups.clone(), alpha, start, schedule);
+        let mut online = train::pcfg_online::Trainer::new(groups.clone(), alpha, of_samples, start, schedule);
         for _ in 0..8 {
             let sample = shards.sums(online.sampled().into_iter(), &online.weights(), false);
             let Step::Next(found) = online.absorb(sample) else { unreachable!() };
@@ -213,6 +220,28 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
             let Step::Next(expected) = step.unwrap() else { unreachable!() };
             assert_eq!((found.bound, found.change), (expected.bound, expected.change));
             assert_eq!(online.params(), batch.params());
+        }
+    }
+}
+
+/// The statistics of the first sample have no use of most rules, and the sentences of the next need them.
+#[test]
+fn stepwise_em_gives_every_sentence_a_derivation() {
+    let grammar = plain();
+    let sentences = corpus(&grammar, 150, 5);
+    let shards = Shards::new(&grammar, &Lexicon::default(), &sentences);
+    let groups = Groups::new(&grammar, &Lexicon::default());
+    // With κ = 0 each round forgets all that came before it.
+    for power in [0.0, 0.7] {
+        let schedule = Schedule { shards: shards.n_sentences, sample: 1, power, first: 1, ..SAMPLES };
+        let (method, start) = (train::pcfg_online::Method::Em, train::pcfg::Start::Uniform);
+        let alpha = groups.alpha(&grammar);
+        let mut trainer = train::pcfg_online::Trainer::new(groups.clone(), alpha, method, start, schedule);
+        for _ in 0..20 {
+            let sample = shards.sums(trainer.sampled().into_iter(), &trainer.weights(), false);
+            assert_eq!(sample.missing, []);
+            let Step::Next(report) = trainer.absorb(sample) else { unreachable!() };
+            assert!(report.bound.unwrap().is_finite(), "{report:?}");
         }
     }
 }
