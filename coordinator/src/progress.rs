@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use shared::data::eval::brackets::BracketScores;
 use shared::data::eval::dependencies::{Attachment, ByLength};
@@ -313,13 +314,15 @@ fn points(summary: &Summary) -> Vec<String> {
     table(&rows)
 }
 
-/// The rows as lines, cells below each other; every row has as many.
+/// The rows as lines, with the cells of a column below each other on a terminal. Every row has the same number of cells.
 pub fn table(rows: &[Vec<String>]) -> Vec<String> {
     let n_columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..n_columns).map(width).collect();
+    // `{:<width$}` would count characters, not the columns that they take.
+    let padded = |(cell, width): (&String, &usize)| cell.clone() + &" ".repeat(width - cell.width());
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let cells = row.iter().zip(&widths).map(padded);
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect()
@@ -462,6 +465,16 @@ mod tests {
             ]
         );
         assert!(points(&Summary::default()).is_empty());
+    }
+
+    #[test]
+    fn columns_are_aligned_by_width() {
+        let row = |name: &str| vec![name.to_owned(), "|".to_owned()];
+        let rows = ["name", "語言學", "café", "cafe\u{301}", "ｱｲ", "한국"].map(row);
+        assert_eq!(
+            table(&rows),
+            ["name    |", "語言學  |", "café    |", "cafe\u{301}    |", "ｱｲ      |", "한국    |"]
+        );
     }
 
     #[test]

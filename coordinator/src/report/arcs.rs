@@ -8,6 +8,8 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::html::{WRITTEN, escape};
 
 /// Room between the arcs of two levels.
@@ -119,11 +121,6 @@ fn room(arcs: &[Arc]) -> f64 {
     highest.map_or(0.0, |highest| (highest + 2) as f64 * LEVEL)
 }
 
-/// The room of a text in Latin letters; those of East Asia take two.
-fn letters(text: &str) -> f64 {
-    text.chars().map(|letter| if letter < '\u{1100}' { 1.0 } else { 2.0 }).sum()
-}
-
 /// Where words stand.
 struct Columns {
     middles: Vec<f64>,
@@ -135,7 +132,7 @@ impl Columns {
     fn new(words: &[String], tags: &[String]) -> Columns {
         let mut columns = Columns { middles: Vec::new(), halves: Vec::new(), width: 0.0 };
         for (word, tag) in words.iter().zip(tags) {
-            let half = ((letters(word) * LETTER).max(letters(tag) * TAG_LETTER) + GAP) / 2.0;
+            let half = ((word.width() as f64 * LETTER).max(tag.width() as f64 * TAG_LETTER) + GAP) / 2.0;
             columns.middles.push(columns.width + half);
             columns.halves.push(half);
             columns.width += 2.0 * half;
@@ -295,6 +292,7 @@ mod tests {
         let wide =
             |word: &str| numbers(&super::svg(&strings(&[word]), &strings(&["N"]), &[0], None), "width")[0];
         assert!(wide("语言学家") > 4.0 * 15.0, "letters of East Asia are as wide as they are high");
+        assert_eq!(wide("e\u{301}te\u{301}"), wide("ete"), "accents stand above their letters");
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::html::{WRITTEN, escape};
 
 /// A line of a chart.
@@ -110,7 +112,7 @@ impl Chart<'_> {
         let is_whole = points().all(|(x, _)| x.fract() == 0.0);
         let x_ticks = self.x_scale.ticks(x_range, 6, f64::from(u8::from(is_whole)));
         let y_ticks = self.y_scale.ticks(y_range, 5, 0.0);
-        let longest = y_ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
+        let longest = y_ticks.iter().map(|(_, label)| label.width()).max().unwrap_or(0);
         let left = LEFT.max(14.0 + LETTER * longest as f64);
         let (x_low, x_high) = x_range;
         let (y_low, y_high) = spread(y_range, &y_ticks);

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use shared::grammar::tree::Tree;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::html::{WRITTEN, escape};
 
@@ -98,7 +99,7 @@ impl Drawing<'_> {
             Node::Leaf(leaves) => ("leaf", leaves.join(self.separator)),
             Node::Inner(label, _) => ("label", label.clone()),
         };
-        let own = label.chars().count() as f64 * LETTER + GAP;
+        let own = label.width() as f64 * LETTER + GAP;
         let children = if let Node::Inner(_, children) = node { &children[..] } else { &[] };
         let below: f64 = children.iter().map(|child| breadth(child, self.separator)).sum();
         let mut at = left + (own - below).max(0.0) / 2.0;
@@ -134,10 +135,10 @@ impl Drawing<'_> {
 
 fn breadth(node: &Node, separator: &str) -> f64 {
     match node {
-        Node::Leaf(leaves) => leaves.join(separator).chars().count() as f64 * LETTER + GAP,
+        Node::Leaf(leaves) => leaves.join(separator).width() as f64 * LETTER + GAP,
         Node::Inner(label, children) => {
             let below: f64 = children.iter().map(|child| breadth(child, separator)).sum();
-            below.max(label.chars().count() as f64 * LETTER + GAP)
+            below.max(label.width() as f64 * LETTER + GAP)
         }
     }
 }
@@ -175,6 +176,18 @@ mod tests {
     fn deep_trees_are_refused() {
         assert_eq!(read(1), None);
         assert_eq!(drawn(&Tree::parse("(S a)").unwrap(), &keep, 1), read_text("(S a)"));
+    }
+
+    #[test]
+    fn leaves_have_room_for_their_width() {
+        let width = |leaf: &str| {
+            let root = Node::Inner("S".to_owned(), vec![Node::Leaf(vec![leaf.to_owned()])]);
+            let svg = svg(&root, "");
+            let rest = svg.split_once(" width=\"").unwrap().1;
+            rest.split('"').next().unwrap().parse::<f64>().unwrap()
+        };
+        assert_eq!(width("語言學"), width("abcdef"));
+        assert_eq!(width("e\u{301}e\u{301}"), width("ee"), "accents stand above their letters");
     }
 
     #[test]
