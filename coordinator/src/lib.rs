@@ -2,13 +2,15 @@
 //!
 //! In the order of reading, in which a module uses those before it and none after it (`tests/tests/all/order.rs`):
 //!
-//! - *ground*: [`nearest`], [`streams`], [`store`] (files and object stores), [`sealed`] (files with a checksum), [`access`] (who may do what);
+//! - *ground*: [`human`] (numbers as people read them), [`nearest`], [`streams`], [`store`] (files and object stores), [`sealed`] (files with a checksum), [`access`] (who may do what);
 //! - *who computes*: [`fleet`];
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (what training tells and gives),
 //!   [`snapshot`] (what can be seen meanwhile), [`observer`] (who is told), [`train`], [`row`];
 //! - *results*: [`progress`] and [`report`] (what a user sees), [`output`] (the folder of results), [`run`] (a job from its file to its results);
 //! - *many jobs*: [`status`] (what goes on now), [`service`], [`web`] (the same in a browser, and for Prometheus);
 //! - *the command line*: [`signals`], [`commands`], [`cli`].
+
+pub mod human;
 
 pub mod nearest;
 

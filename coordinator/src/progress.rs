@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use unicode_width::UnicodeWidthStr as _;
 
 use shared::data::eval::brackets::BracketScores;
 use shared::data::eval::dependencies::{Attachment, ByLength};
 
 use crate::fleet::Effort;
+use crate::human::{duration, table};
 use crate::metrics::CheckpointStatus;
 use crate::metrics::{
     AttachmentByDecoder, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start, Summary,
@@ -314,20 +314,6 @@ fn points(summary: &Summary) -> Vec<String> {
     table(&rows)
 }
 
-/// The rows as lines, with the cells of a column below each other on a terminal. Every row has the same number of cells.
-pub fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let n_columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..n_columns).map(width).collect();
-    // `{:<width$}` would count characters, not the columns that they take.
-    let padded = |(cell, width): (&String, &usize)| cell.clone() + &" ".repeat(width - cell.width());
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(padded);
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
 /// A round in a line.
 fn line(round: &RoundMetrics, seconds_left: f64) -> String {
     let bound = round.bound.map_or("bound –".to_owned(), |bound| format!("bound {bound:.2}"));
@@ -389,16 +375,6 @@ fn test_scores(test: &TestScores) -> String {
 /// Directed accuracies of sentences of up to 10 and 20 words, and of all.
 fn by_length(scores: &ByLength<Attachment>) -> String {
     scores.classes().map(|(_, scores)| score_text(scores.directed, 4)).join(" / ")
-}
-
-/// Seconds in the unit that reads best.
-pub fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 10.0 => format!("{s:.1} s"),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
 }
 
 #[cfg(test)]
@@ -468,26 +444,11 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_width() {
-        let row = |name: &str| vec![name.to_owned(), "|".to_owned()];
-        let rows = ["name", "語言學", "café", "cafe\u{301}", "ｱｲ", "한국"].map(row);
-        assert_eq!(
-            table(&rows),
-            ["name    |", "語言學  |", "café    |", "cafe\u{301}    |", "ｱｲ      |", "한국    |"]
-        );
-    }
-
-    #[test]
     fn events_are_tagged() {
         let json = serde_json::to_value(Event::Round(&RoundMetrics::default())).unwrap();
         assert_eq!(json["event"], "round");
         assert!(json["bound"].is_null());
         let json = serde_json::to_value(Event::Phase { phase: Phase::Rounds }).unwrap();
         assert_eq!(json, serde_json::json!({"event": "phase", "phase": "rounds"}));
-    }
-
-    #[test]
-    fn durations_read_well() {
-        assert_eq!([5.0, 60.0, 600.0, 7200.0].map(duration), ["5.0 s", "60 s", "10 min", "2.0 h"]);
     }
 }

@@ -20,11 +20,11 @@ use html::{WRITTEN, escape};
 use shared::data::corpus::Unit;
 use shared::grammar::tree::Tree;
 
+use crate::human::{duration, number, perplexity, whole};
 use crate::job::{Job, Method, Point};
 use crate::metrics::{RoundMetrics, Scores, Summary, TestScores, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::{Outcome, Sample};
-use crate::progress::duration;
 
 /// How reports look, and the pages of a service.
 pub(crate) const STYLE: &str = include_str!("report/style.css");
@@ -120,10 +120,10 @@ fn figures(report: &Report<'_>) -> String {
             .map(|(decoder, scores)| (format!("attachment, {decoder}"), score_text(scores.all.directed, 3))),
     );
     if let Some(bound) = summary.bound {
-        figures.push(("objective".to_owned(), chart::number(bound, &[])));
+        figures.push(("objective".to_owned(), number(bound, &[])));
     }
     if let Some(held_out) = summary.held_out {
-        figures.push(("held-out perplexity".to_owned(), settings::perplexity(held_out.perplexity)));
+        figures.push(("held-out perplexity".to_owned(), perplexity(held_out.perplexity)));
     }
     if let Some(r_hat) = summary.r_hat {
         figures.push(("R-hat".to_owned(), format!("{r_hat:.3}")));
@@ -143,7 +143,7 @@ fn figures(report: &Report<'_>) -> String {
     figures.extend(summary.test.iter().flat_map(test_figures));
     let timings = summary.timings;
     figures.push(("time".to_owned(), duration(timings.preprocess + timings.rounds + timings.decode)));
-    figures.push(("sentences".to_owned(), chart::number(summary.sentences as f64, &[0.0, 1.0])));
+    figures.push(("sentences".to_owned(), whole(summary.sentences as f64)));
     let mut html = String::from("<dl class=\"figures\">\n");
     for (name, value) in figures {
         line(&mut html, format_args!("<div><dt>{}</dt><dd>{value}</dd></div>", escape(&name)));
@@ -157,7 +157,7 @@ fn figures(report: &Report<'_>) -> String {
 
 /// Figures of the sentences of `corpus.test`.
 fn test_figures(test: &TestScores) -> Vec<(String, String)> {
-    let perplexity = test.predicted.map(|predicted| settings::perplexity(predicted.perplexity));
+    let perplexity = test.predicted.map(|predicted| perplexity(predicted.perplexity));
     let mut figures: Vec<(String, String)> =
         perplexity.map(|value| ("test perplexity".to_owned(), value)).into_iter().collect();
     let mut add = |what: &str, decoder: &str, score| {
@@ -229,12 +229,12 @@ fn strings(report: &Report<'_>) -> String {
         let about = match model.adaptor().map(|params| &params.sticks[at]) {
             Some(stick) => format!(
                 "{} strings; discount {:.3}, concentration {:.3}",
-                chart::number(stick.order.len() as f64, &[0.0, 1.0]),
+                whole(stick.order.len() as f64),
                 stick.discount,
                 stick.concentration,
             ),
             None => {
-                format!("one of {} strings", chart::number(stick.strings.len() as f64, &[0.0, 1.0]))
+                format!("one of {} strings", whole(stick.strings.len() as f64))
             }
         };
         let name = escape(model.grammar.name(stick.symbol));

@@ -17,6 +17,7 @@ use shared::grammar::auto::Auto;
 use self::trial::{Crew, Trial};
 use super::Answer;
 use super::sample::{segmented, unit};
+use crate::human::megabytes;
 use crate::input;
 use crate::streams;
 
@@ -208,7 +209,7 @@ fn text(report: &Report) -> String {
         ),
     ];
     lines.extend(trials.iter().map(|trial| {
-        let peak = trial.peak_bytes.map_or("-".to_owned(), |bytes| format!("{:.0}", bytes as f64 / 1e6));
+        let peak = trial.peak_bytes.map_or("-".to_owned(), |bytes| format!("{:.0}", megabytes(bytes)));
         format!(
             "{:>10} {:>10} {:<11} {:>9.3} {:>10.4} {:>12.0} {:>9.4} {:>8.1} % {:>9}",
             trial.sentences,

@@ -6,7 +6,7 @@ use tonic::Status;
 
 use super::Answer;
 use super::remote::{Jobs, Reach};
-use crate::progress::{duration, table};
+use crate::human::{duration, table};
 use crate::streams;
 
 /// Arguments of `jobs`.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use self::probe::{Measured, measure};
 use super::Answer;
 use crate::fleet::forecast::{Cluster, Forecast, Load, forecast, n_events};
+use crate::human::megabytes;
 use crate::job::Job;
 use crate::streams;
 
@@ -159,7 +160,6 @@ pub(super) fn clock() -> Instant {
 fn text(report: &Report<'_>) -> String {
     let Report { measured, threads, bandwidth_gbit, latency_ms, cores, .. } = report;
     let Measured { sentences, shards, rounds, .. } = measured;
-    let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let milliseconds = |seconds: f64| seconds * 1e3;
     let mut lines = vec![
         format!(

@@ -10,7 +10,7 @@ use tonic::Request;
 use super::Answer;
 use super::jobs::how_far;
 use super::remote::{Reach, runtime};
-use crate::progress::{duration, table};
+use crate::human::{duration, kilobytes, table};
 use crate::streams;
 
 /// How long the coordinator may take to answer.
@@ -93,10 +93,10 @@ fn progress_lines(job: &v1::JobSnapshot) -> Vec<String> {
     let mut lines = vec![of_job(job)];
     if let Some(checkpoint) = &job.checkpoint {
         lines.push(format!(
-            "checkpoint: after round {}{}, {} kB, written in {}",
+            "checkpoint: after round {}{}, {}, written in {}",
             checkpoint.round,
             of_runs(job.runs),
-            checkpoint.bytes.div_ceil(1000),
+            kilobytes(checkpoint.bytes),
             duration(checkpoint.seconds),
         ));
     }

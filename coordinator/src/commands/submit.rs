@@ -17,6 +17,7 @@ use tonic::{Code, Status};
 
 use super::remote::{Jobs, Reach, Way, code, is_passing, runtime};
 use super::{Answer, logs};
+use crate::human::bytes;
 use crate::job::Job;
 use crate::service::job_store::is_safe;
 use crate::store;
@@ -203,7 +204,7 @@ async fn bring(jobs: &mut Jobs, files: &[Packed], reached: &mut bool) -> Result<
     *reached = true;
     for file in files.iter().filter(|file| lacking.iter().any(|hash| hash[..] == file.hash.as_bytes()[..])) {
         if file.size >= LARGE {
-            streams::tell(&format!("sending {} ({} MiB)", file.place.display(), file.size >> 20));
+            streams::tell(&format!("sending {} ({})", file.place.display(), bytes(file.size)));
         }
         let (messages, stream) = mpsc::channel(4);
         let (head, place) = (Message::Head(file.head()), file.place.clone());

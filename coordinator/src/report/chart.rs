@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::html::{WRITTEN, escape};
+use crate::human::{number, whole};
 
 /// A line of a chart.
 #[derive(Default)]
@@ -89,7 +90,7 @@ impl Scale {
         let label = |place: f64| match self {
             Scale::Log if place.fract() == 0.0 => power_of_ten(place),
             // A single tick among whole numbers is one as well.
-            Scale::Linear if least >= 1.0 => number(place, &[0.0, 1.0]),
+            Scale::Linear if least >= 1.0 => whole(place),
             _ => number(self.value(place), &places),
         };
         places.iter().map(|&place| (place, label(place))).collect()
@@ -245,33 +246,6 @@ fn spread((low, high): (f64, f64), ticks: &[(f64, String)]) -> (f64, f64) {
     (low.min(first) - room, high.max(last) + room)
 }
 
-/// Enough digits to tell the ticks apart, thousands in groups.
-pub fn number(value: f64, ticks: &[f64]) -> String {
-    let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
-    let decimals = match step {
-        step if step.is_finite() => (-step.log10().floor()).clamp(0.0, 6.0) as usize,
-        _ if value.abs() >= 100.0 => 0,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    let text = if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
-        text.trim_start_matches('-').to_owned()
-    } else {
-        text
-    };
-    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let (sign, digits) = whole.split_at(usize::from(whole.starts_with('-')));
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            grouped.push('\u{202f}');
-        }
-        grouped.push(digit);
-    }
-    let sign = if sign.is_empty() { "" } else { "−" };
-    format!("{sign}{grouped}{rest}")
-}
-
 /// 10 to a whole power, with raised digits.
 fn power_of_ten(power: f64) -> String {
     let raised = |c: char| match c.to_digit(10) {
@@ -307,14 +281,6 @@ mod tests {
         assert_eq!(ticks((-23410.0, -20122.0), 5, 0.0), [-23000.0, -22000.0, -21000.0]);
         assert_eq!(ticks((3.0, 3.0), 5, 0.0), [3.0]);
         assert_eq!(ticks((3.0, 3.000_000_1), 5, 0.0), [3.0]);
-    }
-
-    #[test]
-    fn numbers_are_grouped_and_signed() {
-        assert_eq!(number(-21000.0, &[-22000.0, -21000.0]), "−21\u{202f}000");
-        assert_eq!(number(0.4, &[0.2, 0.4]), "0.4");
-        assert_eq!(number(0.0, &[-0.1, 0.0]), "0.0");
-        assert_eq!(number(0.8421, &[]), "0.842");
     }
 
     #[test]

@@ -5,9 +5,10 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{Chart, Scale, Series, number};
+use super::chart::{Chart, Scale, Series};
 use super::html::{WRITTEN, escape};
 use super::{Report, line};
+use crate::human::{number, perplexity};
 use crate::metrics::{PointSummary, Scores, score_text};
 
 /// Highest value by lowest from which on an axis is logarithmic.
@@ -106,11 +107,6 @@ fn table(report: &Report<'_>) -> String {
         html.push_str("</tr>\n");
     }
     html + "</tbody></table></div>\n"
-}
-
-/// As far as numbers go.
-pub fn perplexity(value: f64) -> String {
-    if value.is_finite() { number(value, &[]) } else { "∞".to_owned() }
 }
 
 /// What is told of a decoder's scores.

@@ -7,9 +7,8 @@ use shared::data::corpus::Unit;
 use super::events::Part;
 use super::{files, jobs, moment, workers};
 use crate::fleet::{AccountStatus, FleetStatus, Shards};
+use crate::human::{bytes, duration, number, whole};
 use crate::metrics::{decoder_name, score_text};
-use crate::progress::duration;
-use crate::report::chart::number;
 use crate::report::html::{WRITTEN, escape};
 use crate::report::rounds::Rounds;
 use crate::report::{self, rounds, rules};
@@ -145,15 +144,6 @@ fn encoded(part: &str) -> String {
     part.bytes().map(letter).collect()
 }
 
-fn bytes(size: u64) -> String {
-    match size as f64 {
-        b if b < 1e3 => format!("{b} B"),
-        b if b < 1e6 => format!("{:.1} kB", b / 1e3),
-        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
-        b => format!("{:.1} GB", b / 1e9),
-    }
-}
-
 fn how_far(view: &View, seen: &JobView, best: usize) -> String {
     let status = view.progress.as_ref();
     let in_work = status.filter(|_| matches!(view.record.state, State::Running | State::Stopping));
@@ -177,7 +167,7 @@ fn how_far(view: &View, seen: &JobView, best: usize) -> String {
             tell("objective", number(bound, &[]));
         }
         if in_work.is_some() {
-            tell("sentences/s", number(last.sentences_per_second.round(), &[0.0, 1.0]));
+            tell("sentences/s", whole(last.sentences_per_second.round()));
         }
         if let Some(held_out) = last.held_out {
             tell("held-out perplexity", number(held_out.perplexity, &[]));
@@ -192,7 +182,7 @@ fn how_far(view: &View, seen: &JobView, best: usize) -> String {
         }
     }
     if seen.start.sentences > 0 {
-        tell("sentences", number(seen.start.sentences as f64, &[0.0, 1.0]));
+        tell("sentences", whole(seen.start.sentences as f64));
     }
     let mut html = in_work.map_or(String::new(), jobs::bar);
     html += "<dl class=\"figures\">";
@@ -238,7 +228,7 @@ fn learned(snapshot: &Snapshot) -> String {
     let rules = rules::list(&snapshot.rules);
     let mut lists = String::new();
     for strings in snapshot.strings.iter().filter(|strings| !strings.most_used.is_empty()) {
-        let n = number(strings.n as f64, &[0.0, 1.0]);
+        let n = whole(strings.n as f64);
         let bars = report::bars(strings.most_used.iter().map(|(string, uses)| (&string[..], *uses)));
         write!(lists, "<h3>{} <span class=\"quiet\">{n} strings</span></h3>\n{bars}", escape(&strings.of))
             .expect(WRITTEN);

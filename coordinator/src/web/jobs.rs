@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::events::Part;
 use super::moment;
 use crate::fleet::{FleetStatus, MemberState};
-use crate::progress::duration;
+use crate::human::duration;
 use crate::report::html::{WRITTEN, escape};
 use crate::service::record::{State, View};
 use crate::service::{Page, Service};

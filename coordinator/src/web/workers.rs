@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use super::events::Part;
 use crate::fleet::{FleetStatus, MemberInfo, MemberState};
-use crate::progress::duration;
-use crate::report::chart::number;
+use crate::human::{duration, whole};
 use crate::report::html::{WRITTEN, escape};
 
 /// Workers of the page.
@@ -27,7 +26,7 @@ fn numbers(fleet: &FleetStatus) -> String {
         ("tasks at a time", Some(slots.to_string())),
         ("leases", Some(leases.to_string())),
         ("oldest lease", oldest),
-        ("answers", Some(number(fleet.accepted as f64, &[0.0, 1.0]))),
+        ("answers", Some(whole(fleet.accepted as f64))),
         ("up", Some(duration(fleet.up.as_secs_f64()))),
     ];
     let mut html = String::from("<dl class=\"figures\">");
