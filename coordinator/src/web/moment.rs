@@ -1,34 +1,25 @@
 //! Moments as people read them, in UTC.
 
+use jiff::Timestamp;
+
 use crate::service::record::Millis;
 
-/// Day and minute.
+/// An element with the day and the minute.
 pub fn minute(at: Millis) -> String {
-    let (year, month, day) = date(at.0 / DAY);
-    let (hour, minute) = (at.0 % DAY / 3_600_000, at.0 % 3_600_000 / 60_000);
-    let iso = format!("{year:04}-{month:02}-{day:02}");
-    format!("<time datetime=\"{iso}T{hour:02}:{minute:02}Z\">{iso} {hour:02}:{minute:02}</time>")
+    let at = timestamp(at);
+    let (machine, text) = (at.strftime("%Y-%m-%dT%H:%MZ"), at.strftime("%Y-%m-%d %H:%M"));
+    format!("<time datetime=\"{machine}\">{text}</time>")
 }
 
-/// Second of the day.
+/// The second of the day.
 pub fn second(at: Millis) -> String {
-    let of_day = at.0 % DAY / 1000;
-    format!("{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60)
+    timestamp(at).strftime("%H:%M:%S").to_string()
 }
 
-const DAY: u64 = 86_400_000;
-
-/// Year, month and day of so many days after 1970-01-01; months are counted from March, so that leap days come last
-/// (Hinnant 2013, "chrono-compatible low-level date algorithms", `civil_from_days`).
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
+/// The last moment that the calendar knows, in the year 9999, stands for all later ones.
+fn timestamp(Millis(millis): Millis) -> Timestamp {
+    let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
@@ -36,12 +27,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
-        assert_eq!(date(0), (1970, 1, 1));
-        assert_eq!(date(11_016), (2000, 2, 29));
-        assert_eq!(date(11_017), (2000, 3, 1));
-        assert_eq!(date(20_819), (2027, 1, 1));
-        assert!(minute(Millis(1_000_000_000_000)).contains(">2001-09-09 01:46<"));
+    fn moments_have_the_date_of_the_calendar() {
+        for (seconds, date) in [
+            (0, "1970-01-01 00:00"),
+            (951_782_399, "2000-02-28 23:59"),
+            (951_782_400, "2000-02-29 00:00"),
+            (951_868_800, "2000-03-01 00:00"),
+            (1_000_000_000, "2001-09-09 01:46"),
+            (1_709_164_800, "2024-02-29 00:00"),
+            (1_798_761_600, "2027-01-01 00:00"),
+            (4_107_542_399, "2100-02-28 23:59"),
+            (4_107_542_400, "2100-03-01 00:00"),
+        ] {
+            let html = minute(Millis(seconds * 1000 + 999));
+            let machine = format!("{}Z", date.replace(' ', "T"));
+            assert_eq!(html, format!("<time datetime=\"{machine}\">{date}</time>"));
+        }
         assert_eq!(second(Millis(1_000_000_000_000)), "01:46:40");
+        assert_eq!(second(Millis(86_399_999)), "23:59:59");
+    }
+
+    #[test]
+    fn moments_beyond_the_calendar_are_its_last() {
+        assert!(minute(Millis(u64::MAX)).contains(">9999-12-30 "));
     }
 }
