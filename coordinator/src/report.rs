@@ -1,22 +1,21 @@
 //! `report.html`: one page that tells how a run went and what it found.
 //!
 //! Self-contained: no network, no scripts. Light and dark follow the reader's system; it reads on a phone. All text
-//! that comes from the user's files is escaped.
+//! that comes from the user's files is escaped, by its type ([`markup`]).
 
 mod arcs;
 pub(crate) mod chart;
 mod dependencies;
-pub(crate) mod html;
+pub(crate) mod markup;
 pub(crate) mod rounds;
 pub(crate) mod rules;
 mod settings;
 mod tree;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::ops::Range;
 
-use html::{WRITTEN, escape};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use shared::data::corpus::Unit;
 use shared::grammar::tree::Tree;
 
@@ -75,25 +74,35 @@ impl Report<'_> {
 /// The page.
 pub fn render(report: &Report<'_>) -> String {
     let corpus = report.job.corpus.path.file_name().map_or(String::new(), |name| name.display().to_string());
-    let title = format!("{} · {}", escape(&corpus), escape(&grammar_name(report.job)));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title} · Grammaton</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n<main>\n\
-         <p class=\"quiet\">Grammaton, training report</p>\n<h1>{title}</h1>\n{}{}{}{}{}{}{}{}{}{}{}</main>\n</body>\n</html>\n",
-        html::bar_lengths(),
-        figures(report),
-        notices(report),
-        settings::section(report),
-        rounds::section(report),
-        scores(report),
-        dependencies::section(report),
-        learned(report),
-        samples(report),
-        drawn_tree(report),
-        timings(report),
-        job(report),
-    )
+    let name = format!("{corpus} · {}", grammar_name(report.job));
+    markup::visible(html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (name) " · Grammaton" }
+                style { (PreEscaped(STYLE)) (PreEscaped(markup::bar_lengths())) }
+            }
+            body {
+                main {
+                    p.quiet { "Grammaton, training report" }
+                    h1 { (name) }
+                    (figures(report))
+                    (notices(report))
+                    (settings::section(report))
+                    (rounds::section(report))
+                    (scores(report))
+                    (dependencies::section(report))
+                    (learned(report))
+                    (samples(report))
+                    (drawn_tree(report))
+                    (timings(report))
+                    (job(report))
+                }
+            }
+        }
+    })
 }
 
 fn grammar_name(job: &Job) -> String {
@@ -101,7 +110,7 @@ fn grammar_name(job: &Job) -> String {
     text.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
 }
 
-fn figures(report: &Report<'_>) -> String {
+fn figures(report: &Report<'_>) -> Markup {
     let summary = report.summary;
     let mut figures: Vec<(String, String)> = summary
         .scores
@@ -144,15 +153,12 @@ fn figures(report: &Report<'_>) -> String {
     let timings = summary.timings;
     figures.push(("time".to_owned(), duration(timings.preprocess + timings.rounds + timings.decode)));
     figures.push(("sentences".to_owned(), whole(summary.sentences as f64)));
-    let mut html = String::from("<dl class=\"figures\">\n");
-    for (name, value) in figures {
-        line(&mut html, format_args!("<div><dt>{}</dt><dd>{value}</dd></div>", escape(&name)));
+    html! {
+        dl.figures {
+            @for (name, value) in figures { div { dt { (name) } dd { (value) } } }
+        }
+        @if !summary.choice.is_empty() { p.quiet { (summary.choice) "." } }
     }
-    html += "</dl>\n";
-    if !summary.choice.is_empty() {
-        line(&mut html, format_args!("<p class=\"quiet\">{}.</p>", escape(&summary.choice)));
-    }
-    html
 }
 
 /// Figures of the sentences of `corpus.test`.
@@ -169,121 +175,132 @@ fn test_figures(test: &TestScores) -> Vec<(String, String)> {
     figures
 }
 
-fn notices(report: &Report<'_>) -> String {
-    if report.summary.notices.is_empty() {
-        return String::new();
+fn notices(report: &Report<'_>) -> Markup {
+    let notices = &report.summary.notices;
+    html! {
+        @if !notices.is_empty() {
+            h2 { "Notices" }
+            ul.notices { @for notice in notices { li { (notice) } } }
+        }
     }
-    let mut html = String::from("<h2>Notices</h2>\n<ul class=\"notices\">\n");
-    for notice in &report.summary.notices {
-        line(&mut html, format_args!("<li>{}</li>", escape(notice)));
-    }
-    html + "</ul>\n"
 }
 
-fn scores(report: &Report<'_>) -> String {
-    if report.summary.scores.is_empty() {
-        return String::new();
-    }
+fn scores(report: &Report<'_>) -> Markup {
     let all = &report.summary.scores;
-    let mut html = String::from("<h2>Scores</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th></th>");
-    for decoder in all.keys() {
-        write!(html, "<th colspan=\"3\">{}</th>", escape(decoder)).expect(WRITTEN);
+    if all.is_empty() {
+        return html! {};
     }
-    html.push_str("</tr>\n<tr><th></th>");
-    html.push_str(&"<th>precision</th><th>recall</th><th>F1</th>".repeat(all.len()));
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for (at, (kind, _)) in Scores::default().kinds().iter().enumerate() {
-        write!(html, "<tr><td>{kind}</td>").expect(WRITTEN);
-        for scores in all.values() {
-            let [precision, recall, f1] = scores.kinds()[at].1.map(|score| score_text(score, 4));
-            write!(html, "<td>{precision}</td><td>{recall}</td><td class=\"main\">{f1}</td>").expect(WRITTEN);
+    html! {
+        h2 { "Scores" }
+        div.scroll {
+            table {
+                thead {
+                    tr { th {} @for decoder in all.keys() { th colspan="3" { (decoder) } } }
+                    tr { th {} @for _ in all { th { "precision" } th { "recall" } th { "F1" } } }
+                }
+                tbody {
+                    @for (at, (kind, _)) in Scores::default().kinds().iter().enumerate() {
+                        tr {
+                            td { (kind) }
+                            @for scores in all.values() {
+                                @let [precision, recall, f1] = scores.kinds()[at].1.map(|score| score_text(score, 4));
+                                td { (precision) }
+                                td { (recall) }
+                                td.main { (f1) }
+                            }
+                        }
+                    }
+                    tr {
+                        td { "exact sentences" }
+                        @for scores in all.values() {
+                            td colspan="3" { (scores.exact) " of " (scores.sentences) }
+                        }
+                    }
+                }
+            }
         }
-        html.push_str("</tr>\n");
     }
-    html.push_str("<tr><td>exact sentences</td>");
-    for scores in all.values() {
-        write!(html, "<td colspan=\"3\">{} of {}</td>", scores.exact, scores.sentences).expect(WRITTEN);
-    }
-    html + "</tr>\n</tbody></table></div>\n"
 }
 
 /// Strings shown of each adapted nonterminal.
 const STRINGS: usize = 60;
 
-fn learned(report: &Report<'_>) -> String {
+fn learned(report: &Report<'_>) -> Markup {
     let (rules, strings) = (rules::section(report.saved), strings(report));
-    if rules.is_empty() && strings.is_empty() {
-        return String::new();
+    html! {
+        @if !(rules.0.is_empty() && strings.0.is_empty()) {
+            h2 { "What was learned" }
+            (rules)
+            (strings)
+        }
     }
-    format!("<h2>What was learned</h2>\n{rules}{strings}")
 }
 
-fn strings(report: &Report<'_>) -> String {
+fn strings(report: &Report<'_>) -> Markup {
     let model = &report.saved.model;
-    let mut html = String::new();
-    for (at, stick) in model.lexicon.sticks.iter().enumerate() {
-        let top = model::top(report.saved, at, STRINGS);
-        if top.is_empty() {
-            continue;
+    let most_used = |at: usize| Some(model::top(report.saved, at, STRINGS)).filter(|top| !top.is_empty());
+    let sticks = model.lexicon.sticks.iter().enumerate();
+    let lists: Vec<_> = sticks.filter_map(|(at, stick)| Some((at, stick, most_used(at)?))).collect();
+    if lists.is_empty() {
+        return html! {};
+    }
+    let about = |at: usize, n_strings: usize| match model.adaptor().map(|params| &params.sticks[at]) {
+        Some(stick) => format!(
+            "{} strings; discount {:.3}, concentration {:.3}",
+            whole(stick.order.len() as f64),
+            stick.discount,
+            stick.concentration,
+        ),
+        None => format!("one of {} strings", whole(n_strings as f64)),
+    };
+    html! {
+        p {
+            "The strings used most, with their expected number of uses. All of them are in "
+            code { "model/sticks.tsv" }
+            "."
         }
-        let about = match model.adaptor().map(|params| &params.sticks[at]) {
-            Some(stick) => format!(
-                "{} strings; discount {:.3}, concentration {:.3}",
-                whole(stick.order.len() as f64),
-                stick.discount,
-                stick.concentration,
-            ),
-            None => {
-                format!("one of {} strings", whole(stick.strings.len() as f64))
-            }
-        };
-        let name = escape(model.grammar.name(stick.symbol));
-        line(&mut html, format_args!("<h3>{name}</h3>\n<p class=\"quiet\">{about}</p>"));
-        html.push_str(&bars(top.iter().map(|entry| (&entry.string[..], entry.uses))));
+        @for (at, stick, top) in lists {
+            h3 { (model.grammar.name(stick.symbol)) }
+            p.quiet { (about(at, stick.strings.len())) }
+            (bars(top.iter().map(|entry| (&entry.string[..], entry.uses))))
+        }
     }
-    if html.is_empty() {
-        return html;
-    }
-    format!(
-        "<p>The strings used most, with their expected number of uses. All of them are in <code>model/sticks.tsv</code>.</p>\n{html}"
-    )
 }
 
 /// Strings with their expected uses, the most used first, as bars.
-pub(crate) fn bars<'a>(strings: impl Iterator<Item = (&'a str, f64)>) -> String {
+pub(crate) fn bars<'a>(strings: impl Iterator<Item = (&'a str, f64)>) -> Markup {
     let strings: Vec<(&str, f64)> = strings.collect();
     let most = strings.first().map_or(1.0, |first| first.1).max(f64::MIN_POSITIVE);
-    html::bars(strings.into_iter().map(|(string, uses)| (string, uses / most, format!("{uses:.1}"))))
+    markup::bars(strings.into_iter().map(|(string, uses)| (string, uses / most, format!("{uses:.1}"))))
 }
 
-fn samples(report: &Report<'_>) -> String {
+fn samples(report: &Report<'_>) -> Markup {
     let names: Vec<&str> = report.outcome.decodings.iter().map(|decoding| decoding.name).collect();
     sentences(&report.outcome.samples, &names, report.saved.unit)
 }
 
-/// Sentences as those of these names segment them; empty if there are none.
-pub(crate) fn sentences(samples: &[Sample], names: &[&str], unit: Unit) -> String {
+/// Sentences as decoders of these names segment them; empty if there are no sentences.
+pub(crate) fn sentences(samples: &[Sample], names: &[&str], unit: Unit) -> Markup {
     if samples.is_empty() {
-        return String::new();
+        return html! {};
     }
-    let mut html = String::from("<h2>Sentences</h2>\n");
-    if samples.iter().any(|sample| sample.gold.is_some()) {
-        html.push_str("<p class=\"quiet\">Marked segments are not in the gold segmentation.</p>\n");
-    }
-    html.push_str("<div class=\"samples\">\n");
-    for sample in samples {
-        let gold = sample.gold.as_ref().map(|gold| segments(gold, unit));
-        html.push_str("<dl>");
-        if let Some(gold) = &gold {
-            row(&mut html, "gold", gold, None);
+    html! {
+        h2 { "Sentences" }
+        @if samples.iter().any(|sample| sample.gold.is_some()) {
+            p.quiet { "Marked segments are not in the gold segmentation." }
         }
-        for (name, found) in names.iter().zip(&sample.segmentations) {
-            let found = segments(found, unit);
-            row(&mut html, name, &found, gold.as_deref());
+        div.samples {
+            @for sample in samples {
+                @let gold = sample.gold.as_ref().map(|gold| segments(gold, unit));
+                dl {
+                    @if let Some(gold) = &gold { (row("gold", gold, None)) }
+                    @for (name, found) in names.iter().zip(&sample.segmentations) {
+                        (row(name, &segments(found, unit), gold.as_deref()))
+                    }
+                }
+            }
         }
-        html.push_str("</dl>\n");
     }
-    html + "</div>\n"
 }
 
 /// A segment's text, and its span in symbols that do not depend on where the segments end.
@@ -303,18 +320,16 @@ fn segments(line: &str, unit: Unit) -> Vec<Segment<'_>> {
     words.into_iter().map(span).collect()
 }
 
-fn row(html: &mut String, name: &str, found: &[Segment<'_>], gold: Option<&[Segment<'_>]>) {
-    write!(html, "<dt>{name}</dt><dd>").expect(WRITTEN);
-    for (text, span) in found {
-        let off = gold.is_some_and(|gold| !gold.iter().any(|(_, of_gold)| of_gold == span));
-        let class = if off { " class=\"off\"" } else { "" };
-        write!(html, "<i{class}>{}</i> ", escape(text)).expect(WRITTEN);
+fn row(name: &str, found: &[Segment<'_>], gold: Option<&[Segment<'_>]>) -> Markup {
+    let is_off = |span| gold.is_some_and(|gold| !gold.iter().any(|(_, of_gold)| of_gold == span));
+    html! {
+        dt { (name) }
+        dd { @for (text, span) in found { i class=[is_off(span).then_some("off")] { (text) } " " } }
     }
-    html.push_str("</dd>");
 }
 
-fn drawn_tree(report: &Report<'_>) -> String {
-    let Some(decoding) = report.outcome.with_trees() else { return String::new() };
+fn drawn_tree(report: &Report<'_>) -> Markup {
+    let Some(decoding) = report.outcome.with_trees() else { return html! {} };
     let grammar = &report.saved.model.grammar;
     let sticks = report.saved.model.lexicon.sticks.iter();
     let with_strings: BTreeSet<&str> = sticks.map(|stick| grammar.name(stick.symbol)).collect();
@@ -322,18 +337,21 @@ fn drawn_tree(report: &Report<'_>) -> String {
     let read = |sample: &Sample| tree::drawn(&Tree::parse(sample.tree.as_deref()?).ok()?, &keep, 12);
     let mut trees = report.outcome.samples.iter().filter_map(read);
     let Some(drawn) = trees.find(|tree| (3..=12).contains(&tree::n_leaves(tree))) else {
-        return String::new();
+        return html! {};
     };
     let separator = if report.saved.unit == Unit::Char { "" } else { " " };
-    format!(
-        "<h2>A parse</h2>\n<p class=\"quiet\">By {}; only nonterminals with strings of their own are drawn. All parses are in \
-         <code>parses.txt</code>.</p>\n<div class=\"scroll\">{}</div>\n",
-        decoding.name,
-        tree::svg(&drawn, separator)
-    )
+    html! {
+        h2 { "A parse" }
+        p.quiet {
+            "By " (decoding.name) "; only nonterminals with strings of their own are drawn. All parses are in "
+            code { "parses.txt" }
+            "."
+        }
+        div.scroll { (tree::svg(&drawn, separator)) }
+    }
 }
 
-fn timings(report: &Report<'_>) -> String {
+fn timings(report: &Report<'_>) -> Markup {
     let summary = report.summary;
     let parts = [
         ("preparing", summary.timings.preprocess),
@@ -341,34 +359,40 @@ fn timings(report: &Report<'_>) -> String {
         ("decoding", summary.timings.decode),
     ];
     let total: f64 = parts.iter().map(|part| part.1).sum::<f64>().max(f64::MIN_POSITIVE);
-    let (mut bar, mut key) = (String::new(), String::new());
-    for (at, (name, seconds)) in parts.into_iter().enumerate() {
-        write!(bar, "<span class=\"s{at}\" style=\"width:{:.2}%\"></span>", 100.0 * seconds / total)
-            .expect(WRITTEN);
-        write!(key, "<li class=\"s{at}\">{name} {seconds:.2} s</li>").expect(WRITTEN);
-    }
     let workers =
         if summary.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", summary.workers) };
-    format!(
-        "<h2>Time</h2>\n<div class=\"bar\">{bar}</div>\n<ul class=\"key\">{key}</ul>\n\
-         <p class=\"quiet\">Wall time, with {workers}.</p>\n"
-    )
+    html! {
+        h2 { "Time" }
+        div.bar {
+            @for (at, (_, seconds)) in parts.iter().enumerate() {
+                span class={ "s" (at) } style=(format_args!("width:{:.2}%", 100.0 * seconds / total)) {}
+            }
+        }
+        ul.key {
+            @for (at, (name, seconds)) in parts.iter().enumerate() {
+                li class={ "s" (at) } { (name) " " (format_args!("{seconds:.2} s")) }
+            }
+        }
+        p.quiet { "Wall time, with " (workers) "." }
+    }
 }
 
-fn job(report: &Report<'_>) -> String {
-    format!(
-        "<details><summary>The job</summary>\n<pre>{}</pre></details>\n<footer><p>Grammaton {}, seed {}. The same job, \
-         data and seed give the same parameters on any number of workers:<br><code>{}</code></p></footer>\n",
-        escape(&report.job.to_toml()),
-        escape(&report.summary.version),
-        report.summary.seed,
-        escape(&report.summary.parameters_sha256),
-    )
-}
-
-fn line(html: &mut String, text: std::fmt::Arguments<'_>) {
-    html.write_fmt(text).expect(WRITTEN);
-    html.push('\n');
+fn job(report: &Report<'_>) -> Markup {
+    let summary = report.summary;
+    html! {
+        details {
+            summary { "The job" }
+            pre { (report.job.to_toml()) }
+        }
+        footer {
+            p {
+                "Grammaton " (summary.version) ", seed " (summary.seed)
+                ". The same job, data and seed give the same parameters on any number of workers:"
+                br;
+                code { (summary.parameters_sha256) }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! A page is a list of `events::Part`s, and `live.js` puts a new part in the place of an old one; so a page that is loaded and one that
 //! was watched show the same, and all works without script, if one loads again. Curves are those of `report.html`.
 //!
-//! Invariants: whatever comes from jobs, workers or files is escaped where it is put into a page (`escape`); nothing
+//! Invariants: whatever comes from jobs, workers or files is escaped where it is put into a page, by its type (`maud`); nothing
 //! is done by GET; nothing is loaded from elsewhere; however many watch, a change is drawn once. Runs on a thread of its own until it is
 //! dropped.
 
@@ -40,6 +40,7 @@ use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router, middleware};
+use maud::html;
 use rustls::ServerConfig;
 use serde::Deserialize;
 use tokio::sync::{Semaphore, oneshot};
@@ -47,7 +48,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::access::{Access, Identity};
 use crate::fleet::{FleetStatus, Watcher};
 use crate::report::STYLE;
-use crate::report::html::{bar_lengths, escape};
+use crate::report::markup::bar_lengths;
 use crate::service::queue::Refusal;
 use crate::service::record::JobId;
 use crate::service::{Problem, Service};
@@ -206,9 +207,12 @@ impl IntoResponse for Oops {
     fn into_response(self) -> Response {
         let Oops(code, words) = self;
         let title = code.canonical_reason().unwrap_or("Error");
-        let body =
-            format!("<h1>{title}</h1>\n<p>{}</p>\n<p><a href=\"/\">All jobs</a></p>\n", escape(&words));
-        let frame = Frame { title, place: Place::Elsewhere, events: None, who: None, body: &body };
+        let body = html! {
+            h1 { (title) }
+            p { (words) }
+            p { a href="/" { "All jobs" } }
+        };
+        let frame = Frame { title, place: Place::Elsewhere, events: None, who: None, body };
         (code, frame.html()).into_response()
     }
 }
@@ -261,15 +265,9 @@ async fn all_jobs(
     let page = number_of(paged);
     let parts = house.parts(Topic::Jobs { page }).await?;
     let events = if page == 1 { "/events".to_owned() } else { format!("/events?page={page}") };
-    let body = format!("<h1>Jobs</h1>\n{}", frame::put_together(&parts));
-    Ok(Frame {
-        title: "Jobs",
-        place: Place::Jobs,
-        events: Some(&events),
-        who: house.auth.shown(&who),
-        body: &body,
-    }
-    .respond())
+    let body = html! { h1 { "Jobs" } (frame::put_together(&parts)) };
+    let (events, who) = (Some(&events[..]), house.auth.shown(&who));
+    Ok(Frame { title: "Jobs", place: Place::Jobs, events, who, body }.respond())
 }
 
 async fn all_jobs_events(State(house): State<House>, paged: Pages) -> Response {
@@ -293,7 +291,7 @@ async fn one_job(
     let events = format!("/jobs/{id}/events");
     let (title, body) = (format!("Job {id}"), frame::put_together(&parts));
     let who = house.auth.shown(&who);
-    Ok(Frame { title: &title, place: Place::Elsewhere, events: Some(&events), who, body: &body }.respond())
+    Ok(Frame { title: &title, place: Place::Elsewhere, events: Some(&events), who, body }.respond())
 }
 
 async fn one_job_events(State(house): State<House>, path: Id) -> Result<Response, Oops> {
@@ -346,9 +344,9 @@ async fn all_workers(
     Extension(who): Extension<Identity>,
 ) -> Result<Response, Oops> {
     let parts = house.parts(Topic::Workers).await?;
-    let body = format!("<h1>Workers</h1>\n{}", frame::put_together(&parts));
+    let body = html! { h1 { "Workers" } (frame::put_together(&parts)) };
     let (events, who) = (Some("/workers/events"), house.auth.shown(&who));
-    Ok(Frame { title: "Workers", place: Place::Workers, events, who, body: &body }.respond())
+    Ok(Frame { title: "Workers", place: Place::Workers, events, who, body }.respond())
 }
 
 async fn all_workers_events(State(house): State<House>) -> Response {

@@ -6,11 +6,10 @@
 //! The drawing is as wide as its words; a page lets it scroll. Its colour is that of the text around it, and every arc says in a
 //! `title` what it joins, so that nothing is said by colour alone.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::html::{WRITTEN, escape};
+use super::markup::Tenths;
 
 /// Room between the arcs of two levels.
 const LEVEL: f64 = 15.0;
@@ -37,20 +36,20 @@ struct Arc {
 /// How an arc is drawn.
 struct Look {
     class: &'static str,
-    dashes: &'static str,
+    dashes: Option<&'static str>,
     /// Said of it in its title.
     note: &'static str,
 }
 
-const PLAIN: Look = Look { class: "arc", dashes: "", note: "" };
-const WRONG: Look = Look { class: "arc wrong", dashes: " stroke-dasharray=\"6 3\"", note: "wrong: " };
-const MISSED: Look = Look { class: "arc missed", dashes: " stroke-dasharray=\"1.5 3\"", note: "missed: " };
+const PLAIN: Look = Look { class: "arc", dashes: None, note: "" };
+const WRONG: Look = Look { class: "arc wrong", dashes: Some("6 3"), note: "wrong: " };
+const MISSED: Look = Look { class: "arc missed", dashes: Some("1.5 3"), note: "missed: " };
 
 /// The drawing of `heads` over `words` with `tags`, each head the number of a word from 1, or 0 for the root; `gold` if it is known.
 ///
 /// # Panics
 /// If they have different lengths, or a head is beyond the sentence or the word itself.
-pub fn svg(words: &[String], tags: &[String], heads: &[u32], gold: Option<&[u32]>) -> String {
+pub fn svg(words: &[String], tags: &[String], heads: &[u32], gold: Option<&[u32]>) -> Markup {
     let n = words.len();
     assert!(tags.len() == n && heads.len() == n, "a tag and a head for each word");
     assert!(gold.is_none_or(|gold| gold.len() == n), "a gold head for each word");
@@ -61,40 +60,31 @@ pub fn svg(words: &[String], tags: &[String], heads: &[u32], gold: Option<&[u32]
     });
     let columns = Columns::new(words, tags);
     let (above, below) = (room(&arcs), room(&missed));
-    let (width, height) = (columns.width, above + TEXT + below);
-    let mut svg = format!(
-        "<svg class=\"arcs\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         role=\"img\" aria-label=\"dependency tree\">"
-    );
+    let (width, height) = (format!("{:.0}", columns.width), format!("{:.0}", above + TEXT + below));
     let name = |head: usize| if head == 0 { "root" } else { words[head - 1].as_str() };
     let over = arcs.iter().map(|arc| {
         let look = if wrong(arc.word) { &WRONG } else { &PLAIN };
         (arc, look, columns.line(arc, &arcs, above, -1.0))
     });
     let under = missed.iter().map(|arc| (arc, &MISSED, columns.line(arc, &missed, above + TEXT, 1.0)));
-    for (arc, look, (line, tip)) in over.chain(under) {
-        let Look { class, dashes, note } = look;
-        let title = escape(&format!("{note}{} → {}", name(arc.head), words[arc.word - 1]));
-        write!(
-            svg,
-            "<g class=\"{class}\"><title>{title}</title>\
-             <path d=\"{line}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.3\"{dashes}/>\
-             <path d=\"{tip}\" fill=\"currentColor\"/></g>"
-        )
-        .expect(WRITTEN);
+    html! {
+        svg.arcs viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height)
+            role="img" aria-label="dependency tree" {
+            @for (arc, Look { class, dashes, note }, (line, tip)) in over.chain(under) {
+                g class=(class) {
+                    title { (note) (name(arc.head)) " → " (words[arc.word - 1]) }
+                    path d=(line) fill="none" stroke="currentColor" stroke-width="1.3" stroke-dasharray=[dashes] {}
+                    path d=(tip) fill="currentColor" {}
+                }
+            }
+            g fill="currentColor" text-anchor="middle" font-family="system-ui, sans-serif" {
+                @for ((word, tag), &x) in words.iter().zip(tags).zip(&columns.middles) {
+                    text.word font-size="15" x=(Tenths(x)) y=(Tenths(above + 18.0)) { (word) }
+                    text.tag font-size="11.5" opacity=".75" x=(Tenths(x)) y=(Tenths(above + 36.0)) { (tag) }
+                }
+            }
+        }
     }
-    svg.push_str("<g fill=\"currentColor\" text-anchor=\"middle\" font-family=\"system-ui, sans-serif\">");
-    for (at, (word, tag)) in words.iter().zip(tags).enumerate() {
-        let (x, on, under) = (columns.middles[at], above + 18.0, above + 36.0);
-        let (word, tag) = (escape(word), escape(tag));
-        write!(
-            svg,
-            "<text class=\"word\" font-size=\"15\" x=\"{x:.1}\" y=\"{on:.1}\">{word}</text>\
-             <text class=\"tag\" font-size=\"11.5\" opacity=\".75\" x=\"{x:.1}\" y=\"{under:.1}\">{tag}</text>"
-        )
-        .expect(WRITTEN);
-    }
-    svg + "</g></svg>"
 }
 
 /// The arcs of (head, word), each above all that it spans some of.
@@ -175,14 +165,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::report::markup::visible;
 
     fn strings(words: &[&str]) -> Vec<String> {
         words.iter().map(|&word| word.to_owned()).collect()
     }
 
+    /// The drawing as a page has it.
+    fn text(words: &[String], tags: &[String], heads: &[u32], gold: Option<&[u32]>) -> String {
+        visible(svg(words, tags, heads, gold))
+    }
+
     /// A sentence of words `w` with these heads.
     fn drawn(heads: &[u32], gold: Option<&[u32]>) -> String {
-        svg(&vec!["w".to_owned(); heads.len()], &vec!["N".to_owned(); heads.len()], heads, gold)
+        text(&vec!["w".to_owned(); heads.len()], &vec!["N".to_owned(); heads.len()], heads, gold)
     }
 
     /// Elements open and close in order, and attributes are quoted.
@@ -243,10 +239,10 @@ mod tests {
     #[test]
     fn names_are_escaped() {
         let (words, tags) = (strings(&["<a>", "&\"", "\u{1}"]), strings(&["'", "<", ">"]));
-        let svg = svg(&words, &tags, &[2, 0, 2], Some(&[0, 1, 2]));
+        let svg = text(&words, &tags, &[2, 0, 2], Some(&[0, 1, 2]));
         assert!(is_well_formed(&svg), "{svg}");
-        for text in [">&lt;a&gt;</text>", ">&amp;&quot;</text>", ">\u{fffd}</text>", ">&#39;</text>"] {
-            assert!(svg.contains(text), "{text} is not in {svg}");
+        for shown in [">&lt;a&gt;</text>", ">&amp;&quot;</text>", ">\u{fffd}</text>", ">'</text>"] {
+            assert!(svg.contains(shown), "{shown} is not in {svg}");
         }
         assert!(svg.contains("<title>wrong: &amp;&quot; → &lt;a&gt;</title>"), "{svg}");
     }
@@ -278,7 +274,7 @@ mod tests {
     fn long_sentences_are_wide_and_their_words_apart() {
         let heads: Vec<u32> = (0..40).collect();
         let words: Vec<String> = (0..40).map(|at| "x".repeat(at % 9 + 1)).collect();
-        let svg = svg(&words, &vec!["NOUN".to_owned(); 40], &heads, None);
+        let svg = text(&words, &vec!["NOUN".to_owned(); 40], &heads, None);
         let letters: usize = words.iter().map(String::len).sum();
         assert!(numbers(&svg, "width")[0] > letters as f64 * LETTER);
         let (middles, right) = (numbers(&svg, "x"), numbers(&svg, "width")[0]);
@@ -289,8 +285,7 @@ mod tests {
             let next = if at == 39 { right } else { middles[2 * at + 2] - half(at + 1) };
             assert!(end < next, "word {at} ends at {end}, the next begins at {next}");
         }
-        let wide =
-            |word: &str| numbers(&super::svg(&strings(&[word]), &strings(&["N"]), &[0], None), "width")[0];
+        let wide = |word: &str| numbers(&text(&strings(&[word]), &strings(&["N"]), &[0], None), "width")[0];
         assert!(wide("语言学家") > 4.0 * 15.0, "letters of East Asia are as wide as they are high");
         assert_eq!(wide("e\u{301}te\u{301}"), wide("ete"), "accents stand above their letters");
     }

@@ -5,11 +5,10 @@
 //!
 //! Colours come from the page's style sheet (`.s0`, `.s1`, …), so that one drawing serves light and dark.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::html::{WRITTEN, escape};
+use super::markup::Tenths;
 use crate::human::{number, whole};
 
 /// A line of a chart.
@@ -104,7 +103,7 @@ impl Chart<'_> {
     }
 
     /// The drawing, if there is something to draw.
-    pub fn svg(&self) -> Option<String> {
+    pub fn svg(&self) -> Option<Markup> {
         let points = || self.series.iter().flat_map(|series| self.placed(series));
         let marks =
             || self.marks.iter().filter_map(|&(value, name)| Some((self.y_scale.place(value)?, name)));
@@ -121,96 +120,82 @@ impl Chart<'_> {
         let x = |value: f64| left + (value - x_low) / x_span * (WIDTH - left - RIGHT);
         let y = |value: f64| HEIGHT - BOTTOM - (value - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM);
 
-        let title = escape(self.title);
-        let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">"
-        );
         let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for (place, label) in &y_ticks {
-            let at = y(*place);
-            write!(
-                svg,
-                "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
-                left - 8.0,
-                at + 4.0,
-            )
-            .expect(WRITTEN);
-        }
-        write!(svg, "<line class=\"axis\" x1=\"{left}\" x2=\"{right}\" y1=\"{floor}\" y2=\"{floor}\"/>")
-            .expect(WRITTEN);
-        for (place, label) in &x_ticks {
-            let at = x(*place);
-            write!(
-                svg,
-                "<line class=\"axis\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{floor}\" y2=\"{:.1}\"/>\
-                 <text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-                floor + 4.0,
-                floor + 17.0,
-            )
-            .expect(WRITTEN);
-        }
-        write!(
-            svg,
-            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            (left + right) / 2.0,
-            HEIGHT - 5.0,
-            escape(self.x_label),
-        )
-        .expect(WRITTEN);
-
-        for (place, name) in marks() {
-            let at = y(place);
-            write!(
-                svg,
-                "<line class=\"mark\" x1=\"{left}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                left + 4.0,
-                at - 4.0,
-                escape(name),
-            )
-            .expect(WRITTEN);
-        }
-
         let n_quiet = self.series.iter().filter(|series| series.quiet).count();
         let (behind, front): (Vec<&Series>, Vec<&Series>) =
             self.series.iter().partition(|series| series.quiet);
         let colours = (0..front.len()).map(|at| format!("s{}", at % COLOURS));
         let classes = vec!["behind".to_owned(); n_quiet].into_iter().chain(colours);
-        let mut names = Vec::new();
-        for (series, class) in behind.into_iter().chain(front).zip(classes) {
-            let mut path = String::new();
-            for (at, value) in self.placed(series) {
-                let verb = if path.is_empty() { 'M' } else { 'L' };
-                write!(path, "{verb}{:.1} {:.1}", x(at), y(value)).expect(WRITTEN);
+        let lines = behind.into_iter().chain(front).zip(classes).filter_map(|(series, class)| {
+            let end = self.placed(series).last().map(|(at, value)| (x(at), y(value), value))?;
+            let verbs = std::iter::once('M').chain(std::iter::repeat('L'));
+            let step = |((at, value), verb)| format!("{verb}{:.1} {:.1}", x(at), y(value));
+            let path = self.placed(series).zip(verbs).map(step).collect();
+            let is_named = !series.quiet || n_quiet <= QUIET_NAMES;
+            Some(Line { name: &series.name, class, path, end, is_named })
+        });
+        let lines: Vec<Line<'_>> = lines.collect();
+        let named: Vec<&Line<'_>> = lines.iter().filter(|line| line.is_named).collect();
+        let ends = named.iter().enumerate().map(|(index, line)| (line.end.1, index)).collect();
+        Some(html! {
+            svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.title) {
+                @for (place, label) in &y_ticks {
+                    @let at = y(*place);
+                    line.grid x1=(left) x2=(right) y1=(Tenths(at)) y2=(Tenths(at)) {}
+                    text.tick x=(Tenths(left - 8.0)) y=(Tenths(at + 4.0)) text-anchor="end" { (label) }
+                }
+                line.axis x1=(left) x2=(right) y1=(floor) y2=(floor) {}
+                @for (place, label) in &x_ticks {
+                    @let at = x(*place);
+                    line.axis x1=(Tenths(at)) x2=(Tenths(at)) y1=(floor) y2=(Tenths(floor + 4.0)) {}
+                    text.tick x=(Tenths(at)) y=(Tenths(floor + 17.0)) text-anchor="middle" { (label) }
+                }
+                text.tick x=(Tenths((left + right) / 2.0)) y=(Tenths(HEIGHT - 5.0)) text-anchor="middle" {
+                    (self.x_label)
+                }
+                @for (place, name) in marks() {
+                    @let at = y(place);
+                    line.mark x1=(left) x2=(right) y1=(Tenths(at)) y2=(Tenths(at)) {}
+                    text.tick x=(Tenths(left + 4.0)) y=(Tenths(at - 4.0)) { (name) }
+                }
+                @for Line { name, class, path, end: (at, height, value), .. } in &lines {
+                    path class={ "line " (class) } d=(path) {}
+                    circle class={ "dot " (class) } cx=(Tenths(*at)) cy=(Tenths(*height)) r="3" {
+                        title { (name) ": " (number(self.y_scale.value(*value), &[])) }
+                    }
+                }
+                @for (at, index) in apart(ends, floor) {
+                    @let Line { name, class, .. } = named[index];
+                    text class={ "name " (class) } x=(Tenths(right + 8.0)) y=(Tenths(at + 4.0)) { (name) }
+                }
             }
-            let Some((at, value)) = self.placed(series).last() else { continue };
-            let (at, height, name) = (x(at), y(value), escape(&series.name));
-            write!(
-                svg,
-                "<path class=\"line {class}\" d=\"{path}\"/>\
-                 <circle class=\"dot {class}\" cx=\"{at:.1}\" cy=\"{height:.1}\" r=\"3\"><title>{name}: {}</title></circle>",
-                number(self.y_scale.value(value), &[]),
-            )
-            .expect(WRITTEN);
-            if !series.quiet || n_quiet <= QUIET_NAMES {
-                names.push((height, class, name));
-            }
-        }
-        let ends = names.iter().enumerate().map(|(index, (height, ..))| (*height, index)).collect();
-        for (at, index) in apart(ends, floor) {
-            let (_, class, name) = &names[index];
-            write!(
-                svg,
-                "<text class=\"name {class}\" x=\"{:.1}\" y=\"{:.1}\">{name}</text>",
-                right + 8.0,
-                at + 4.0
-            )
-            .expect(WRITTEN);
-        }
-        svg.push_str("</svg>");
-        Some(svg)
+        })
     }
+
+    /// The drawing below its title, if there is something to draw.
+    pub fn figure(&self) -> Option<Markup> {
+        let svg = self.svg()?;
+        Some(html! { figure { figcaption { (self.title) } (svg) } })
+    }
+}
+
+/// Charts beside each other, as far as there is room; empty if there are no charts.
+pub fn all(figures: Vec<Markup>) -> Markup {
+    html! {
+        @if !figures.is_empty() { div.charts { @for figure in figures { (figure) } } }
+    }
+}
+
+/// A series as it is drawn.
+struct Line<'a> {
+    name: &'a str,
+    class: String,
+    /// The `d` of its path.
+    path: String,
+    /// The x and y of its last point, and that point's place on the y axis.
+    end: (f64, f64, f64),
+    /// Whether its name stands at its end.
+    is_named: bool,
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -296,8 +281,8 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        assert_eq!(chart(vec![(1.0, f64::NAN)]).svg(), None);
-        let svg = chart(vec![(1.0, 2.0)]).svg().unwrap();
+        assert!(chart(vec![(1.0, f64::NAN)]).svg().is_none());
+        let svg = chart(vec![(1.0, 2.0)]).svg().unwrap().into_string();
         assert!(svg.contains(">1</text>") && svg.contains(">2.000</text>"), "{svg}");
         assert!(svg.contains("a&amp;b") && svg.contains("bound &lt;1&gt;"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
@@ -306,12 +291,12 @@ mod tests {
     #[test]
     fn logarithmic_axes_have_powers_of_ten() {
         let scale = |points| Chart { x_scale: Scale::Log, ..chart(points) };
-        let svg = scale(vec![(1e-10, 0.5), (1e-5, 0.6), (1.0, 0.7)]).svg().unwrap();
+        let svg = scale(vec![(1e-10, 0.5), (1e-5, 0.6), (1.0, 0.7)]).svg().unwrap().into_string();
         for label in [">10⁻¹⁰<", ">10⁻²<", ">10⁰<"] {
             assert!(svg.contains(label), "{label} is not in {svg}");
         }
-        assert_eq!(scale(vec![(0.0, 1.0), (-1.0, 1.0)]).svg(), None, "they stand nowhere");
-        assert!(scale(vec![(20.0, 1.0)]).svg().unwrap().contains(">20.000<"));
+        assert!(scale(vec![(0.0, 1.0), (-1.0, 1.0)]).svg().is_none(), "they stand nowhere");
+        assert!(scale(vec![(20.0, 1.0)]).svg().unwrap().into_string().contains(">20.000<"));
     }
 
     #[test]
@@ -324,7 +309,7 @@ mod tests {
             };
             (0..=n).map(run).collect()
         };
-        let svg = |n| Chart { series: series(n), ..Chart::default() }.svg().unwrap();
+        let svg = |n| Chart { series: series(n), ..Chart::default() }.svg().unwrap().into_string();
         let few = svg(2);
         assert!(few.find("line behind").unwrap() < few.find("line s0").unwrap());
         assert!(few.contains(">run 0</text>") && few.contains(">run 2</text>"));
@@ -334,7 +319,10 @@ mod tests {
 
     #[test]
     fn marks_are_on_the_chart_wherever_the_points_are() {
-        let svg = Chart { marks: vec![(9.0, "<9")], ..chart(vec![(1.0, 2.0), (2.0, 3.0)]) }.svg().unwrap();
+        let svg = Chart { marks: vec![(9.0, "<9")], ..chart(vec![(1.0, 2.0), (2.0, 3.0)]) }
+            .svg()
+            .unwrap()
+            .into_string();
         assert!(svg.contains("class=\"mark\"") && svg.contains(">&lt;9</text>") && svg.contains(">8<"));
     }
 }

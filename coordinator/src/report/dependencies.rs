@@ -1,9 +1,9 @@
 //! Accuracies of dependency trees, and some of the trees.
 
+use maud::{Markup, html};
 use shared::data::dependency::Sentence;
 
-use super::html::escape;
-use super::{Report, arcs, line};
+use super::{Report, arcs};
 use crate::metrics::score_text;
 
 /// Trees shown.
@@ -12,69 +12,74 @@ const SAMPLES: usize = 8;
 const DRAWN: std::ops::RangeInclusive<usize> = 4..=14;
 
 /// Both sections; empty for other models.
-pub fn section(report: &Report<'_>) -> String {
-    scores(report) + &trees(report)
+pub fn section(report: &Report<'_>) -> Markup {
+    html! { (scores(report)) (trees(report)) }
 }
 
-fn scores(report: &Report<'_>) -> String {
+fn scores(report: &Report<'_>) -> Markup {
     let all = &report.summary.attachment;
-    let Some(first) = all.values().next() else { return String::new() };
-    let mut html = String::from(
-        "<h2>Scores</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>attachment</th><th>directed</th><th>undirected</th>\
-         <th>whole trees</th></tr></thead>\n<tbody>\n",
-    );
-    for (at, (class, of_class)) in first.classes().into_iter().enumerate() {
-        let (sentences, words) = (of_class.sentences, of_class.words);
-        line(
-            &mut html,
-            format_args!("<tr><th colspan=\"4\">{class}: {sentences} sentences, {words} words</th></tr>"),
-        );
-        for (decoder, scores) in all {
-            let scores = scores.classes()[at].1;
-            let [directed, undirected, exact] =
-                [scores.directed, scores.undirected, scores.exact].map(|score| score_text(score, 4));
-            line(
-                &mut html,
-                format_args!(
-                    "<tr><td>{}</td><td class=\"main\">{directed}</td><td>{undirected}</td><td>{exact}</td></tr>",
-                    escape(decoder)
-                ),
-            );
-        }
-        for (name, score) in
-            [("each word on the next", of_class.attach_right), ("on the one before", of_class.attach_left)]
-        {
-            let score = score_text(score, 4);
-            line(
-                &mut html,
-                format_args!("<tr class=\"quiet\"><td>{name}</td><td>{score}</td><td></td><td></td></tr>"),
-            );
+    let Some(first) = all.values().next() else { return html! {} };
+    html! {
+        h2 { "Scores" }
+        div.scroll {
+            table {
+                thead {
+                    tr { th { "attachment" } th { "directed" } th { "undirected" } th { "whole trees" } }
+                }
+                tbody {
+                    @for (at, (class, of_class)) in first.classes().into_iter().enumerate() {
+                        tr {
+                            th colspan="4" {
+                                (class) ": " (of_class.sentences) " sentences, " (of_class.words) " words"
+                            }
+                        }
+                        @for (decoder, scores) in all {
+                            @let scores = scores.classes()[at].1;
+                            tr {
+                                td { (decoder) }
+                                td.main { (score_text(scores.directed, 4)) }
+                                td { (score_text(scores.undirected, 4)) }
+                                td { (score_text(scores.exact, 4)) }
+                            }
+                        }
+                        @for (name, score) in [
+                            ("each word on the next", of_class.attach_right),
+                            ("on the one before", of_class.attach_left),
+                        ] {
+                            tr.quiet { td { (name) } td { (score_text(score, 4)) } td {} td {} }
+                        }
+                    }
+                }
+            }
         }
     }
-    html + "</tbody></table></div>\n"
 }
 
-fn trees(report: &Report<'_>) -> String {
+fn trees(report: &Report<'_>) -> Markup {
     let heads = &report.outcome.heads;
-    let Some((decoder, sentences)) = heads.by_decoder.first() else { return String::new() };
+    let Some((decoder, sentences)) = heads.by_decoder.first() else { return html! {} };
     let readable = |&at: &usize| DRAWN.contains(&sentences[at].n_words());
     let all: Vec<usize> = (0..sentences.len()).filter(readable).collect();
     let n = all.len().min(SAMPLES);
     if n == 0 {
-        return String::new();
+        return html! {};
     }
-    let gold = match heads.gold {
-        Some(_) => " Dashed arcs are not in the gold trees; those missed are dotted, below.",
-        None => "",
-    };
-    let mut html = format!(
-        "<h2>Sentences</h2>\n<p class=\"quiet\">By {decoder}.{gold} All are in <code>parses.{decoder}.conllu</code>.</p>\n"
-    );
-    for at in (0..n).map(|at| all[(2 * at + 1) * all.len() / (2 * n)]) {
+    let drawing = |at: usize| {
         let Sentence { words, tags, heads: found, .. } = &sentences[at];
         let gold = heads.gold.as_ref().and_then(|gold| gold[at].heads.as_deref());
-        let drawing = arcs::svg(words, tags, found.as_deref().unwrap_or_default(), gold);
-        line(&mut html, format_args!("<div class=\"scroll\">{drawing}</div>"));
+        arcs::svg(words, tags, found.as_deref().unwrap_or_default(), gold)
+    };
+    html! {
+        h2 { "Sentences" }
+        p.quiet {
+            "By " (decoder) "."
+            @if heads.gold.is_some() {
+                " Dashed arcs are not in the gold trees; those missed are dotted, below."
+            }
+            " All are in " code { "parses." (decoder) ".conllu" } "."
+        }
+        @for at in (0..n).map(|at| all[(2 * at + 1) * all.len() / (2 * n)]) {
+            div.scroll { (drawing(at)) }
+        }
     }
-    html
 }

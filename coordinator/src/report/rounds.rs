@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::chart::{Chart, Scale, Series};
-use super::html::escape;
-use super::{Report, line};
+use maud::{Markup, html};
+
+use super::Report;
+use super::chart::{self, Chart, Scale, Series};
 use crate::metrics::RoundMetrics;
 
 /// Names of decoders and nonterminals that a chart has room for.
@@ -28,7 +29,7 @@ pub struct Rounds<'a> {
 }
 
 /// The section.
-pub fn section(report: &Report<'_>) -> String {
+pub fn section(report: &Report<'_>) -> Markup {
     let (runs, kept) = (report.runs(), report.kept());
     let figures = figures(&Rounds {
         all: report.rounds,
@@ -37,32 +38,27 @@ pub fn section(report: &Report<'_>) -> String {
         objective: report.method().objective(report.job.model.kind),
         is_chain: report.method().is_sampler(),
     });
-    if figures.is_empty() {
+    if figures.0.is_empty() {
         return figures;
     }
     let name = &report.job.points[report.point()].name;
-    let setting = if name.is_empty() {
-        String::new()
-    } else {
-        format!(" of the setting <code>{}</code>", escape(name))
+    let setting = html! {
+        @if !name.is_empty() { " of the setting " code { (name) } }
     };
-    let about = match runs.len() {
-        1 if setting.is_empty() => String::new(),
-        1 => format!("<p class=\"quiet\">Those{setting}, which was kept.</p>\n"),
-        n => format!("<p class=\"quiet\">{n} runs{setting}, of which run {kept} was kept.</p>\n"),
-    };
-    format!("<h2>Rounds</h2>\n{about}{figures}")
+    html! {
+        h2 { "Rounds" }
+        @match runs.len() {
+            1 if name.is_empty() => {}
+            1 => { p.quiet { "Those" (setting) ", which was kept." } }
+            n => { p.quiet { (n) " runs" (setting) ", of which run " (kept) " was kept." } }
+        }
+        (figures)
+    }
 }
 
 /// The charts; empty if there is nothing to draw.
-pub fn figures(rounds: &Rounds<'_>) -> String {
-    let charts = charts(rounds);
-    let drawn = charts.iter().filter_map(|chart| Some((chart.title, chart.svg()?)));
-    let mut figures = String::new();
-    for (title, svg) in drawn {
-        line(&mut figures, format_args!("<figure><figcaption>{}</figcaption>{svg}</figure>", escape(title)));
-    }
-    if figures.is_empty() { figures } else { format!("<div class=\"charts\">\n{figures}</div>\n") }
+pub fn figures(rounds: &Rounds<'_>) -> Markup {
+    chart::all(charts(rounds).iter().filter_map(Chart::figure).collect())
 }
 
 fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {

@@ -2,9 +2,10 @@
 //!
 //! Adaptor grammars have none here: what they learn is in their strings.
 
+use maud::{Markup, html};
 use shared::models::Params;
 
-use super::html::bars;
+use super::markup::bars;
 use crate::model::SavedModel;
 use crate::snapshot;
 
@@ -12,22 +13,26 @@ use crate::snapshot;
 const RULES: usize = 30;
 
 /// The section.
-pub fn section(saved: &SavedModel) -> String {
-    let Params::Pcfg(params) = &saved.model.params else { return String::new() };
+pub fn section(saved: &SavedModel) -> Markup {
+    let Params::Pcfg(params) = &saved.model.params else { return html! {} };
     let list = list(&snapshot::rules(&saved.model.grammar, &params.estimate, RULES));
-    if list.is_empty() {
-        return list;
+    html! {
+        @if !list.0.is_empty() {
+            p {
+                "The rules used most, with their mean probabilities. All of them are in "
+                code { "model/grammar.txt" }
+                "."
+            }
+            (list)
+        }
     }
-    format!(
-        "<p>The rules used most, with their mean probabilities. All of them are in <code>model/grammar.txt</code>.</p>\n{list}"
-    )
 }
 
 /// Rules with their probabilities.
-pub fn list(rules: &[(String, f64)]) -> String {
+pub fn list(rules: &[(String, f64)]) -> Markup {
     let digits = |share: f64| if share < 1e-3 { format!("{share:.0e}") } else { format!("{share:.3}") };
     match rules {
-        [] => String::new(),
+        [] => html! {},
         rules => bars(rules.iter().map(|(rule, share)| (&rule[..], *share, digits(*share)))),
     }
 }
@@ -43,14 +48,14 @@ mod tests {
     #[test]
     fn rules_are_by_use_with_their_probabilities() {
         let mut saved = small();
-        assert!(section(&saved).is_empty(), "an adaptor grammar's are not shown");
+        assert!(section(&saved).0.is_empty(), "an adaptor grammar's are not shown");
         let n = saved.model.lexicon.n_params(&saved.model.grammar);
         let mut counts = vec![0.0; n];
         (counts[1], counts[2]) = (2.0, 6.0);
         let estimate = Estimate { alpha: vec![1.0; n], counts };
         let params = pcfg::Params { estimate, weights: Vec::new(), is_point: false, escapes: Vec::new() };
         saved.model.params = Params::Pcfg(params);
-        let html = section(&saved);
+        let html = section(&saved).into_string();
         assert_eq!(html.matches("<li").count(), 2, "unused rules are left out: {html}");
         assert!(html.contains("<span>Sentence → Word Sentence</span><b>0.700</b>"), "{html}");
     }

@@ -3,11 +3,10 @@
 //! The charts are those of Johnson, Griffiths & Goldwater (2007), Fig. 3. A column that no setting has a value for is left out,
 //! and the section if there is but one setting.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-use super::chart::{Chart, Scale, Series};
-use super::html::{WRITTEN, escape};
-use super::{Report, line};
+use super::Report;
+use super::chart::{Chart, Scale, Series, all};
 use crate::human::{number, perplexity};
 use crate::metrics::{PointSummary, Scores, score_text};
 
@@ -15,31 +14,33 @@ use crate::metrics::{PointSummary, Scores, score_text};
 const DECADES: f64 = 100.0;
 
 /// The section.
-pub fn section(report: &Report<'_>) -> String {
+pub fn section(report: &Report<'_>) -> Markup {
     let points = &report.summary.points;
     if points.is_empty() {
-        return String::new();
+        return html! {};
     }
     let best = &points[report.point()];
-    let reason = match best.held_out {
-        Some(_) => "its held-out sentences are the most probable",
-        None => {
-            "its objective is the highest. Objectives of different methods and priors are not on one scale; held-out \
-             sentences (<code>corpus.held_out_share</code>) are"
+    html! {
+        h2 { "Settings" }
+        p.quiet {
+            "Kept is " code { (best.name) } ": "
+            @if best.held_out.is_some() {
+                "its held-out sentences are the most probable."
+            } @else {
+                "its objective is the highest. Objectives of different methods and priors are not on one scale; held-out sentences ("
+                code { "corpus.held_out_share" }
+                ") are."
+            }
         }
-    };
-    format!(
-        "<h2>Settings</h2>\n<p class=\"quiet\">Kept is <code>{}</code>: {reason}.</p>\n{}{}",
-        escape(&best.name),
-        table(report),
-        charts(points),
-    )
+        (table(report))
+        (charts(points))
+    }
 }
 
 /// A column: its name, and the text of every setting.
 type Column = (String, Vec<String>);
 
-fn table(report: &Report<'_>) -> String {
+fn table(report: &Report<'_>) -> Markup {
     let points = &report.summary.points;
     let column = |name: &str, value: &dyn Fn(usize, &PointSummary) -> Option<String>| -> Column {
         let cells: Vec<Option<String>> =
@@ -78,35 +79,40 @@ fn table(report: &Report<'_>) -> String {
         columns.into_iter().chain(attachment).filter(|(_, cells)| !cells.is_empty()).collect();
     let decoders: Vec<&String> = points.first().map_or(Vec::new(), |point| point.scores.keys().collect());
 
-    let mut html = String::from("<div class=\"scroll\"><table class=\"settings\">\n<thead>");
-    if !decoders.is_empty() {
-        write!(html, "<tr><th></th>{}", "<th></th>".repeat(columns.len())).expect(WRITTEN);
-        for decoder in &decoders {
-            write!(html, "<th colspan=\"4\">{}</th>", escape(decoder)).expect(WRITTEN);
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("<tr><th>setting</th>");
-    for (name, _) in &columns {
-        write!(html, "<th>{}</th>", escape(name)).expect(WRITTEN);
-    }
-    html.push_str(&"<th>token F1</th><th>precision</th><th>recall</th><th>exact</th>".repeat(decoders.len()));
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for (at, point) in points.iter().enumerate() {
-        let class = if at == report.point() { " class=\"kept\"" } else { "" };
-        write!(html, "<tr{class}><td>{}</td>", escape(&point.name)).expect(WRITTEN);
-        for (_, cells) in &columns {
-            write!(html, "<td>{}</td>", cells[at]).expect(WRITTEN);
-        }
-        for decoder in &decoders {
-            let scores = point.scores.get(*decoder).copied().unwrap_or_default();
-            for (_, score) in parts(&scores) {
-                write!(html, "<td>{}</td>", score_text(score, 3)).expect(WRITTEN);
+    html! {
+        div.scroll {
+            table.settings {
+                thead {
+                    @if !decoders.is_empty() {
+                        tr {
+                            th {}
+                            @for _ in &columns { th {} }
+                            @for decoder in &decoders { th colspan="4" { (decoder) } }
+                        }
+                    }
+                    tr {
+                        th { "setting" }
+                        @for (name, _) in &columns { th { (name) } }
+                        @for _ in &decoders {
+                            th { "token F1" } th { "precision" } th { "recall" } th { "exact" }
+                        }
+                    }
+                }
+                tbody {
+                    @for (at, point) in points.iter().enumerate() {
+                        tr class=[(at == report.point()).then_some("kept")] {
+                            td { (point.name) }
+                            @for (_, cells) in &columns { td { (cells[at]) } }
+                            @for decoder in &decoders {
+                                @let scores = point.scores.get(*decoder).copied().unwrap_or_default();
+                                @for (_, score) in parts(&scores) { td { (score_text(score, 3)) } }
+                            }
+                        }
+                    }
+                }
             }
         }
-        html.push_str("</tr>\n");
     }
-    html + "</tbody></table></div>\n"
 }
 
 /// What is told of a decoder's scores.
@@ -120,15 +126,14 @@ fn parts(scores: &Scores) -> [(&'static str, Option<f64>); 4] {
     ]
 }
 
-fn charts(points: &[PointSummary]) -> String {
+fn charts(points: &[PointSummary]) -> Markup {
     let names: Vec<&str> = points.iter().map(|point| &point.name[..]).collect();
-    let Some((key, values)) = number_that_varies(&names) else { return String::new() };
+    let Some((key, values)) = number_that_varies(&names) else { return html! {} };
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
     let (lowest, highest) = (values[order[0]], values[order[order.len() - 1]]);
     let x_scale = if lowest > 0.0 && highest / lowest >= DECADES { Scale::Log } else { Scale::Linear };
-    let mut figures = String::new();
-    for decoder in points[0].scores.keys() {
+    let chart = |decoder: &String| {
         let series = (0..4).map(|part| {
             let score = |at: usize| parts(points[at].scores.get(decoder)?)[part].1;
             let points = order.iter().filter_map(|&at| Some((values[at], score(at)?))).collect();
@@ -137,12 +142,9 @@ fn charts(points: &[PointSummary]) -> String {
         let title = format!("Tokens and exact sentences by {key}, {decoder}");
         let chart =
             Chart { title: &title, x_label: key, x_scale, series: series.collect(), ..Chart::default() };
-        if let Some(svg) = chart.svg() {
-            let title = escape(&title);
-            line(&mut figures, format_args!("<figure><figcaption>{title}</figcaption>{svg}</figure>"));
-        }
-    }
-    if figures.is_empty() { figures } else { format!("<div class=\"charts\">\n{figures}</div>\n") }
+        chart.figure()
+    };
+    all(points[0].scores.keys().filter_map(chart).collect())
 }
 
 /// The key that alone differs between settings of these names (`alpha=1e-5 method=em`), if its values are numbers.

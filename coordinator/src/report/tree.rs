@@ -3,12 +3,11 @@
 //! Drawn are the root, the adapted nonterminals and the text below them; the rules in
 //! between (lists of words, lists of letters) say little and take much room, so they are left out.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use shared::grammar::tree::Tree;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::html::{WRITTEN, escape};
+use super::markup::Tenths;
 
 /// A node that is drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,19 +72,20 @@ const LETTER: f64 = 8.6;
 const GAP: f64 = 18.0;
 
 /// The drawing; leaves are joined by `separator`.
-pub fn svg(root: &Node, separator: &str) -> String {
-    let mut drawing = Drawing { svg: String::new(), separator, deepest: 0.0 };
+pub fn svg(root: &Node, separator: &str) -> Markup {
+    let mut drawing = Drawing { parts: Vec::new(), separator, deepest: 0.0 };
     let (width, _) = drawing.node(root, 0.0, 0);
-    let height = drawing.deepest + 12.0;
-    format!(
-        "<svg class=\"tree\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         role=\"img\" aria-label=\"parse tree\">{}</svg>",
-        drawing.svg
-    )
+    let (width, height) = (format!("{width:.0}"), format!("{:.0}", drawing.deepest + 12.0));
+    html! {
+        svg.tree viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height)
+            role="img" aria-label="parse tree" {
+            @for part in drawing.parts { (part) }
+        }
+    }
 }
 
 struct Drawing<'a> {
-    svg: String,
+    parts: Vec<Markup>,
     separator: &'a str,
     deepest: f64,
 }
@@ -117,18 +117,14 @@ impl Drawing<'_> {
         for below in middles {
             let (from, to) = (y + 7.0, y + LEVEL - 15.0);
             let bend = (from + to) / 2.0;
-            write!(
-                self.svg,
-                "<path class=\"edge\" d=\"M{middle:.1} {from:.1}C{middle:.1} {bend:.1} {below:.1} {bend:.1} {below:.1} {to:.1}\"/>"
-            )
-            .expect(WRITTEN);
+            let line = format!(
+                "M{middle:.1} {from:.1}C{middle:.1} {bend:.1} {below:.1} {bend:.1} {below:.1} {to:.1}"
+            );
+            self.parts.push(html! { path.edge d=(line) {} });
         }
-        let label = escape(&label);
-        write!(
-            self.svg,
-            "<text class=\"{class}\" x=\"{middle:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{label}</text>"
-        )
-        .expect(WRITTEN);
+        self.parts.push(html! {
+            text class=(class) x=(Tenths(middle)) y=(Tenths(y)) text-anchor="middle" { (label) }
+        });
         (width, middle)
     }
 }
@@ -182,7 +178,7 @@ mod tests {
     fn leaves_have_room_for_their_width() {
         let width = |leaf: &str| {
             let root = Node::Inner("S".to_owned(), vec![Node::Leaf(vec![leaf.to_owned()])]);
-            let svg = svg(&root, "");
+            let svg = svg(&root, "").into_string();
             let rest = svg.split_once(" width=\"").unwrap().1;
             rest.split('"').next().unwrap().parse::<f64>().unwrap()
         };
@@ -192,7 +188,7 @@ mod tests {
 
     #[test]
     fn labels_are_escaped() {
-        let svg = svg(&read(9).unwrap(), "");
+        let svg = svg(&read(9).unwrap(), "").into_string();
         assert!(svg.contains(">&lt;</text>") && svg.contains(">ab</text>"));
     }
 }

@@ -13,12 +13,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use maud::Markup;
 use prost::bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Oops;
+use crate::report::markup::visible;
 use crate::service::record::JobId;
 
 /// Least time between two drawings.
@@ -37,6 +39,13 @@ pub struct Part {
     pub id: &'static str,
     /// Its content, safe to show.
     pub html: String,
+}
+
+impl Part {
+    /// The element `id` with `content` in it.
+    pub fn new(id: &'static str, content: Markup) -> Part {
+        Part { id, html: visible(content) }
+    }
 }
 
 /// What is watched.

@@ -1,10 +1,11 @@
 //! What is around every page: its head, the way to the others, and who looks.
 
 use axum::response::{Html, IntoResponse, Response};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::events::Part;
 use crate::access::{Identity, Role};
-use crate::report::html::escape;
+use crate::report::markup::visible;
 
 /// A page.
 pub struct Frame<'a> {
@@ -17,7 +18,7 @@ pub struct Frame<'a> {
     /// Who looks, where that has to be shown.
     pub who: Option<&'a Identity>,
     /// What is on it.
-    pub body: &'a str,
+    pub body: Markup,
 }
 
 /// A page that others lead to.
@@ -38,28 +39,39 @@ impl Frame<'_> {
     /// As it is sent.
     pub fn html(&self) -> Html<String> {
         let Frame { title, place, events, who, body } = self;
-        let events = events.map_or(String::new(), |events| format!(" data-events=\"{}\"", escape(events)));
         // Whoever may not act is shown no buttons; the service would refuse them anyway.
-        let class = if who.is_some_and(|who| !who.may(Role::Submit)) { " class=\"reader\"" } else { "" };
-        let link = |to: &str, name: &str, of: Place| {
-            let here = if *place == of { " aria-current=\"page\"" } else { "" };
-            format!("<a href=\"{to}\"{here}>{name}</a>")
-        };
-        let who = who.map_or(String::new(), |who| {
-            let name = escape(&who.name);
-            format!("<form method=\"post\" action=\"/logout\"><span class=\"quiet\">{name}</span> <button>Log out</button></form>")
-        });
-        Html(format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{} · Grammaton</title>\n\
-             <link rel=\"icon\" href=\"{ICON}\">\n<link rel=\"stylesheet\" href=\"/style.css\">\n<script src=\"/live.js\" defer></script>\n\
-             </head>\n<body{class}{events}>\n<a class=\"skip\" href=\"#main\">To the content</a>\n<header><nav aria-label=\"Pages\">\
-             <b>Grammaton</b>{}{}</nav><span id=\"live\" class=\"quiet\" role=\"status\"></span>{who}</header>\n\
-             <main id=\"main\" tabindex=\"-1\">\n{body}</main>\n</body>\n</html>\n",
-            escape(title),
-            link("/", "Jobs", Place::Jobs),
-            link("/workers", "Workers", Place::Workers),
-        ))
+        let class = who.filter(|who| !who.may(Role::Submit)).map(|_| "reader");
+        let here = |of: Place| (*place == of).then_some("page");
+        Html(visible(html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (title) " · Grammaton" }
+                    link rel="icon" href=(ICON);
+                    link rel="stylesheet" href="/style.css";
+                    script src="/live.js" defer {}
+                }
+                body class=[class] data-events=[events] {
+                    a.skip href="#main" { "To the content" }
+                    header {
+                        nav aria-label="Pages" {
+                            b { "Grammaton" }
+                            a href="/" aria-current=[here(Place::Jobs)] { "Jobs" }
+                            a href="/workers" aria-current=[here(Place::Workers)] { "Workers" }
+                        }
+                        span #live .quiet role="status" {}
+                        @if let Some(who) = who {
+                            form method="post" action="/logout" {
+                                span.quiet { (who.name) } " " button { "Log out" }
+                            }
+                        }
+                    }
+                    main #main tabindex="-1" { (body) }
+                }
+            }
+        }))
     }
 
     /// The same as an answer.
@@ -69,20 +81,23 @@ impl Frame<'_> {
 }
 
 /// All parts of a page, in their order.
-pub fn put_together(parts: &[Part]) -> String {
-    let part = |Part { id, html }: &Part| format!("<div class=\"part\" id=\"{id}\">{html}</div>\n");
-    parts.iter().map(part).collect()
+pub fn put_together(parts: &[Part]) -> Markup {
+    html! {
+        @for Part { id, html } in parts { div.part id=(id) { (PreEscaped(html)) } }
+    }
 }
 
 /// The page that asks for a token; `again` after a wrong one.
 pub fn login(again: bool) -> Response {
-    let wrong =
-        if again { "<p role=\"alert\" class=\"bad\">That is no token of this service.</p>\n" } else { "" };
-    let body = format!(
-        "<h1>Grammaton</h1>\n{wrong}<form class=\"login\" method=\"post\" action=\"/login\">\n<label for=\"token\">Token</label>\n\
-         <input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"current-password\" required autofocus>\n\
-         <button>Log in</button>\n</form>\n<p class=\"quiet\">Whoever runs the service has it, or makes one with \
-         <code>grammaton token</code>.</p>\n"
-    );
-    Frame { title: "Log in", place: Place::Elsewhere, events: None, who: None, body: &body }.respond()
+    let body = html! {
+        h1 { "Grammaton" }
+        @if again { p.bad role="alert" { "That is no token of this service." } }
+        form.login method="post" action="/login" {
+            label for="token" { "Token" }
+            input #token name="token" type="password" autocomplete="current-password" required autofocus;
+            button { "Log in" }
+        }
+        p.quiet { "Whoever runs the service has it, or makes one with " code { "grammaton token" } "." }
+    };
+    Frame { title: "Log in", place: Place::Elsewhere, events: None, who: None, body }.respond()
 }

@@ -1,7 +1,6 @@
 //! One job: how far it is, its curves, its runs, what they have learned, who computes, what was said.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use shared::data::corpus::Unit;
 
 use super::events::Part;
@@ -9,14 +8,13 @@ use super::{files, jobs, moment, workers};
 use crate::fleet::{AccountStatus, FleetStatus, Shards};
 use crate::human::{bytes, duration, number, whole};
 use crate::metrics::{decoder_name, score_text};
-use crate::report::html::{WRITTEN, escape};
 use crate::report::rounds::Rounds;
 use crate::report::{self, rounds, rules};
 use crate::service::job_log::Line;
 use crate::service::record::{JobId, Record, State, View};
 use crate::service::view::JobView;
 use crate::service::{Problem, Service};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, Strings};
 
 /// Lines of the log.
 const LINES: usize = 20;
@@ -52,87 +50,89 @@ fn drawn(
         is_chain: seen.is_chain,
     });
     let snapshot = seen.snapshots.get(&best).or_else(|| seen.snapshots.values().next());
+    let sentences = |snapshot| sentences(snapshot, seen);
     vec![
-        Part { id: "head", html: head(&view.record) },
-        Part { id: "actions", html: actions(&view.record) },
-        Part { id: "files", html: downloads(view.record.id, results) },
-        Part { id: "far", html: how_far(view, seen, best) },
-        Part { id: "curves", html: curves },
-        Part { id: "runs", html: runs(seen, best) },
-        Part { id: "learned", html: snapshot.map_or(String::new(), learned) },
-        Part { id: "sentences", html: snapshot.map_or(String::new(), |snapshot| sentences(snapshot, seen)) },
-        Part { id: "shards", html: own.map_or(String::new(), shards) },
-        Part { id: "workers", html: fleet.map_or(String::new(), computing) },
-        Part { id: "log", html: lines(log) },
+        Part::new("head", head(&view.record)),
+        Part::new("actions", actions(&view.record)),
+        Part::new("files", downloads(view.record.id, results)),
+        Part::new("far", how_far(view, seen, best)),
+        Part::new("curves", curves),
+        Part::new("runs", runs(seen, best)),
+        Part::new("learned", snapshot.map_or_else(nothing, learned)),
+        Part::new("sentences", snapshot.map_or_else(nothing, sentences)),
+        Part::new("shards", own.map_or_else(nothing, shards)),
+        Part::new("workers", fleet.map_or_else(nothing, computing)),
+        Part::new("log", lines(log)),
     ]
 }
 
-fn head(record: &Record) -> String {
+/// A part of which there is nothing to show.
+fn nothing() -> Markup {
+    html! {}
+}
+
+fn head(record: &Record) -> Markup {
     let Record { id, name, owner, priority, max_workers, state, submitted, begun, ended, .. } = record;
-    let most = max_workers.map_or(String::new(), |most| format!(" · at most {most} workers"));
     let took =
         begun.zip(*ended).filter(|_| state.is_over()).map(|(begun, ended)| ended.0.saturating_sub(begun.0));
-    let took = took.map_or(String::new(), |millis| format!(" · took {}", duration(millis as f64 / 1000.0)));
-    let why = match state {
-        State::Failed { error } => format!("<p class=\"bad\">{}</p>\n", escape(error)),
-        State::Done { parameters_sha256 } => {
-            format!("<p class=\"quiet\">Parameters <code>{}</code></p>\n", escape(parameters_sha256))
+    html! {
+        h1 { (name) " " span aria-live="polite" { (jobs::state(state)) } }
+        p.quiet {
+            "Job " (id) " of " (owner) " · priority " (priority)
+            @if let Some(most) = max_workers { " · at most " (most) " workers" }
+            " · submitted " (moment::minute(*submitted)) " UTC"
+            @if let Some(millis) = took { " · took " (duration(millis as f64 / 1000.0)) }
         }
-        State::Queued | State::Running | State::Stopping | State::Cancelled => String::new(),
-    };
-    format!(
-        "<h1>{} <span aria-live=\"polite\">{}</span></h1>\n<p class=\"quiet\">Job {id} of {} · priority {priority}{most} · submitted {} UTC{took}</p>\n{why}",
-        escape(name),
-        jobs::state(state),
-        escape(owner),
-        moment::minute(*submitted),
-    )
-}
-
-fn actions(record: &Record) -> String {
-    let id = record.id;
-    let form = |what: &str, name: &str, class: &str| {
-        format!(
-            "<form method=\"post\" action=\"/jobs/{id}/{what}\" class=\"{class}\"><button id=\"{what}\">{name}</button></form>\n"
-        )
-    };
-    let first = match record.state {
-        State::Queued | State::Running => form("cancel", "Cancel the job", "act stop"),
-        State::Failed { .. } | State::Cancelled => form("resume", "Resume the job", "act"),
-        State::Stopping | State::Done { .. } => String::new(),
-    };
-    if !record.state.is_over() {
-        return first;
+        @match state {
+            State::Failed { error } => { p.bad { (error) } }
+            State::Done { parameters_sha256 } => { p.quiet { "Parameters " code { (parameters_sha256) } } }
+            State::Queued | State::Running | State::Stopping | State::Cancelled => {}
+        }
     }
-    let delete = form("delete", "Delete the job and its results, for good", "act stop");
-    format!("{first}<details class=\"act\"><summary>Delete…</summary>{delete}</details>\n")
 }
 
-fn downloads(id: JobId, results: &[(String, u64)]) -> String {
+fn actions(record: &Record) -> Markup {
+    let form = |what: &str, name: &str, class: &str| {
+        html! {
+            form method="post" action={ "/jobs/" (record.id) "/" (what) } class=(class) {
+                button id=(what) { (name) }
+            }
+        }
+    };
+    html! {
+        @match record.state {
+            State::Queued | State::Running => (form("cancel", "Cancel the job", "act stop")),
+            State::Failed { .. } | State::Cancelled => (form("resume", "Resume the job", "act")),
+            State::Stopping | State::Done { .. } => {}
+        }
+        @if record.state.is_over() {
+            details.act {
+                summary { "Delete…" }
+                (form("delete", "Delete the job and its results, for good", "act stop"))
+            }
+        }
+    }
+}
+
+fn downloads(id: JobId, results: &[(String, u64)]) -> Markup {
     if results.is_empty() {
-        return String::new();
+        return nothing();
     }
     let link = |path: &str| path.split('/').map(encoded).collect::<Vec<_>>().join("/");
-    let mut html = String::from("<h2>Results</h2>\n");
-    if results.iter().any(|(path, _)| path == files::REPORT) {
-        writeln!(
-            html,
-            "<p><a class=\"button\" id=\"report\" href=\"/jobs/{id}/files/{}\">Open the report</a></p>",
-            files::REPORT
-        )
-        .expect(WRITTEN);
+    html! {
+        h2 { "Results" }
+        @if results.iter().any(|(path, _)| path == files::REPORT) {
+            p { a #report .button href={ "/jobs/" (id) "/files/" (files::REPORT) } { "Open the report" } }
+        }
+        ul.files {
+            @for (path, size) in results.iter().filter(|(path, _)| path != files::REPORT) {
+                li {
+                    a href={ "/jobs/" (id) "/files/" (link(path)) } download { (path) }
+                    " " span.quiet { (bytes(*size)) }
+                }
+            }
+        }
     }
-    html += "<ul class=\"files\">\n";
-    for (path, size) in results.iter().filter(|(path, _)| path != files::REPORT) {
-        let (to, name) = (link(path), escape(path));
-        writeln!(
-            html,
-            "<li><a href=\"/jobs/{id}/files/{to}\" download>{name}</a> <span class=\"quiet\">{}</span></li>",
-            bytes(*size)
-        )
-        .expect(WRITTEN);
-    }
-    html + "</ul>\n"
 }
 
 /// A part of a path as URLs have it.
@@ -144,7 +144,7 @@ fn encoded(part: &str) -> String {
     part.bytes().map(letter).collect()
 }
 
-fn how_far(view: &View, seen: &JobView, best: usize) -> String {
+fn how_far(view: &View, seen: &JobView, best: usize) -> Markup {
     let status = view.progress.as_ref();
     let in_work = status.filter(|_| matches!(view.record.state, State::Running | State::Stopping));
     let mut figures: Vec<(String, String)> = Vec::new();
@@ -184,70 +184,78 @@ fn how_far(view: &View, seen: &JobView, best: usize) -> String {
     if seen.start.sentences > 0 {
         tell("sentences", whole(seen.start.sentences as f64));
     }
-    let mut html = in_work.map_or(String::new(), jobs::bar);
-    html += "<dl class=\"figures\">";
-    for (name, value) in figures {
-        write!(html, "<div><dt>{}</dt><dd>{}</dd></div>", escape(&name), escape(&value)).expect(WRITTEN);
+    html! {
+        @if let Some(status) = in_work { (jobs::bar(status)) }
+        dl.figures { @for (name, value) in figures { div { dt { (name) } dd { (value) } } } }
     }
-    html + "</dl>\n"
 }
 
 /// The runs side by side, if there are several.
-fn runs(seen: &JobView, best: usize) -> String {
+fn runs(seen: &JobView, best: usize) -> Markup {
     let n = seen.start.runs;
     if n < 2 {
-        return String::new();
+        return nothing();
     }
-    let mut rows = String::new();
-    for run in (1..=n).take(RUNS) {
-        let (Some(last), scored) = seen.last(run) else { continue };
+    let row = |run: usize| {
+        let (Some(last), scored) = seen.last(run) else { return nothing() };
         let point = seen.start.points.get(run - 1).map_or("", |point| point);
         let scores = scored.and_then(|scored| scored.scores.values().next());
         let directed = || scored?.attachment.values().next()?.all.directed;
         let score = score_text(scores.map_or_else(directed, |scores| scores.token_f1), 3);
-        let perplexity = last.held_out.map_or("–".to_owned(), |held_out| number(held_out.perplexity, &[]));
-        let bound = last.bound.map_or("–".to_owned(), |bound| number(bound, &[]));
-        let class = if run == best { " class=\"kept\"" } else { "" };
-        writeln!(
-            rows,
-            "<tr{class}><td>{run}</td><td class=\"left\">{}</td><td>{}</td><td>{bound}</td><td>{score}</td><td>{perplexity}</td></tr>",
-            escape(point),
-            last.round
-        )
-        .expect(WRITTEN);
+        let number_or_dash = |value: Option<f64>| value.map_or("–".to_owned(), |value| number(value, &[]));
+        html! {
+            tr class=[(run == best).then_some("kept")] {
+                td { (run) }
+                td.left { (point) }
+                td { (last.round) }
+                td { (number_or_dash(last.bound)) }
+                td { (score) }
+                td { (number_or_dash(last.held_out.map(|held_out| held_out.perplexity))) }
+            }
+        }
+    };
+    html! {
+        h2 { "Runs" }
+        p.quiet { "So far run " (best) " has the highest objective." }
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        th { "run" } th.left { "setting" } th { "round" } th { "objective" } th { "score" }
+                        th { "perplexity" }
+                    }
+                }
+                tbody { @for run in (1..=n).take(RUNS) { (row(run)) } }
+            }
+        }
+        @if n > RUNS { p.quiet { "And " (n - RUNS) " others." } }
     }
-    let more =
-        if n > RUNS { format!("<p class=\"quiet\">And {} others.</p>\n", n - RUNS) } else { String::new() };
-    format!(
-        "<h2>Runs</h2>\n<p class=\"quiet\">So far run {best} has the highest objective.</p>\n<div class=\"scroll\"><table>\n<thead><tr><th>run</th>\
-         <th class=\"left\">setting</th><th>round</th><th>objective</th><th>score</th><th>perplexity</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{more}"
-    )
 }
 
-fn learned(snapshot: &Snapshot) -> String {
+fn learned(snapshot: &Snapshot) -> Markup {
     let rules = rules::list(&snapshot.rules);
-    let mut lists = String::new();
-    for strings in snapshot.strings.iter().filter(|strings| !strings.most_used.is_empty()) {
-        let n = whole(strings.n as f64);
-        let bars = report::bars(strings.most_used.iter().map(|(string, uses)| (&string[..], *uses)));
-        write!(lists, "<h3>{} <span class=\"quiet\">{n} strings</span></h3>\n{bars}", escape(&strings.of))
-            .expect(WRITTEN);
-    }
-    if rules.is_empty() && lists.is_empty() {
-        return String::new();
+    let lists: Vec<&Strings> =
+        snapshot.strings.iter().filter(|strings| !strings.most_used.is_empty()).collect();
+    if rules.0.is_empty() && lists.is_empty() {
+        return nothing();
     }
     let about = if lists.is_empty() {
         "rules used most, with their mean probabilities"
     } else {
         "strings used most, with their expected number of uses"
     };
-    format!(
-        "<h2>Learned so far</h2>\n<p class=\"quiet\">The {about}; run {}, round {}.</p>\n{rules}{lists}",
-        snapshot.run, snapshot.round
-    )
+    html! {
+        h2 { "Learned so far" }
+        p.quiet { "The " (about) "; run " (snapshot.run) ", round " (snapshot.round) "." }
+        (rules)
+        @for Strings { of, n, most_used } in lists {
+            h3 { (of) " " span.quiet { (whole(*n as f64)) " strings" } }
+            (report::bars(most_used.iter().map(|(string, uses)| (&string[..], *uses))))
+        }
+    }
 }
 
-fn sentences(snapshot: &Snapshot, seen: &JobView) -> String {
+fn sentences(snapshot: &Snapshot, seen: &JobView) -> Markup {
     let name = if seen.is_chain { "sample" } else { decoder_name(shared::models::decode::Decoder::Viterbi) };
     // Lines with bars between segments are of tokens.
     let has_bars = |line: &String| line.contains(" | ");
@@ -256,45 +264,44 @@ fn sentences(snapshot: &Snapshot, seen: &JobView) -> String {
 }
 
 /// What of a job is assigned, to how many, and since when.
-fn shards(own: &AccountStatus) -> String {
+fn shards(own: &AccountStatus) -> Markup {
     let Shards { free, assigned, done } = own.shards;
     let all = (free + assigned + done) as f64;
-    let Some(stage) = own.stage.filter(|_| all > 0.0) else { return String::new() };
-    let mut at = 0.0;
-    let (mut bar, mut key) = (String::new(), String::new());
-    for (class, name, n) in
-        [("done", "done", done), ("assigned", "assigned", assigned), ("free", "free", free)]
-    {
-        let width = 100.0 * n as f64 / all;
-        write!(bar, "<rect class=\"{class}\" x=\"{at:.2}\" width=\"{width:.2}\" height=\"6\"/>")
-            .expect(WRITTEN);
-        write!(key, "<li class=\"{class}\">{n} {name}</li>").expect(WRITTEN);
-        at += width;
+    let Some(stage) = own.stage.filter(|_| all > 0.0) else { return nothing() };
+    let shares = [("done", done), ("assigned", assigned), ("free", free)];
+    let width = |n| 100.0 * n as f64 / all;
+    let before = |at: usize| shares[..at].iter().fold(0.0, |sum, (_, n)| sum + width(*n));
+    let hundredths = |value: f64| format!("{value:.2}");
+    html! {
+        h2 { "Shards " span.quiet { (stage) } }
+        svg.shards viewBox="0 0 100 6" preserveAspectRatio="none" role="img"
+            aria-label={ (done) " done, " (assigned) " assigned, " (free) " free" } {
+            @for (at, (name, n)) in shares.iter().enumerate() {
+                rect class=(name) x=(hundredths(before(at))) width=(hundredths(width(*n))) height="6" {}
+            }
+        }
+        ul.key { @for (name, n) in shares { li class=(name) { (n) " " (name) } } }
+        @if let Some(oldest) = &own.oldest {
+            p.quiet {
+                "Workers that hold leases: " (own.members) ". The oldest lease is "
+                (duration(oldest.age.as_secs_f64())) " old, with " (oldest.member) "."
+            }
+        }
     }
-    let oldest = own.oldest.as_ref().map_or(String::new(), |oldest| {
-        let age = duration(oldest.age.as_secs_f64());
-        let (member, n) = (escape(&oldest.member), own.members);
-        format!("<p class=\"quiet\">Workers that hold leases: {n}. The oldest lease is {age} old, with {member}.</p>\n")
-    });
-    format!(
-        "<h2>Shards <span class=\"quiet\">{stage}</span></h2>\n<svg class=\"shards\" viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" role=\"img\" \
-         aria-label=\"{done} done, {assigned} assigned, {free} free\">{bar}</svg>\n<ul class=\"key\">{key}</ul>\n{oldest}"
-    )
 }
 
-fn computing(fleet: &FleetStatus) -> String {
-    format!(
-        "<h2>Workers <span class=\"quiet\">of all jobs together</span></h2>\n{}",
-        workers::table(fleet, WORKERS)
-    )
+fn computing(fleet: &FleetStatus) -> Markup {
+    html! {
+        h2 { "Workers " span.quiet { "of all jobs together" } }
+        (workers::table(fleet, WORKERS))
+    }
 }
 
-fn lines(log: &[Line]) -> String {
-    let mut html = String::from("<h2>Log</h2>\n<ol class=\"log\">\n");
-    for Line { at, text } in log {
-        writeln!(html, "<li><time>{}</time> {}</li>", moment::second(*at), escape(text)).expect(WRITTEN);
+fn lines(log: &[Line]) -> Markup {
+    html! {
+        h2 { "Log" }
+        ol.log { @for Line { at, text } in log { li { time { (moment::second(*at)) } " " (text) } } }
     }
-    html + "</ol>\n"
 }
 
 #[cfg(test)]
@@ -305,7 +312,6 @@ mod tests {
     use crate::metrics::{RoundMetrics, Start};
     use crate::outcome::Sample;
     use crate::service::record::Millis;
-    use crate::snapshot::Strings;
     use crate::status::snapshot::tests::middle;
     use crate::web::frame::put_together;
     use crate::web::jobs::tests::view;
@@ -352,7 +358,7 @@ mod tests {
             members: 2,
         }];
         let log = [Line { at: Millis(0), text: TAG.into() }];
-        let html = put_together(&drawn(view, seen, &log, results, &fleet));
+        let html = put_together(&drawn(view, seen, &log, results, &fleet)).into_string();
         for unwanted in ["<script", "style=", "NaN", "onerror"] {
             assert!(!html.contains(unwanted), "{unwanted} is in\n{html}");
         }

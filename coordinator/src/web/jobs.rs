@@ -1,13 +1,13 @@
 //! All jobs, the newest first, a hundred to a page.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+
+use maud::{Markup, html};
 
 use super::events::Part;
 use super::moment;
 use crate::fleet::{FleetStatus, MemberState};
 use crate::human::duration;
-use crate::report::html::{WRITTEN, escape};
 use crate::service::record::{State, View};
 use crate::service::{Page, Service};
 use crate::status::JobStatus;
@@ -22,78 +22,82 @@ pub fn parts(service: &Service, fleet: &FleetStatus, page: usize) -> Vec<Part> {
 
 fn drawn(page: &Page, fleet: &FleetStatus) -> Vec<Part> {
     vec![
-        Part { id: "numbers", html: numbers(&page.by_state, fleet) },
-        Part { id: "jobs", html: table(&page.jobs) },
-        Part { id: "pages", html: pager(page.page, page.pages) },
+        Part::new("numbers", numbers(&page.by_state, fleet)),
+        Part::new("jobs", table(&page.jobs)),
+        Part::new("pages", pager(page.page, page.pages)),
     ]
 }
 
-fn numbers(by_state: &BTreeMap<&str, usize>, fleet: &FleetStatus) -> String {
-    let mut html = String::from("<dl class=\"figures\">");
-    for state in ["running", "stopping", "queued", "done", "failed", "cancelled"] {
-        if let Some(n) = by_state.get(state) {
-            write!(html, "<div><dt>{state}</dt><dd>{n}</dd></div>").expect(WRITTEN);
+fn numbers(by_state: &BTreeMap<&str, usize>, fleet: &FleetStatus) -> Markup {
+    let present = fleet.members.iter().filter(|member| !matches!(member.state, MemberState::Gone(_)));
+    html! {
+        dl.figures {
+            @for state in ["running", "stopping", "queued", "done", "failed", "cancelled"] {
+                @if let Some(n) = by_state.get(state) { div { dt { (state) } dd { (n) } } }
+            }
+            div { dt { a href="/workers" { "workers" } } dd { (present.count()) } }
         }
     }
-    let present = fleet.members.iter().filter(|member| !matches!(member.state, MemberState::Gone(_)));
-    write!(html, "<div><dt><a href=\"/workers\">workers</a></dt><dd>{}</dd></div></dl>", present.count())
-        .expect(WRITTEN);
-    html
 }
 
-fn table(jobs: &[View]) -> String {
-    let mut rows = String::new();
-    for View { record, ahead, progress } in jobs {
-        let (id, name, owner) = (record.id, escape(&record.name), escape(&record.owner));
-        writeln!(
-            rows,
-            "<tr><td>{id}</td><td class=\"name\"><a id=\"job-{id}\" href=\"/jobs/{id}\">{name}</a></td><td class=\"left\">{}</td><td class=\"far\">{}</td>\
-             <td class=\"left\">{owner}</td><td>{}</td><td>{}</td></tr>",
-            state(&record.state),
-            how_far(&record.state, *ahead, progress.as_ref()),
-            record.priority,
-            moment::minute(record.submitted),
-        )
-        .expect(WRITTEN);
+fn table(jobs: &[View]) -> Markup {
+    if jobs.is_empty() {
+        return html! { p { "No jobs yet. " code { "grammaton submit job.toml" } " brings one." } };
     }
-    if rows.is_empty() {
-        return "<p>No jobs yet. <code>grammaton submit job.toml</code> brings one.</p>\n".to_owned();
+    html! {
+        div.scroll role="region" aria-label="All jobs" tabindex="0" {
+            table.jobs {
+                thead {
+                    tr {
+                        th { "id" } th.left { "name" } th.left { "state" } th.left { "how far" }
+                        th.left { "owner" } th { "priority" } th { "submitted, UTC" }
+                    }
+                }
+                tbody {
+                    @for View { record, ahead, progress } in jobs {
+                        @let id = record.id;
+                        tr {
+                            td { (id) }
+                            td.name { a id={ "job-" (id) } href={ "/jobs/" (id) } { (record.name) } }
+                            td.left { (state(&record.state)) }
+                            td.far { (how_far(&record.state, *ahead, progress.as_ref())) }
+                            td.left { (record.owner) }
+                            td { (record.priority) }
+                            td { (moment::minute(record.submitted)) }
+                        }
+                    }
+                }
+            }
+        }
     }
-    format!(
-        "<div class=\"scroll\" role=\"region\" aria-label=\"All jobs\" tabindex=\"0\"><table class=\"jobs\">\n<thead><tr><th>id</th>\
-         <th class=\"left\">name</th><th class=\"left\">state</th><th class=\"left\">how far</th><th class=\"left\">owner</th><th>priority</th>\
-         <th>submitted, UTC</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
-    )
 }
 
 /// A state in a word, with its colour.
-pub fn state(state: &State) -> String {
-    let name = state.name();
-    format!("<span class=\"state {name}\">{name}</span>")
+pub fn state(state: &State) -> Markup {
+    html! { span class={ "state " (state.name()) } { (state.name()) } }
 }
 
-fn how_far(state: &State, ahead: usize, progress: Option<&JobStatus>) -> String {
-    match state {
-        State::Queued => format!("<span class=\"quiet\">{ahead} before it</span>"),
-        State::Done { .. } | State::Cancelled => String::new(),
-        State::Failed { error } => format!("<span class=\"bad\">{}</span>", escape(error)),
-        State::Running | State::Stopping => progress.map_or(String::new(), |progress| {
+fn how_far(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Markup {
+    match (state, progress) {
+        (State::Queued, _) => html! { span.quiet { (ahead) " before it" } },
+        (State::Failed { error }, _) => html! { span.bad { (error) } },
+        (State::Running | State::Stopping, Some(progress)) => {
             let left = progress.seconds_left.filter(|_| progress.round > 0);
-            let left = left.map_or(String::new(), |left| {
-                format!(" <span class=\"quiet\">≤ {} left</span>", duration(left))
-            });
-            format!("{} {}{left}", bar(progress), phase(progress))
-        }),
+            html! {
+                (bar(progress)) " " (phase(progress))
+                @if let Some(left) = left { " " span.quiet { "≤ " (duration(left)) " left" } }
+            }
+        }
+        (State::Done { .. } | State::Cancelled | State::Running | State::Stopping, _) => html! {},
     }
 }
 
 /// How many of its rounds a job has behind it.
-pub fn bar(progress: &JobStatus) -> String {
+pub fn bar(progress: &JobStatus) -> Markup {
     let JobStatus { round, max_rounds, .. } = *progress;
-    format!(
-        "<progress max=\"{}\" value=\"{round}\" aria-label=\"rounds\">{round} of {max_rounds}</progress>",
-        max_rounds.max(1)
-    )
+    html! {
+        progress max=(max_rounds.max(1)) value=(round) aria-label="rounds" { (round) " of " (max_rounds) }
+    }
 }
 
 /// What a job does now.
@@ -107,19 +111,19 @@ pub fn phase(progress: &JobStatus) -> String {
     }
 }
 
-fn pager(page: usize, pages: usize) -> String {
-    if pages == 1 {
-        return String::new();
-    }
-    let link = |to: usize, name: &str| match to {
-        to if (1..=pages).contains(&to) => format!("<a id=\"to-{name}\" href=\"/?page={to}\">{name}</a>"),
-        _ => String::new(),
+fn pager(page: usize, pages: usize) -> Markup {
+    let link = |to: usize, name: &str| {
+        html! {
+            @if (1..=pages).contains(&to) { a id={ "to-" (name) } href={ "/?page=" (to) } { (name) } }
+        }
     };
-    format!(
-        "<nav class=\"pages\" aria-label=\"Pages of jobs\">{} page {page} of {pages} {}</nav>\n",
-        link(page - 1, "newer"),
-        link(page + 1, "older")
-    )
+    html! {
+        @if pages != 1 {
+            nav.pages aria-label="Pages of jobs" {
+                (link(page - 1, "newer")) " page " (page) " of " (pages) " " (link(page + 1, "older"))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +157,7 @@ pub(super) mod tests {
         let mut by_state = BTreeMap::new();
         jobs.iter().for_each(|job| *by_state.entry(job.record.state.name()).or_default() += 1);
         let page = Page { jobs, page, pages, by_state };
-        super::super::frame::put_together(&drawn(&page, &FleetStatus::default()))
+        super::super::frame::put_together(&drawn(&page, &FleetStatus::default())).into_string()
     }
 
     #[test]

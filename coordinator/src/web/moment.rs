@@ -1,14 +1,15 @@
 //! Moments as people read them, in UTC.
 
 use jiff::Timestamp;
+use maud::{Markup, html};
 
 use crate::service::record::Millis;
 
 /// An element with the day and the minute.
-pub fn minute(at: Millis) -> String {
+pub fn minute(at: Millis) -> Markup {
     let at = timestamp(at);
     let (machine, text) = (at.strftime("%Y-%m-%dT%H:%MZ"), at.strftime("%Y-%m-%d %H:%M"));
-    format!("<time datetime=\"{machine}\">{text}</time>")
+    html! { time datetime=(machine) { (text) } }
 }
 
 /// The second of the day.
@@ -39,7 +40,7 @@ mod tests {
             (4_107_542_399, "2100-02-28 23:59"),
             (4_107_542_400, "2100-03-01 00:00"),
         ] {
-            let html = minute(Millis(seconds * 1000 + 999));
+            let html = minute(Millis(seconds * 1000 + 999)).into_string();
             let machine = format!("{}Z", date.replace(' ', "T"));
             assert_eq!(html, format!("<time datetime=\"{machine}\">{date}</time>"));
         }
@@ -49,6 +50,6 @@ mod tests {
 
     #[test]
     fn moments_beyond_the_calendar_are_its_last() {
-        assert!(minute(Millis(u64::MAX)).contains(">9999-12-30 "));
+        assert!(minute(Millis(u64::MAX)).0.contains(">9999-12-30 "));
     }
 }

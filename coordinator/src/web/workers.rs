@@ -1,21 +1,20 @@
 //! Who computes, and who was lost, and why.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 use super::events::Part;
 use crate::fleet::{FleetStatus, MemberInfo, MemberState};
 use crate::human::{duration, whole};
-use crate::report::html::{WRITTEN, escape};
 
 /// Workers of the page.
 const WORKERS: usize = 1000;
 
 /// The parts of the page.
 pub fn parts(fleet: &FleetStatus) -> Vec<Part> {
-    vec![Part { id: "numbers", html: numbers(fleet) }, Part { id: "workers", html: table(fleet, WORKERS) }]
+    vec![Part::new("numbers", numbers(fleet)), Part::new("workers", table(fleet, WORKERS))]
 }
 
-fn numbers(fleet: &FleetStatus) -> String {
+fn numbers(fleet: &FleetStatus) -> Markup {
     let is_gone = |member: &&MemberInfo| matches!(member.state, MemberState::Gone(_));
     let present: Vec<&MemberInfo> = fleet.members.iter().filter(|member| !is_gone(member)).collect();
     let slots: u32 = present.iter().map(|member| member.slots).sum();
@@ -29,57 +28,56 @@ fn numbers(fleet: &FleetStatus) -> String {
         ("answers", Some(whole(fleet.accepted as f64))),
         ("up", Some(duration(fleet.up.as_secs_f64()))),
     ];
-    let mut html = String::from("<dl class=\"figures\">");
-    for (name, value) in figures {
-        let Some(value) = value else { continue };
-        write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>").expect(WRITTEN);
+    let losses: Vec<String> = fleet.losses.iter().map(|(cause, n)| format!("{n} {cause}")).collect();
+    html! {
+        dl.figures {
+            @for (name, value) in figures {
+                @if let Some(value) = value { div { dt { (name) } dd { (value) } } }
+            }
+        }
+        @if !losses.is_empty() { p.quiet { "Gone since the start: " (losses.join(", ")) "." } }
     }
-    html += "</dl>\n";
-    if !fleet.losses.is_empty() {
-        let losses = fleet.losses.iter().map(|(cause, n)| format!("{n} {}", escape(cause)));
-        let losses = losses.collect::<Vec<_>>().join(", ");
-        writeln!(html, "<p class=\"quiet\">Gone since the start: {losses}.</p>").expect(WRITTEN);
-    }
-    html
 }
 
 /// `limit` of the workers at most: those that are there, and of those that are gone the last ones first, each with the cause.
-pub fn table(fleet: &FleetStatus, limit: usize) -> String {
+pub fn table(fleet: &FleetStatus, limit: usize) -> Markup {
     let (gone, present): (Vec<&MemberInfo>, Vec<&MemberInfo>) =
         fleet.members.iter().partition(|member| matches!(member.state, MemberState::Gone(_)));
     let total = gone.len() + present.len();
     if total == 0 {
-        return "<p>Nobody computes yet. <code>grammaton-worker</code> joins from any machine.</p>\n"
-            .to_owned();
+        return html! { p { "Nobody computes yet. " code { "grammaton-worker" } " joins from any machine." } };
     }
-    let mut rows = String::new();
-    for member in present.into_iter().chain(gone.into_iter().rev()).take(limit) {
-        let age = member.oldest_lease.map_or("–".to_owned(), |age| duration(age.as_secs_f64()));
-        writeln!(
-            rows,
-            "<tr><td>{}</td><td class=\"left\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{age}</td><td>{}</td></tr>",
-            escape(&member.name),
-            state(member),
-            member.slots,
-            member.tasks_done,
-            rate(member),
-            member.leases,
-            member.losses,
-        )
-        .expect(WRITTEN);
+    let age = |member: &MemberInfo| member.oldest_lease.map(|age| duration(age.as_secs_f64()));
+    html! {
+        div.scroll role="region" aria-label="Workers" tabindex="0" {
+            table.workers {
+                thead {
+                    tr {
+                        th { "worker" } th.left { "state" } th { "slots" } th { "tasks" } th { "tasks/s" }
+                        th { "leases" } th { "oldest" } th { "losses" }
+                    }
+                }
+                tbody {
+                    @for member in present.into_iter().chain(gone.into_iter().rev()).take(limit) {
+                        tr {
+                            td { (member.name) }
+                            td.left { (state(member)) }
+                            td { (member.slots) }
+                            td { (member.tasks_done) }
+                            td { (rate(member)) }
+                            td { (member.leases) }
+                            td { (age(member).unwrap_or("–".to_owned())) }
+                            td { (member.losses) }
+                        }
+                    }
+                }
+            }
+        }
+        @if total > limit { p.quiet { "And " (total - limit) " others." } }
     }
-    let more = match total.saturating_sub(limit) {
-        0 => String::new(),
-        more => format!("<p class=\"quiet\">And {more} others.</p>\n"),
-    };
-    format!(
-        "<div class=\"scroll\" role=\"region\" aria-label=\"Workers\" tabindex=\"0\"><table class=\"workers\">\n<thead><tr><th>worker</th>\
-         <th class=\"left\">state</th><th>slots</th><th>tasks</th><th>tasks/s</th><th>leases</th><th>oldest</th><th>losses</th></tr></thead>\n\
-         <tbody>\n{rows}</tbody></table></div>\n{more}"
-    )
 }
 
-fn state(member: &MemberInfo) -> String {
+fn state(member: &MemberInfo) -> Markup {
     let (class, text) = match &member.state {
         MemberState::Healthy => match member.probation() {
             Some(reason) => ("stopping", format!("on probation: {reason}")),
@@ -87,9 +85,9 @@ fn state(member: &MemberInfo) -> String {
         },
         MemberState::Suspect => ("stopping", "suspect".to_owned()),
         MemberState::Draining => ("queued", "draining".to_owned()),
-        MemberState::Gone(cause) => ("failed", format!("gone: {}", escape(&cause.to_string()))),
+        MemberState::Gone(cause) => ("failed", format!("gone: {cause}")),
     };
-    format!("<span class=\"state {class}\">{text}</span>")
+    html! { span class={ "state " (class) } { (text) } }
 }
 
 /// Answers by the time since it joined.
@@ -112,7 +110,7 @@ mod tests {
         let (_, mut fleet) = middle();
         fleet.members[0].name = "<b>alice</b>".into();
         (fleet.members[0].on_probation, fleet.members[0].failures) = (true, 3);
-        let html = super::super::frame::put_together(&parts(&fleet));
+        let html = super::super::frame::put_together(&parts(&fleet)).into_string();
         for expected in [
             "&lt;b&gt;alice",
             "failed 3 tasks that others answered",
@@ -124,7 +122,7 @@ mod tests {
             assert!(html.contains(expected), "{expected} is not in\n{html}");
         }
         assert!(!html.contains("<b>alice") && !html.contains("style="));
-        assert!(table(&fleet, 1).contains("And 1 others"));
-        assert!(table(&FleetStatus::default(), 1).contains("Nobody computes"));
+        assert!(table(&fleet, 1).0.contains("And 1 others"));
+        assert!(table(&FleetStatus::default(), 1).0.contains("Nobody computes"));
     }
 }
