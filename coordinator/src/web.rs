@@ -222,7 +222,7 @@ fn missing() -> Oops {
 }
 
 fn routes(house: House) -> Router {
-    Router::new()
+    let routes = Router::new()
         .route("/", get(all_jobs))
         .route("/events", get(all_jobs_events))
         .route("/jobs/{id}", get(one_job))
@@ -242,7 +242,8 @@ fn routes(house: House) -> Router {
         .fallback(async || missing())
         .layer(middleware::from_fn_with_state(house.clone(), auth::guard))
         .layer(DefaultBodyLimit::max(FORM))
-        .with_state(house)
+        .with_state(house);
+    auth::headers().into_iter().fold(routes, Router::layer)
 }
 
 /// The number of a page, from 1, in a query.

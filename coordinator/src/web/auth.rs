@@ -11,10 +11,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use tokio::sync::Semaphore;
+use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::{House, Oops};
 use crate::access::{Access, Denied, Identity, Role};
@@ -144,7 +145,19 @@ fn needed(method: &Method, path: &str) -> Option<Role> {
     }
 }
 
-/// Lets a request through, or answers it, and says what may be done with the answer.
+/// Headers that say what a browser may do with an answer: with all answers, unless one has its own.
+pub fn headers() -> [SetResponseHeaderLayer<HeaderValue>; 4] {
+    [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // Without a referrer, browsers would not say where a form comes from.
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+    ]
+    .map(|(name, value)| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value)))
+}
+
+/// Lets a request through, or answers it.
 pub async fn guard(State(house): State<House>, mut request: Request, next: Next) -> Response {
     let auth = &house.auth;
     let is_post = !matches!(*request.method(), Method::GET | Method::HEAD);
@@ -152,7 +165,7 @@ pub async fn guard(State(house): State<House>, mut request: Request, next: Next)
         None => Ok(Identity::anyone("anyone")),
         Some(role) => auth.admit(request.headers(), role),
     };
-    let mut response = match admitted {
+    match admitted {
         _ if auth.is_local && !names_this_machine(request.headers()) => {
             let words = "This service answers to localhost alone, as it asks for no token.";
             Oops(StatusCode::MISDIRECTED_REQUEST, words.into()).into_response()
@@ -167,17 +180,7 @@ pub async fn guard(State(house): State<House>, mut request: Request, next: Next)
             let late = |_| (StatusCode::REQUEST_TIMEOUT, "too slow\n").into_response();
             tokio::time::timeout(TIMEOUT, next.run(request)).await.unwrap_or_else(late)
         }
-    };
-    let headers = response.headers_mut();
-    let mut say = |name: HeaderName, value: &'static str| {
-        headers.entry(name).or_insert(HeaderValue::from_static(value));
-    };
-    say(header::CONTENT_SECURITY_POLICY, POLICY);
-    say(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // Without any, browsers would not say where a form comes from.
-    say(header::REFERRER_POLICY, "same-origin");
-    say(header::CACHE_CONTROL, "no-store");
-    response
+    }
 }
 
 /// The token of the cookie.

@@ -213,6 +213,10 @@ fn every_answer_says_what_a_browser_may_do() {
         ("GET /nowhere", &[eve]),
         ("POST /jobs/1/cancel", &[eve]),
         ("GET /jobs/1/files/summary.json", &[eve]),
+        ("GET /metrics", &[eve]),
+        ("GET /health", &[]),
+        ("DELETE /jobs/1", &[eve]),
+        ("POST /logout", &["Sec-Fetch-Site: same-origin"]),
     ] {
         let answer = served.ask(request, headers, "").to_lowercase();
         for line in [
@@ -221,14 +225,30 @@ fn every_answer_says_what_a_browser_may_do() {
             "referrer-policy: same-origin\r\n".into(),
             "cache-control: no-store\r\n".into(),
         ] {
-            assert!(answer.contains(&line), "{request} {headers:?}: {line} is not in\n{answer}");
+            assert_eq!(
+                answer.matches(&line).count(),
+                1,
+                "{request} {headers:?}: {line} is once in\n{answer}"
+            );
+            let name = line.split_once(": ").unwrap().0;
+            assert_eq!(
+                answer.matches(&format!("\r\n{name}: ")).count(),
+                1,
+                "{name} has one value in\n{answer}"
+            );
         }
         assert!(
             !answer.contains("<img src=x") && !answer.contains("style=") && !answer.contains("<b>job"),
             "{answer}"
         );
     }
-    assert!(served.ask("GET /style.css", &[], "").contains("max-age=300"));
+    for kept in ["GET /style.css", "GET /live.js"] {
+        let answer = served.ask(kept, &[], "");
+        assert!(
+            answer.contains("cache-control: max-age=300\r\n") && !answer.contains("no-store"),
+            "{answer}"
+        );
+    }
 }
 
 #[test]
@@ -246,6 +266,7 @@ fn results_are_kept_and_the_report_is_shown_in_a_sandbox() {
         "{report}"
     );
     assert!(!report.contains("attachment") && !report.contains("script-src"), "{report}");
+    assert_eq!(report.matches("content-security-policy: ").count(), 1, "{report}");
     for path in [
         "/jobs/1/files/../../../secret",
         "/jobs/1/files/%2e%2e/%2e%2e/%2e%2e/secret",
