@@ -14,6 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use cookie::{Cookie, CookieBuilder, SameSite};
 use tokio::sync::Semaphore;
 use tower_http::set_header::SetResponseHeaderLayer;
 
@@ -54,7 +55,7 @@ impl Auth {
     /// Who asks, if that is enough for what `needed` is for.
     fn admit(&self, headers: &HeaderMap, needed: Role) -> Result<Identity, Denied> {
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let of_cookie = || cookie(headers).map(|token| format!("Bearer {token}"));
+        let of_cookie = || token(headers).map(|token| format!("Bearer {token}"));
         let shown = shown.map(str::to_owned).or_else(of_cookie);
         self.access.admit(shown.as_deref(), needed)
     }
@@ -79,8 +80,7 @@ impl Auth {
         match admitted {
             Ok(who) => {
                 let _ = note(who.name, "login").await;
-                let secure = if self.secure { "; Secure" } else { "" };
-                self.go("/", &format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/{secure}"))
+                go("/", &session(token).secure(self.secure).build())
             }
             Err(denied) => {
                 let Ok(_guess) = self.guesses.try_acquire() else {
@@ -102,16 +102,7 @@ impl Auth {
 
     /// Forgets the token.
     pub fn log_out(&self) -> Response {
-        self.go("/login", &format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"))
-    }
-
-    fn go(&self, to: &str, cookie: &str) -> Response {
-        let mut response = Redirect::to(to).into_response();
-        match HeaderValue::from_str(cookie) {
-            Ok(cookie) => drop(response.headers_mut().insert(header::SET_COOKIE, cookie)),
-            Err(_) => return Redirect::to("/login?again").into_response(), // no token has such letters
-        }
-        response
+        go("/login", &session("").max_age(cookie::time::Duration::ZERO).build())
     }
 
     /// Why a request is answered by the auth itself.
@@ -183,11 +174,25 @@ pub async fn guard(State(house): State<House>, mut request: Request, next: Next)
     }
 }
 
-/// The token of the cookie.
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map(|(_, token)| token)
+/// The cookie that holds a token, as it is: for pages of this service alone, and not for their scripts.
+fn session(token: &str) -> CookieBuilder<'_> {
+    Cookie::build((COOKIE, token)).http_only(true).same_site(SameSite::Strict).path("/")
+}
+
+/// Sends a browser to another page, with a cookie.
+fn go(to: &str, cookie: &Cookie<'_>) -> Response {
+    match HeaderValue::try_from(cookie.to_string()) {
+        Ok(cookie) => ([(header::SET_COOKIE, cookie)], Redirect::to(to)).into_response(),
+        // A header cannot carry it, so it is the value of no token.
+        Err(_) => Redirect::to("/login?again").into_response(),
+    }
+}
+
+/// The token in the cookie of a request: the first one, if several have its name.
+fn token(headers: &HeaderMap) -> Option<String> {
+    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut cookies = texts.flat_map(Cookie::split_parse).flatten();
+    cookies.find(|cookie| cookie.name() == COOKIE).map(|cookie| cookie.value().to_owned())
 }
 
 /// Whether the browser says that a page of ours sent it.
@@ -212,4 +217,40 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
     };
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_have_all_their_attributes() {
+        let of = |answer: &Response| {
+            let cookies = answer.headers().get_all(header::SET_COOKIE).iter();
+            cookies.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let log_in = |secure| of(&go("/", &session("a%3D\"=b").secure(secure).build()));
+        assert_eq!(log_in(false), ["grammaton=a%3D\"=b; HttpOnly; SameSite=Strict; Path=/"]);
+        assert_eq!(log_in(true), ["grammaton=a%3D\"=b; HttpOnly; SameSite=Strict; Secure; Path=/"]);
+        let auth = Auth::new(Access::Open, true, true);
+        assert_eq!(of(&auth.log_out()), ["grammaton=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"]);
+        assert!(of(&go("/", &session("a\r\nb").build())).is_empty(), "no header has two lines");
+    }
+
+    #[test]
+    fn the_token_of_a_cookie_is_read_as_it_is() {
+        let read = |lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(header::COOKIE, HeaderValue::from_str(line).unwrap());
+            }
+            token(&headers)
+        };
+        assert_eq!(read(&["other=1; grammaton=a%3D\"=b; more=2"]).unwrap(), "a%3D\"=b");
+        assert_eq!(read(&["other=1", "x; =y; grammaton=eve"]).unwrap(), "eve");
+        assert_eq!(read(&["grammaton=first; grammaton=second"]).unwrap(), "first");
+        for none in ["", "grammaton", "xgrammaton=eve", "Grammaton=eve", "other=grammaton=eve"] {
+            assert_eq!(read(&[none]), None, "{none}");
+        }
+    }
 }
