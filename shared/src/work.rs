@@ -1,7 +1,14 @@
-//! The work of a worker: what it is sent ([`shard`]), what it is asked and answers ([`task`]),
-//! how it finds the answer ([`engine`]), and which of its answers is meant ([`lease`]).
+//! The work of a worker: what it is sent ([`shard`]), what it is asked and answers ([`task`], with a file for each kind), how it finds
+//! the answer ([`engine`]), and which of its answers counts ([`lease`]).
 
+mod content;
+mod context;
+mod counts;
 pub mod engine;
+mod error;
+mod heap;
+mod kinds;
 pub mod lease;
 pub mod shard;
+mod state;
 pub mod task;

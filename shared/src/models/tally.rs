@@ -20,6 +20,13 @@ pub struct Analysis {
     pub tree: String,
 }
 
+impl Analysis {
+    /// Bytes on the heap.
+    pub fn size(&self) -> usize {
+        size_of_val(&self.ends[..]) + self.tree.len()
+    }
+}
+
 /// The samples of one sentence.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Tally {

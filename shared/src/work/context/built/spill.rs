@@ -14,9 +14,9 @@ use rustc_hash::FxHashSet;
 use super::{BuiltShard, Item};
 use crate::forest::Forest;
 use crate::forest::chains::Chains;
-use crate::work::engine::ModelKey;
-use crate::work::engine::lock;
-use crate::work::task::{ContentHash, Index};
+use crate::work::content::ContentHash;
+use crate::work::context::{ModelKey, lock};
+use crate::work::counts::Index;
 
 /// Models of which there are files at a time: the jobs that may take turns on one machine.
 const MODELS: usize = 8;

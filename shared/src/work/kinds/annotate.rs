@@ -1,15 +1,71 @@
 //! A pass over trees whose labels have subtypes.
 
+use crate::models::latent;
 use crate::models::latent::layout::MAX_SUBTYPES;
 use crate::models::latent::{Layout, Weights, collapsed, expect};
+use crate::work::content::Named;
+use crate::work::heap::flat;
 use crate::work::shard::Shard;
-use crate::work::task::{Annotate, Annotated, Pass, ShardState};
+use crate::work::state::ShardState;
+use std::sync::Arc;
 
-use super::ComputeError;
+use crate::work::context::Context;
+use crate::work::error::ComputeError;
 
-/// Expected uses of split rules in `shard`.
-pub fn pass(shard: &Shard, annotate: &Annotate) -> Result<Annotated, ComputeError> {
-    let Shard::Trees { rules, trees } = shard else { return Err(ComputeError::NotTrees) };
+/// A pass over trees whose labels have subtypes that nobody annotated ([`crate::models::latent`]).
+#[derive(Clone, Debug)]
+pub struct Annotate {
+    /// Subtypes of every label but the root, at most [`latent::layout::MAX_SUBTYPES`].
+    pub n_subtypes: usize,
+    /// Which.
+    pub pass: Pass,
+}
+
+/// What trees are read with.
+#[derive(Clone, Debug)]
+pub enum Pass {
+    /// Weights.
+    Expect {
+        /// Of all split rules.
+        weights: Arc<latent::Weights>,
+    },
+    /// Weights, and own counts are carried on: the first pass of collapsed variational Bayes.
+    Begin {
+        /// Of all split rules.
+        weights: Arc<latent::Weights>,
+    },
+    /// The posterior mean of all other trees.
+    Others {
+        /// Expected uses in all shards. `[n_params]`
+        totals: Arc<Vec<f64>>,
+        /// The prior's count of every entry.
+        alpha: f64,
+        /// What the shard's last answer carried.
+        carried: Named<ShardState>,
+    },
+}
+
+/// Expected uses of split rules in a shard of trees.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Annotated {
+    /// Of the shard.
+    pub expectation: latent::Expectation,
+    /// [`ShardState::Latent`], for the next round; not of [`Pass::Expect`].
+    pub carried: Option<ShardState>,
+}
+
+impl Annotated {
+    /// Bytes on the heap, but for what the shard carries, which stays.
+    pub fn size(&self) -> usize {
+        flat(&self.expectation.counts)
+    }
+}
+
+/// The expected uses of split rules in the trees of the shard.
+pub fn run(context: &Context<'_>, annotate: &Annotate) -> Result<Annotated, ComputeError> {
+    let Shard::Trees { rules, trees } = context.shard() else {
+        return Err(ComputeError::NotTrees);
+    };
     let n_subtypes = annotate.n_subtypes;
     if !(1..=MAX_SUBTYPES).contains(&n_subtypes) {
         return Err(ComputeError::Subtypes { found: n_subtypes });

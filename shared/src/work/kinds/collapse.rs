@@ -7,20 +7,67 @@
 //! Adding and subtracting rounds: the counts of the shard are summed anew from those of its sentences at the beginning of each
 //! pass, and what falls below zero in between counts as zero.
 
-use super::ComputeError;
-use super::built::BuiltShard;
 use crate::forest::chains::ActiveChains;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors};
 use crate::grammar::groups::Groups;
 use crate::num::Wide;
 use crate::num::wide::heat;
-use crate::work::task::{Collapse, Collapsed, Expectation, ShardState};
+use crate::work::content::Named;
+use crate::work::context::Context;
+use crate::work::context::built::BuiltShard;
+use crate::work::counts::Expectation;
+use crate::work::error::ComputeError;
+use crate::work::state::ShardState;
+
+/// A pass of collapsed variational Bayes (Wang & Blunsom 2013, §3.2).
+#[derive(Clone, Debug)]
+pub enum Collapse {
+    /// The first one, in which all sentences are read with the same weights.
+    Start {
+        /// By the shard's index.
+        weights: Vec<Wide>,
+    },
+    /// Any other.
+    Others {
+        /// α and the counts of all other shards, by the shard's index.
+        pseudo: Vec<f64>,
+        /// The same summed over each multinomial, with the parameters that the shard does not touch.
+        sums: Vec<f64>,
+        /// Weights are taken to the power 1/temperature.
+        temperature: f64,
+        /// What the shard's last answer carried.
+        carried: Named<ShardState>,
+    },
+}
+
+/// Expected counts of a shard, and of each of its sentences.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Collapsed {
+    /// Of the shard; without losses.
+    pub expectation: Expectation,
+    /// For the next round.
+    pub carried: ShardState,
+}
 
 /// Smaller expected counts are not carried.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Passes over `shard`.
-pub fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapsed, ComputeError> {
+impl Collapsed {
+    /// Bytes on the heap, but for what the shard carries, which stays.
+    pub fn size(&self) -> usize {
+        self.expectation.size()
+    }
+}
+
+/// A pass over the sentences of the shard.
+pub fn run(context: &Context<'_>, work: &Collapse) -> Result<Collapsed, ComputeError> {
+    context.sentences()?;
+    let (prepared, shard) = (context.prepared(), context.forests()?);
+    let groups = Groups::new(&prepared.grammar, &prepared.lexicon);
+    pass(&shard, &groups, work)
+}
+
+fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapsed, ComputeError> {
     let n = shard.index.params.len();
     let n_occurrences: usize = shard.items.iter().map(|item| item.multiplicity as usize).sum();
     let expected = |found: usize, expected: usize| match found == expected {

@@ -8,7 +8,7 @@ pub(super) mod spill;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use super::{ComputeError, lock};
+use super::lock;
 use crate::data::Sentence;
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
@@ -22,8 +22,9 @@ use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::dmv::constraint::Constraints;
 use crate::num::Wide;
+use crate::work::counts::{Expectation, Index};
+use crate::work::error::ComputeError;
 use crate::work::shard::Shard;
-use crate::work::task::{Expectation, Index};
 
 /// Forests by item.
 pub struct BuiltShard {

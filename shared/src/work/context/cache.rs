@@ -13,11 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use rustc_hash::FxHashMap;
 
 use super::built::BuiltShard;
-use super::{ModelKey, lock, under};
+use super::{ModelKey, lock};
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
+use crate::grammar::Grammar;
+use crate::grammar::lexicon::Lexicon;
 use crate::models::sampler::Items;
-use crate::work::task::{ContentHash, Task};
+use crate::work::content::{ContentHash, Named};
 
 /// Models in memory.
 pub struct Models {
@@ -76,33 +78,33 @@ impl Models {
         Models { memory, table: Mutex::default() }
     }
 
-    /// Grammar and lexicon of the task, which is the one in use from now on.
-    pub fn prepared(&self, task: &Task) -> Arc<Prepared> {
-        let under = under(task);
-        let prepared = self.table().turn_to(under).prepared.clone();
-        let prepare = || Arc::new(Prepared::new(task.grammar.value.clone(), task.lexicon.value.clone()));
+    /// Grammar and lexicon, prepared. They are the ones in use from now on.
+    pub fn prepared(&self, grammar: &Named<Grammar>, lexicon: &Named<Lexicon>) -> Arc<Prepared> {
+        let key = (grammar.hash, lexicon.hash);
+        let prepared = self.table().use_model(key).prepared.clone();
+        let prepare = || Arc::new(Prepared::new(grammar.value.clone(), lexicon.value.clone()));
         let prepared = prepared.get_or_init(prepare).clone();
-        self.table().keep_prepared(under, self.memory / 2);
+        self.table().keep_prepared(key, self.memory / 2);
         prepared
     }
 
     /// What `build` gives; from memory if it is there, where `form` and `key` find it. Whether it is there from now on.
     pub fn shard<T>(
         &self,
-        under: ModelKey,
+        model_key: ModelKey,
         form: fn(&mut Shards) -> &mut Kept<T>,
         key: ContentHash,
         build: impl FnOnce() -> Result<T, TooAmbiguous>,
         size: impl Fn(&T) -> usize,
     ) -> Result<(Arc<T>, bool), TooAmbiguous> {
-        if let Some(built) = form(&mut self.table().turn_to(under).shards).shards.get(&key) {
+        if let Some(built) = form(&mut self.table().use_model(model_key).shards).shards.get(&key) {
             return Ok((built.clone(), true));
         }
         let built = Arc::new(build()?);
         let bytes = size(&built);
         let mut table = self.table();
-        let fits = table.make_room(under, bytes, self.memory);
-        let kept = form(&mut table.turn_to(under).shards);
+        let fits = table.make_room(model_key, bytes, self.memory);
+        let kept = form(&mut table.use_model(model_key).shards);
         if fits && !kept.shards.contains_key(&key) {
             kept.bytes += bytes;
             kept.shards.insert(key, built.clone());
@@ -117,22 +119,22 @@ impl Models {
 
 impl Table {
     /// The model, which is the one used last.
-    fn turn_to(&mut self, under: ModelKey) -> &mut Model {
+    fn use_model(&mut self, model_key: ModelKey) -> &mut Model {
         self.uses += 1;
-        let model = self.all.entry(under).or_default();
+        let model = self.all.entry(model_key).or_default();
         model.last_use = self.uses;
         model
     }
 
     /// Whether there is room for so many bytes more of shards of the model, after those of others have gone as need be.
-    fn make_room(&mut self, under: ModelKey, bytes: usize, memory: usize) -> bool {
-        let own = self.all.get(&under).map_or(0, |model| model.shards.bytes());
+    fn make_room(&mut self, model_key: ModelKey, bytes: usize, memory: usize) -> bool {
+        let own = self.all.get(&model_key).map_or(0, |model| model.shards.bytes());
         if own + bytes > memory {
             return false; // and would not have if all others had gone
         }
         while self.all.values().map(|model| model.shards.bytes()).sum::<usize>() + bytes > memory {
             let others =
-                self.all.iter_mut().filter(|(other, model)| **other != under && model.shards.bytes() > 0);
+                self.all.iter_mut().filter(|(other, model)| **other != model_key && model.shards.bytes() > 0);
             let Some((_, oldest)) = others.min_by_key(|(_, model)| model.last_use) else { return false };
             oldest.shards = Shards::default();
         }
@@ -140,10 +142,10 @@ impl Table {
     }
 
     /// Forgets models until the prepared forms of others than this one have no more than so many bytes.
-    fn keep_prepared(&mut self, under: ModelKey, most: usize) {
+    fn keep_prepared(&mut self, model_key: ModelKey, most: usize) {
         let size = |model: &Model| model.prepared.get().map_or(0, |prepared| prepared.size());
         loop {
-            let others = || self.all.iter().filter(|(other, _)| **other != under);
+            let others = || self.all.iter().filter(|(other, _)| **other != model_key);
             if others().map(|(_, model)| size(model)).sum::<usize>() <= most {
                 return;
             }
@@ -157,39 +159,48 @@ impl Table {
 mod tests {
     use super::*;
     use crate::data::Sentence;
-    use crate::grammar::lexicon::Lexicon;
     use crate::grammar::syntax;
     use crate::work::shard::Shard;
-    use crate::work::task::{Named, Work};
 
-    /// A task under a grammar of its own; its shard is the same.
-    fn task(name: &str) -> Task {
+    /// What a task refers to.
+    struct Refers {
+        grammar: Named<Grammar>,
+        lexicon: Named<Lexicon>,
+        shard: Named<Shard>,
+    }
+
+    /// A grammar of its own; the shard is always the same.
+    fn task(name: &str) -> Refers {
         let (grammar, _) = syntax::parse(&format!("S --> {name} S\nS --> a"), "test").unwrap();
         let tokens = vec![grammar.symbol("a").unwrap()];
-        let shard = Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]);
-        let lexicon = Named::new(Lexicon::default());
-        Task { grammar: Named::new(grammar), lexicon, shard: Named::new(shard), work: Work::Index }
+        let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+        Refers { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()), shard }
+    }
+
+    fn prepared(models: &Models, task: &Refers) -> Arc<Prepared> {
+        models.prepared(&task.grammar, &task.lexicon)
     }
 
     /// Builds the task's shard, of so many bytes, if it is not there; whether it was.
-    fn was_there(models: &Models, task: &Task, bytes: usize) -> bool {
-        let (mut built, prepared) = (false, models.prepared(task));
+    fn was_there(models: &Models, task: &Refers, bytes: usize) -> bool {
+        let (mut built, prepared) = (false, prepared(models, task));
         let build = || {
             built = true;
             BuiltShard::new(&prepared, task.shard.value.clone())
         };
-        models.shard(under(task), |shards| &mut shards.built, task.shard.hash, build, |_| bytes).unwrap();
+        let key = (task.grammar.hash, task.lexicon.hash);
+        models.shard(key, |shards| &mut shards.built, task.shard.hash, build, |_| bytes).unwrap();
         !built
     }
 
     #[test]
     fn models_that_take_turns_are_built_once() {
         let (models, tasks) = (Models::new(1 << 20), ["x", "y", "z"].map(task));
-        let prepared = tasks.each_ref().map(|task| models.prepared(task));
+        let all = tasks.each_ref().map(|task| prepared(&models, task));
         assert!(tasks.iter().all(|task| !was_there(&models, task, 100)));
         for _ in 0..3 {
-            for (task, prepared) in tasks.iter().zip(&prepared) {
-                assert!(Arc::ptr_eq(&models.prepared(task), prepared) && was_there(&models, task, 100));
+            for (task, known) in tasks.iter().zip(&all) {
+                assert!(Arc::ptr_eq(&prepared(&models, task), known) && was_there(&models, task, 100));
             }
         }
     }
@@ -213,9 +224,9 @@ mod tests {
         let size = Prepared::new(x.grammar.value.clone(), x.lexicon.value.clone()).size();
         for (memory, stays) in [(2 * size, true), (2 * size - 2, false)] {
             let models = Models::new(memory);
-            let first = models.prepared(&x);
-            models.prepared(&y);
-            assert_eq!(Arc::ptr_eq(&models.prepared(&x), &first), stays, "{memory} bytes");
+            let first = prepared(&models, &x);
+            prepared(&models, &y);
+            assert_eq!(Arc::ptr_eq(&prepared(&models, &x), &first), stays, "{memory} bytes");
         }
     }
 }

@@ -7,18 +7,84 @@
 //! all have the same priors; statistics are added by weight. A component without a tree of the sentence is the base there: the base
 //! has its weight, and assigns it its bound. So the bound is Σ λ_r F_r in every sentence, and linear in λ.
 
-use super::ComputeError;
-use super::built::BuiltShard;
 use crate::forest::Forest;
 use crate::forest::chains::ActiveChains;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors};
 use crate::grammar::Grammar;
+use crate::models::dmv::constraint::Component;
 use crate::models::logistic_normal::{Multinomials, Part, Sentence, Statistics};
+use crate::models::logistic_normal::{Prior, Until};
 use crate::num::Wide;
-use crate::work::task::{Fit, Fitted};
+use crate::work::context::Context;
+use crate::work::context::built::BuiltShard;
+use crate::work::error::ComputeError;
+use crate::work::heap::{flat, rows};
+use serde::{Deserialize, Serialize};
 
-/// Fits all sentences that have a derivation.
-pub fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, ComputeError> {
+/// What sentences are fitted to ([`crate::models::logistic_normal`]).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Fit {
+    /// One for each of the grammar's [`crate::models::logistic_normal::Multinomials`].
+    pub priors: Vec<Prior>,
+    /// When the rounds of a sentence end.
+    pub until: Until,
+    /// Components of a mixture beside the base, of a dependency grammar ([`crate::models::dmv`]) alone.
+    pub components: Vec<Weighted>,
+}
+
+/// A component and its weight in a mixture, of which the base has the rest.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Weighted {
+    /// The component.
+    pub component: Component,
+    /// Its λ.
+    pub weight: f64,
+}
+
+impl Fit {
+    /// Number of [`Statistics::parts`]: the components with the base, or none.
+    pub fn n_parts(&self) -> usize {
+        if self.components.is_empty() { 0 } else { 1 + self.components.len() }
+    }
+}
+
+/// What the sentences of a shard say about their priors.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Fitted {
+    /// Sums over those that have a derivation.
+    Statistics(Statistics),
+    /// A sentence whose bound is not finite, so that the others do not matter.
+    Unbounded {
+        /// Position in the shard.
+        sentence: u32,
+    },
+}
+
+impl Fitted {
+    /// Bytes on the heap.
+    pub fn size(&self) -> usize {
+        match self {
+            Fitted::Statistics(Statistics { moments, parts, .. }) => {
+                let of = rows(moments, |of| flat(&of.first) + flat(&of.second) + flat(&of.variance));
+                of + flat(parts)
+            }
+            Fitted::Unbounded { .. } => 0,
+        }
+    }
+}
+
+/// Fits all sentences of the shard that have a derivation.
+pub fn run(context: &Context<'_>, with: &Fit) -> Result<Fitted, ComputeError> {
+    context.sentences()?;
+    let components: Vec<&Component> = with.components.iter().map(|weighted| &weighted.component).collect();
+    let built = match &components[..] {
+        [] => context.forests()?,
+        components => context.constrained(components)?,
+    };
+    fit(&built, &context.prepared().grammar, with)
+}
+
+fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, ComputeError> {
     let misfit = |problem| ComputeError::Priors { problem };
     let multinomials = Multinomials::new(grammar).map_err(|unsuited| misfit(unsuited.to_string()))?;
     multinomials.check(&with.priors).map_err(misfit)?;

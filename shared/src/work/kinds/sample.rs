@@ -9,8 +9,6 @@ use std::convert::Infallible;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 
-use super::ComputeError;
-use super::built::BuiltShard;
 use crate::data::Sentence;
 use crate::forest::Prepared;
 use crate::forest::best::Derivation;
@@ -19,13 +17,52 @@ use crate::forest::build::Builder;
 use crate::forest::inside::{Weights, real};
 use crate::forest::sample::{self, Scratch};
 use crate::forest::{Edge, Forest, steps};
+use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::tally::Analysis;
 use crate::num::Wide;
-use crate::work::task::{Sample, Sampled};
+use crate::work::context::Context;
+use crate::work::context::built::BuiltShard;
+use crate::work::error::ComputeError;
+use crate::work::heap::{flat, rows};
 
-/// Draws.
-pub fn draw(
+/// Draws trees from their distribution under the weights (Johnson, Griffiths & Goldwater 2007, §4).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// By the shard's index.
+    pub weights: Vec<Wide>,
+    /// Seed of the random numbers, of this shard in this round alone.
+    pub stream: u64,
+    /// The nonterminals whose constituents are the segments, if the trees are to be returned.
+    pub keep: Option<Vec<SymbolId>>,
+}
+
+/// Trees drawn for the sentences of a shard.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Sampled {
+    /// Uses in the trees, in the order of the shard's index.
+    pub counts: Vec<f64>,
+    /// One per occurrence of each sentence, in the order of the sentences; empty if not asked for.
+    pub analyses: Vec<Analysis>,
+    /// Parameters of weight zero without which some sentence has no derivation; sorted. The rest means nothing if there are
+    /// any.
+    pub missing: Vec<ParamId>,
+}
+
+impl Sampled {
+    /// Bytes on the heap.
+    pub fn size(&self) -> usize {
+        flat(&self.counts) + rows(&self.analyses, Analysis::size) + flat(&self.missing)
+    }
+}
+
+/// Draws trees for the sentences of the shard.
+pub fn run(context: &Context<'_>, sample: &Sample) -> Result<Sampled, ComputeError> {
+    let sentences = context.sentences()?;
+    draw(&context.prepared(), &*context.forests()?, sentences, sample)
+}
+
+fn draw(
     prepared: &Prepared,
     shard: &BuiltShard,
     sentences: &[Sentence],

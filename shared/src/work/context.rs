@@ -1,0 +1,167 @@
+//! What a kind of work computes with: the grammar and the shard of a task, prepared and built.
+//!
+//! A [`Cache`] keeps what is costly to build from one task to the next: binarised grammars with the index of their strings, and the
+//! forests of shards. Nothing that it keeps changes an answer.
+
+pub mod built;
+mod cache;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use built::BuiltShard;
+use built::spill::Spill;
+use cache::Models;
+
+use super::content::{ContentHash, Named};
+use super::error::ComputeError;
+use super::shard::Shard;
+use crate::data::Sentence;
+use crate::forest::{Prepared, TooAmbiguous};
+use crate::grammar::Grammar;
+use crate::grammar::lexicon::Lexicon;
+use crate::models::dmv::constraint::{Component, Constraints};
+use crate::models::sampler::Items;
+
+/// Grammar and lexicon.
+type ModelKey = (ContentHash, ContentHash);
+
+/// Prepared grammars and built shards, for the tasks of a process.
+pub struct Cache {
+    models: Models,
+    /// For built shards that do not fit in memory.
+    spill: Option<Spill>,
+}
+
+impl Cache {
+    /// Keeps at most `bytes` of forests, under all grammars together; shards beyond that are built anew for every task. Of grammars
+    /// and lexicons, prepared, it keeps half as many bytes, and the ones in use.
+    pub fn with_memory(bytes: usize) -> Cache {
+        Cache { models: Models::new(bytes), spill: None }
+    }
+
+    /// Writes forests for which there is no memory into files in `folder`, and reads them from there. The folder is empty, and for
+    /// this cache alone.
+    pub fn spilling_to(self, folder: &Path) -> Cache {
+        Cache { spill: Some(Spill::new(folder)), ..self }
+    }
+}
+
+/// The grammar, the strings and the shard of a task.
+pub struct Context<'a> {
+    cache: &'a Cache,
+    grammar: &'a Named<Grammar>,
+    lexicon: &'a Named<Lexicon>,
+    shard: &'a Named<Shard>,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a task with this grammar, lexicon and shard.
+    pub fn new(
+        cache: &'a Cache,
+        grammar: &'a Named<Grammar>,
+        lexicon: &'a Named<Lexicon>,
+        shard: &'a Named<Shard>,
+    ) -> Context<'a> {
+        Context { cache, grammar, lexicon, shard }
+    }
+
+    /// The items.
+    pub fn shard(&self) -> &'a Shard {
+        &self.shard.value
+    }
+
+    /// The items, which have to be sentences.
+    pub fn sentences(&self) -> Result<&'a [Sentence], ComputeError> {
+        match self.shard() {
+            Shard::Sentences(sentences) => Ok(sentences),
+            Shard::Strings(_) | Shard::Trees { .. } => Err(ComputeError::NotSentences),
+        }
+    }
+
+    /// The grammar and the strings, prepared for parsing.
+    pub fn prepared(&self) -> Arc<Prepared> {
+        self.cache.models.prepared(self.grammar, self.lexicon)
+    }
+
+    /// The shard of sentences or strings with its forests, and whether it stays in memory.
+    pub fn built(&self) -> Result<(Arc<BuiltShard>, bool), ComputeError> {
+        let prepared = self.prepared();
+        self.check_items(&prepared)?;
+        let (model, shard) = (self.model(), self.shard.hash);
+        let build = || {
+            let spilled = self.cache.spill.as_ref().and_then(|spill| spill.read(model, shard));
+            spilled.map_or_else(|| BuiltShard::new(&prepared, self.shard.value.clone()), Ok)
+        };
+        let models = &self.cache.models;
+        let (built, stays) =
+            models.shard(model, |shards| &mut shards.built, shard, build, BuiltShard::size)?;
+        if let (Some(spill), false) = (&self.cache.spill, stays) {
+            spill.write(model, shard, &built);
+        }
+        Ok((built, stays))
+    }
+
+    /// The shard with its forests, also under a dense grammar, which computes without them.
+    pub fn forests(&self) -> Result<Arc<BuiltShard>, ComputeError> {
+        let (built, _) = self.built()?;
+        if !built.is_dense() {
+            return Ok(built);
+        }
+        let prepared = self.prepared();
+        let build = || built.with_forests(&prepared, self.shard.value.clone());
+        self.form(|shards| &mut shards.forests, self.shard.hash, build)
+    }
+
+    /// The shard with its forests, and the forests of every component.
+    pub fn constrained(&self, components: &[&Component]) -> Result<Arc<BuiltShard>, ComputeError> {
+        let prepared = self.prepared();
+        let constraints = Constraints::new(&prepared.grammar, components.iter().copied())?;
+        let key = Named::new((self.shard.hash, components)).hash;
+        let build = || BuiltShard::constrained(&prepared, self.shard.value.clone(), &constraints);
+        self.form(|shards| &mut shards.constrained, key, build)
+    }
+
+    /// The sentences, prepared for chains.
+    pub fn chain_items(&self) -> Result<Arc<Items>, ComputeError> {
+        let (prepared, sentences) = (self.prepared(), self.sentences()?);
+        let build = || Items::new(prepared, sentences);
+        let models = &self.cache.models;
+        Ok(models.shard(self.model(), |shards| &mut shards.items, self.shard.hash, build, Items::size)?.0)
+    }
+
+    fn form(
+        &self,
+        form: fn(&mut cache::Shards) -> &mut cache::Kept<BuiltShard>,
+        key: ContentHash,
+        build: impl FnOnce() -> Result<BuiltShard, TooAmbiguous>,
+    ) -> Result<Arc<BuiltShard>, ComputeError> {
+        Ok(self.cache.models.shard(self.model(), form, key, build, BuiltShard::size)?.0)
+    }
+
+    fn model(&self) -> ModelKey {
+        (self.grammar.hash, self.lexicon.hash)
+    }
+
+    /// Checks that strings are strings of the lexicon, and that the items are not trees.
+    fn check_items(&self, prepared: &Prepared) -> Result<(), ComputeError> {
+        match self.shard() {
+            Shard::Sentences(_) => Ok(()),
+            Shard::Trees { .. } => Err(ComputeError::NotSentences),
+            Shard::Strings(params) => {
+                let n_params = prepared.lexicon.n_params(&prepared.grammar);
+                let is_on_stick =
+                    !prepared.binary.base.is_empty() && params.start as usize > prepared.grammar.rules.len();
+                if is_on_stick && params.end as usize <= n_params {
+                    return Ok(());
+                }
+                let (start, end) = (params.start, params.end);
+                Err(ComputeError::NoSuchStrings { start, end, n_params })
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

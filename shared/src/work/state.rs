@@ -1,0 +1,45 @@
+//! What a shard carries from round to round.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::is_count;
+use crate::models::{latent, sampler};
+
+/// What a shard carries from round to round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum ShardState {
+    /// Of collapsed variational Bayes: the expected counts of every occurrence of its sentences, in the order of the sentences, as
+    /// positions in the shard's index, ascending, and uses.
+    Counts(Vec<Vec<(u32, f64)>>),
+    /// Of a Markov chain: trees and tables.
+    Chain(sampler::State),
+    /// Of collapsed variational Bayes over split rules.
+    Latent(latent::collapsed::Own),
+}
+
+impl ShardState {
+    /// The method that it is of, for messages.
+    pub fn method(&self) -> &'static str {
+        match self {
+            ShardState::Counts(_) => "collapsed variational Bayes",
+            ShardState::Chain(_) => "a Markov chain",
+            ShardState::Latent(_) => "collapsed variational Bayes with latent annotations",
+        }
+    }
+
+    /// Whether counts are of a shard with `n_params` parameters, as far as can be told without its sentences; an error says what
+    /// does not hold.
+    pub fn check(&self, n_params: usize) -> Result<(), String> {
+        let ShardState::Counts(by_occurrence) = self else { return Ok(()) };
+        for counts in by_occurrence {
+            let ascending = counts.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            if !ascending || counts.last().is_some_and(|&(param, _)| param as usize >= n_params) {
+                return Err("a sentence's counts are not of the shard's parameters".to_owned());
+            }
+            if !counts.iter().all(|&(_, count)| count > 0.0 && is_count(count)) {
+                return Err("a sentence's counts are not counts".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
