@@ -5,7 +5,8 @@
 //! and what was expected.
 //!
 //! Here, [`Wire::from_wire`] checks what a value can say about itself; [`fits`] checks what it says about
-//! others (tokens against the grammar, an answer against its task); [`blob`] is how tasks travel.
+//! others (tokens against the grammar, an answer against its task); a [`lease`] and its [`blob`]s are how tasks travel. Each kind of
+//! work has a file in `convert/kinds`.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -14,19 +15,21 @@ use shared::grammar::ParamId;
 use shared::grammar::check::Defect;
 use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
-use shared::models::decode::{Decode, Decoded, Decoder};
 use shared::models::tally::Analysis;
 use shared::num::Wide;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Candidates, Collapsed, Expectation, Index, Sample, Sampled, ShardState};
 
 use crate::v1;
 
+mod answer;
 pub mod blob;
-mod chain;
-mod fit;
+mod checks;
 pub mod fits;
-mod latent;
+mod kinds;
+pub mod lease;
+mod sizes;
+mod state;
+mod trees;
 
 /// Why a message is not a value.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -259,7 +262,7 @@ impl Wire for Shard {
             Shard::Strings(params) => {
                 v1::shard::Items::Strings(v1::ParamRange { start: params.start, end: params.end })
             }
-            Shard::Trees { rules, trees } => v1::shard::Items::Trees(latent::shard_to_wire(rules, trees)),
+            Shard::Trees { rules, trees } => v1::shard::Items::Trees(self::trees::to_wire(rules, trees)),
         };
         v1::Shard { items: Some(items) }
     }
@@ -278,7 +281,7 @@ impl Wire for Shard {
                 in_range("shard.strings", [start], 0..u64::from(end) + 1)?;
                 Ok(Shard::Strings(start..end))
             }
-            v1::shard::Items::Trees(trees) => latent::shard_from_wire(trees),
+            v1::shard::Items::Trees(message) => trees::from_wire(message),
         }
     }
 }
@@ -315,277 +318,6 @@ impl Wire for Vec<Wide> {
             None => Ok(weights),
         }
     }
-}
-
-impl Wire for Decode {
-    type Message = v1::Decode;
-    const NAME: &'static str = "decode";
-
-    fn to_wire(&self) -> v1::Decode {
-        let decoder = |decoder: &Decoder| match decoder {
-            Decoder::Viterbi => v1::decode::Decoder::Viterbi as i32,
-            Decoder::Mbr => v1::decode::Decoder::Mbr as i32,
-            Decoder::MbrTree => v1::decode::Decoder::MbrTree as i32,
-            Decoder::MbrArcs => v1::decode::Decoder::MbrArcs as i32,
-        };
-        v1::Decode {
-            weights: Some(self.weights.to_wire()),
-            segments: self.segments.iter().map(|symbol| symbol.0).collect(),
-            decoders: self.decoders.iter().map(decoder).collect(),
-            trees: self.trees,
-            open: self.open,
-        }
-    }
-
-    fn from_wire(message: v1::Decode) -> Result<Decode, WireError> {
-        let weights = message.weights.ok_or(WireError::Missing { field: "decode.weights" })?;
-        let decoder = |(at, &found): (usize, &i32)| match v1::decode::Decoder::try_from(found) {
-            Ok(v1::decode::Decoder::Viterbi) => Ok(Decoder::Viterbi),
-            Ok(v1::decode::Decoder::Mbr) => Ok(Decoder::Mbr),
-            Ok(v1::decode::Decoder::MbrTree) => Ok(Decoder::MbrTree),
-            Ok(v1::decode::Decoder::MbrArcs) => Ok(Decoder::MbrArcs),
-            Ok(v1::decode::Decoder::Unspecified) | Err(_) => {
-                let found = i64::from(found);
-                Err(WireError::Range { field: "decode.decoders", at, found, start: 1, end: 5 })
-            }
-        };
-        Ok(Decode {
-            weights: Vec::from_wire(weights)?,
-            segments: message.segments.into_iter().map(SymbolId).collect(),
-            decoders: message.decoders.iter().enumerate().map(decoder).collect::<Result<_, _>>()?,
-            trees: message.trees,
-            open: message.open,
-        })
-    }
-}
-
-impl Wire for Sample {
-    type Message = v1::Sample;
-    const NAME: &'static str = "sample";
-
-    fn to_wire(&self) -> v1::Sample {
-        let segments = self.keep.iter().flatten().map(|symbol| symbol.0).collect();
-        v1::Sample {
-            weights: Some(self.weights.to_wire()),
-            stream: self.stream,
-            keep: self.keep.is_some(),
-            segments,
-        }
-    }
-
-    fn from_wire(message: v1::Sample) -> Result<Sample, WireError> {
-        let v1::Sample { weights, stream, keep, segments } = message;
-        let weights = Vec::from_wire(weights.ok_or(WireError::Missing { field: "sample.weights" })?)?;
-        let keep = keep.then(|| segments.into_iter().map(SymbolId).collect());
-        Ok(Sample { weights, stream, keep })
-    }
-}
-
-/// As fields: an index is mostly a byte or two of theirs, and every length is checked as those of other values are.
-impl Wire for ShardState {
-    type Message = v1::Carried;
-    const NAME: &'static str = "carried";
-
-    fn to_wire(&self) -> v1::Carried {
-        let carried = match self {
-            ShardState::Counts(counts) => v1::carried::Carried::Counts(counts_to_wire(counts)),
-            ShardState::Chain(state) => v1::carried::Carried::Chain(chain::state_to_wire(state)),
-            ShardState::Latent(own) => v1::carried::Carried::Trees(latent::own_to_wire(own)),
-        };
-        v1::Carried { carried: Some(carried) }
-    }
-
-    fn from_wire(message: v1::Carried) -> Result<ShardState, WireError> {
-        match message.carried.ok_or(WireError::Missing { field: "carried" })? {
-            v1::carried::Carried::Counts(counts) => counts_from_wire(counts),
-            v1::carried::Carried::Chain(state) => Ok(ShardState::Chain(chain::state_from_wire(state)?)),
-            v1::carried::Carried::Trees(own) => Ok(ShardState::Latent(latent::own_from_wire(own)?)),
-        }
-    }
-}
-
-fn counts_to_wire(counts: &[Vec<(u32, f64)>]) -> v1::CarriedCounts {
-    let params = counts.iter().map(|counts| counts.iter().map(|&(param, _)| param));
-    let counts = counts.iter().flatten().map(|&(_, count)| count).collect();
-    v1::CarriedCounts { params: Some(ragged_to_wire(params)), counts }
-}
-
-fn counts_from_wire(message: v1::CarriedCounts) -> Result<ShardState, WireError> {
-    let v1::CarriedCounts { params, counts } = message;
-    let n_params = params.as_ref().map_or(0, |params| params.symbols.len());
-    same_length("carried.counts", counts.len(), n_params)?;
-    let mut counts = counts.into_iter();
-    let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
-    let carried = ShardState::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
-    // Of which shard it is, its task says.
-    carried.check(usize::MAX).map_err(|problem| WireError::ShardState { problem })?;
-    Ok(carried)
-}
-
-impl Wire for Expectation {
-    type Message = v1::Expectation;
-    const NAME: &'static str = "expectation";
-
-    fn to_wire(&self) -> v1::Expectation {
-        v1::Expectation {
-            counts: self.counts.clone(),
-            losses: self.losses.clone(),
-            log_z: self.log_z,
-            log_z_items: self.log_z_items.clone(),
-            missing: self.missing.iter().map(|param| param.0).collect(),
-        }
-    }
-
-    fn from_wire(message: v1::Expectation) -> Result<Expectation, WireError> {
-        let v1::Expectation { counts, losses, log_z, log_z_items, missing } = message;
-        numbers("expectation.counts", &counts, NON_NEGATIVE, non_negative)?;
-        numbers("expectation.losses", &losses, "that is not negative", |loss| loss >= 0.0)?;
-        if !losses.is_empty() {
-            same_length("expectation.losses", losses.len(), counts.len())?;
-        }
-        numbers("expectation.log_z", &[log_z], LOGARITHM, logarithm)?;
-        numbers("expectation.log_z_items", &log_z_items, LOGARITHM, logarithm)?;
-        let missing = params("expectation.missing", missing)?;
-        Ok(Expectation { counts, losses, log_z, log_z_items, missing })
-    }
-}
-
-impl Wire for Answer {
-    type Message = v1::Answer;
-    const NAME: &'static str = "answer";
-
-    fn to_wire(&self) -> v1::Answer {
-        let answer = match self {
-            Answer::Candidates(Candidates { symbols, strings, expected, unparsable }) => {
-                v1::answer::Answer::Candidates(v1::Candidates {
-                    symbols: symbols.iter().map(|symbol| symbol.0).collect(),
-                    strings: Some(strings_to_wire(strings.iter())),
-                    expected: expected.clone(),
-                    unparsable: unparsable.clone(),
-                })
-            }
-            Answer::Missing(missing) => v1::answer::Answer::Missing(v1::Missing {
-                symbols: missing.iter().map(|(symbol, _)| symbol.0).collect(),
-                strings: Some(strings_to_wire(missing.iter().map(|(_, string)| &string[..]))),
-            }),
-            Answer::Index(index) => v1::answer::Answer::Index(v1::Index {
-                params: index.params.iter().map(|param| param.0).collect(),
-                unparsable: index.unparsable.clone(),
-            }),
-            Answer::Expectation(expectation) => v1::answer::Answer::Expectation(expectation.to_wire()),
-            Answer::Sampled(sampled) => v1::answer::Answer::Sampled(sampled_to_wire(sampled)),
-            Answer::Collapsed(Collapsed { expectation, carried }) => {
-                let (expectation, carried) = (Some(expectation.to_wire()), Some(carried.to_wire()));
-                v1::answer::Answer::Collapsed(v1::Collapsed { expectation, carried })
-            }
-            Answer::Chained(chained) => v1::answer::Answer::Chained(chain::chained_to_wire(chained)),
-            Answer::Annotated(annotated) => {
-                v1::answer::Answer::Annotated(latent::annotated_to_wire(annotated))
-            }
-            Answer::Fitted(fitted) => v1::answer::Answer::Fitted(fit::fitted_to_wire(fitted)),
-            Answer::Decoded(sentences) => v1::answer::Answer::Decoded(v1::DecodedSentences {
-                sentences: sentences.iter().map(decoded_to_wire).collect(),
-            }),
-        };
-        v1::Answer { answer: Some(answer) }
-    }
-
-    fn from_wire(message: v1::Answer) -> Result<Answer, WireError> {
-        match message.answer.ok_or(WireError::Missing { field: "answer" })? {
-            v1::answer::Answer::Candidates(v1::Candidates { symbols, strings, expected, unparsable }) => {
-                let strings = symbol_strings("candidates.strings", strings)?;
-                same_length("candidates.symbols", symbols.len(), strings.len())?;
-                same_length("candidates.expected", expected.len(), strings.len())?;
-                numbers("candidates.expected", &expected, NON_NEGATIVE, non_negative)?;
-                ascending("candidates.unparsable", &unparsable)?;
-                let symbols = symbols.into_iter().map(SymbolId).collect();
-                Ok(Answer::Candidates(Candidates { symbols, strings, expected, unparsable }))
-            }
-            v1::answer::Answer::Missing(v1::Missing { symbols, strings }) => {
-                Ok(Answer::Missing(labelled_strings("missing", symbols, strings)?))
-            }
-            v1::answer::Answer::Index(v1::Index { params, unparsable }) => {
-                let params = self::params("index.params", params)?;
-                ascending("index.unparsable", &unparsable)?;
-                Ok(Answer::Index(Index { params, unparsable }))
-            }
-            v1::answer::Answer::Expectation(message) => {
-                Ok(Answer::Expectation(Expectation::from_wire(message)?))
-            }
-            v1::answer::Answer::Sampled(message) => Ok(Answer::Sampled(sampled_from_wire(message)?)),
-            v1::answer::Answer::Collapsed(v1::Collapsed { expectation, carried }) => {
-                let expectation = expectation.ok_or(WireError::Missing { field: "collapsed.expectation" })?;
-                let carried = carried.ok_or(WireError::Missing { field: "collapsed.carried" })?;
-                let (expectation, carried) =
-                    (Expectation::from_wire(expectation)?, ShardState::from_wire(carried)?);
-                Ok(Answer::Collapsed(Collapsed { expectation, carried }))
-            }
-            v1::answer::Answer::Chained(message) => Ok(Answer::Chained(chain::chained_from_wire(message)?)),
-            v1::answer::Answer::Annotated(message) => {
-                Ok(Answer::Annotated(latent::annotated_from_wire(message)?))
-            }
-            v1::answer::Answer::Fitted(message) => Ok(Answer::Fitted(fit::fitted_from_wire(message)?)),
-            v1::answer::Answer::Decoded(v1::DecodedSentences { sentences }) => {
-                Ok(Answer::Decoded(sentences.into_iter().map(decoded_from_wire).collect::<Result<_, _>>()?))
-            }
-        }
-    }
-}
-
-fn sampled_to_wire(sampled: &Sampled) -> v1::Sampled {
-    let (ends, trees) = analyses_to_wire(&sampled.analyses);
-    v1::Sampled {
-        counts: sampled.counts.clone(),
-        ends: Some(ends),
-        trees,
-        missing: sampled.missing.iter().map(|param| param.0).collect(),
-    }
-}
-
-fn sampled_from_wire(message: v1::Sampled) -> Result<Sampled, WireError> {
-    let v1::Sampled { counts, ends, trees, missing } = message;
-    numbers("sampled.counts", &counts, NON_NEGATIVE, non_negative)?;
-    let analyses = analyses_from_wire(["sampled.ends", "sampled.trees"], ends, trees)?;
-    Ok(Sampled { counts, analyses, missing: params("sampled.missing", missing)? })
-}
-
-fn analyses_to_wire(analyses: &[Analysis]) -> (v1::Strings, Vec<String>) {
-    let ends = ragged_to_wire(analyses.iter().map(|analysis| analysis.ends.iter().copied()));
-    (ends, analyses.iter().map(|analysis| analysis.tree.clone()).collect())
-}
-
-/// From fields of these names.
-fn analyses_from_wire(
-    [ends_field, trees_field]: [&'static str; 2],
-    ends: Option<v1::Strings>,
-    trees: Vec<String>,
-) -> Result<Vec<Analysis>, WireError> {
-    let ends = ends_from_wire(ends_field, ends)?;
-    same_length(trees_field, trees.len(), ends.len())?;
-    Ok(ends.into_iter().zip(trees).map(|(ends, tree)| Analysis { ends, tree }).collect())
-}
-
-fn decoded_to_wire(decoded: &Decoded) -> v1::DecodedSentence {
-    v1::DecodedSentence {
-        log_z: decoded.log_z,
-        segmentations: Some(ragged_to_wire(decoded.segmentations.iter().map(|ends| ends.iter().copied()))),
-        trees: decoded.trees.clone(),
-    }
-}
-
-fn decoded_from_wire(message: v1::DecodedSentence) -> Result<Decoded, WireError> {
-    numbers("decoded.log_z", &[message.log_z], LOGARITHM, logarithm)?;
-    let segmentations = ends_from_wire("decoded.segmentations", message.segmentations)?;
-    Ok(Decoded { log_z: message.log_z, segmentations, trees: message.trees })
-}
-
-/// End positions of segments, by tree.
-fn ends_from_wire(field: &'static str, trees: Option<v1::Strings>) -> Result<Vec<Vec<u32>>, WireError> {
-    let trees = ragged(field, trees)?;
-    for ends in &trees {
-        ascending(field, ends)?;
-    }
-    Ok(trees)
 }
 
 /// Parameters, sorted, each once.
@@ -721,4 +453,29 @@ fn ascending<T: PartialOrd>(
         before = Some(element);
     }
     Ok(())
+}
+
+fn analyses_to_wire(analyses: &[Analysis]) -> (v1::Strings, Vec<String>) {
+    let ends = ragged_to_wire(analyses.iter().map(|analysis| analysis.ends.iter().copied()));
+    (ends, analyses.iter().map(|analysis| analysis.tree.clone()).collect())
+}
+
+/// From fields of these names.
+fn analyses_from_wire(
+    [ends_field, trees_field]: [&'static str; 2],
+    ends: Option<v1::Strings>,
+    trees: Vec<String>,
+) -> Result<Vec<Analysis>, WireError> {
+    let ends = ends_from_wire(ends_field, ends)?;
+    same_length(trees_field, trees.len(), ends.len())?;
+    Ok(ends.into_iter().zip(trees).map(|(ends, tree)| Analysis { ends, tree }).collect())
+}
+
+/// End positions of segments, by tree.
+fn ends_from_wire(field: &'static str, trees: Option<v1::Strings>) -> Result<Vec<Vec<u32>>, WireError> {
+    let trees = ragged(field, trees)?;
+    for ends in &trees {
+        ascending(field, ends)?;
+    }
+    Ok(trees)
 }

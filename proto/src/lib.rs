@@ -32,7 +32,7 @@ pub mod log;
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// Version of the protocol, sent in every hello; peers of another version are refused.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Largest message either side takes: a piece and its envelope.
 pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;

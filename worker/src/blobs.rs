@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
-use proto::convert::{WireError, fits};
+use proto::convert::{WireError, fits, lease};
 use proto::v1;
 use shared::grammar::Grammar;
 use shared::grammar::lexicon::Lexicon;
@@ -88,7 +88,7 @@ impl Blobs {
     /// The most bytes that the payload of a lease with this head can have.
     pub fn largest_lease(&self, head: &v1::LeaseHead) -> Result<u64, WireError> {
         let grammar = self.grammar(head)?;
-        Ok(fits::largest_lease(head.work(), &grammar.value, &self.lexicon(head)?.value))
+        Ok(fits::largest_lease(lease::asked(head)?, &grammar.value, &self.lexicon(head)?.value))
     }
 
     /// Adds a blob that was sent.
@@ -128,7 +128,7 @@ impl Blobs {
             Blob::Shard(shard) => shard.clone(),
             _ => return Err(WireError::Missing { field: "lease.shard" }),
         };
-        let work = blob::work_from_wire(head, payload, |field, hash| self.find(field, hash).cloned())?;
+        let work = lease::work_from_wire(head, payload, |field, hash| self.find(field, hash).cloned())?;
         let task = Task { grammar, lexicon, shard, work };
         self.check(&task)?;
         self.check_room(&task)?;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits};
+use proto::convert::{Wire, WireError, fits, lease};
 use proto::payload::{self, Assembly, Progress};
 use proto::tls::ServerTls;
 use proto::v1::work_server::{Work, WorkServer};
@@ -574,7 +574,7 @@ impl Admission {
                 return false;
             }
         }
-        let encode = move || blob::lease_to_wire(lease, &task);
+        let encode = move || lease::to_wire(lease, &task);
         let Ok((head, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
         lock(blob_cache).assign();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await

@@ -1,7 +1,7 @@
 //! Logistic-normal priors and what sentences say of them: what survives the wire, and what is refused.
 
-use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits};
+use proto::convert::blob::Blob;
+use proto::convert::{Wire, WireError, fits, lease};
 use proto::v1;
 use shared::data::Sentence;
 use shared::grammar::lexicon::Lexicon;
@@ -42,7 +42,7 @@ fn task(priors: Vec<Prior>) -> Task {
     }
 }
 
-fn answered() -> (Task, Answer) {
+pub fn answered() -> (Task, Answer) {
     let task = task(priors());
     let answer = Engine::default().run(&task).unwrap();
     (task, answer)
@@ -60,19 +60,22 @@ fn works_and_answers_survive_the_wire() {
     let (task, answer) = answered();
     fits::work(&task).unwrap();
     let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-    let (head, payload) = blob::lease_to_wire(lease, &task);
+    let (head, payload) = lease::to_wire(lease, &task);
     assert!(payload.is_empty());
-    assert_eq!(fits::largest_lease(head.work(), &task.grammar.value, &task.lexicon.value), 0);
+    assert_eq!(
+        fits::largest_lease(lease::asked(&head).unwrap(), &task.grammar.value, &task.lexicon.value),
+        0
+    );
     let sent = Blob::Fit(fit(&task));
     let arrived = Blob::from_bytes(sent.kind() as i32, sent.hash(), sent.to_bytes()).unwrap();
-    let work = blob::work_from_wire(&head, payload.clone(), |field, hash| {
+    let work = lease::work_from_wire(&head, payload.clone(), |field, hash| {
         assert_eq!((field, hash), ("lease.fit", &sent.hash().0[..]));
         Ok(arrived)
     });
     let Ok(Work::Fit(again)) = work else { panic!("{work:?}") };
     assert_eq!(again.value, fit(&task).value, "to the bit, with all that follows from Σ");
     let shard = |_, _: &[u8]| Ok(Blob::Shard(task.shard.clone()));
-    assert!(blob::work_from_wire(&head, payload, shard).is_err());
+    assert!(lease::work_from_wire(&head, payload, shard).is_err());
 
     for answer in [answer, Answer::Fitted(Fitted::Unbounded { sentence: 2 })] {
         fits::answer(&task, &answer).unwrap();

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits};
+use proto::convert::{Wire, WireError, fits, lease};
 use proto::v1;
 use shared::data::treebank::{Classes, Treebank};
 use shared::grammar::lexicon::Lexicon;
@@ -35,7 +35,7 @@ fn task(pass: Pass) -> Task {
 }
 
 /// A task of each kind, with its answer.
-fn answered() -> Vec<(Task, Answer)> {
+pub fn answered() -> Vec<(Task, Answer)> {
     let rules = treebank().rules;
     let weights = std::sync::Arc::new(start(&rules, &Layout::new(&rules, N_SUBTYPES), 0.01, 1));
     let engine = Engine::default();
@@ -68,13 +68,13 @@ fn shards_works_and_answers_survive_the_wire() {
             assert_eq!(again.hash(), blob.hash());
         }
         let id = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-        let (head, payload) = blob::lease_to_wire(id, &task);
-        let work = blob::work_from_wire(&head, payload.clone(), |_, hash| {
+        let (head, payload) = lease::to_wire(id, &task);
+        let work = lease::work_from_wire(&head, payload.clone(), |_, hash| {
             let carried = blob::carried(&task.work).expect("this work has something carried").clone();
             assert_eq!(carried.hash.0[..], hash[..]);
             Ok(Blob::ShardState(carried))
         });
-        let (_, again) = blob::lease_to_wire(id, &Task { work: work.unwrap(), ..task.clone() });
+        let (_, again) = lease::to_wire(id, &Task { work: work.unwrap(), ..task.clone() });
         assert_eq!(again, payload);
     }
 }
@@ -132,12 +132,12 @@ fn passes_and_answers_are_of_their_shard() {
 fn numbers_of_works_are_checked() {
     let (task, _) = answered().remove(2);
     let id = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-    let (head, payload) = blob::lease_to_wire(id, &task);
+    let (head, payload) = lease::to_wire(id, &task);
     let sent = |change: fn(&mut v1::Annotate)| {
         let mut message = v1::Annotate::decode(payload.clone()).unwrap();
         change(&mut message);
         let carried = blob::carried(&task.work).unwrap().clone();
-        blob::work_from_wire(&head, message.encode_to_vec().into(), |_, _| Ok(Blob::ShardState(carried)))
+        lease::work_from_wire(&head, message.encode_to_vec().into(), |_, _| Ok(Blob::ShardState(carried)))
     };
     assert!(sent(|_| {}).is_ok());
     for change in [

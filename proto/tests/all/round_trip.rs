@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use prost::Message as _;
-use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits};
+use proto::convert::blob::Blob;
+use proto::convert::{Wire, WireError, fits, lease};
 use proto::v1;
 use shared::data::Sentence;
 use shared::grammar::ParamId;
@@ -276,7 +276,7 @@ proptest! {
 }
 
 /// Tasks over a small grammar, each with the answer that the engine gives.
-fn answered() -> Vec<(Task, Answer)> {
+pub fn answered() -> Vec<(Task, Answer)> {
     let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> (\n1 1 L --> é\n1 1 L --> ( L\n1 1 L --> é L\n\
          1 1 L --> x x\n";
     let grammar = Named::new(shared::grammar::syntax::parse(text, "test").expect("the text is a grammar").0);
@@ -366,8 +366,9 @@ fn no_answer_is_larger_than_its_task_allows() {
         let (found, most) = (answer.to_bytes().len() as u64, fits::largest_answer(&task));
         assert!(found <= most, "{:?}: {found} bytes, expected at most {most}", task.work);
         let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-        let (head, payload) = blob::lease_to_wire(lease, &task);
-        let most = fits::largest_lease(head.work(), &task.grammar.value, &task.lexicon.value);
+        let (head, payload) = lease::to_wire(lease, &task);
+        let most =
+            fits::largest_lease(lease::asked(&head).unwrap(), &task.grammar.value, &task.lexicon.value);
         assert!(
             payload.len() as u64 <= most,
             "{:?}: {} bytes, expected at most {most}",
@@ -381,21 +382,21 @@ fn no_answer_is_larger_than_its_task_allows() {
 fn leases_name_their_blobs_and_say_the_rest() {
     for (task, _) in answered() {
         let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-        let (head, payload) = blob::lease_to_wire(lease, &task);
+        let (head, payload) = lease::to_wire(lease, &task);
         let blobs = Blob::of_task(&task);
         let find = |field, hash: &[u8]| {
             let found = blobs.iter().find(|blob| blob.hash().0 == hash);
             found.cloned().ok_or(WireError::Missing { field })
         };
-        let work = blob::work_from_wire(&head, payload.clone(), find).unwrap();
+        let work = lease::work_from_wire(&head, payload.clone(), find).unwrap();
         let again = Task { work, ..task.clone() };
         assert_eq!(fits::work(&again), Ok(()));
-        assert_eq!(blob::lease_to_wire(lease, &again), (head.clone(), payload.clone()));
+        assert_eq!(lease::to_wire(lease, &again), (head.clone(), payload.clone()));
 
         // A blob of another kind does not do.
         let shard = |_, _: &[u8]| Ok(Blob::Shard(task.shard.clone()));
         let fourth = blobs.len() > 3;
-        assert_eq!(blob::work_from_wire(&head, payload, shard).is_err(), fourth, "{:?}", task.work);
+        assert_eq!(lease::work_from_wire(&head, payload, shard).is_err(), fourth, "{:?}", task.work);
     }
 }
 
@@ -598,10 +599,11 @@ fn what_a_chain_can_say_about_itself_is_checked() {
         pseudo: vec![0.5],
         ..v1::Sweeps::default()
     };
-    let head = v1::LeaseHead { work: v1::lease_head::Work::Sweep as i32, ..v1::LeaseHead::default() };
+    let work = Some(v1::lease_head::Work::Sweep(v1::lease_head::Sweep::default()));
+    let head = v1::LeaseHead { work, ..v1::LeaseHead::default() };
     let lease = |sweeps: v1::Sweeps| {
         let unnamed = |field, _: &[u8]| Err(WireError::Missing { field });
-        blob::work_from_wire(&head, sweeps.encode_to_vec().into(), unnamed).map(drop)
+        lease::work_from_wire(&head, sweeps.encode_to_vec().into(), unnamed).map(drop)
     };
     assert_eq!(lease(sweeps.clone()), Ok(()));
     let from = |from| v1::Sweeps { from: Some(from), ..sweeps.clone() };
@@ -772,9 +774,10 @@ fn what_a_value_can_say_about_itself_is_checked() {
     let pass = |pseudo: f64, sum: f64, temperature: f64| {
         let others = v1::Others { pseudo: vec![pseudo], sums: vec![sum], temperature };
         let payload = v1::Collapse { pass: Some(v1::collapse::Pass::Others(others)) }.encode_to_vec();
-        let head = v1::LeaseHead { work: v1::lease_head::Work::Collapse as i32, ..v1::LeaseHead::default() };
+        let work = Some(v1::lease_head::Work::Collapse(v1::lease_head::Collapse::default()));
+        let head = v1::LeaseHead { work, ..v1::LeaseHead::default() };
         let carried = Blob::ShardState(Named::new(ShardState::Counts(Vec::new())));
-        blob::work_from_wire(&head, payload.into(), |_, _| Ok(carried)).map(drop)
+        lease::work_from_wire(&head, payload.into(), |_, _| Ok(carried)).map(drop)
     };
     assert_eq!(pass(0.5, 2.0, 1.0), Ok(()));
     for (pseudo, sum, temperature) in [

@@ -2,8 +2,8 @@
 
 use prost::Message;
 use prost::bytes::Bytes;
-use proto::convert::Wire;
 use proto::convert::blob::{self, Blob};
+use proto::convert::{Wire, lease};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 use shared::grammar::Grammar;
 use shared::grammar::lexicon::Lexicon;
@@ -98,7 +98,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             task: shared::work::lease::TaskIndex(2),
             attempt: shared::work::lease::Attempt(3),
         };
-        let (head, payload) = blob::lease_to_wire(id, task);
+        let (head, payload) = lease::to_wire(id, task);
         let assigned =
             FromCoordinator { message: Some(from_coordinator::Message::Lease(head)) }.encode_to_vec();
         seed(1, &assigned);

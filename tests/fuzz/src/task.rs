@@ -7,8 +7,8 @@ use std::sync::Arc;
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::Wire;
-use proto::convert::blob::{self, Blob};
-use proto::convert::fits;
+use proto::convert::blob::Blob;
+use proto::convert::{fits, lease};
 use proto::v1::LeaseHead;
 use shared::data::Sentence;
 use shared::data::eval::segmentation::score;
@@ -63,7 +63,7 @@ pub fn run(data: &[u8]) {
         "lease.fit" => Ok(Blob::Fit(Named::new(Fit::from_bytes(fourth)?))),
         _ => Ok(Blob::ShardState(Named::new(ShardState::from_bytes(fourth)?))),
     };
-    let Ok(work) = blob::work_from_wire(&head, payload, find) else { return };
+    let Ok(work) = lease::work_from_wire(&head, payload, find) else { return };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
     let task = Task { grammar, lexicon, shard, work };
     if !fits(&task) || !is_small(&task) || !is_derived(&task) {
@@ -451,7 +451,7 @@ fn dependencies() -> [Example; 2] {
 pub fn seeds() -> Vec<Vec<u8>> {
     let seed = |Example { task, answer }: &Example| {
         let id = LeaseId { batch: BatchId(1), task: TaskIndex(0), attempt: Attempt(1) };
-        let (head, payload) = blob::lease_to_wire(id, task);
+        let (head, payload) = lease::to_wire(id, task);
         let mut blobs = Blob::of_task(task).into_iter().map(|blob| blob.to_bytes());
         let mut blob = || blobs.next().unwrap_or_default();
         let (grammar, lexicon, shard, fourth) = (blob(), blob(), blob(), blob());

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits};
+use proto::convert::{Wire, WireError, fits, lease};
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress as Payload};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 use serde::Serialize;
@@ -263,7 +263,7 @@ fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
 
 /// Encodes a lease as the coordinator does, and decodes it as a worker does.
 fn assigned(id: LeaseId, task: &Task) -> TaskFound {
-    let ((head, payload), encode) = timed(|| blob::lease_to_wire(id, task));
+    let ((head, payload), encode) = timed(|| lease::to_wire(id, task));
     let bytes = bytes_down(from_coordinator::Message::Lease(head.clone()), &payload);
     let blobs = Blob::of_task(task);
     let find = |field, hash: &[u8]| {
@@ -272,7 +272,7 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
     };
     let begun = clock();
     // Only the time is of interest: what was encoded just now can be decoded.
-    let _ = arrived(head.extent.clone(), payload).map(|payload| blob::work_from_wire(&head, payload, find));
+    let _ = arrived(head.extent.clone(), payload).map(|payload| lease::work_from_wire(&head, payload, find));
     let handling = begun.elapsed();
     let (mut shard, mut carried) = (Message::default(), None);
     for blob in &blobs {

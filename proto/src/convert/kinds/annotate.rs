@@ -1,66 +1,22 @@
-//! Trees of a treebank, passes over them and their answers, to the wire and back.
-//!
-//! A shard of trees says everything about itself, so all of it is checked here: the rules against labels and words, the trees
-//! against the rules. Blocks of numbers are packed fields, 8 bytes a weight and 4 an own count, in the order of the layout.
+//! Passes over trees whose labels have subtypes.
 
-use shared::data::treebank::{LabelId, Rhs, Rule, RuleId, Rules, WordId};
-use shared::models::latent::collapsed::Own;
+use shared::data::treebank::RuleId;
 use shared::models::latent::layout::MAX_SUBTYPES;
 use shared::models::latent::{self, Layout, Weights};
 use shared::work::shard::Shard;
-use shared::work::task::{Annotate, Annotated, Named, Pass, ShardState};
+use shared::work::task::{Annotate, Annotated, Named, Pass, ShardState, Task};
 
-use super::{
-    LOGARITHM, NON_NEGATIVE, Wire, WireError, cut, logarithm, non_negative, numbers, ragged, ragged_to_wire,
-    same_length,
+use crate::convert::sizes::{DOUBLE, FLOAT, VARINT};
+use crate::convert::{
+    LOGARITHM, NON_NEGATIVE, Wire, WireError, in_range, logarithm, non_negative, numbers, same_length,
 };
+use crate::payload::MAX_PAYLOAD;
 use crate::v1;
 
-pub(super) fn shard_to_wire(rules: &Rules, shard: &latent::Shard) -> v1::Trees {
-    let lexical = |rule: &Rule| match rule.right {
-        Rhs::Lexical(word) => Some(word.0),
-        Rhs::Binary(..) | Rhs::Unary(_) => None,
-    };
-    let children = |rule: &Rule| rule.right.labels().map(|label| label.0).collect::<Vec<_>>().into_iter();
-    v1::Trees {
-        labels: rules.labels.clone(),
-        words: rules.words.clone(),
-        parents: rules.rules.iter().map(|rule| rule.parent.0).collect(),
-        children: Some(ragged_to_wire(rules.rules.iter().map(children))),
-        lexical: rules.rules.iter().filter_map(lexical).collect(),
-        occurrences: rules.occurrences.clone(),
-        trees: Some(ragged_to_wire(shard.trees.iter().map(|tree| tree.iter().map(|rule| rule.0)))),
-    }
-}
+/// The most bytes of a request: numbers for every split rule may be in it.
+pub const LARGEST_LEASE: u64 = MAX_PAYLOAD;
 
-pub(super) fn shard_from_wire(message: v1::Trees) -> Result<Shard, WireError> {
-    let v1::Trees { labels, words, parents, children, lexical, occurrences, trees } = message;
-    let children = ragged("trees.children", children)?;
-    same_length("trees.children", children.len(), parents.len())?;
-    same_length("trees.lexical", lexical.len(), children.iter().filter(|labels| labels.is_empty()).count())?;
-    let mut lexical = lexical.into_iter();
-    let rule = |(parent, labels): (u32, Vec<u32>)| {
-        let right = match labels[..] {
-            [left, right] => Rhs::Binary(LabelId(left), LabelId(right)),
-            [child] => Rhs::Unary(LabelId(child)),
-            [] => Rhs::Lexical(WordId(lexical.next().expect("there is one for each rule without labels"))),
-            _ => {
-                let (field, found) = ("trees.children", labels.len() as u64);
-                return Err(WireError::Excess { field, found, expected: 2 });
-            }
-        };
-        Ok(Rule { parent: LabelId(parent), right })
-    };
-    let rules = parents.into_iter().zip(children).map(rule).collect::<Result<_, _>>()?;
-    let rules = Rules { labels, words, rules, occurrences };
-    rules.check().map_err(|problem| WireError::Trees { problem })?;
-    let tree = |tree: Vec<u32>| tree.into_iter().map(RuleId).collect();
-    let trees = latent::Shard { trees: ragged("trees.trees", trees)?.into_iter().map(tree).collect() };
-    trees.check(&rules).map_err(|problem| WireError::Trees { problem })?;
-    Ok(Shard::Trees { rules, trees })
-}
-
-pub(super) fn annotate_to_wire(annotate: &Annotate) -> v1::Annotate {
+pub fn request_to_wire(annotate: &Annotate) -> v1::Annotate {
     let pass = match &annotate.pass {
         Pass::Expect { weights } => v1::annotate::Pass::Expect(weights_to_wire(weights)),
         Pass::Begin { weights } => v1::annotate::Pass::Begin(weights_to_wire(weights)),
@@ -71,12 +27,12 @@ pub(super) fn annotate_to_wire(annotate: &Annotate) -> v1::Annotate {
     v1::Annotate { n_subtypes: annotate.n_subtypes as u32, pass: Some(pass) }
 }
 
-pub(super) fn annotate_from_wire(
+pub fn request_from_wire(
     message: v1::Annotate,
     carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Annotate, WireError> {
     let v1::Annotate { n_subtypes, pass } = message;
-    super::in_range("annotate.n_subtypes", [n_subtypes], 1..MAX_SUBTYPES as u64 + 1)?;
+    in_range("annotate.n_subtypes", [n_subtypes], 1..MAX_SUBTYPES as u64 + 1)?;
     let pass = match pass.ok_or(WireError::Missing { field: "annotate.pass" })? {
         v1::annotate::Pass::Expect(weights) => Pass::Expect { weights: weights_from_wire(weights)?.into() },
         v1::annotate::Pass::Begin(weights) => Pass::Begin { weights: weights_from_wire(weights)?.into() },
@@ -111,20 +67,7 @@ fn weights_from_wire(message: v1::SplitWeights) -> Result<Weights, WireError> {
     }
 }
 
-pub(super) fn own_to_wire(own: &Own) -> v1::CarriedTrees {
-    v1::CarriedTrees {
-        lengths: own.trees.iter().map(|tree| tree.len() as u32).collect(),
-        counts: own.trees.concat(),
-    }
-}
-
-/// Of which shard they are, and that they are counts, its task says ([`fits`]).
-pub(super) fn own_from_wire(message: v1::CarriedTrees) -> Result<Own, WireError> {
-    let v1::CarriedTrees { lengths, counts } = message;
-    Ok(Own { trees: cut("carried.trees", lengths, &counts)? })
-}
-
-pub(super) fn annotated_to_wire(annotated: &Annotated) -> v1::Annotated {
+pub fn to_wire(annotated: &Annotated) -> v1::Annotated {
     v1::Annotated {
         counts: annotated.expectation.counts.clone(),
         log_z: annotated.expectation.ln_z,
@@ -132,7 +75,7 @@ pub(super) fn annotated_to_wire(annotated: &Annotated) -> v1::Annotated {
     }
 }
 
-pub(super) fn annotated_from_wire(message: v1::Annotated) -> Result<Annotated, WireError> {
+pub fn from_wire(message: v1::Annotated) -> Result<Annotated, WireError> {
     let v1::Annotated { counts, log_z, carried } = message;
     numbers("annotated.counts", &counts, NON_NEGATIVE, non_negative)?;
     numbers("annotated.log_z", &[log_z], LOGARITHM, logarithm)?;
@@ -140,8 +83,21 @@ pub(super) fn annotated_from_wire(message: v1::Annotated) -> Result<Annotated, W
     Ok(Annotated { expectation, carried: carried.map(ShardState::from_wire).transpose()? })
 }
 
+pub fn check(task: &Task, annotate: &Annotate) -> Result<(), WireError> {
+    fits(&task.shard.value, annotate)
+}
+
+pub fn check_answer(task: &Task, annotate: &Annotate, found: &Annotated) -> Result<(), WireError> {
+    answers(&task.shard.value, annotate, found)
+}
+
+pub fn largest_answer(task: &Task, annotate: &Annotate) -> u64 {
+    let [n_counts, n_own] = n_numbers(&task.shard.value, annotate);
+    n_counts * DOUBLE + n_own * FLOAT + task.shard.value.len() as u64 * VARINT
+}
+
 /// Whether a pass is one over the trees of `shard`.
-pub(super) fn fits(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
+fn fits(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
     match &annotate.pass {
         Pass::Expect { weights } | Pass::Begin { weights } => {
@@ -156,7 +112,7 @@ pub(super) fn fits(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> 
 }
 
 /// Whether an answer is one to that pass over `shard`.
-pub(super) fn answers(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -> Result<(), WireError> {
+fn answers(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
     same_length("annotated.counts", annotated.expectation.counts.len(), layout.n_params())?;
     match (&annotate.pass, &annotated.carried) {
@@ -172,7 +128,7 @@ pub(super) fn answers(shard: &Shard, annotate: &Annotate, annotated: &Annotated)
 }
 
 /// Numbers of an answer: its counts, and those that the shard carries.
-pub(super) fn n_numbers(shard: &Shard, annotate: &Annotate) -> [u64; 2] {
+fn n_numbers(shard: &Shard, annotate: &Annotate) -> [u64; 2] {
     let Ok((layout, trees)) = layout(shard, annotate) else { return [0; 2] };
     let own = |rule: &RuleId| layout.blocks[rule.index()].n_entries() as u64;
     let n_own = match annotate.pass {

@@ -1,28 +1,33 @@
-//! Markov chains: what sweeps are asked for, what they answer, and the state that is carried between them.
-//!
-//! A choice of a derivation travels as one number, so that most take a byte or two. Whether derivations are those of
-//! sentences comes out when the chain goes on ([`State::check`]).
+//! Sweeps of Markov chains: what is asked, and what is answered.
 
 use std::sync::Arc;
 
-use shared::grammar::ParamId;
 use shared::grammar::SymbolId;
-use shared::models::sampler::state::{Choice, Table, TableId};
-use shared::models::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
-use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeps};
+use shared::models::sampler::state::Choice;
+use shared::models::sampler::{HyperPrior, Moves, Settings, State, Uses};
+use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeps, Task};
 
-use super::{
-    LOGARITHM, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, cut, in_range,
-    labelled_strings, logarithm, numbers, positive, same_length, strings_to_wire,
+use crate::convert::checks::{adapted, at_most, n_occurrences, nonterminals, sentences, terminals, whole};
+use crate::convert::sizes::{
+    DOUBLE, ENVELOPE, VARINT, item_lengths, labelled_substrings, n_nodes, of_occurrences, segmentation, sum,
+    tree,
 };
+use crate::convert::state::{process_from_wire, process_to_wire};
+use crate::convert::{
+    LOGARITHM, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, in_range, labelled_strings,
+    logarithm, numbers, positive, same_length, strings_to_wire,
+};
+use crate::payload::MAX_PAYLOAD;
 use crate::v1;
 
 /// Most sweeps of a round.
 const MAX_SWEEPS: u64 = 1_000_000;
 /// Largest parameter of the prior of concentrations: far beyond it, the density is no number.
 const MAX_HYPER: f64 = 1e9;
+/// The most bytes of a request: trees of all sentences may be in it.
+pub const LARGEST_LEASE: u64 = MAX_PAYLOAD;
 
-pub(super) fn sweeps_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
+pub fn request_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
     let Sweeps { from, n, settings: Settings { temperature, relabel, hyper }, pseudo, stream, keep } = sweeps;
     let from = match from {
         &ChainFrom::Start { incremental, hyper } => {
@@ -47,7 +52,7 @@ pub(super) fn sweeps_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
     }
 }
 
-pub(super) fn sweeps_from_wire(
+pub fn request_from_wire(
     message: v1::Sweeps,
     carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Sweeps, WireError> {
@@ -77,34 +82,7 @@ pub(super) fn sweeps_from_wire(
     Ok(Sweeps { from, n, settings, pseudo, stream, keep })
 }
 
-pub(super) fn state_to_wire(state: &State) -> v1::CarriedChain {
-    v1::CarriedChain {
-        trees: Some(derivations_to_wire(state.trees.iter().map(|tree| &tree[..]))),
-        symbols: state.tables.iter().map(|table| table.symbol.0).collect(),
-        labels: Some(derivations_to_wire(state.tables.iter().map(|table| &table.label[..]))),
-        processes: state.hyper.iter().map(process_to_wire).collect(),
-    }
-}
-
-pub(super) fn state_from_wire(message: v1::CarriedChain) -> Result<State, WireError> {
-    let v1::CarriedChain { trees, symbols, labels, processes } = message;
-    let trees = derivations_from_wire("chain.trees", trees, |_| symbols.len())?;
-    // A label sits at tables before its own.
-    let labels = derivations_from_wire("chain.labels", labels, |label| label)?;
-    same_length("chain.labels", labels.len(), symbols.len())?;
-    if let Some(at) = labels.iter().position(Vec::is_empty) {
-        return Err(WireError::Empty { field: "chain.labels", at });
-    }
-    let table = |(symbol, label)| Table { symbol: SymbolId(symbol), label };
-    let process = |(at, process)| process_from_wire("chain.processes", at, process);
-    Ok(State {
-        trees,
-        tables: symbols.into_iter().zip(labels).map(table).collect(),
-        hyper: processes.into_iter().enumerate().map(process).collect::<Result<_, _>>()?,
-    })
-}
-
-pub(super) fn chained_to_wire(chained: &Chained) -> v1::Chained {
+pub fn to_wire(chained: &Chained) -> v1::Chained {
     let Chained { uses, log_seating, trees, labels, strings, analyses, carried } = chained;
     let moves = |&Moves { proposed, accepted, changed }: &Moves| v1::Moves { proposed, accepted, changed };
     let strings = v1::UsedStrings {
@@ -126,7 +104,7 @@ pub(super) fn chained_to_wire(chained: &Chained) -> v1::Chained {
     }
 }
 
-pub(super) fn chained_from_wire(message: v1::Chained) -> Result<Chained, WireError> {
+pub fn from_wire(message: v1::Chained) -> Result<Chained, WireError> {
     let v1::Chained { uses, log_seating, tree_moves, label_moves, strings, ends, trees, carried } = message;
     numbers("chained.log_seating", &[log_seating], LOGARITHM, logarithm)?;
     let carried = carried.ok_or(WireError::Missing { field: "chained.carried" })?;
@@ -141,7 +119,7 @@ pub(super) fn chained_from_wire(message: v1::Chained) -> Result<Chained, WireErr
     })
 }
 
-/// Sorted, each once, with tables and at each of them somebody.
+/// Sorted, each once, with tables that all have customers.
 fn used_strings(message: v1::UsedStrings) -> Result<Vec<Uses>, WireError> {
     let v1::UsedStrings { symbols, strings, customers, tables } = message;
     let labelled = labelled_strings("chained.strings", symbols, strings)?;
@@ -168,54 +146,89 @@ fn moves_from_wire(field: &'static str, message: Option<v1::Moves>) -> Result<Mo
     Ok(Moves { proposed, accepted, changed })
 }
 
-fn process_to_wire(&Hyper { discount, concentration }: &Hyper) -> v1::Process {
-    v1::Process { discount, concentration }
+pub fn check(task: &Task, sweeps: &Sweeps) -> Result<(), WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let Sweeps { from, pseudo, keep, .. } = sweeps;
+
+    same_length("sweeps.pseudo", pseudo.len(), lexicon.n_params(grammar))?;
+    nonterminals("sweeps.segments", grammar, keep.iter().flatten())?;
+    match from {
+        ChainFrom::Start { .. } => Ok(()),
+        ChainFrom::Trees { trees, .. } => {
+            same_length("given.trees", trees.len(), n_occurrences(&task.shard.value))
+        }
+        ChainFrom::ShardState(carried) => chain(task, &carried.value).map(drop),
+    }
 }
 
-fn process_from_wire(field: &'static str, at: usize, process: v1::Process) -> Result<Hyper, WireError> {
-    let v1::Process { discount, concentration } = process;
-    let number = |found, expected| Err(WireError::Number { field, at, found, expected });
-    if !(0.0..1.0).contains(&discount) {
-        return number(discount, "in [0, 1)");
+/// Whether it is the state of a chain over the shard.
+fn chain<'c>(task: &Task, carried: &'c ShardState) -> Result<&'c State, WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let ShardState::Chain(state) = carried else {
+        return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
+    };
+    same_length("chain.trees", state.trees.len(), n_occurrences(&task.shard.value))?;
+    same_length("chain.processes", state.hyper.len(), grammar.adapted().count())?;
+    for (at, table) in state.tables.iter().enumerate() {
+        adapted("chain.symbols", at, grammar, table.symbol)?;
     }
-    if !positive(concentration) {
-        return number(concentration, POSITIVE);
-    }
-    Ok(Hyper { discount, concentration })
+    // The constant one rewrites nothing.
+    let params = 1..lexicon.n_params(grammar) as u64;
+    in_range("chain.trees", state.trees.iter().flatten().filter_map(param), params.clone())?;
+    in_range("chain.labels", state.tables.iter().flat_map(|table| &table.label).filter_map(param), params)?;
+    Ok(state)
 }
 
-fn derivations_to_wire<'a>(derivations: impl Iterator<Item = &'a [Choice]>) -> v1::Derivations {
-    let mut message = v1::Derivations::default();
-    for derivation in derivations {
-        message.lengths.push(derivation.len() as u32);
-        message.choices.extend(derivation.iter().map(|choice| match *choice {
-            Choice::Param(param) => 2 * u64::from(param.0),
-            Choice::Table(table) => 2 * u64::from(table.0) + 1,
-        }));
+fn param(choice: &Choice) -> Option<u32> {
+    match choice {
+        Choice::Param(param) => Some(param.0),
+        Choice::Table(_) => None,
     }
-    message
 }
 
-/// The derivation at each position sits at tables below `n_tables` of it.
-fn derivations_from_wire(
-    field: &'static str,
-    message: Option<v1::Derivations>,
-    n_tables: impl Fn(usize) -> usize,
-) -> Result<Vec<Vec<Choice>>, WireError> {
-    let v1::Derivations { lengths, choices } = message.ok_or(WireError::Missing { field })?;
-    let derivations = cut(field, lengths, &choices)?.into_iter().enumerate();
-    let derivations = derivations.map(|(at, choices)| {
-        let choice = |number: u64| {
-            let (id, is_table) = (number / 2, number % 2 == 1);
-            let end = if is_table { n_tables(at) as u64 } else { u64::from(u32::MAX) + 1 };
-            match u32::try_from(id).ok().filter(|&id| u64::from(id) < end) {
-                Some(id) if is_table => Ok(Choice::Table(TableId(id))),
-                Some(id) => Ok(Choice::Param(ParamId(id))),
-                // Half of a u64 is an i64.
-                None => Err(WireError::Range { field, at, found: id as i64, start: 0, end }),
-            }
-        };
-        choices.into_iter().map(choice).collect()
-    });
-    derivations.collect()
+/// Whether a chain can have come there by these sweeps.
+pub fn check_answer(task: &Task, Sweeps { n, keep, .. }: &Sweeps, found: &Chained) -> Result<(), WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let Chained { uses, trees, labels, strings, analyses, carried, log_seating: _ } = found;
+    same_length("chained.uses", uses.len(), lexicon.n_params(grammar))?;
+    let state = chain(task, carried)?;
+    let most_nodes = of_occurrences(&task.shard.value, |length| n_nodes(grammar, length));
+    at_most("chained.tree_moves", trees.proposed, u64::from(*n).saturating_mul(state.trees.len() as u64))?;
+    at_most("chained.label_moves", labels.proposed, u64::from(*n).saturating_mul(most_nodes))?;
+    for (at, uses) in strings.iter().enumerate() {
+        adapted("chained.strings", at, grammar, uses.symbol)?;
+        terminals("chained.strings", grammar, &uses.string)?;
+    }
+    if keep.is_none() {
+        same_length("chained.strings", strings.len(), 0)?;
+        return same_length("chained.trees", analyses.len(), 0);
+    }
+    // Sentences without a derivation have no tree.
+    let mut trees = state.trees.iter();
+    let mut rest = analyses.iter();
+    for sentence in sentences(&task.shard.value) {
+        let trees = trees.by_ref().take(sentence.multiplicity as usize);
+        let own = rest.by_ref().take(trees.filter(|tree| !tree.is_empty()).count());
+        whole("chained.ends", own.map(|analysis| &analysis.ends), sentence.tokens.len())?;
+    }
+    let n_derived = state.trees.iter().filter(|tree| !tree.is_empty()).count();
+    same_length("chained.trees", analyses.len(), n_derived)
+}
+
+/// A state, and what was asked for of it.
+pub fn largest_answer(task: &Task, sweeps: &Sweeps) -> u64 {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    // A node is a choice of its tree, and the first one at a table is also a choice of the label, whose symbol and length are told.
+    let derivation = |length| VARINT + n_nodes(grammar, length).saturating_mul(4 * VARINT);
+    let state = of_occurrences(&task.shard.value, derivation);
+    let uses = lexicon.n_params(grammar) as u64 * VARINT;
+    let processes = grammar.adapted().count() as u64 * (2 * DOUBLE + VARINT);
+    let kept = if sweeps.keep.is_some() {
+        let strings = |length| labelled_substrings(grammar, length, length, 2 * VARINT);
+        let of_tree = |length| segmentation(length).saturating_add(tree(grammar, length));
+        sum(item_lengths(task).map(strings)).saturating_add(of_occurrences(&task.shard.value, of_tree))
+    } else {
+        0
+    };
+    state.saturating_add(uses).saturating_add(processes).saturating_add(kept).saturating_add(ENVELOPE)
 }

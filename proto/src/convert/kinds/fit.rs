@@ -9,10 +9,11 @@ use shared::models::dmv::constraint::{ArcClass, Component, Constraints};
 use shared::models::logistic_normal::multinomials::MAX_OUTCOMES;
 use shared::models::logistic_normal::{Moments, Multinomials, Part, Prior, Statistics, Until};
 use shared::train::mixture::MAX_COMPONENTS;
-use shared::work::task::{Fit, Fitted, Weighted};
+use shared::work::task::{Fit, Fitted, Task, Weighted};
 
-use super::fits::at_most;
-use super::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};
+use crate::convert::checks::{at_most, n_occurrences};
+use crate::convert::sizes::{DOUBLE, EXPONENT, VARINT, sum};
+use crate::convert::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};
 use crate::v1;
 
 /// Largest magnitude of means and covariances, so that no sum over a shard is beyond all bounds.
@@ -119,7 +120,7 @@ fn component_from_wire(message: v1::Component) -> Result<Weighted, WireError> {
     Ok(Weighted { component: Component { name, roots, longest_arc, forbid, phrases }, weight })
 }
 
-pub(super) fn fitted_to_wire(fitted: &Fitted) -> v1::Fitted {
+pub fn to_wire(fitted: &Fitted) -> v1::Fitted {
     let fitted = match fitted {
         Fitted::Statistics(statistics) => v1::fitted::Fitted::Statistics(statistics_to_wire(statistics)),
         Fitted::Unbounded { sentence } => v1::fitted::Fitted::Unbounded(*sentence),
@@ -127,7 +128,7 @@ pub(super) fn fitted_to_wire(fitted: &Fitted) -> v1::Fitted {
     v1::Fitted { fitted: Some(fitted) }
 }
 
-pub(super) fn fitted_from_wire(message: v1::Fitted) -> Result<Fitted, WireError> {
+pub fn from_wire(message: v1::Fitted) -> Result<Fitted, WireError> {
     match message.fitted.ok_or(WireError::Missing { field: "fitted" })? {
         v1::fitted::Fitted::Statistics(statistics) => {
             Ok(Fitted::Statistics(statistics_from_wire(statistics)?))
@@ -186,8 +187,24 @@ fn statistics_from_wire(message: v1::Statistics) -> Result<Statistics, WireError
     Ok(Statistics { n_sentences: sentences, bound, n_rounds: rounds, moments, parts })
 }
 
+pub fn check(task: &Task, with: &Fit) -> Result<(), WireError> {
+    fits(&task.grammar.value, with)
+}
+
+pub fn check_answer(task: &Task, with: &Fit, found: &Fitted) -> Result<(), WireError> {
+    answers(with, task.shard.value.len(), n_occurrences(&task.shard.value), found)
+}
+
+pub fn largest_answer(with: &Fit) -> u64 {
+    let of_prior = |prior: &Prior| {
+        let n = prior.n_outcomes() as u64;
+        (n * (n + 1) / 2 + 2 * n) * DOUBLE + EXPONENT + VARINT
+    };
+    sum(with.priors.iter().map(of_prior)).saturating_add(with.n_parts() as u64 * (DOUBLE + EXPONENT))
+}
+
 /// Whether priors are those of `grammar`, and components say something of it.
-pub(super) fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
+fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
     let multinomials =
         Multinomials::new(grammar).map_err(|unsuited| WireError::Fit { problem: unsuited.to_string() })?;
     multinomials.check(&fit.priors).map_err(|problem| WireError::Fit { problem })?;
@@ -200,12 +217,7 @@ pub(super) fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
 }
 
 /// Whether an answer is of a shard with so many sentences, equal ones counted once and as often as they occur.
-pub(super) fn answers(
-    fit: &Fit,
-    n_items: usize,
-    n_occurrences: usize,
-    found: &Fitted,
-) -> Result<(), WireError> {
+fn answers(fit: &Fit, n_items: usize, n_occurrences: usize, found: &Fitted) -> Result<(), WireError> {
     match found {
         Fitted::Statistics(statistics) => {
             at_most("fitted.sentences", statistics.n_sentences, n_occurrences as u64)?;

@@ -1,0 +1,96 @@
+//! Passes of collapsed variational Bayes.
+
+use shared::num::Wide;
+use shared::work::shard::Shard;
+use shared::work::task::{Collapse, Collapsed, Expectation, Named, ShardState, Task};
+
+use super::expect;
+use crate::convert::checks::n_occurrences;
+use crate::convert::sizes::{DOUBLE, VARINT, of_occurrences};
+use crate::convert::{NON_NEGATIVE, POSITIVE, Wire, WireError, non_negative, numbers, positive, same_length};
+use crate::v1;
+
+pub fn request_to_wire(collapse: &Collapse) -> v1::Collapse {
+    let pass = match collapse {
+        Collapse::Start { weights } => v1::collapse::Pass::Start(weights.to_wire()),
+        Collapse::Others { pseudo, sums, temperature, carried: _ } => {
+            let (pseudo, sums) = (pseudo.clone(), sums.clone());
+            v1::collapse::Pass::Others(v1::Others { pseudo, sums, temperature: *temperature })
+        }
+    };
+    v1::Collapse { pass: Some(pass) }
+}
+
+pub fn request_from_wire(
+    message: v1::Collapse,
+    carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
+) -> Result<Collapse, WireError> {
+    match message.pass.ok_or(WireError::Missing { field: "collapse.pass" })? {
+        v1::collapse::Pass::Start(weights) => {
+            Ok(Collapse::Start { weights: Vec::<Wide>::from_wire(weights)? })
+        }
+        v1::collapse::Pass::Others(v1::Others { pseudo, sums, temperature }) => {
+            numbers("collapse.pseudo", &pseudo, NON_NEGATIVE, non_negative)?;
+            numbers("collapse.sums", &sums, NON_NEGATIVE, non_negative)?;
+            numbers("collapse.temperature", &[temperature], POSITIVE, positive)?;
+            Ok(Collapse::Others { pseudo, sums, temperature, carried: carried()? })
+        }
+    }
+}
+
+pub fn to_wire(Collapsed { expectation, carried }: &Collapsed) -> v1::Collapsed {
+    v1::Collapsed { expectation: Some(expectation.to_wire()), carried: Some(carried.to_wire()) }
+}
+
+pub fn from_wire(message: v1::Collapsed) -> Result<Collapsed, WireError> {
+    let v1::Collapsed { expectation, carried } = message;
+    let expectation = expectation.ok_or(WireError::Missing { field: "collapsed.expectation" })?;
+    let carried = carried.ok_or(WireError::Missing { field: "collapsed.carried" })?;
+    let (expectation, carried) = (Expectation::from_wire(expectation)?, ShardState::from_wire(carried)?);
+    Ok(Collapsed { expectation, carried })
+}
+
+pub fn check(task: &Task, collapse: &Collapse) -> Result<(), WireError> {
+    match collapse {
+        Collapse::Start { .. } => Ok(()),
+        Collapse::Others { pseudo, carried, .. } => {
+            check_carried(&task.shard.value, pseudo.len(), &carried.value)
+        }
+    }
+}
+
+pub fn check_answer(task: &Task, collapse: &Collapse, collapsed: &Collapsed) -> Result<(), WireError> {
+    let n_touched = n_touched(collapse);
+    // A pass has no weights of zero.
+    same_length("expectation.missing", collapsed.expectation.missing.len(), 0)?;
+    expect::check_lengths(&task.shard.value, n_touched, false, &collapsed.expectation)?;
+    check_carried(&task.shard.value, n_touched, &collapsed.carried)
+}
+
+/// Whether it is what a shard that touches `n_params` parameters carries.
+fn check_carried(shard: &Shard, n_params: usize, carried: &ShardState) -> Result<(), WireError> {
+    let ShardState::Counts(counts) = carried else {
+        return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
+    };
+    same_length("carried.counts", counts.len(), n_occurrences(shard))?;
+    carried.check(n_params).map_err(|problem| WireError::ShardState { problem })
+}
+
+/// Parameters of the shard's index.
+fn n_touched(collapse: &Collapse) -> usize {
+    match collapse {
+        Collapse::Start { weights } => weights.len(),
+        Collapse::Others { pseudo, .. } => pseudo.len(),
+    }
+}
+
+pub fn largest_answer(task: &Task, collapse: &Collapse) -> u64 {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let n_touched = n_touched(collapse) as u64;
+    // Rules, and strings that are substrings of the sentence.
+    let n_rules = 1 + grammar.rules.len() as u64;
+    let n_sticks = lexicon.sticks.len() as u64;
+    let own = |length: u64| n_touched.min(n_rules + n_sticks * length * (length + 1) / 2);
+    let carried = |length| VARINT + own(length) * (VARINT + DOUBLE);
+    of_occurrences(&task.shard.value, carried).saturating_add(n_touched * DOUBLE)
+}

@@ -1,0 +1,32 @@
+//! Strings that sentences need and the lexicon lacks.
+
+use shared::work::task::{Missing, Task};
+
+use crate::convert::checks::{adapted, terminals};
+use crate::convert::sizes::{item_lengths, labelled_substrings, sum};
+use crate::convert::{WireError, labelled_strings, strings_to_wire};
+use crate::v1;
+
+pub fn to_wire(missing: &Missing) -> v1::Missing {
+    v1::Missing {
+        symbols: missing.iter().map(|(symbol, _)| symbol.0).collect(),
+        strings: Some(strings_to_wire(missing.iter().map(|(_, string)| &string[..]))),
+    }
+}
+
+pub fn from_wire(v1::Missing { symbols, strings }: v1::Missing) -> Result<Missing, WireError> {
+    labelled_strings("missing", symbols, strings)
+}
+
+pub fn check_answer(task: &Task, missing: &Missing) -> Result<(), WireError> {
+    let grammar = &task.grammar.value;
+    for (at, (symbol, string)) in missing.iter().enumerate() {
+        adapted("missing.symbols", at, grammar, *symbol)?;
+        terminals("missing.strings", grammar, string)?;
+    }
+    Ok(())
+}
+
+pub fn largest_answer(task: &Task) -> u64 {
+    sum(item_lengths(task).map(|length| labelled_substrings(&task.grammar.value, length, length, 0)))
+}

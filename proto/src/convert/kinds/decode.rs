@@ -1,0 +1,110 @@
+//! Best analyses of sentences.
+
+use shared::grammar::{Grammar, SymbolId};
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::work::task::Task;
+
+use crate::convert::checks::{nonterminals, sentences, whole};
+use crate::convert::sizes::{ENVELOPE, item_lengths, segmentation, sum, tree};
+use crate::convert::{
+    LOGARITHM, Wire, WireError, ends_from_wire, logarithm, numbers, ragged_to_wire, same_length,
+};
+use crate::v1;
+
+impl Wire for Decode {
+    type Message = v1::Decode;
+    const NAME: &'static str = "decode";
+
+    fn to_wire(&self) -> v1::Decode {
+        let decoder = |decoder: &Decoder| match decoder {
+            Decoder::Viterbi => v1::decode::Decoder::Viterbi as i32,
+            Decoder::Mbr => v1::decode::Decoder::Mbr as i32,
+            Decoder::MbrTree => v1::decode::Decoder::MbrTree as i32,
+            Decoder::MbrArcs => v1::decode::Decoder::MbrArcs as i32,
+        };
+        v1::Decode {
+            weights: Some(self.weights.to_wire()),
+            segments: self.segments.iter().map(|symbol| symbol.0).collect(),
+            decoders: self.decoders.iter().map(decoder).collect(),
+            trees: self.trees,
+            open: self.open,
+        }
+    }
+
+    fn from_wire(message: v1::Decode) -> Result<Decode, WireError> {
+        let weights = message.weights.ok_or(WireError::Missing { field: "decode.weights" })?;
+        let decoder = |(at, &found): (usize, &i32)| match v1::decode::Decoder::try_from(found) {
+            Ok(v1::decode::Decoder::Viterbi) => Ok(Decoder::Viterbi),
+            Ok(v1::decode::Decoder::Mbr) => Ok(Decoder::Mbr),
+            Ok(v1::decode::Decoder::MbrTree) => Ok(Decoder::MbrTree),
+            Ok(v1::decode::Decoder::MbrArcs) => Ok(Decoder::MbrArcs),
+            Ok(v1::decode::Decoder::Unspecified) | Err(_) => {
+                let found = i64::from(found);
+                Err(WireError::Range { field: "decode.decoders", at, found, start: 1, end: 5 })
+            }
+        };
+        Ok(Decode {
+            weights: Vec::from_wire(weights)?,
+            segments: message.segments.into_iter().map(SymbolId).collect(),
+            decoders: message.decoders.iter().enumerate().map(decoder).collect::<Result<_, _>>()?,
+            trees: message.trees,
+            open: message.open,
+        })
+    }
+}
+
+pub fn to_wire(sentences: &[Decoded]) -> v1::DecodedSentences {
+    v1::DecodedSentences { sentences: sentences.iter().map(sentence_to_wire).collect() }
+}
+
+pub fn from_wire(message: v1::DecodedSentences) -> Result<Vec<Decoded>, WireError> {
+    message.sentences.into_iter().map(sentence_from_wire).collect()
+}
+
+fn sentence_to_wire(decoded: &Decoded) -> v1::DecodedSentence {
+    v1::DecodedSentence {
+        log_z: decoded.log_z,
+        segmentations: Some(ragged_to_wire(decoded.segmentations.iter().map(|ends| ends.iter().copied()))),
+        trees: decoded.trees.clone(),
+    }
+}
+
+fn sentence_from_wire(message: v1::DecodedSentence) -> Result<Decoded, WireError> {
+    numbers("decoded.log_z", &[message.log_z], LOGARITHM, logarithm)?;
+    let segmentations = ends_from_wire("decoded.segmentations", message.segmentations)?;
+    Ok(Decoded { log_z: message.log_z, segmentations, trees: message.trees })
+}
+
+pub fn check(task: &Task, decode: &Decode) -> Result<(), WireError> {
+    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+
+    let Decode { weights, segments, .. } = decode;
+    same_length("decode.weights", weights.len(), lexicon.n_params(grammar) + lexicon.sticks.len())?;
+    nonterminals("decode.segments", grammar, segments)
+}
+
+pub fn check_answer(task: &Task, with: &Decode, decoded: &[Decoded]) -> Result<(), WireError> {
+    let n_items = task.shard.value.len();
+
+    same_length("decoded.sentences", decoded.len(), n_items)?;
+    let decoders = &with.decoders;
+    let with_tree = |&&decoder: &&Decoder| with.trees && decoder.gives_trees();
+    let n_trees = decoders.iter().filter(with_tree).count();
+    for (sentence, decoded) in sentences(&task.shard.value).iter().zip(decoded) {
+        same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
+        same_length("decoded.trees", decoded.trees.len(), n_trees)?;
+        whole("decoded.segmentations", &decoded.segmentations, sentence.tokens.len())?;
+    }
+    Ok(())
+}
+
+pub fn largest_answer(task: &Task, decode: &Decode) -> u64 {
+    sum(item_lengths(task).map(|length| decoded_sentence(&task.grammar.value, decode, length)))
+}
+
+/// Segmentations and trees, one per decoder.
+fn decoded_sentence(grammar: &Grammar, decode: &Decode, length: u64) -> u64 {
+    let n_decoders = decode.decoders.len() as u64;
+    let tree = if decode.trees { tree(grammar, length) } else { 0 };
+    n_decoders.saturating_mul(segmentation(length).saturating_add(tree)).saturating_add(ENVELOPE)
+}

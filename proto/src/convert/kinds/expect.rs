@@ -1,0 +1,78 @@
+//! Inside–outside: weights and expected counts.
+
+use shared::grammar::Grammar;
+use shared::grammar::lexicon::Lexicon;
+use shared::work::shard::Shard;
+use shared::work::task::{Expectation, Task};
+
+use crate::convert::sizes::{DOUBLE, ENVELOPE, EXPONENT, VARINT};
+use crate::convert::{
+    LOGARITHM, NON_NEGATIVE, Wire, WireError, in_range, logarithm, non_negative, numbers, params, same_length,
+};
+use crate::v1;
+
+impl Wire for Expectation {
+    type Message = v1::Expectation;
+    const NAME: &'static str = "expectation";
+
+    fn to_wire(&self) -> v1::Expectation {
+        v1::Expectation {
+            counts: self.counts.clone(),
+            losses: self.losses.clone(),
+            log_z: self.log_z,
+            log_z_items: self.log_z_items.clone(),
+            missing: self.missing.iter().map(|param| param.0).collect(),
+        }
+    }
+
+    fn from_wire(message: v1::Expectation) -> Result<Expectation, WireError> {
+        let v1::Expectation { counts, losses, log_z, log_z_items, missing } = message;
+        numbers("expectation.counts", &counts, NON_NEGATIVE, non_negative)?;
+        numbers("expectation.losses", &losses, "that is not negative", |loss| loss >= 0.0)?;
+        if !losses.is_empty() {
+            same_length("expectation.losses", losses.len(), counts.len())?;
+        }
+        numbers("expectation.log_z", &[log_z], LOGARITHM, logarithm)?;
+        numbers("expectation.log_z_items", &log_z_items, LOGARITHM, logarithm)?;
+        let missing = params("expectation.missing", missing)?;
+        Ok(Expectation { counts, losses, log_z, log_z_items, missing })
+    }
+}
+
+pub fn check_answer(
+    task: &Task,
+    n_touched: usize,
+    losses: bool,
+    found: &Expectation,
+) -> Result<(), WireError> {
+    let n_params = task.lexicon.value.n_params(&task.grammar.value) as u64;
+    in_range("expectation.missing", found.missing.iter().map(|param| param.0), 0..n_params)?;
+    if !found.missing.is_empty() {
+        return Ok(()); // the counts mean nothing
+    }
+    check_lengths(&task.shard.value, n_touched, losses, found)
+}
+
+/// Whether there are as many numbers as the shard asks for.
+pub fn check_lengths(
+    shard: &Shard,
+    n_touched: usize,
+    losses: bool,
+    found: &Expectation,
+) -> Result<(), WireError> {
+    same_length("expectation.counts", found.counts.len(), n_touched)?;
+    same_length("expectation.losses", found.losses.len(), if losses { n_touched } else { 0 })?;
+    let n_log_z = if matches!(shard, Shard::Strings(_)) { shard.len() } else { 0 };
+    same_length("expectation.log_z_items", found.log_z_items.len(), n_log_z)
+}
+
+/// The most bytes of weights by the index of a shard, and of a list of nonterminals.
+pub fn largest_lease(grammar: &Grammar, lexicon: &Lexicon) -> u64 {
+    let segments = u64::from(grammar.n_nonterminals) * VARINT;
+    ENVELOPE + lexicon.n_params(grammar) as u64 * (DOUBLE + EXPONENT) + segments
+}
+
+pub fn largest_answer(task: &Task, n_touched: usize, losses: bool) -> u64 {
+    let n_numbers = n_touched as u64 * (1 + u64::from(losses)) + task.shard.value.len() as u64;
+    n_numbers * DOUBLE + task.lexicon.value.n_params(&task.grammar.value) as u64 * VARINT
+}

@@ -1,0 +1,32 @@
+//! Which parameters a shard touches.
+
+use shared::work::task::{Index, Task};
+
+use crate::convert::sizes::VARINT;
+use crate::convert::{WireError, ascending, in_range, params};
+use crate::v1;
+
+pub fn to_wire(index: &Index) -> v1::Index {
+    v1::Index {
+        params: index.params.iter().map(|param| param.0).collect(),
+        unparsable: index.unparsable.clone(),
+    }
+}
+
+pub fn from_wire(message: v1::Index) -> Result<Index, WireError> {
+    let v1::Index { params: touched, unparsable } = message;
+    let params = params("index.params", touched)?;
+    ascending("index.unparsable", &unparsable)?;
+    Ok(Index { params, unparsable })
+}
+
+pub fn check_answer(task: &Task, index: &Index) -> Result<(), WireError> {
+    let n_params = task.lexicon.value.n_params(&task.grammar.value) as u64;
+    in_range("index.params", index.params.iter().map(|param| param.0), 0..n_params)?;
+    in_range("index.unparsable", index.unparsable.iter().copied(), 0..task.shard.value.len() as u64)
+}
+
+pub fn largest_answer(task: &Task) -> u64 {
+    let n_params = task.lexicon.value.n_params(&task.grammar.value) as u64;
+    (n_params + task.shard.value.len() as u64) * VARINT
+}

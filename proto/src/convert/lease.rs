@@ -1,0 +1,105 @@
+//! Leases: the head says which work is asked for, and names the blobs that it needs; the payload has the rest.
+
+use prost::Message;
+use prost::bytes::Bytes;
+use shared::work::lease::LeaseId;
+use shared::work::task::{Named, Sample, ShardState, Task, Work};
+
+use super::blob::{Blob, carried, hash_to_wire, lease_id_to_wire};
+use super::kinds::{annotate, collapse, sweep};
+use super::{Wire, WireError, decoded};
+use crate::v1::lease_head::{self as head, Work as Asked};
+use crate::{payload, v1};
+
+/// Head of the lease of `task`, and its payload.
+pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
+    let carried = carried(&task.work).map(|carried| hash_to_wire(carried.hash)).unwrap_or_default();
+    let (work, payload) = match &task.work {
+        Work::Candidates { max_length } => {
+            (Asked::Candidates(head::Candidates { max_length: *max_length }), Bytes::new())
+        }
+        Work::Cover => (Asked::Cover(head::Cover {}), Bytes::new()),
+        Work::Index => (Asked::Index(head::Index {}), Bytes::new()),
+        Work::Expect { weights, losses } => {
+            (Asked::Expect(head::Expect { losses: *losses }), weights.to_bytes())
+        }
+        Work::Sample(sample) => (Asked::Sample(head::Sample {}), sample.to_bytes()),
+        Work::Collapse(collapse) => {
+            let payload = collapse::request_to_wire(collapse).encode_to_vec().into();
+            (Asked::Collapse(head::Collapse { carried }), payload)
+        }
+        Work::Sweep(sweeps) => {
+            let payload = sweep::request_to_wire(sweeps).encode_to_vec().into();
+            (Asked::Sweep(head::Sweep { carried }), payload)
+        }
+        Work::Decode(decode) => {
+            (Asked::Decode(head::Decode { decode: hash_to_wire(decode.hash) }), Bytes::new())
+        }
+        Work::Annotate(annotate) => {
+            let payload = annotate::request_to_wire(annotate).encode_to_vec().into();
+            (Asked::Annotate(head::Annotate { carried }), payload)
+        }
+        Work::Fit(fit) => (Asked::Fit(head::Fit { fit: hash_to_wire(fit.hash) }), Bytes::new()),
+    };
+    let head = v1::LeaseHead {
+        id: Some(lease_id_to_wire(id)),
+        grammar: hash_to_wire(task.grammar.hash),
+        lexicon: hash_to_wire(task.lexicon.hash),
+        shard: hash_to_wire(task.shard.hash),
+        work: Some(work),
+        extent: Some(payload::extent(&payload)),
+    };
+    (head, payload)
+}
+
+/// The work that a head asks for. An error says that it names none.
+pub fn asked(head: &v1::LeaseHead) -> Result<&Asked, WireError> {
+    head.work.as_ref().ok_or(WireError::Missing { field: "lease.work" })
+}
+
+/// The work that a lease asks for; `find` looks up a blob that the head names in a field.
+pub fn work_from_wire(
+    head: &v1::LeaseHead,
+    payload: Bytes,
+    find: impl FnOnce(&'static str, &[u8]) -> Result<Blob, WireError>,
+) -> Result<Work, WireError> {
+    Ok(match asked(head)? {
+        Asked::Candidates(head::Candidates { max_length }) => Work::Candidates { max_length: *max_length },
+        Asked::Cover(head::Cover {}) => Work::Cover,
+        Asked::Index(head::Index {}) => Work::Index,
+        Asked::Expect(head::Expect { losses }) => {
+            Work::Expect { weights: Vec::from_bytes(payload)?, losses: *losses }
+        }
+        Asked::Sample(head::Sample {}) => Work::Sample(Sample::from_bytes(payload)?),
+        Asked::Collapse(head::Collapse { carried }) => {
+            let message = decoded("collapse", payload)?;
+            Work::Collapse(collapse::request_from_wire(message, || find_carried(carried, find))?)
+        }
+        Asked::Sweep(head::Sweep { carried }) => {
+            let message = decoded("sweeps", payload)?;
+            Work::Sweep(sweep::request_from_wire(message, || find_carried(carried, find))?)
+        }
+        Asked::Decode(head::Decode { decode }) => match find("lease.decode", decode)? {
+            Blob::Decode(decode) => Work::Decode(decode),
+            _ => return Err(WireError::Missing { field: "lease.decode" }),
+        },
+        Asked::Annotate(head::Annotate { carried }) => {
+            let message = decoded("annotate", payload)?;
+            Work::Annotate(annotate::request_from_wire(message, || find_carried(carried, find))?)
+        }
+        Asked::Fit(head::Fit { fit }) => match find("lease.fit", fit)? {
+            Blob::Fit(fit) => Work::Fit(fit),
+            _ => return Err(WireError::Missing { field: "lease.fit" }),
+        },
+    })
+}
+
+fn find_carried(
+    hash: &[u8],
+    find: impl FnOnce(&'static str, &[u8]) -> Result<Blob, WireError>,
+) -> Result<Named<ShardState>, WireError> {
+    match find("lease.carried", hash)? {
+        Blob::ShardState(carried) => Ok(carried),
+        _ => Err(WireError::Missing { field: "lease.carried" }),
+    }
+}

@@ -1,0 +1,67 @@
+//! The most bytes that parts of an answer can have on the wire.
+
+use shared::data::Sentence;
+use shared::grammar::{Grammar, ParamId};
+use shared::work::shard::Shard;
+use shared::work::task::Task;
+
+use super::checks::sentences;
+
+/// Bytes of tags and lengths around the fields of a message.
+pub const ENVELOPE: u64 = 128;
+/// Bytes of an index or a length, at most.
+pub const VARINT: u64 = 5;
+/// Bytes of a number.
+pub const DOUBLE: u64 = 8;
+/// Bytes of a number of half the precision.
+pub const FLOAT: u64 = 4;
+/// Bytes of an exponent, at most.
+pub const EXPONENT: u64 = 10;
+
+pub fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// Of values of that size by the length of a sentence, one for each occurrence.
+pub fn of_occurrences(shard: &Shard, size: impl Fn(u64) -> u64) -> u64 {
+    let of_sentence = |sentence: &Sentence| {
+        size(sentence.tokens.len() as u64).saturating_mul(u64::from(sentence.multiplicity))
+    };
+    sum(sentences(shard).iter().map(of_sentence))
+}
+
+pub fn item_lengths(task: &Task) -> impl Iterator<Item = u64> {
+    let (sentences, strings) = match &*task.shard.value {
+        Shard::Sentences(sentences) => (&sentences[..], 0..0),
+        Shard::Strings(params) => (&[][..], params.clone()),
+        Shard::Trees { .. } => (&[][..], 0..0),
+    };
+    let string = |param| task.lexicon.value.string(&task.grammar.value, ParamId(param));
+    let strings = strings.filter_map(string).map(|(_, string)| string.len() as u64);
+    sentences.iter().map(|sentence| sentence.tokens.len() as u64).chain(strings)
+}
+
+/// All substrings of an item of up to `max_length`, once for every adapted nonterminal, and `extra` bytes each.
+pub fn labelled_substrings(grammar: &Grammar, length: u64, max_length: u64, extra: u64) -> u64 {
+    let n_labels = grammar.adaptors.iter().flatten().count() as u64;
+    let of_length = |span: u64| (length - span + 1) * ((2 + span) * VARINT + extra);
+    sum((1..=length.min(max_length)).map(of_length)).saturating_mul(n_labels)
+}
+
+/// A sentence that is cut everywhere.
+pub fn segmentation(length: u64) -> u64 {
+    (1 + length) * VARINT
+}
+
+/// Nodes of a tree that goes through every nonterminal at each of them: it branches less often than it has leaves, and without
+/// cycles passes each nonterminal once between.
+pub fn n_nodes(grammar: &Grammar, length: u64) -> u64 {
+    2 * length * (1 + u64::from(grammar.n_nonterminals))
+}
+
+/// The largest tree.
+pub fn tree(grammar: &Grammar, length: u64) -> u64 {
+    let longest = grammar.symbols.iter().map(|name| name.len() as u64).max().unwrap_or(0);
+    // Every letter escaped, two brackets and a space.
+    ENVELOPE + n_nodes(grammar, length).saturating_mul(2 * longest + 3)
+}

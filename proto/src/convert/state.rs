@@ -1,0 +1,146 @@
+//! What a shard carries from round to round.
+//!
+//! It travels as fields: an index is mostly a byte or two of theirs, and every length is checked as those of other values are. A
+//! choice of a derivation is one number, so that most take a byte or two. Whether derivations are those of sentences comes out when
+//! the chain goes on ([`State::check`]).
+
+use shared::grammar::{ParamId, SymbolId};
+use shared::models::latent::collapsed::Own;
+use shared::models::sampler::state::{Choice, Table, TableId};
+use shared::models::sampler::{Hyper, State};
+use shared::work::task::ShardState;
+
+use super::{POSITIVE, Wire, WireError, cut, positive, ragged, ragged_to_wire, same_length};
+use crate::v1;
+
+impl Wire for ShardState {
+    type Message = v1::Carried;
+    const NAME: &'static str = "carried";
+
+    fn to_wire(&self) -> v1::Carried {
+        let carried = match self {
+            ShardState::Counts(counts) => v1::carried::Carried::Counts(counts_to_wire(counts)),
+            ShardState::Chain(state) => v1::carried::Carried::Chain(chain_to_wire(state)),
+            ShardState::Latent(own) => v1::carried::Carried::Trees(trees_to_wire(own)),
+        };
+        v1::Carried { carried: Some(carried) }
+    }
+
+    fn from_wire(message: v1::Carried) -> Result<ShardState, WireError> {
+        match message.carried.ok_or(WireError::Missing { field: "carried" })? {
+            v1::carried::Carried::Counts(counts) => counts_from_wire(counts),
+            v1::carried::Carried::Chain(state) => Ok(ShardState::Chain(chain_from_wire(state)?)),
+            v1::carried::Carried::Trees(own) => Ok(ShardState::Latent(trees_from_wire(own)?)),
+        }
+    }
+}
+
+fn counts_to_wire(counts: &[Vec<(u32, f64)>]) -> v1::CarriedCounts {
+    let params = counts.iter().map(|counts| counts.iter().map(|&(param, _)| param));
+    let counts = counts.iter().flatten().map(|&(_, count)| count).collect();
+    v1::CarriedCounts { params: Some(ragged_to_wire(params)), counts }
+}
+
+fn counts_from_wire(message: v1::CarriedCounts) -> Result<ShardState, WireError> {
+    let v1::CarriedCounts { params, counts } = message;
+    let n_params = params.as_ref().map_or(0, |params| params.symbols.len());
+    same_length("carried.counts", counts.len(), n_params)?;
+    let mut counts = counts.into_iter();
+    let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
+    let carried = ShardState::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
+    // Of which shard it is, its task says.
+    carried.check(usize::MAX).map_err(|problem| WireError::ShardState { problem })?;
+    Ok(carried)
+}
+
+fn chain_to_wire(state: &State) -> v1::CarriedChain {
+    v1::CarriedChain {
+        trees: Some(derivations_to_wire(state.trees.iter().map(|tree| &tree[..]))),
+        symbols: state.tables.iter().map(|table| table.symbol.0).collect(),
+        labels: Some(derivations_to_wire(state.tables.iter().map(|table| &table.label[..]))),
+        processes: state.hyper.iter().map(process_to_wire).collect(),
+    }
+}
+
+fn chain_from_wire(message: v1::CarriedChain) -> Result<State, WireError> {
+    let v1::CarriedChain { trees, symbols, labels, processes } = message;
+    let trees = derivations_from_wire("chain.trees", trees, |_| symbols.len())?;
+    // A label sits at tables before its own.
+    let labels = derivations_from_wire("chain.labels", labels, |label| label)?;
+    same_length("chain.labels", labels.len(), symbols.len())?;
+    if let Some(at) = labels.iter().position(Vec::is_empty) {
+        return Err(WireError::Empty { field: "chain.labels", at });
+    }
+    let table = |(symbol, label)| Table { symbol: SymbolId(symbol), label };
+    let process = |(at, process)| process_from_wire("chain.processes", at, process);
+    Ok(State {
+        trees,
+        tables: symbols.into_iter().zip(labels).map(table).collect(),
+        hyper: processes.into_iter().enumerate().map(process).collect::<Result<_, _>>()?,
+    })
+}
+
+fn trees_to_wire(own: &Own) -> v1::CarriedTrees {
+    v1::CarriedTrees {
+        lengths: own.trees.iter().map(|tree| tree.len() as u32).collect(),
+        counts: own.trees.concat(),
+    }
+}
+
+/// Of which shard they are, and that they are counts, its task says.
+fn trees_from_wire(message: v1::CarriedTrees) -> Result<Own, WireError> {
+    let v1::CarriedTrees { lengths, counts } = message;
+    Ok(Own { trees: cut("carried.trees", lengths, &counts)? })
+}
+
+pub fn process_to_wire(&Hyper { discount, concentration }: &Hyper) -> v1::Process {
+    v1::Process { discount, concentration }
+}
+
+pub fn process_from_wire(field: &'static str, at: usize, process: v1::Process) -> Result<Hyper, WireError> {
+    let v1::Process { discount, concentration } = process;
+    let number = |found, expected| Err(WireError::Number { field, at, found, expected });
+    if !(0.0..1.0).contains(&discount) {
+        return number(discount, "in [0, 1)");
+    }
+    if !positive(concentration) {
+        return number(concentration, POSITIVE);
+    }
+    Ok(Hyper { discount, concentration })
+}
+
+fn derivations_to_wire<'a>(derivations: impl Iterator<Item = &'a [Choice]>) -> v1::Derivations {
+    let mut message = v1::Derivations::default();
+    for derivation in derivations {
+        message.lengths.push(derivation.len() as u32);
+        message.choices.extend(derivation.iter().map(|choice| match *choice {
+            Choice::Param(param) => 2 * u64::from(param.0),
+            Choice::Table(table) => 2 * u64::from(table.0) + 1,
+        }));
+    }
+    message
+}
+
+/// The derivation at each position sits at tables below `n_tables` of it.
+fn derivations_from_wire(
+    field: &'static str,
+    message: Option<v1::Derivations>,
+    n_tables: impl Fn(usize) -> usize,
+) -> Result<Vec<Vec<Choice>>, WireError> {
+    let v1::Derivations { lengths, choices } = message.ok_or(WireError::Missing { field })?;
+    let derivations = cut(field, lengths, &choices)?.into_iter().enumerate();
+    let derivations = derivations.map(|(at, choices)| {
+        let choice = |number: u64| {
+            let (id, is_table) = (number / 2, number % 2 == 1);
+            let end = if is_table { n_tables(at) as u64 } else { u64::from(u32::MAX) + 1 };
+            match u32::try_from(id).ok().filter(|&id| u64::from(id) < end) {
+                Some(id) if is_table => Ok(Choice::Table(TableId(id))),
+                Some(id) => Ok(Choice::Param(ParamId(id))),
+                // Half of a u64 is an i64.
+                None => Err(WireError::Range { field, at, found: id as i64, start: 0, end }),
+            }
+        };
+        choices.into_iter().map(choice).collect()
+    });
+    derivations.collect()
+}

@@ -1,0 +1,41 @@
+//! The bytes of messages are the protocol: as long as its version is the same, they are too.
+
+use prost::Message;
+use proto::convert::blob::Blob;
+use proto::convert::{Wire, lease};
+use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use shared::work::task::{Answer, Task};
+
+/// The version of the protocol, and the hashes of the messages of every example. If a message has to change, the version does too.
+const GOLDEN: (u32, &[&str]) = (
+    4,
+    &[
+        "b05a44e5", "a9fd76cb", "a2a9ea37", "1bb1c2f3", "e209f57e", "ef18ea9d", "3791d1d6", "f1b412da",
+        "508cc0f0", "89fdbd3f", "d7324acb", "3b7fe375", "c978c44b", "dd50e11f", "fa0f9b3b", "d0952d9d",
+        "7983a6e1", "dfe43609",
+    ],
+);
+
+/// The hash of all that travels for a task: the head of its lease, its payload, its blobs, and the answer.
+fn hash((task, answer): &(Task, Answer)) -> String {
+    let id = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
+    let (head, payload) = lease::to_wire(id, task);
+    let mut hasher = blake3::Hasher::new();
+    for part in [head.encode_to_vec(), payload.to_vec(), answer.to_bytes().to_vec()] {
+        hasher.update(&part);
+    }
+    for blob in Blob::of_task(task) {
+        hasher.update(&blob.to_bytes());
+    }
+    hasher.finalize().to_hex()[..8].to_owned()
+}
+
+#[test]
+fn the_bytes_of_messages_are_those_of_the_version() {
+    let mut examples = super::round_trip::answered();
+    examples.push(super::fit::answered());
+    examples.extend(super::latent::answered());
+    let hashes: Vec<String> = examples.iter().map(hash).collect();
+    let found = (proto::VERSION, hashes.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(found, (GOLDEN.0, GOLDEN.1.to_vec()));
+}
