@@ -277,9 +277,9 @@ impl Scheduler {
         let Some(member) = self.members.get(id).filter(|_| self.admits(id, batch, task)) else {
             return false;
         };
-        let knows_twin = || batch.knows_twin(id, member, task);
+        let computed_replica = || batch.computed_replica(id, member, task);
         if batch.tasks[task.index()].blame.is_empty() {
-            return self.is_only_choice(batch.account) || !knows_twin();
+            return self.is_only_choice(batch.account) || !computed_replica();
         }
         let suit = self.suit(id, member, batch, task);
         suit == Suit::Fresh || self.candidates(batch, task).all(|other| suit <= other)
@@ -292,8 +292,8 @@ impl Scheduler {
     }
 
     fn suit(&self, id: MemberId, member: &Member, batch: &Batch, task: TaskIndex) -> Suit {
-        let knows_twin = batch.knows_twin(id, member, task);
-        batch.tasks[task.index()].blame.suit(member, knows_twin)
+        let computed_replica = batch.computed_replica(id, member, task);
+        batch.tasks[task.index()].blame.suit(member, computed_replica)
     }
 
     /// How well the members suit the task that stay and may have it, now or once they have room.
@@ -307,7 +307,7 @@ impl Scheduler {
     /// that is there had to do with it.
     pub(super) fn is_hopeless(&self, batch: &Batch, task: TaskIndex) -> bool {
         let blame = &batch.tasks[task.index()].blame;
-        let could_try = |suit| matches!(suit, Suit::Fresh | Suit::KnowsTwin);
+        let could_try = |suit| matches!(suit, Suit::Fresh | Suit::ComputedReplica);
         blame.is_proof() || blame.len() >= POISON && !self.candidates(batch, task).any(could_try)
     }
 

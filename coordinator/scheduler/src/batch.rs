@@ -239,7 +239,7 @@ impl Batch {
     }
 
     /// Whether `member`, or its process, holds the replica of `task`, or gave the answer to it that counted.
-    pub fn knows_twin(&self, id: MemberId, member: &Member, task: TaskIndex) -> bool {
+    pub fn computed_replica(&self, id: MemberId, member: &Member, task: TaskIndex) -> bool {
         self.tasks[task.index()].replica.is_some_and(|replica| {
             let Task { holders, answered_by, .. } = &self.tasks[replica.index()];
             let by = |by: Assignee| by.member == id || by.process == member.identity.process;

@@ -17,7 +17,7 @@ pub(super) enum Suit {
     /// It has had nothing to do with the failures.
     Fresh,
     /// The same, and it holds or answered the task's replica: the two would not audit each other.
-    KnowsTwin,
+    ComputedReplica,
     /// It came after a failure from where that one came from, and has not given an answer that counted.
     SameOrigin,
     /// It failed the task itself.
@@ -80,7 +80,7 @@ impl Blame {
     }
 
     /// How well `member` suits the task, of whose replica it knows or not.
-    pub fn suit(&self, member: &Member, knows_twin: bool) -> Suit {
+    pub fn suit(&self, member: &Member, computed_replica: bool) -> Suit {
         let is_same = |entry: &Entry| entry.identity.process == member.identity.process;
         let followed = |entry: &Entry| {
             entry.identity.origin == member.identity.origin && entry.at <= member.joined && !member.is_proven
@@ -88,7 +88,7 @@ impl Blame {
         match () {
             () if self.0.iter().any(is_same) => Suit::Failed,
             () if self.0.iter().any(followed) => Suit::SameOrigin,
-            () if knows_twin => Suit::KnowsTwin,
+            () if computed_replica => Suit::ComputedReplica,
             () => Suit::Fresh,
         }
     }

@@ -58,8 +58,8 @@ impl ActiveChains {
         ActiveChains { chains: Vec::new(), is_here: vec![false; chains.len()] }
     }
 
-    /// Turns to another forest.
-    pub fn turn_to(&mut self, forest: &Forest) {
+    /// Loads the chains of another forest.
+    pub fn load(&mut self, forest: &Forest) {
         self.chains.drain(..).for_each(|chain| self.is_here[chain as usize] = false);
         for edge in &forest.edges {
             if !std::mem::replace(&mut self.is_here[edge.param as usize], true) {

@@ -16,10 +16,10 @@
 //! ([`Prior::divergence_unused`]). Sentences leave such multinomials out, and [`statistics`] puts them back.
 //!
 //! ```
-//! use shared::models::logistic_normal::{Prior, Sentence, Statistics, Until};
+//! use shared::models::logistic_normal::{Prior, SentenceFitter, Statistics, Until};
 //!
 //! let priors = [Prior::independent(vec![0.0, 0.0])?];
-//! let mut sentence = Sentence::default();
+//! let mut sentence = SentenceFitter::default();
 //! let fit = sentence.fit(&priors, &[0], Until::default(), |weights, counts| {
 //!     // a single derivation, which uses outcome 0 twice and outcome 1 once
 //!     counts.copy_from_slice(&[2.0, 1.0]);
@@ -51,5 +51,5 @@ pub use multinomials::Multinomials;
 pub use params::Params;
 pub use posterior::Posterior;
 pub use prior::{PointEstimate, Prior};
-pub use sentence::{Sentence, Until};
+pub use sentence::{SentenceFitter, Until};
 pub use statistics::{Moments, Part, Statistics};

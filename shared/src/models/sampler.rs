@@ -208,12 +208,12 @@ fn propose(
     random: &mut Pcg64Mcg,
 ) {
     let mut gone: Vec<TableId> = Vec::new();
-    let joint_before = seating.leave(choices, &mut gone);
+    let joint_before = seating.unseat(choices, &mut gone);
     let drawn_before = proposer.probability(seating, choices);
     let new = proposer.draw(seating, item, root, random);
     let drawn_after = proposer.probability(seating, &new);
     let changed = !is_same(seating, choices, &new);
-    let joint_after = seating.come(&new);
+    let joint_after = seating.seat(&new);
     moves.proposed += 1;
     // min{1, (π(s′) / π(s))^{1/T} · Q(s) / Q(s′)}  (§5)
     let ratio = proposer.tempered(joint_after / joint_before) * (drawn_before / drawn_after);
@@ -223,8 +223,8 @@ fn propose(
         moves.changed += u64::from(changed);
     } else {
         let mut refused = Vec::new();
-        seating.leave(&new, &mut refused);
-        seating.come(choices);
+        seating.unseat(&new, &mut refused);
+        seating.seat(choices);
         gone = refused;
     }
     gone.into_iter().for_each(|table| seating.discard(table));

@@ -2,7 +2,7 @@
 
 use shared::models::logistic_normal::posterior::Scratch;
 use shared::models::logistic_normal::sentence::Fit;
-use shared::models::logistic_normal::{Posterior, Prior, Sentence, Statistics, Until};
+use shared::models::logistic_normal::{Posterior, Prior, SentenceFitter, Statistics, Until};
 use shared::num::Noise;
 use shared::num::special::{exp, ln};
 
@@ -303,7 +303,13 @@ impl Toy {
         ln(z)
     }
 
-    fn fit(&self, sentence: &mut Sentence, priors: &[Prior], multinomials: &[u32], until: Until) -> Fit {
+    fn fit(
+        &self,
+        sentence: &mut SentenceFitter,
+        priors: &[Prior],
+        multinomials: &[u32],
+        until: Until,
+    ) -> Fit {
         sentence.fit(priors, multinomials, until, |weights, counts| self.parse(weights, counts))
     }
 }
@@ -313,7 +319,7 @@ const TO_THE_END: Until = Until { tolerance: 1e-13, max_rounds: 3000 };
 #[test]
 fn the_bound_of_a_sentence_never_falls() {
     let mut draws = Draws::new(6);
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceFitter::default();
     for _ in 0..10 {
         let priors = [2, 5, 9].map(|n| draws.prior(n));
         let toy = Toy::draw(&mut draws, 16);
@@ -351,7 +357,8 @@ fn the_bound_is_below_the_probability_of_the_sentence_and_meets_it() {
                 probability += step * step * density * exp(ln_z);
             }
         }
-        let bound = toy.fit(&mut Sentence::default(), std::slice::from_ref(&prior), &[0], TO_THE_END).bound;
+        let bound =
+            toy.fit(&mut SentenceFitter::default(), std::slice::from_ref(&prior), &[0], TO_THE_END).bound;
         (ln(probability) - bound, prior.divergence_unused())
     };
     let gaps = [1.0, 0.1, 0.01, 0.001].map(gap);
@@ -366,7 +373,7 @@ fn what_a_sentence_cannot_use_may_be_left_out() {
     let mut draws = Draws::new(7);
     let priors: Vec<Prior> = [3, 4, 8, 5].into_iter().map(|n| draws.prior(n)).collect();
     let (mut all, mut used) = (Statistics::new(4), Statistics::new(4));
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceFitter::default();
     for times in 1..4 {
         // events of the first 7 outcomes, which are those of multinomials 0 and 1
         let toy = Toy::draw(&mut draws, 7);
@@ -392,7 +399,7 @@ fn corpus(draws: &mut Draws) -> Vec<(Toy, Vec<u32>)> {
 
 fn expect(priors: &[Prior], corpus: &[(Toy, Vec<u32>)]) -> Statistics {
     let mut statistics = Statistics::new(priors.len());
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceFitter::default();
     for (toy, multinomials) in corpus {
         let fit = toy.fit(&mut sentence, priors, multinomials, TO_THE_END);
         statistics.add(priors, &sentence, fit, 1);
@@ -408,7 +415,7 @@ fn the_update_is_that_of_the_paper() {
     let m = corpus.len() as f64;
     let updated = expect(&priors, &corpus).maximise(&priors).unwrap();
     // λ and ν of all sentences and multinomials, those left out in closed form
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceFitter::default();
     for (k, (prior, updated)) in priors.iter().zip(&updated).enumerate() {
         let n = prior.n_outcomes();
         let (mut mean, mut second) = (vec![0.0; n], vec![0.0; n * n]);
@@ -464,7 +471,7 @@ fn shards_are_merged_and_repeated_sentences_counted() {
         assert_near(&merged.variance, &whole.variance, 1e-14, "variance");
     }
     let (toy, multinomials) = &corpus[0];
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceFitter::default();
     let fit = toy.fit(&mut sentence, &priors, multinomials, TO_THE_END);
     let (mut twice, mut repeated) = (Statistics::new(2), Statistics::new(2));
     repeated.add(&priors, &sentence, fit, 2);
@@ -477,7 +484,7 @@ fn memory_that_is_used_again_changes_no_bit() {
     let mut draws = Draws::new(11);
     let priors = vec![draws.prior(3), draws.prior(4), draws.prior(12)];
     let (first, second) = (Toy::draw(&mut draws, 3), Toy::draw(&mut draws, 16));
-    let mut used = Sentence::default();
+    let mut used = SentenceFitter::default();
     let not_a_number = |_: &[f64], counts: &mut [f64]| {
         counts.fill(f64::NAN);
         0.0
@@ -486,7 +493,7 @@ fn memory_that_is_used_again_changes_no_bit() {
     assert!(fit.bound.is_nan() && fit.n_rounds == 1);
     first.fit(&mut used, &priors, &[0], Until::default());
     let again = second.fit(&mut used, &priors, &[2, 1], Until::default());
-    let mut fresh = Sentence::default();
+    let mut fresh = SentenceFitter::default();
     assert_eq!(second.fit(&mut fresh, &priors, &[2, 1], Until::default()), again);
     assert!(used.posteriors().eq(fresh.posteriors()));
 }
@@ -495,7 +502,7 @@ fn memory_that_is_used_again_changes_no_bit() {
 fn a_sentence_without_derivations_ends_at_once() {
     let priors = [Draws::new(12).prior(3)];
     let toy = Toy { derivations: Vec::new() };
-    let fit = toy.fit(&mut Sentence::default(), &priors, &[0], Until::default());
+    let fit = toy.fit(&mut SentenceFitter::default(), &priors, &[0], Until::default());
     assert_eq!(fit, Fit { bound: f64::NEG_INFINITY, n_rounds: 0 });
 }
 

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use shared::models::dmv::{Event, Side, Valence};
-use shared::models::logistic_normal::{Multinomials, PointEstimate, Prior, Sentence, Statistics, Until};
+use shared::models::logistic_normal::{
+    Multinomials, PointEstimate, Prior, SentenceFitter, Statistics, Until,
+};
 use shared::num::Wide;
 use shared::num::special::{exp, ln};
 use shared::train::logistic_normal::{Settings, State, Trainer};
@@ -223,7 +225,7 @@ fn bounds_and_means_are_those_of_jdageem() {
     let sentences: Vec<Toy> = sentences.iter().map(|tags| Toy::new(&dmv, tags)).collect();
     let start = dmv.read(&folder.join("ln8.harmonic.gra"));
     let mut priors: Vec<Prior> = start.into_iter().map(|mean| Prior::independent(mean).unwrap()).collect();
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceFitter::default();
     for (iteration, expected) in (1..).zip(BOUNDS) {
         let mut statistics = Statistics::new(priors.len());
         for toy in &sentences {

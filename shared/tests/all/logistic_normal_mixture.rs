@@ -6,7 +6,7 @@ use shared::grammar::ParamId;
 use shared::models::dmv::constraint::{ArcClass, Component, Unsuited};
 use shared::models::dmv::harmonic;
 use shared::models::logistic_normal::{
-    Multinomials, Part, PointEstimate, Prior, Sentence as Fitter, Statistics, Until,
+    Multinomials, Part, PointEstimate, Prior, SentenceFitter, Statistics, Until,
 };
 use shared::num::Noise;
 use shared::train::logistic_normal::{Constrained, Settings, State, Trainer};
@@ -82,7 +82,7 @@ fn weighted(components: Vec<Component>, weights: &[f64]) -> Vec<Weighted> {
 /// A fit to the trees of a sentence that `obeys`, each read by the definition of the model, with the multinomials of all trees.
 fn enumerated(
     model: &Model,
-    fitter: &mut Fitter,
+    fitter: &mut SentenceFitter,
     priors: &[Prior],
     until: Until,
     tags: &[u32],
@@ -130,7 +130,7 @@ fn a_shard_answers_what_enumeration_says() {
     let (priors, weights) = (uneven_priors(&model), [0.2, 0.15, 0.05]);
     let mut expected = Statistics::new(priors.len());
     expected.parts = vec![Part::default(); 4];
-    let mut fitter = Fitter::default();
+    let mut fitter = SentenceFitter::default();
     for tags in SENTENCES {
         let mut fit = |component| {
             let fit = enumerated(&model, &mut fitter, &priors, until, tags, component);

@@ -10,7 +10,7 @@ use shared::grammar::SymbolId;
 use shared::models::dmv::families::of_params;
 use shared::models::dmv::{Event, Side, harmonic};
 use shared::models::logistic_normal::{
-    Multinomials, PointEstimate, Prior, Sentence as Fitter, Statistics, Until,
+    Multinomials, PointEstimate, Prior, SentenceFitter, Statistics, Until,
 };
 use shared::num::{Noise, Wide};
 use shared::train::logistic_normal::{Failure, Settings, State, Trainer};
@@ -117,7 +117,7 @@ fn a_shard_answers_what_enumeration_says() {
     let (model, until) = (model(), Until { tolerance: 1e-9, max_rounds: 100 });
     let (multinomials, priors) = (multinomials(&model), uneven_priors(&model));
     let mut expected = Statistics::new(priors.len());
-    let mut fitter = Fitter::default();
+    let mut fitter = SentenceFitter::default();
     for tags in SENTENCES {
         let of_tree = |heads: &Vec<u32>| -> Vec<ParamId> {
             events(tags, heads).into_iter().map(|event| model.layout.param(event)).collect()

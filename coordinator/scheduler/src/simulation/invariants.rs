@@ -78,7 +78,7 @@ impl Page {
     }
 
     /// Whether the member holds the replica of the task, or its process gave the answer to it that counted.
-    fn knows_twin(&self, member: MemberId, process: Process, task: TaskIndex) -> bool {
+    fn computed_replica(&self, member: MemberId, process: Process, task: TaskIndex) -> bool {
         self.made.replicas.get(&task).is_some_and(|replica| {
             let answered = self.answered_by.get(replica).is_some_and(|&(_, by)| by == process);
             answered || self.holders[replica.index()].contains(&member)
@@ -97,7 +97,7 @@ impl Page {
         match () {
             () if blame.iter().any(|blamed| blamed.identity.process == *process) => 3,
             () if !is_proven && blame.iter().any(followed) => 2,
-            () => u32::from(self.knows_twin(id, *process, task)),
+            () => u32::from(self.computed_replica(id, *process, task)),
         }
     }
 
@@ -404,7 +404,10 @@ impl Invariants {
             if !self.suits_best(member, page, lease.task, scheduler) {
                 return Err(format!("{member:?} is assigned {lease}, and another one suits it better"));
             }
-        } else if page.knows_twin(member, process, lease.task) && !is_only && account.max_members != Some(1) {
+        } else if page.computed_replica(member, process, lease.task)
+            && !is_only
+            && account.max_members != Some(1)
+        {
             return Err(format!("{member:?} is assigned {lease}, and had to do with its replica"));
         }
         if page.free.contains(&lease.task) && !page.may_begin(lease.task) {
@@ -567,7 +570,7 @@ impl Invariants {
         let to_one = page.account.max_members == Some(1) || !self.has_other_healthy(id, scheduler);
         let alone = !page.goes_alone(task) || self.known[&id].held.is_empty();
         let suits = || match page.blame_of(task) {
-            [] => to_one || !page.knows_twin(id, self.known[&id].identity.process, task),
+            [] => to_one || !page.computed_replica(id, self.known[&id].identity.process, task),
             _ => self.suits_best(id, page, task, scheduler),
         };
         alone && self.admits(page.account, id) && suits()

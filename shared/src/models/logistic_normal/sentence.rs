@@ -47,7 +47,7 @@ pub struct Fit {
 
 /// Fits sentences, one after the other, in the same memory.
 #[derive(Clone, Debug, Default)]
-pub struct Sentence {
+pub struct SentenceFitter {
     /// Of the multinomials of the last sentence; more behind them, to be used again.
     posteriors: Vec<Posterior>,
     multinomials: Vec<u32>,
@@ -57,7 +57,7 @@ pub struct Sentence {
     scratch: Scratch,
 }
 
-impl Sentence {
+impl SentenceFitter {
     /// Fits a sentence that can use the given `multinomials` (positions in `priors`, each once) and no others.
     ///
     /// `parse(weights, counts)` returns log Z under the log weights, and overwrites `counts` with expected uses; both are of the outcomes of

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::prior::{Prior, PriorError};
-use super::sentence::{Fit, Sentence};
+use super::sentence::{Fit, SentenceFitter};
 
 /// Sums over the sentences that can use a multinomial.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -118,13 +118,13 @@ impl Statistics {
     }
 
     /// Adds `times` equal sentences, of which one was fitted, to a finite bound.
-    pub fn add(&mut self, priors: &[Prior], sentence: &Sentence, fit: Fit, times: u32) {
+    pub fn add(&mut self, priors: &[Prior], sentence: &SentenceFitter, fit: Fit, times: u32) {
         self.count(sentence, times);
         self.mix(priors, sentence, fit, times, 1.0);
     }
 
     /// Counts `times` equal sentences, which can use the multinomials of the one that was fitted.
-    pub fn count(&mut self, sentence: &Sentence, times: u32) {
+    pub fn count(&mut self, sentence: &SentenceFitter, times: u32) {
         self.n_sentences += u64::from(times);
         for (multinomial, _) in sentence.posteriors() {
             self.moments[multinomial as usize].n_sentences += u64::from(times);
@@ -132,7 +132,7 @@ impl Statistics {
     }
 
     /// Adds a `share` of what was fitted to `times` sentences that are counted; shares of all that is fitted to them sum to 1.
-    pub fn mix(&mut self, priors: &[Prior], sentence: &Sentence, fit: Fit, times: u32, share: f64) {
+    pub fn mix(&mut self, priors: &[Prior], sentence: &SentenceFitter, fit: Fit, times: u32, share: f64) {
         self.n_rounds += u64::from(times) * u64::from(fit.n_rounds);
         let times = share * f64::from(times);
         self.bound += times * fit.bound;

@@ -37,7 +37,7 @@ pub(super) struct Seating<'a> {
     pub strings: Vec<Seated>,
     tables: Vec<Serving>,
     free: Vec<TableId>,
-    /// Tables whose labels are still to come or leave.
+    /// Tables whose labels are still to be seated or unseated.
     todo: Vec<TableId>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Seating<'a> {
             seating.tables.push(Serving { string, customers: 0, label: table.label.clone() });
         }
         for tree in &state.trees {
-            seating.come(tree);
+            seating.seat(tree);
         }
         seating.sort();
         Ok(seating)
@@ -255,46 +255,46 @@ impl<'a> Seating<'a> {
         self.free.push(table);
     }
 
-    /// Gives `table`, whose label nobody counts, another one, and returns the one it had.
+    /// Gives `table` another label, and returns the one that it had. The label has to be unseated.
     pub fn relabel(&mut self, table: TableId, label: Vec<Choice>) -> Vec<Choice> {
         std::mem::replace(&mut self.tables[table.index()].label, label)
     }
 
-    /// Adds what `choices` use and all tables that open by it; gives the probability of that.
-    pub fn come(&mut self, choices: &[Choice]) -> Wide {
+    /// Seats the customers of `choices`, and those of every table that they open. Returns the probability of the seating.
+    pub fn seat(&mut self, choices: &[Choice]) -> Wide {
         let mut product = Product::default();
         for &choice in choices {
-            self.choice_comes(choice, &mut product);
+            self.seat_choice(choice, &mut product);
         }
         while let Some(table) = self.todo.pop() {
             let label = std::mem::take(&mut self.tables[table.index()].label);
             for &choice in &label {
-                self.choice_comes(choice, &mut product);
+                self.seat_choice(choice, &mut product);
             }
             self.tables[table.index()].label = label;
         }
         product.value()
     }
 
-    /// Takes away what `choices` use and all tables that nobody is left at; gives the probability that they had come. Appends
-    /// those tables to `left`.
-    pub fn leave(&mut self, choices: &[Choice], left: &mut Vec<TableId>) -> Wide {
+    /// Unseats the customers of `choices`, and those of every table that is empty then. Returns the probability of seating them again,
+    /// and appends the empty tables to `left`.
+    pub fn unseat(&mut self, choices: &[Choice], left: &mut Vec<TableId>) -> Wide {
         let mut product = Product::default();
         for &choice in choices {
-            self.choice_leaves(choice, &mut product);
+            self.unseat_choice(choice, &mut product);
         }
         while let Some(table) = self.todo.pop() {
             left.push(table);
             let label = std::mem::take(&mut self.tables[table.index()].label);
             for &choice in &label {
-                self.choice_leaves(choice, &mut product);
+                self.unseat_choice(choice, &mut product);
             }
             self.tables[table.index()].label = label;
         }
         product.value()
     }
 
-    fn choice_comes(&mut self, choice: Choice, product: &mut Product) {
+    fn seat_choice(&mut self, choice: Choice, product: &mut Product) {
         match choice {
             Choice::Param(param) => {
                 product.times(self.param(param));
@@ -319,7 +319,7 @@ impl<'a> Seating<'a> {
         }
     }
 
-    fn choice_leaves(&mut self, choice: Choice, product: &mut Product) {
+    fn unseat_choice(&mut self, choice: Choice, product: &mut Product) {
         match choice {
             Choice::Param(param) => {
                 self.uses[param.index()] -= 1;
@@ -467,13 +467,13 @@ mod tests {
             let mut seating = Seating::resume(&items, &prior, &state).unwrap();
             let joint = prior.log_joint(seating.uses()) + seating.log_seating();
             let mut gone = Vec::new();
-            let left: f64 = state.trees.iter().map(|tree| seating.leave(tree, &mut gone).ln()).sum();
+            let left: f64 = state.trees.iter().map(|tree| seating.unseat(tree, &mut gone).ln()).sum();
             assert!((left - joint).abs() < 1e-9, "{left} leaving, {joint} in all");
             assert_eq!(gone.len(), state.tables.len());
             assert!(seating.uses.iter().chain(&seating.totals).all(|&uses| uses == 0));
             assert!(seating.restaurants.iter().all(|r| (r.customers, r.tables) == (0, 0)));
             assert!(seating.strings.iter().all(|string| string.customers == 0 && string.tables.is_empty()));
-            let back: f64 = state.trees.iter().rev().map(|tree| seating.come(tree).ln()).sum();
+            let back: f64 = state.trees.iter().rev().map(|tree| seating.seat(tree).ln()).sum();
             assert!((back - joint).abs() < 1e-9, "{back} coming, {joint} in all");
         }
     }

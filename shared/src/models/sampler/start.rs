@@ -95,7 +95,7 @@ impl<'a> Chain<'a> {
                     let item = items.occurrences()[occurrence as usize];
                     if let Some(forest) = &items.items()[item as usize].forest {
                         let tree = proposer.draw(&mut seating, item, forest.root(), random);
-                        seating.come(&tree);
+                        seating.seat(&tree);
                         trees[occurrence as usize] = tree;
                     }
                 }
@@ -116,7 +116,7 @@ impl<'a> Chain<'a> {
         }
         if !matches!(start, Start::Incremental) {
             for tree in &trees {
-                seating.come(tree);
+                seating.seat(tree);
             }
         }
         seating.renumber(&mut trees);

@@ -102,7 +102,7 @@ fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapse
     let mut new = Vec::with_capacity(n_occurrences);
     for (at, item) in shard.items.iter().enumerate() {
         if let Some(forest) = &item.forest {
-            pass.chains.turn_to(forest);
+            pass.chains.load(forest);
         }
         for _ in 0..item.multiplicity as usize {
             let own = old.get(new.len()).map_or(&[][..], |own| own);

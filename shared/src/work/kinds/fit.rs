@@ -12,7 +12,7 @@ use crate::forest::chains::ActiveChains;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors};
 use crate::grammar::Grammar;
 use crate::models::dmv::constraint::Component;
-use crate::models::logistic_normal::{Multinomials, Part, Sentence, Statistics};
+use crate::models::logistic_normal::{Multinomials, Part, SentenceFitter, Statistics};
 use crate::models::logistic_normal::{Prior, Until};
 use crate::num::Wide;
 use crate::work::context::Context;
@@ -90,11 +90,11 @@ fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, Comp
     multinomials.check(&with.priors).map_err(misfit)?;
     let mut statistics = Statistics::new(multinomials.len());
     statistics.parts = vec![Part::default(); with.n_parts()];
-    let mut sentence = Sentence::default();
+    let mut sentence = SentenceFitter::default();
     let mut reader = Reader::new(shard, &multinomials);
     for (at, item) in shard.items.iter().enumerate() {
         let Some(forest) = &item.forest else { continue };
-        let own = reader.turn_to(forest);
+        let own = reader.load(forest);
         let times = item.multiplicity as u32;
         let others = || item.restricted.iter().zip(&with.components);
         let taken = others().filter(|(forest, _)| forest.is_some()).map(|(_, other)| other.weight);
@@ -107,7 +107,7 @@ fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, Comp
                 statistics.parts[part].n_empty += u64::from(times);
                 continue;
             };
-            reader.chains.turn_to(forest);
+            reader.chains.load(forest);
             let parse = |ln_weights: &[f64], counts: &mut [f64]| reader.read(forest, ln_weights, counts);
             let fit = sentence.fit(&with.priors, &own, with.until, parse);
             if !fit.bound.is_finite() {
@@ -165,8 +165,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Turns to another sentence; the multinomials that it can use, ascending.
-    fn turn_to(&mut self, forest: &Forest) -> Vec<u32> {
-        self.chains.turn_to(forest);
+    fn load(&mut self, forest: &Forest) -> Vec<u32> {
+        self.chains.load(forest);
         let params = self.chains.iter().flat_map(|chain| self.shard.chains.params(chain)).copied();
         let mut params: Vec<u32> = params.filter(|&param| self.outcomes[param as usize].is_some()).collect();
         params.sort_unstable();

@@ -35,41 +35,41 @@ impl Spill {
     }
 
     /// The shard, if it was written.
-    pub fn read(&self, under: ModelKey, shard: ContentHash) -> Option<BuiltShard> {
-        if !self.turn_to(under, |shards| shards.contains(&shard)) {
+    pub fn read(&self, model: ModelKey, shard: ContentHash) -> Option<BuiltShard> {
+        if !self.with_shards(model, |shards| shards.contains(&shard)) {
             return None;
         }
-        let read = fs::read(self.path(under, shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
+        let read = fs::read(self.path(model, shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
         if read.is_none() {
-            self.turn_to(under, |shards| shards.remove(&shard));
+            self.with_shards(model, |shards| shards.remove(&shard));
         }
         read
     }
 
     /// Writes the shard, unless it is there.
-    pub fn write(&self, under: ModelKey, shard: ContentHash, built: &BuiltShard) {
-        if built.is_dense() || self.turn_to(under, |shards| shards.contains(&shard)) {
+    pub fn write(&self, model: ModelKey, shard: ContentHash, built: &BuiltShard) {
+        if built.is_dense() || self.with_shards(model, |shards| shards.contains(&shard)) {
             return;
         }
-        let path = self.path(under, shard);
+        let path = self.path(model, shard);
         let aside = path.with_extension("aside");
         let written = fs::write(&aside, built.to_bytes()).and_then(|()| fs::rename(&aside, &path));
         if written.is_ok() {
-            self.turn_to(under, |shards| shards.insert(shard));
+            self.with_shards(model, |shards| shards.insert(shard));
         } else {
             // What cannot be removed is in nobody's way.
             let _ = fs::remove_file(aside);
         }
     }
 
-    /// Whatever `with` says of the shards there are under this grammar and lexicon. If there are too many of these, the files of those that
-    /// were used least recently go.
-    fn turn_to<R>(&self, under: ModelKey, with: impl FnOnce(&mut FxHashSet<ContentHash>) -> R) -> R {
+    /// Returns what `with` returns for the shards of `model` that have files. Beyond [`MODELS`] models, the files of the one that was used
+    /// least recently are removed.
+    fn with_shards<R>(&self, model: ModelKey, with: impl FnOnce(&mut FxHashSet<ContentHash>) -> R) -> R {
         let mut there = lock(&self.there);
-        let at = there.iter().position(|(other, _)| *other == under);
-        let (_, mut shards) = at.and_then(|at| there.remove(at)).unwrap_or((under, FxHashSet::default()));
+        let at = there.iter().position(|(other, _)| *other == model);
+        let (_, mut shards) = at.and_then(|at| there.remove(at)).unwrap_or((model, FxHashSet::default()));
         let said = with(&mut shards);
-        there.push_back((under, shards));
+        there.push_back((model, shards));
         if there.len() > MODELS
             && let Some((oldest, shards)) = there.pop_front()
         {
