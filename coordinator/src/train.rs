@@ -54,6 +54,7 @@ use crate::observer::Observer;
 use crate::outcome::{Heads, Outcome};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resumed};
 use group::{Inputs, Prepared, of_point};
+use input::Dataset;
 use prepare::{Choice, Chosen, Sentences};
 use readings::Readings;
 use rounds::{CheckpointWriter, FinishedPoint, Training};
@@ -171,16 +172,18 @@ fn decode(
         let run = point.run;
         let (mut readings, mut brackets) = (Readings::default(), BracketsByDecoder::new());
         let (mut heads, mut attachment) = (Heads::default(), AttachmentByDecoder::new());
-        match (&input.trees, &input.dependencies, &point.model.params) {
-            (Some(trees), _, Params::Latent(model)) => {
+        match (&input.dataset, &point.model.params) {
+            (Dataset::Trees(trees), Params::Latent(model)) => {
                 (readings.decodings, brackets) = trees.held_out.find(fleet, model)?
             }
-            (_, Some(dependencies), _) => {
+            (Dataset::Dependencies(dependencies), _) => {
                 let decoders = &job.output.decoders;
                 (heads, attachment) = dependencies.to_find().find(fleet, plan, &point.model, decoders)?;
                 notices.extend(heads.flat_notice(&point.name));
             }
-            _ => readings = Readings::of(job, input, plan, fleet, &point, at == kept)?,
+            (Dataset::Text | Dataset::Trees(_), _) => {
+                readings = Readings::of(job, input, plan, fleet, &point, at == kept)?
+            }
         }
         let Readings { decodings, samples, scores } = readings;
         let test = input.test.as_ref().map(|test| test.score(job, fleet, plan, &point.model)).transpose()?;

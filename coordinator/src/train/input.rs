@@ -39,20 +39,36 @@ pub struct Input {
     pub held_out: Vec<Kept<Shard>>,
     /// Sentences to score at the end, if there are such.
     pub test: Option<Test>,
-    /// The substrings of all sentences, for a PCFG; an adaptor grammar's strings are yet to be chosen.
-    pub strings: Option<Lexicon>,
-    /// The treebank, where labels have subtypes that nobody annotated.
-    pub trees: Option<Trees>,
-    /// Sentences with heads to find, of a dependency model.
-    pub dependencies: Option<Dependencies>,
-    /// Whether the runs are chains over an adaptor grammar, whose strings are those of their tables.
-    pub chains: bool,
+    /// The kind of data.
+    pub dataset: Dataset,
+    /// Where the strings of the model come from.
+    pub strings: StringSource,
     /// Trees, or what gives trees, to start from, if some run does.
     pub start: Option<Given>,
     /// Where what is too large to hold is kept.
     pub spill: SpillStore,
     /// What the user should know about the files.
     pub notices: Vec<String>,
+}
+
+/// The kind of data that a job trains on.
+pub enum Dataset {
+    /// Sentences of text, with gold segments if the text has them.
+    Text,
+    /// A treebank, whose labels get subtypes.
+    Trees(Trees),
+    /// Tagged sentences, with heads to find.
+    Dependencies(Dependencies),
+}
+
+/// Where the strings that a model has parameters for come from.
+pub enum StringSource {
+    /// They are known: the substrings of all sentences, or none.
+    Known(Lexicon),
+    /// They are chosen among the candidates before the rounds, for the sticks of an adaptor grammar.
+    Candidates,
+    /// They are those of the tables of chains over an adaptor grammar.
+    Tables,
 }
 
 /// What runs start from.
@@ -153,7 +169,11 @@ impl Input {
         if let Some(other) = &other {
             other.blocks(|block| measure(&block, &mut gather).map(drop))?;
         }
-        let strings = substrings.map(|substrings| substrings.lexicon(&grammar));
+        let strings = match substrings {
+            Some(substrings) => StringSource::Known(substrings.lexicon(&grammar)),
+            None if chains => StringSource::Tables,
+            None => StringSource::Candidates,
+        };
         let test = match job.corpus.test.as_os_str().is_empty() {
             true => None,
             false => {
@@ -169,10 +189,8 @@ impl Input {
             grammar,
             segments,
             held_out,
+            dataset: Dataset::Text,
             strings,
-            trees: None,
-            dependencies: None,
-            chains,
             spill,
             notices,
         })
@@ -196,10 +214,11 @@ impl Input {
             grammar,
             segments: Vec::new(),
             held_out: at_hand(held_out),
-            strings: (!job.model.is_adapted()).then(Lexicon::default),
-            trees: None,
-            dependencies: Some(dependencies),
-            chains: false,
+            dataset: Dataset::Dependencies(dependencies),
+            strings: match job.model.is_adapted() {
+                true => StringSource::Candidates,
+                false => StringSource::Known(Lexicon::default()),
+            },
             spill: SpillStore::new_in(&job.output.dir),
             notices,
         })
@@ -217,10 +236,8 @@ impl Input {
             grammar: latent::no_grammar(),
             segments: Vec::new(),
             held_out: Vec::new(),
-            strings: None,
-            trees: Some(trees),
-            dependencies: None,
-            chains: false,
+            dataset: Dataset::Trees(trees),
+            strings: StringSource::Known(Lexicon::default()),
             start: None,
             spill: SpillStore::new_in(&job.output.dir),
             notices,
@@ -229,14 +246,22 @@ impl Input {
 
     /// Tokens of the grammar that a symbol of the corpus is.
     pub fn tokens_per_symbol(&self) -> usize {
-        if self.dependencies.is_some() { TOKENS_PER_WORD } else { 1 }
+        if self.dependencies().is_some() { TOKENS_PER_WORD } else { 1 }
     }
 
     /// Rules of the grammar, or of the treebank.
     pub fn n_rules(&self) -> usize {
-        match &self.trees {
-            Some(trees) => trees.treebank.rules.rules.len(),
-            None => self.grammar.rules.len(),
+        match &self.dataset {
+            Dataset::Trees(trees) => trees.treebank.rules.rules.len(),
+            Dataset::Text | Dataset::Dependencies(_) => self.grammar.rules.len(),
+        }
+    }
+
+    /// The tagged sentences of a dependency model.
+    pub fn dependencies(&self) -> Option<&Dependencies> {
+        match &self.dataset {
+            Dataset::Dependencies(dependencies) => Some(dependencies),
+            Dataset::Text | Dataset::Trees(_) => None,
         }
     }
 }

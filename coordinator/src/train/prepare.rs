@@ -15,7 +15,7 @@ use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Index, Named, Work};
 
-use super::input::Input;
+use super::input::{Dataset, Input, StringSource};
 use super::plan::{self, OnShards, Plan, PlannedShard};
 use super::shuffle::Shuffle;
 use super::spill::Kept;
@@ -65,19 +65,19 @@ pub fn plan(
     choice: &Choice,
     before: Option<Chosen>,
 ) -> Result<(Chosen, Plan)> {
-    if let Some(trees) = &input.trees {
+    if let Dataset::Trees(trees) = &input.dataset {
         return Ok((Chosen::default(), sentences.for_trees(trees.treebank.clone())));
     }
-    if let Some(strings) = &input.strings {
-        return given(fleet, input, sentences, strings);
-    }
-    let chosen = match before {
-        Some(chosen) => chosen,
-        None if input.chains => without_strings(fleet, input, &sentences)?,
-        None => return prepare(fleet, input, sentences, choice),
+    let chosen = match (&input.strings, before) {
+        (StringSource::Known(strings), _) => return given(fleet, input, sentences, strings),
+        (StringSource::Candidates, None) => return prepare(fleet, input, sentences, choice),
+        (StringSource::Tables, None) => without_strings(fleet, input, &sentences)?,
+        (StringSource::Candidates | StringSource::Tables, Some(chosen)) => chosen,
     };
-    let plan =
-        if input.chains { sentences.for_chains(&chosen) } else { again(fleet, input, sentences, &chosen)? };
+    let plan = match input.strings {
+        StringSource::Tables => sentences.for_chains(&chosen),
+        StringSource::Known(_) | StringSource::Candidates => again(fleet, input, sentences, &chosen)?,
+    };
     Ok((chosen, plan))
 }
 

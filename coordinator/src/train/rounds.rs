@@ -140,7 +140,7 @@ impl<'a> Training<'a> {
             let (of, given, place) = in_group.expect("every point of a job is in one group");
             let harmonic = harmonic(of.input(), inference, restart);
             let trees = harmonic.as_ref().or(given.as_ref());
-            let families = of.input().dependencies.as_ref().map(|dependencies| dependencies.families(place));
+            let families = of.input().dependencies().map(|dependencies| dependencies.families(place));
             let beginning = Beginning { model: job.model.model(), inference, restart, trees, families };
             let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
             let goes_on = state.is_some();
@@ -270,7 +270,7 @@ impl<'a> Training<'a> {
         self.runs.iter().any(|run| {
             !run.of.held_out.is_empty()
                 || has_scores(run.of.input())
-                || run.of.input().dependencies.as_ref().is_some_and(has_gold)
+                || run.of.input().dependencies().is_some_and(has_gold)
         })
     }
 
@@ -280,7 +280,7 @@ impl<'a> Training<'a> {
         let (due, last) =
             (trainer.rounds().is_multiple_of(self.job.output.score_every), self.runs[run].is_over());
         let mut measured = Measured::default();
-        let to_find = of.input().dependencies.as_ref().filter(|_| due && !last).map(Dependencies::to_find);
+        let to_find = of.input().dependencies().filter(|_| due && !last).map(Dependencies::to_find);
         if let Some(to_find) = to_find.filter(|to_find| to_find.gold().is_some()) {
             let model = self.runs[run].model();
             measured.attachment = to_find.find(self.fleet, &of.plan, &model, &[Decoder::Viterbi])?.1;
@@ -320,7 +320,7 @@ impl<'a> Training<'a> {
             input.text.blocks(|sentences, shards, block| {
                 let samples = block.by_occurrence(&samples[shards]).unwrap_or_default();
                 // A tag of a dependency model is two tokens, and its trees have no segments to show.
-                if input.dependencies.is_none() {
+                if input.dependencies().is_none() {
                     show(&mut shown, &block.corpus, samples.iter().map(|sample| &sample.ends[..]));
                 }
                 for (at, sample) in samples.iter().enumerate() {
@@ -529,7 +529,7 @@ fn told(input: &Input, failure: Failure) -> anyhow::Error {
 
 /// The counts of the harmonic start, for methods without chains; with jitter in all runs of a point but the first.
 fn harmonic(input: &Input, inference: &InferenceTable, restart: usize) -> Option<GivenTrees> {
-    let dependencies = input.dependencies.as_ref().filter(|_| inference.start == job::Start::Harmonic)?;
+    let dependencies = input.dependencies().filter(|_| inference.start == job::Start::Harmonic)?;
     let noise = Noise::new(inference.seed, restart as u64);
     let jitter = (restart > 1).then_some((noise, inference.jitter));
     let counts = || dependencies.harmonic(inference, jitter);

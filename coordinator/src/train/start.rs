@@ -9,7 +9,7 @@ use shared::models::pcfg::trees;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Named, Work};
 
-use super::input::{Given, Input};
+use super::input::{Given, Input, StringSource};
 use super::methods::GivenTrees;
 use super::plan::{self, OnShards, Plan};
 use crate::fleet::{Map, Stage};
@@ -19,9 +19,9 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains:
     match given {
         Given::Trees(trees) => {
             let counts = match input.strings {
-                Some(_) => trees::counts(&plan.grammar.value, &plan.lexicon.value, trees)
+                StringSource::Known(_) => trees::counts(&plan.grammar.value, &plan.lexicon.value, trees)
                     .map_err(|(at, foreign)| anyhow!("inference.start_from: tree {}: {foreign}", at + 1))?,
-                None => Vec::new(),
+                StringSource::Candidates | StringSource::Tables => Vec::new(),
             };
             let n = input.text.n_sentences;
             // Methods that want counts alone take trees of other sentences as well.
