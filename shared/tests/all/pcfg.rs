@@ -1,5 +1,6 @@
 //! Estimators of PCFGs: what each may never do, and where they meet.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use shared::data::Sentence;
@@ -14,6 +15,8 @@ use shared::train::trainer::{self, Collect, Trainer as _};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Named, Task, Work};
+
+use crate::support::{Derivation, Enumerator, Mode, assert_all_close, assert_close, sum};
 
 /// S makes brackets and letters; ambiguous in every way.
 const SYNTAX: &str = "0.5 1 S --> S S\n0.5 1 S --> A\n0.5 1 S --> A S B\n1 1 A --> a\n1 1 A --> b\n2 1 B --> b\n1 1 B --> a b\n";
@@ -200,20 +203,89 @@ fn methods_meet_as_counts_grow() {
     }
 }
 
-#[test]
-fn collapsed_counts_are_those_of_all_sentences() {
-    let bench = Bench::new(SYNTAX, &[&WORDS[..3], &WORDS[3..]]);
-    let mut trainer = bench.trainer(settings(Method::CollapsedVb));
-    let mut bounds = Vec::new();
-    for _ in 0..30 {
-        bounds.extend(bench.round(&mut trainer, None).bound);
-        let starts: f64 = trainer.state().estimate.counts[1..=3].iter().sum();
-        let splits = trainer.state().estimate.counts[1];
-        let letters = trainer.state().estimate.counts[6..=7].iter().sum::<f64>();
-        assert!(starts > splits && letters <= 13.0, "{starts} {splits} {letters}");
+/// Multinomials of [`SYNTAX`] as ranges of parameters, the constant one first; and the pseudo-counts that it gives.
+const MULTINOMIALS: [std::ops::Range<usize>; 3] = [1..4, 4..6, 6..8];
+const ALPHA: [f64; 8] = [0.0, 0.5, 0.5, 0.5, 1.0, 1.0, 2.0, 1.0];
+
+/// Σ log Z and the expected counts of [`SYNTAX`] after every pass of Wang & Blunsom (2013, Fig. 3), over enumerated derivations.
+/// A pass goes through the occurrences of each shard in order; other shards count as they were when it began.
+fn enumerated_passes(bench: &Bench, start: &[f64], n_passes: usize) -> Vec<(f64, Vec<f64>)> {
+    let (grammar, empty) = (&bench.grammar.value, Lexicon::default());
+    // By shard and occurrence.
+    let mut derivations: Vec<Vec<Rc<Vec<Derivation>>>> = Vec::new();
+    for shard in &bench.shards {
+        let Shard::Sentences(sentences) = shard.value.as_ref() else { panic!("a shard of sentences") };
+        let of_sentence = |sentence: &Sentence| {
+            let mut enumerator = Enumerator::new(grammar, &empty, Mode::Rules, &sentence.tokens);
+            let all = enumerator.all(None);
+            assert!(!enumerator.overflown && !all.is_empty());
+            std::iter::repeat_n(all, sentence.multiplicity as usize)
+        };
+        derivations.push(sentences.iter().flat_map(of_sentence).collect());
     }
-    assert!(bounds[29] > bounds[0], "{bounds:?}");
-    assert!((bounds[29] - bounds[28]).abs() < 1e-3 * bounds[29].abs(), "it settles: {bounds:?}");
+    let ln_means = |counts: &[f64]| {
+        let mut ln = vec![0.0; ALPHA.len()];
+        for group in MULTINOMIALS {
+            let total: f64 = group.clone().map(|param| ALPHA[param] + counts[param]).sum();
+            group.for_each(|param| ln[param] = ((ALPHA[param] + counts[param]) / total).ln());
+        }
+        ln
+    };
+    let add = |to: &mut [f64], counts: &[f64], sign: f64| {
+        to.iter_mut().zip(counts).for_each(|(to, count)| *to += sign * count);
+    };
+    let first = ln_means(start);
+    let mut own: Vec<Vec<Vec<f64>>> = Vec::new();
+    let mut passes = Vec::new();
+    for _ in 0..n_passes {
+        let (before, mut log_z) = (std::mem::take(&mut own), 0.0);
+        for (shard, occurrences) in derivations.iter().enumerate() {
+            let mut others = vec![0.0; ALPHA.len()];
+            before.iter().flatten().for_each(|counts| add(&mut others, counts, 1.0));
+            let mut of_shard = Vec::new();
+            for (at, derivations) in occurrences.iter().enumerate() {
+                let ln_weights = match before.get(shard) {
+                    Some(before) => {
+                        add(&mut others, &before[at], -1.0);
+                        ln_means(&others)
+                    }
+                    None => first.clone(),
+                };
+                let found = sum(derivations, &ln_weights).unwrap();
+                add(&mut others, &found.counts, 1.0);
+                log_z += found.log_z;
+                of_shard.push(found.counts);
+            }
+            own.push(of_shard);
+        }
+        let mut counts = vec![0.0; ALPHA.len()];
+        own.iter().flatten().for_each(|of_one| add(&mut counts, of_one, 1.0));
+        passes.push((log_z, counts));
+    }
+    passes
+}
+
+#[test]
+fn collapsed_passes_are_those_of_enumeration() {
+    const PASSES: usize = 30;
+    let shapes: [&[&[(&str, u32)]]; 2] = [&[WORDS], &[&WORDS[..3], &WORDS[3..]]];
+    let start = [0.0, 1.0, 4.0, 2.0, 3.0, 1.0, 0.5, 2.5];
+    for shards in shapes {
+        let bench = Bench::new(SYNTAX, shards);
+        let settings = Settings { start: Start::Counts(start.to_vec()), ..settings(Method::CollapsedVb) };
+        let mut trainer = bench.trainer(settings);
+        let expected = enumerated_passes(&bench, &start, PASSES);
+        for (pass, (log_z, counts)) in expected.iter().enumerate() {
+            let bound = bench.round(&mut trainer, None).bound.unwrap();
+            assert_close(bound, *log_z, 1e-9, &format!("log Z of pass {pass}"));
+            let found = &trainer.state().estimate.counts;
+            assert_all_close(&found[1..], &counts[1..], 1e-9, &format!("counts of pass {pass}"));
+        }
+        let (first, last) = (expected[0].0, expected[PASSES - 1].0);
+        assert!(last > first, "it rises: {first} {last}");
+        let change = last - expected[PASSES - 2].0;
+        assert!(change.abs() < 1e-3 * last.abs(), "it settles: {change}");
+    }
 }
 
 #[test]
