@@ -1,7 +1,7 @@
 //! Inside, outside and expected counts without forests, for grammars in which nearly every A → B C is a rule.
 //!
 //! A forest has an edge per rule and split, which under such a grammar is all there is: 30 nonterminals and 45 preterminals
-//! make six million edges of a sentence of ten words. ActiveChains the rules are a tensor that stays in cache while the spans of
+//! make six million edges of a sentence of ten words. Here the rules are a tensor that stays in cache while the spans of
 //! many sentences go through it (`dense/passes.rs`), and nothing is kept from round to round.
 //!
 //! In: a [`BinaryGrammar`], the sentences of a shard, weights in the order of its index. Out: total weights and counts as
@@ -11,10 +11,10 @@
 //! hundred times slower. To make that rare, the weights of a word are divided by a power of two that brings the largest close
 //! to one. That divides every derivation of a sentence alike, so only what tells derivations apart uses up the range.
 //!
-//! What is lost below the range: binary weights of a round sum to at most one per nonterminal. With words at most one below
-//! preterminals that have no other rules, no outside value exceeds one. Elsewhere words are made at most 1/4, so that an
-//! inside value x = x² + 1/4 stays below 1/2, and outside values below one. So of a total above 2^−900, a value below 2^−980 is
-//! a share under 2^−80.
+//! What is lost below the range: in a round without annealing, the binary weights of a nonterminal sum to at most one. With
+//! words at most one below preterminals that have no other rules, no outside value exceeds one. Elsewhere words are made at
+//! most 1/4, so that an inside value x = x² + 1/4 stays below 1/2, and outside values below one. So of a total above 2^−900, a
+//! value below 2^−980 is a share under 2^−80.
 //!
 //! Invariant: the answer has the same bits on every machine, see `dense/passes.rs`.
 //!

@@ -5,10 +5,17 @@
 //! Cost: two multiplications and an addition per edge inside, five multiplications outside; no allocation once the
 //! scratch has grown.
 //!
-//! Both passes are written once over [`Number`] and run in real space. Weights of a round sum to at most one per
-//! nonterminal, so no value exceeds one, and as long as the root's is above 2^−400 nothing that matters underflows:
-//! what is lost below 2^−500 could only have had a posterior under 2^−100. Else the item is done again with
-//! [`Wide`], which has no bounds, and the same bits otherwise.
+//! Both passes are written once over [`Number`]. They run in real space first, where weights below 2^−500 count as zero
+//! ([`real`]). The result is trusted if the root's inside value is between 2^−400 and 2^900. Else the item is computed again
+//! with [`Wide`], whose exponent has no bounds that matter. Real and wide arithmetic round alike.
+//!
+//! What the real pass loses: in a round without annealing, the weights of a nonterminal sum to at most one. Then no inside
+//! value exceeds one, and no outside value exceeds one over the root's inside value. So an edge that weighs less than 2^−500
+//! has a posterior below 2^−100, and so has a node whose value underflows. Counts may lack these posteriors, and the root's
+//! inside value a share of 2^−100, which is far below its rounding. Unit weights and annealed weights can sum to more, and
+//! values can exceed one; the bound on the posterior then grows by the factor by which they do.
+//!
+//! The weights of an item alone decide which pass it takes, so results are the same on every machine.
 
 use std::ops::{Add, Mul};
 
@@ -57,7 +64,7 @@ pub struct Weights<'a> {
     pub real: &'a [f64],
 }
 
-/// `weights` in real space; zero below 2^−500, which keeps the passes clear of subnormal numbers, which are slow.
+/// `weights` in real space. Zero below 2^−500: products with larger weights rarely become subnormal numbers, which are slow.
 pub fn real(weights: &[Wide]) -> Vec<f64> {
     weights.iter().map(|weight| if weight.exponent < -500 { 0.0 } else { weight.to_f64() }).collect()
 }

@@ -476,3 +476,101 @@ fn edge_of_the_range_of_f64_is_not_felt() {
         }
     }
 }
+
+/// What both passes say of a forest, and which of them is trusted.
+struct BothPasses {
+    /// log Z, counts and losses as `expect` gives them.
+    found: (f64, Vec<f64>, Vec<f64>),
+    /// The same by the wide pass.
+    wide: (f64, Vec<f64>, Vec<f64>),
+    /// Whether `found` is from the real pass.
+    is_real: bool,
+}
+
+impl BothPasses {
+    fn of(forest: &Forest, weights: &[Wide]) -> BothPasses {
+        let real = real(weights);
+        let nothing = vec![Wide::ZERO; weights.len()]; // the wide pass finds no derivation
+        let (log_z, ..) = passes_with(forest, &nothing, &real);
+        BothPasses {
+            found: passes_with(forest, weights, &real),
+            wide: passes_with(forest, weights, &vec![0.0; weights.len()]),
+            is_real: log_z > f64::NEG_INFINITY,
+        }
+    }
+
+    /// Both are the exact sums; log Z has the same bits, and counts differ by less than 2^−100.
+    fn check(&self, expected: &Sums, what: &str) {
+        for (log_z, counts, _) in [&self.found, &self.wide] {
+            assert_close(*log_z, expected.log_z, 1e-13, &format!("{what}: log Z"));
+            assert_all_close(&counts[1..], &expected.counts[1..], 1e-12, &format!("{what}: counts"));
+        }
+        assert_eq!(self.found.0.to_bits(), self.wide.0.to_bits(), "{what}: log Z of both passes");
+        for (a, b) in self.found.1.iter().zip(&self.wide.1) {
+            assert!(a.to_bits() == b.to_bits() || (a - b).abs() < 2f64.powi(-100), "{what}: {a} {b}");
+        }
+    }
+}
+
+/// Eight tokens with 2^4 derivations, whose total weight passes the limit 2^−400 of the real pass and the cutoff 2^−500 of weights.
+#[test]
+fn the_real_pass_hands_over_to_the_wide_one_at_its_limit() {
+    let grammar = unigram();
+    let lexicon = support::lexicon(&grammar, &[("W", "a"), ("W", "b"), ("W", "a b")]);
+    let prepared = Prepared::new(Arc::new(grammar.clone()), Arc::new(lexicon.clone()));
+    let sentence = support::tokens(&grammar, "a b a b a b a b");
+    let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+    let forest = builder.build(0, &sentence).unwrap().unwrap();
+    let derivations = Enumerator::new(&grammar, &lexicon, Mode::Strings, &sentence).all(None);
+    assert_eq!(derivations.len(), 16);
+    let string = |string| support::param(&grammar, &lexicon, "W", string).index();
+    let (mut n_real, mut n_wide) = (0, 0);
+    for quarter in 160..280 {
+        let bits = -f64::from(quarter) / 4.0;
+        let mut ln_weights = vec![-0.25; lexicon.n_params(&grammar)];
+        ln_weights[0] = 0.0;
+        for (word, bits) in [("a", bits), ("b", bits - 1.5), ("a b", 2.0 * bits + 0.5)] {
+            ln_weights[string(word)] = bits * std::f64::consts::LN_2;
+        }
+        let expected = sum(&derivations, &ln_weights).unwrap();
+        let passes = BothPasses::of(&forest, &wide(&ln_weights));
+        passes.check(&expected, &format!("2^{bits} a token"));
+        let log_2_z = expected.log_z / std::f64::consts::LN_2;
+        assert_eq!(passes.is_real, log_2_z >= -400.0, "of a total weight of 2^{log_2_z}");
+        *if passes.is_real { &mut n_real } else { &mut n_wide } += 1;
+    }
+    assert!(n_real > 20 && n_wide > 20, "{n_real} by the real pass, {n_wide} by the wide one");
+}
+
+/// A word that weighs 2^−480 to 2^−520, beside another reading that weighs 2^−300 to 2^−530.
+#[test]
+fn weights_around_the_cutoff_keep_log_z_and_counts() {
+    let grammar = unigram();
+    let lexicon = support::lexicon(&grammar, &[("W", "a"), ("W", "b"), ("W", "a b")]);
+    let prepared = Prepared::new(Arc::new(grammar.clone()), Arc::new(lexicon.clone()));
+    let sentence = support::tokens(&grammar, "a b");
+    let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+    let forest = builder.build(0, &sentence).unwrap().unwrap();
+    let derivations = Enumerator::new(&grammar, &lexicon, Mode::Strings, &sentence).all(None);
+    let string = |string| support::param(&grammar, &lexicon, "W", string).index();
+    let (mut n_cut, mut n_uncut, mut n_wide) = (0, 0, 0);
+    for half in 960..=1040 {
+        for rival in (300..=530).step_by(10) {
+            let (bits, rival) = (-f64::from(half) / 2.0, -f64::from(rival));
+            let mut ln_weights = vec![0.0; lexicon.n_params(&grammar)];
+            for (word, bits) in [("a b", bits), ("a", rival), ("b", 0.0)] {
+                ln_weights[string(word)] = bits * std::f64::consts::LN_2;
+            }
+            let weights = wide(&ln_weights);
+            let passes = BothPasses::of(&forest, &weights);
+            passes.check(&sum(&derivations, &ln_weights).unwrap(), &format!("2^{bits} beside 2^{rival}"));
+            match (passes.is_real, real(&weights)[string("a b")] == 0.0) {
+                (true, true) => n_cut += 1,
+                (true, false) => n_uncut += 1,
+                (false, _) => n_wide += 1,
+            }
+        }
+    }
+    let n_all = [n_cut, n_uncut, n_wide];
+    assert!(n_all.iter().all(|&n| n > 300), "cut, not cut, by the wide pass: {n_all:?}");
+}
