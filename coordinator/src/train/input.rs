@@ -67,7 +67,7 @@ pub enum StringSource {
     Known(Lexicon),
     /// They are chosen among the candidates before the rounds, for the sticks of an adaptor grammar.
     Candidates,
-    /// They are those of the tables of chains over an adaptor grammar.
+    /// They come from the tables of chains over an adaptor grammar.
     Tables,
 }
 

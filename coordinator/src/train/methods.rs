@@ -117,7 +117,7 @@ pub struct Beginning<'a> {
     pub model: M,
     /// The point.
     pub inference: &'a InferenceTable,
-    /// The number of the run among those of the point, from 1; it selects the run's part of the seed.
+    /// The number of the run within its point, from 1. It selects the run's part of the seed.
     pub restart: usize,
     /// The trees that it starts from, if the job gives any.
     pub trees: Option<&'a GivenTrees>,
@@ -308,7 +308,7 @@ fn schedule(inference: &InferenceTable, shards: usize, restart: usize) -> Schedu
     Schedule { first: or_epoch(schedule.first, &schedule), ..schedule }
 }
 
-/// Rounds, or those of an epoch where the job says 0.
+/// Rounds, or the rounds of an epoch where the job says 0.
 fn or_epoch(rounds: usize, schedule: &Schedule) -> usize {
     if rounds == 0 { schedule.epoch() } else { rounds }
 }

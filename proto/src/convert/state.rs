@@ -1,8 +1,8 @@
 //! What a shard carries from round to round.
 //!
-//! It travels as fields: an index is mostly a byte or two of theirs, and every length is checked as those of other values are. A
-//! choice of a derivation is one number, so that most take a byte or two. Whether derivations are those of sentences comes out when
-//! the chain goes on ([`State::check`]).
+//! It travels as packed fields, in which most indexes take a byte or two, and every length is checked. A choice of a derivation is one
+//! number, which mostly takes a byte or two as well. Whether derivations belong to the sentences comes out when the chain goes on
+//! ([`State::check`]).
 
 use shared::grammar::{ParamId, SymbolId};
 use shared::models::latent::collapsed::Own;

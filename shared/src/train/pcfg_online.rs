@@ -2,8 +2,8 @@
 //! ([`crate::train::stochastic`]).
 //!
 //! By [`Method::Em`] θ is s, normalised: stepwise EM (Liang & Klein 2009, §3). By [`Method::Vb`] q(θ) = Dirichlet(α + s): stochastic variational
-//! Bayes (Hoffman et al. 2013; of PCFGs Pate & Johnson 2016). Weights and objective are those of [`em`] and [`vb`], with s for the
-//! counts of a corpus.
+//! Bayes (Hoffman et al. 2013; of PCFGs Pate & Johnson 2016). [`em`] and [`vb`] give weights and objective, with s for the counts of a
+//! corpus.
 
 use std::sync::Arc;
 

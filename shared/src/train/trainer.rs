@@ -68,7 +68,7 @@ use crate::models::sampler::Hyper;
 use crate::models::tally::Analysis;
 use crate::work::task::{Answer, Work};
 
-/// The shards of a run: those of sentences or trees first, then those of strings.
+/// The shards of a run: first the shards of sentences or trees, then the shards of strings.
 pub trait Shards {
     /// The number of shards.
     fn len(&self) -> usize;
@@ -116,7 +116,7 @@ pub struct Collect {
 /// What a run has learned.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Learned {
-    /// The strings that the parameters are of, if they are not those of the run's lexicon.
+    /// The strings that the parameters belong to, if the run's lexicon has others.
     pub lexicon: Option<Lexicon>,
     /// The parameters.
     pub params: Params,

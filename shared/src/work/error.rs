@@ -44,7 +44,7 @@ pub enum ComputeError {
     /// Split rules with too many weights.
     #[error(transparent)]
     SplitWeights(#[from] TooManyWeights),
-    /// Priors that are not those of the grammar.
+    /// Priors of another grammar.
     #[error("the priors do not fit the grammar: {problem}")]
     Priors {
         /// What does not hold.

@@ -260,7 +260,7 @@ impl<'a> Seating<'a> {
         std::mem::replace(&mut self.tables[table.index()].label, label)
     }
 
-    /// Seats the customers of `choices`, and those of every table that they open. Returns the probability of the seating.
+    /// Seats the customers of `choices`, and the customers in the label of every table that they open. Returns the probability of the seating.
     pub fn seat(&mut self, choices: &[Choice]) -> Wide {
         let mut product = Product::default();
         for &choice in choices {
@@ -276,7 +276,7 @@ impl<'a> Seating<'a> {
         product.value()
     }
 
-    /// Unseats the customers of `choices`, and those of every table that is empty then. Returns the probability of seating them again,
+    /// Unseats the customers of `choices`, and the customers in the label of every table that is empty then. Returns the probability of seating them again,
     /// and appends the empty tables to `left`.
     pub fn unseat(&mut self, choices: &[Choice], left: &mut Vec<TableId>) -> Wide {
         let mut product = Product::default();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::work::context::Context;
 use crate::work::error::ComputeError;
 
-/// A pass over trees whose labels have subtypes that nobody annotated ([`crate::models::latent`]).
+/// A pass over trees whose labels have latent subtypes ([`crate::models::latent`]).
 #[derive(Clone, Debug)]
 pub struct Annotate {
     /// Subtypes of every label but the root, at most [`latent::layout::MAX_SUBTYPES`].
