@@ -1,7 +1,7 @@
 //! `report.html`: one page that tells how a run went and what it found.
 //!
 //! Self-contained: no network, no scripts. Light and dark follow the reader's system; it reads on a phone. All text
-//! that comes from the user's files is escaped, by its type ([`markup`]).
+//! that comes from the user's files is escaped, by its type (`markup`).
 
 mod arcs;
 pub(crate) mod chart;
