@@ -12,12 +12,14 @@
 //! Points of a grid that differ in a key that acts before the rounds are prepared apart ([`group`]).
 //!
 //! All runs of a job (points of a grid, restarts, chains) go on together: one batch has the tasks of a round of every run that is
-//! not over. Between two batches the job may be written down ([`checkpoint`]), and another process goes on from there.
+//! not over. Between two batches a snapshot of the job may be taken, which is written beside the next ones ([`checkpoint_writer`]); another
+//! process goes on from there ([`checkpoint`]).
 //!
 //! Straight-line code over [`Map`]: where the tasks run, and what becomes of lost workers, is the fleet's business.
 //! Everything is decided from job, data and seed, so the result is the same on any fleet.
 
 pub mod checkpoint;
+pub mod checkpoint_writer;
 pub mod dependencies;
 pub mod group;
 pub mod held_out;
@@ -53,11 +55,12 @@ use crate::model::parameters_sha256;
 use crate::observer::Observer;
 use crate::outcome::{Heads, Outcome};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resumed};
+use checkpoint_writer::CheckpointWriter;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
 use prepare::{Choice, Chosen, Sentences};
 use readings::Readings;
-use rounds::{CheckpointWriter, FinishedPoint, Training};
+use rounds::{FinishedPoint, Training};
 use stopped::{Kept, Stopped, is_cancellation};
 
 /// Trains on `fleet` what `inputs` hold, from the checkpoint to go on from if there is one. If the job is cancelled, the error is
@@ -130,9 +133,7 @@ pub fn train(
 
     observer.phase(Phase::Rounds);
     let mut writer = CheckpointWriter::new(checkpoints, origin, chosen);
-    if writer.is_due() {
-        writer.keep(&progress, observer); // choosing strings took long
-    }
+    writer.advance(|| progress.clone(), observer); // choosing strings may have taken long
     let mut training = Training::new(job, &prepared, fleet, writer, progress).map_err(or_stopped)?;
     let outcome = training.run(observer).and_then(|points| {
         observer.phase(Phase::Decode);
@@ -140,7 +141,10 @@ pub fn train(
     });
     match outcome {
         Err(error) if is_cancellation(&error) => Err(training.stop(observer).into()),
-        outcome => outcome,
+        outcome => {
+            training.await_checkpoint(observer);
+            outcome
+        }
     }
 }
 

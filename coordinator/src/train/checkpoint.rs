@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -251,7 +252,7 @@ pub struct Resumed {
 /// The checkpoints of one job.
 pub struct Checkpoints {
     /// None: none are written.
-    store: Option<Store>,
+    store: Option<Arc<Store>>,
     every: Duration,
     keep: usize,
     /// Those in the store by number, with their bounds.
@@ -264,6 +265,21 @@ pub struct Checkpoints {
     resumed: Option<u64>,
     /// When the next one is due.
     due: Instant,
+}
+
+/// What writing the next checkpoint needs. It can go to another thread; [`Checkpoints::written`] takes in the outcome.
+pub struct NextFile {
+    store: Arc<Store>,
+    keep: usize,
+    kept: Vec<(u64, Option<f64>)>,
+}
+
+/// The outcome of [`NextFile::write`].
+pub struct Written {
+    status: Result<CheckpointStatus>,
+    /// The checkpoints in the store, as in [`Checkpoints`].
+    kept: Vec<(u64, Option<f64>)>,
+    ended: Instant,
 }
 
 impl Checkpoints {
@@ -300,7 +316,8 @@ impl Checkpoints {
         kept.sort_unstable_by_key(|&(number, _)| number);
         let every = Duration::from_secs_f64(output.checkpoint_seconds);
         let (keep, due) = (output.keep_checkpoints, clock() + every);
-        Ok(Checkpoints { store: Some(store), every, keep, kept, strays, resume, resumed: None, due })
+        let store = Some(Arc::new(store));
+        Ok(Checkpoints { store, every, keep, kept, strays, resume, resumed: None, due })
     }
 
     /// The name of the newest, if there are any.
@@ -408,26 +425,45 @@ impl Checkpoints {
         self.are_kept() && self.due <= clock()
     }
 
-    /// Writes one, and removes those that need not be kept any more. The next one is due a while later, whether it works
-    /// or not.
-    pub fn write(&mut self, checkpoint: &Checkpoint<'_>) -> Result<CheckpointStatus> {
-        let begun = clock();
-        let written = self.write_now(checkpoint);
-        self.due = clock() + self.every;
-        let ((run, round), seconds) = (checkpoint.place(), begun.elapsed().as_secs_f64());
-        Ok(CheckpointStatus { run, round, bytes: written?, seconds })
+    /// Whether the job wants one after every round.
+    pub fn are_after_every_round(&self) -> bool {
+        self.every.is_zero()
     }
 
-    /// How many bytes it took.
-    fn write_now(&mut self, checkpoint: &Checkpoint<'_>) -> Result<u64> {
-        let store = self.store.as_ref().context("no checkpoints are to be written")?;
+    /// What writing the next one needs; `None` if none are written. One is written at a time.
+    pub fn next_file(&self) -> Option<NextFile> {
+        let store = self.store.clone().filter(|_| self.are_kept())?;
+        Some(NextFile { store, keep: self.keep, kept: self.kept.clone() })
+    }
+
+    /// Takes in the outcome of writing one. The next one is due a while after its end, whether it is written or not.
+    pub fn written(&mut self, written: Written) -> Result<CheckpointStatus> {
+        self.kept = written.kept;
+        self.due = written.ended + self.every;
+        written.status
+    }
+}
+
+impl NextFile {
+    /// Writes `checkpoint`, and removes those that need not be kept any more.
+    pub fn write(mut self, checkpoint: &Checkpoint<'_>) -> Written {
+        let begun = clock();
+        let n_bytes = self.put(checkpoint);
+        let ended = clock();
+        let ((run, round), seconds) = (checkpoint.place(), (ended - begun).as_secs_f64());
+        let status = n_bytes.map(|bytes| CheckpointStatus { run, round, bytes, seconds });
+        Written { status, kept: self.kept, ended }
+    }
+
+    /// Returns the size of its file in bytes.
+    fn put(&mut self, checkpoint: &Checkpoint<'_>) -> Result<u64> {
         let bytes = checkpoint.to_bytes();
         let n_bytes = bytes.len() as u64;
         let number = self.kept.last().map_or(1, |&(last, _)| last + 1);
-        store.put(&name(number), bytes)?;
+        self.store.put(&name(number), bytes)?;
         self.kept.push((number, checkpoint.bound()));
         for number in superfluous(&self.kept, self.keep) {
-            store.remove(&name(number))?;
+            self.store.remove(&name(number))?;
             self.kept.retain(|&(kept, _)| kept != number);
         }
         Ok(n_bytes)
@@ -476,17 +512,17 @@ fn clock() -> Instant {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use shared::limits::UNPACKED_ALWAYS;
 
     use super::*;
     use crate::model::tests::small;
 
-    fn output(dir: &std::path::Path) -> OutputTable {
+    pub fn output(dir: &std::path::Path) -> OutputTable {
         OutputTable { dir: dir.to_owned(), checkpoint_seconds: 0.0, ..OutputTable::default() }
     }
 
-    fn origin(more: &str) -> Origin {
+    pub fn origin(more: &str) -> Origin {
         let text = format!("[model]\ngrammar = \"/g\"\n[corpus]\npath = \"/c\"\n[inference]\n{more}");
         let job = Job::parse(&text, "job.toml", std::path::Path::new("/"), &[]).unwrap();
         let hash = ContentHash([7; 32]);
@@ -494,7 +530,7 @@ mod tests {
     }
 
     /// After that many rounds, with that bound.
-    fn checkpoint(rounds: usize, bound: f64) -> Checkpoint<'static> {
+    pub fn checkpoint(rounds: usize, bound: f64) -> Checkpoint<'static> {
         let model = small().model;
         let params = model.adaptor().unwrap();
         let state = serde_json::json!({ "Adaptor": {
@@ -513,12 +549,21 @@ mod tests {
         }
     }
 
-    fn files(dir: &std::path::Path) -> Vec<String> {
+    /// Writes one, on this thread.
+    fn write(checkpoints: &mut Checkpoints, checkpoint: &Checkpoint<'_>) -> Result<CheckpointStatus> {
+        let written = checkpoints.next_file().unwrap().write(checkpoint);
+        checkpoints.written(written)
+    }
+
+    pub fn files(dir: &std::path::Path) -> Vec<String> {
         Store::open(&output(dir).checkpoints()).unwrap().list().unwrap()
     }
 
     /// What resuming gives, and the notices.
-    fn resumed(dir: &std::path::Path, origin: &Origin) -> (Result<Option<Checkpoint<'static>>>, Vec<String>) {
+    pub fn resumed(
+        dir: &std::path::Path,
+        origin: &Origin,
+    ) -> (Result<Option<Checkpoint<'static>>>, Vec<String>) {
         let mut notices = Vec::new();
         let mut checkpoints = Checkpoints::open(&output(dir), true).unwrap();
         let found = checkpoints
@@ -531,7 +576,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         assert_eq!(checkpoints.newest(), None);
-        let written = checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        let written = write(&mut checkpoints, &checkpoint(3, -5.0)).unwrap();
         assert_eq!((written.run, written.round), (1, 3));
         let (found, notices) = resumed(dir.path(), &origin(""));
         assert_eq!((found.unwrap(), notices), (Some(checkpoint(3, -5.0)), vec![]));
@@ -557,7 +602,7 @@ mod tests {
         // It held one run at a time, which cannot go on beside the others.
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
-        checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        write(&mut checkpoints, &checkpoint(3, -5.0)).unwrap();
         let first = Seal { oldest: 1, version: 1, ..SEAL }.close(b"");
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), first).unwrap();
         let refusal = format!("{:#}", resumed(dir.path(), &origin("")).0.unwrap_err());
@@ -595,13 +640,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         for (round, bound) in [-9.0, -1.0, -8.0, -7.0, -6.0].into_iter().enumerate() {
-            checkpoints.write(&checkpoint(round + 1, bound)).unwrap();
+            write(&mut checkpoints, &checkpoint(round + 1, bound)).unwrap();
         }
         assert_eq!(files(dir.path()), ["000002.ckpt", "000004.ckpt", "000005.ckpt"]);
         let mut checkpoints = Checkpoints::open(&output(dir.path()), true).unwrap();
         checkpoints.newest_intact(&origin(""), &[&small().model.grammar], &[0], &mut |_| {}).unwrap();
         checkpoints.begin().unwrap();
-        checkpoints.write(&checkpoint(6, -5.0)).unwrap();
+        write(&mut checkpoints, &checkpoint(6, -5.0)).unwrap();
         assert_eq!(files(dir.path()), ["000002.ckpt", "000005.ckpt", "000006.ckpt"]);
         // A run that starts over leaves none of them.
         Checkpoints::open(&output(dir.path()), false).unwrap().begin().unwrap();
@@ -613,7 +658,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         for round in 1..=2 {
-            checkpoints.write(&checkpoint(round, -9.0 + round as f64)).unwrap();
+            write(&mut checkpoints, &checkpoint(round, -9.0 + round as f64)).unwrap();
         }
         let last = dir.path().join("checkpoints/000002.ckpt");
         let whole = std::fs::read(&last).unwrap();
@@ -640,7 +685,7 @@ mod tests {
     fn files_with_other_names_are_ignored_and_told() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
-        checkpoints.write(&checkpoint(3, -5.0)).unwrap();
+        write(&mut checkpoints, &checkpoint(3, -5.0)).unwrap();
         let strays = ["18446744073709551615.ckpt", "7.ckpt", "best.ckpt"];
         for stray in strays {
             std::fs::write(dir.path().join("checkpoints").join(stray), b"?").unwrap();
@@ -666,7 +711,7 @@ mod tests {
         let mut foreign = checkpoint(1, -1.0);
         let Some(State::Adaptor(state)) = &mut foreign.progress.to_mut().runs[0].state else { panic!() };
         state.params.sticks[0].order[0] = shared::grammar::ParamId(99);
-        checkpoints.write(&foreign).unwrap();
+        write(&mut checkpoints, &foreign).unwrap();
         let (found, notices) = resumed(dir.path(), &origin(""));
         assert!(found.is_err() && notices[0].contains("a stick has a string it lacks"), "{notices:?}");
     }
@@ -706,7 +751,7 @@ mod tests {
     fn those_of_another_job_or_a_newer_format_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
-        checkpoints.write(&checkpoint(5, -9.0)).unwrap();
+        write(&mut checkpoints, &checkpoint(5, -9.0)).unwrap();
         let refusal = |origin: &Origin| format!("{:#}", resumed(dir.path(), origin).0.unwrap_err());
         for (other, why) in [
             (origin("seed = 2\n"), "it is of another job, in which inference.seed is 1, not 2"),
@@ -733,7 +778,7 @@ mod tests {
     fn without_resume_nothing_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
-        checkpoints.write(&checkpoint(5, -9.0)).unwrap();
+        write(&mut checkpoints, &checkpoint(5, -9.0)).unwrap();
         let mut again = Checkpoints::open(&output(dir.path()), false).unwrap();
         assert!(again.newest().unwrap().ends_with("checkpoints/000001.ckpt"));
         assert!(

@@ -4,7 +4,6 @@
 //! where a run by itself has a single shard. A run whose round has to be run again, since a sentence lost its derivation, is in
 //! the next batch with the same round.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
@@ -18,13 +17,13 @@ use shared::num::Noise;
 use shared::train::round::{RoundReport, Step};
 use shared::train::trainer::{Collect, Failure, Learned, Trainer};
 
+use super::checkpoint_writer::CheckpointWriter;
 use super::dependencies::Dependencies;
 use super::group::Prepared;
 use super::input::Input;
 use super::methods::{self, Beginning, GivenTrees, State};
 use super::plan;
-use super::prepare::Chosen;
-use super::stopped::{Kept, Stopped};
+use super::stopped::Stopped;
 use super::{clock, start};
 use crate::fleet::{Map, Stage};
 use crate::job::{self, InferenceTable, Job, Method};
@@ -35,7 +34,7 @@ use crate::metrics::{
 use crate::observer::Observer;
 use crate::outcome::Sample;
 use crate::snapshot::{self, SENTENCES, Snapshot};
-use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Run};
+use crate::train::checkpoint::{Progress, Run};
 
 /// The runs of a job, and what they need.
 pub struct Training<'a> {
@@ -172,12 +171,12 @@ impl<'a> Training<'a> {
                 }
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();
-            if self.writer.is_due() {
-                self.keep(observer);
-            }
+            let Training { writer, progress, runs, .. } = self;
+            writer.advance(|| snapshot_of(progress, saved(runs)), observer);
         }
+        self.writer.wait(observer);
         let points = (0..self.job.points.len()).map(|point| self.finished(point)).collect::<Result<_>>()?;
-        self.settled = Some(self.saved());
+        self.settled = Some(saved(&self.runs));
         self.runs.clear();
         Ok(points)
     }
@@ -189,22 +188,20 @@ impl<'a> Training<'a> {
 
     /// Checkpoints that could not be written.
     pub fn n_failed(&self) -> usize {
-        self.writer.failed
+        self.writer.n_failed()
     }
 
     /// Writes a checkpoint, since the job is to stop, and says what is kept.
     pub fn stop(&mut self, observer: &mut dyn Observer) -> Stopped {
-        let kept = self.keep(observer);
+        let Training { writer, progress, runs, settled, .. } = self;
+        let runs = settled.take().unwrap_or_else(|| saved(runs));
+        let kept = writer.keep(|| snapshot_of(progress, runs), observer);
         Stopped { round: self.progress.last_round(), kept }
     }
 
-    fn keep(&mut self, observer: &mut dyn Observer) -> Kept {
-        self.progress.runs = self.settled.take().unwrap_or_else(|| self.saved());
-        self.writer.keep(&self.progress, observer)
-    }
-
-    fn saved(&self) -> Vec<Run> {
-        self.runs.iter().map(Active::saved).collect()
+    /// Waits until no checkpoint is being written.
+    pub fn await_checkpoint(&mut self, observer: &mut dyn Observer) {
+        self.writer.wait(observer);
     }
 
     /// A round of every run that is not over; the metrics of those that count, each with some sentences as they were read.
@@ -237,7 +234,7 @@ impl<'a> Training<'a> {
             Ok(())
         })?;
         // Measuring may be cut short, and then the round has to be run again.
-        self.settled = self.is_measured().then(|| self.saved());
+        self.settled = self.is_measured().then(|| saved(&self.runs));
         let mut finished: Vec<(RoundReport, Ended)> = Vec::new();
         for (ask, &run) in active.iter().enumerate() {
             let plan = &self.runs[run].of.plan;
@@ -473,6 +470,16 @@ impl<'a> Training<'a> {
     }
 }
 
+/// The runs as they go into a checkpoint.
+fn saved(runs: &[Active<'_>]) -> Vec<Run> {
+    runs.iter().map(Active::saved).collect()
+}
+
+/// `progress`, which has no runs, with `runs`.
+fn snapshot_of(progress: &Progress, runs: Vec<Run>) -> Progress {
+    Progress { runs, ..progress.clone() }
+}
+
 /// Whether segmentations can be compared with gold.
 fn has_scores(input: &Input) -> bool {
     input.text.has_gold && !input.segments.is_empty()
@@ -581,51 +588,5 @@ impl Active<'_> {
             best: self.best.clone(),
             waited: self.waited,
         }
-    }
-}
-
-/// Writes checkpoints of one job. That one cannot be written is told, and does not end the job: it may be the last that
-/// is wanted.
-pub struct CheckpointWriter<'a> {
-    checkpoints: &'a mut Checkpoints,
-    origin: Origin,
-    chosen: Vec<Chosen>,
-    failed: usize,
-}
-
-impl<'a> CheckpointWriter<'a> {
-    /// Of the job of that origin, with the strings that were chosen for it, by group of points.
-    pub fn new(
-        checkpoints: &'a mut Checkpoints,
-        origin: Origin,
-        chosen: Vec<Chosen>,
-    ) -> CheckpointWriter<'a> {
-        CheckpointWriter { checkpoints, origin, chosen, failed: 0 }
-    }
-
-    /// Says why the job cannot go on from its checkpoint.
-    fn refusal(&self, problem: &str) -> anyhow::Error {
-        let name = self.checkpoints.resumed().unwrap_or_default();
-        anyhow!(
-            "{name}: cannot go on from this checkpoint: {problem}; remove it, or start over without --resume"
-        )
-    }
-
-    /// Whether it is time for the next one.
-    pub fn is_due(&self) -> bool {
-        self.checkpoints.are_due()
-    }
-
-    /// Writes one, and says whether it is kept.
-    pub fn keep(&mut self, progress: &Progress, observer: &mut dyn Observer) -> Kept {
-        if !self.checkpoints.are_kept() {
-            return Kept::Off;
-        }
-        let (origin, chosen) = (Cow::Borrowed(&self.origin), Cow::Borrowed(&self.chosen));
-        let written =
-            self.checkpoints.write(&Checkpoint { origin, chosen, progress: Cow::Borrowed(progress) });
-        self.failed += usize::from(written.is_err());
-        observer.checkpoint(written.as_ref());
-        written.map_or_else(|error| Kept::Failed(format!("{error:#}")), |_| Kept::Checkpoint)
     }
 }

@@ -25,10 +25,11 @@ use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapRepo
 use crate::job::Job;
 use crate::observer::All;
 use crate::train::checkpoint::{Checkpoints, Origin, Progress};
+use crate::train::checkpoint_writer::CheckpointWriter;
 use crate::train::choice;
 use crate::train::group::{Inputs, Prepared};
 use crate::train::prepare::{self, Chosen, Sentences};
-use crate::train::rounds::{CheckpointWriter, Training};
+use crate::train::rounds::Training;
 use scheduler::Failure;
 
 /// Time of the coordinator for a lease or an answer beside encoding, decoding and deciding: channels, gRPC, the system.
