@@ -14,7 +14,7 @@ use shared::train::adaptor::{Growth, Settings, State, Trainer};
 use shared::train::round::{RoundReport, Step, Totals};
 use shared::work::engine::Engine;
 
-use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
+use crate::support::{self, Examined, Run, assert_all_close, assert_close, choose, draw};
 
 const FIT_NOTHING: Fit = Fit { concentration: false, discount: false, alpha: false };
 const FIT_ALL: Fit = Fit { concentration: true, discount: true, alpha: true };
@@ -152,15 +152,16 @@ fn bound_never_falls() {
                     let settings = Settings { select_by_bound, resort, fit, discount, ..settings() };
                     let what = format!("{settings:?}");
                     let mut training = Training::new(&grammar, &lexicon, &sentences, settings);
-                    let mut before = f64::NEG_INFINITY;
+                    let (mut before, examined) = (f64::NEG_INFINITY, Examined::none());
                     for round in 0..20 {
                         let (report, _) = training.round();
                         let Some(bound) = report.bound else { continue };
+                        examined.one();
                         let slack = 1e-9 * bound.abs();
                         assert!(bound >= before - slack, "{what}, round {round}: {bound} after {before}");
                         before = bound;
                     }
-                    assert!(before.is_finite(), "{what}");
+                    examined.assert_at_least(19);
                     let all = lexicon.sticks.iter().map(|stick| stick.strings.len()).sum();
                     assert_eq!(training.n_in_use() < all, select_by_bound, "{what}");
                 }
@@ -212,13 +213,16 @@ fn a_drop_that_lowers_the_bound_is_taken_back() {
     assert_eq!(restored, report.dropped);
     assert_eq!(training.n_in_use(), in_use);
     // The bound goes on rising, until rumours are no longer heard.
+    let examined = Examined::none();
     for _ in 0..5 {
         let mut totals = training.totals();
         totals.losses.fill(0.0);
         let Step::Next(report) = training.trainer.absorb(totals).unwrap() else { continue };
         assert!(report.bound.unwrap() >= before - 1e-9 * before.abs());
         before = report.bound.unwrap();
+        examined.one();
     }
+    examined.assert_at_least(2);
     assert!(!training.trainer.wants_losses());
 }
 

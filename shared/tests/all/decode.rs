@@ -12,7 +12,7 @@ use shared::models::adaptor::Stick;
 use shared::models::decode::decode;
 use shared::models::decode::{Decode, Decoded, Decoder};
 
-use crate::support::{self, Enumerator, Mode, assert_close, choose, sum, wide};
+use crate::support::{self, Enumerator, Examined, Mode, assert_close, choose, sum, wide};
 
 const ALL: [Decoder; 3] = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
 
@@ -207,6 +207,7 @@ fn labels_of(grammar: &Grammar, tree: &Tree) -> Vec<(SymbolId, usize, usize)> {
 
 #[test]
 fn mbr_is_the_segmentation_with_most_expected_segments() {
+    let examined = Examined::none();
     for case in cases() {
         for sentence in sentences(&case.grammar) {
             let decoded = case.decode(&sentence);
@@ -215,20 +216,24 @@ fn mbr_is_the_segmentation_with_most_expected_segments() {
                 assert_eq!(decoded.log_z, f64::NEG_INFINITY);
                 continue;
             }
+            examined.one();
             let found =
                 all.iter().find(|(_, ends)| *ends == decoded.segmentations[1]).expect("segments only");
             assert_close(found.0, all[0].0, 1e-8, "expected number of segments");
         }
     }
+    examined.assert_at_least(30);
 }
 
 #[test]
 fn mbr_trees_have_most_expected_constituents() {
+    let examined = Examined::none();
     for case in cases() {
         for sentence in sentences(&case.grammar) {
             let decoded = case.decode(&sentence);
             let derivations = Enumerator::new(&case.grammar, &case.lexicon, case.mode(), &sentence).all(None);
             let Some(sums) = sum(&derivations, &case.ln_weights) else { continue };
+            examined.one();
             let mut posteriors: BTreeMap<(SymbolId, usize, usize), f64> = BTreeMap::new();
             for (derivation, posterior) in derivations.iter().zip(&sums.posteriors) {
                 for &constituent in &derivation.constituents {
@@ -244,10 +249,12 @@ fn mbr_trees_have_most_expected_constituents() {
             assert_close(found, best, 1e-12, "expected number of constituents");
         }
     }
+    examined.assert_at_least(30);
 }
 
 #[test]
 fn segments_inside_of_segments_do_not_count() {
+    let examined = Examined::none();
     let recursive = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> W L\nW --> L L W\n1 1 L --> a\n1 1 L --> b\n1 1 L --> X\nX --> a b\n";
     for seed in 0..30 {
         let (grammar, segments) = match seed % 3 {
@@ -264,11 +271,13 @@ fn segments_inside_of_segments_do_not_count() {
             if all.is_empty() {
                 continue;
             }
+            examined.one();
             let found =
                 all.iter().find(|(_, ends)| *ends == decoded.segmentations[1]).expect("segments only");
             assert_close(found.0, all[0].0, 1e-8, "expected number of segments");
         }
     }
+    examined.assert_at_least(75);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use shared::models::dmv::Side;
 use shared::models::dmv::constraint::{ArcClass, Component, restricted};
 
 use crate::support::dependencies::{Model, all_trees, events, random_logs, random_tags};
-use crate::support::{assert_all_close, assert_close, wide};
+use crate::support::{Examined, assert_all_close, assert_close, wide};
 
 /// Two nouns, a verb and neither.
 fn model() -> Model {
@@ -48,7 +48,13 @@ fn obeys(component: &Component, names: &[&str], heads: &[u32]) -> bool {
 
 /// The restricted forest of a sentence is that of the trees that obey.
 #[track_caller]
-fn assert_as_enumerated(model: &Model, component: &Component, tags: &[u32], seed: u64) {
+fn assert_as_enumerated(
+    model: &Model,
+    component: &Component,
+    tags: &[u32],
+    seed: u64,
+    with_trees: &Examined,
+) {
     let names: Vec<&str> = tags.iter().map(|&tag| model.tags[tag as usize].as_str()).collect();
     let what = format!("{component:?} on {names:?}");
     let logs = random_logs(model.layout, seed);
@@ -66,6 +72,7 @@ fn assert_as_enumerated(model: &Model, component: &Component, tags: &[u32], seed
         assert_eq!(z, 0.0, "{what}: no tree is left");
         return;
     };
+    with_trees.one();
     let (wide, mut found) = (wide(&logs), vec![0.0; logs.len()]);
     let weights = Weights { wide: &wide, real: &real(&wide) };
     let log_z = edge_posteriors(&forest, &weights, &mut Scratch::default(), |_, edge, posterior| {
@@ -78,13 +85,14 @@ fn assert_as_enumerated(model: &Model, component: &Component, tags: &[u32], seed
 
 #[test]
 fn built_in_components_are_as_enumerated() {
-    let model = model();
+    let (model, with_trees) = (model(), Examined::none());
     for (n, seed) in (1..=5).flat_map(|n| (0..6).map(move |seed| (n, seed))) {
         for name in Component::BUILT_IN {
             let component = Component::built_in(name).unwrap();
-            assert_as_enumerated(&model, &component, &random_tags(n, 4, seed), seed);
+            assert_as_enumerated(&model, &component, &random_tags(n, 4, seed), seed, &with_trees);
         }
     }
+    with_trees.assert_at_least(60);
 }
 
 #[test]
@@ -133,8 +141,16 @@ fn component() -> impl Strategy<Value = Component> {
 }
 
 proptest! {
-    #[test]
-    fn any_component_is_as_enumerated(component in component(), n in 1usize..6, seed in 0u64..1000) {
-        assert_as_enumerated(&model(), &component, &random_tags(n, 4, seed), seed);
+    fn any_component(component in component(), n in 1usize..6, seed in 0u64..1000) {
+        assert_as_enumerated(&model(), &component, &random_tags(n, 4, seed), seed, &WITH_TREES);
     }
+}
+
+/// Components that allow some tree.
+static WITH_TREES: Examined = Examined::none();
+
+#[test]
+fn any_component_is_as_enumerated() {
+    any_component();
+    WITH_TREES.assert_at_least(60);
 }

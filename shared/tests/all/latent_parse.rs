@@ -8,6 +8,8 @@ use shared::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
 use shared::models::latent::{Layout, Method, Params, Shard, Weights, expect, start};
 use shared::num::Noise;
 
+use crate::support::Examined;
+
 const TREES: [&str; 6] = [
     "(ROOT (S (A x) (S (A y) (B x))))",
     "(ROOT (S (S (A x) (B y)) (B x)))",
@@ -111,7 +113,7 @@ fn best_annotation(layout: &Layout, weights: &[f64], tree: &mut &[RuleId]) -> Ve
 fn both_decoders_agree_with_enumeration() {
     let treebank = treebank(&TREES);
     let rules = &treebank.rules;
-    let mut differ = 0;
+    let (mut differ, examined) = (0, Examined::none());
     for (seed, sentence) in (0..).zip(["x", "x y", "y x y", "x y x y", "y y x x", "x y x y x"]) {
         for n_subtypes in [1, 2, 3] {
             let model = random_model(&treebank, n_subtypes, seed);
@@ -126,6 +128,7 @@ fn both_decoders_agree_with_enumeration() {
             if trees.is_empty() {
                 continue;
             }
+            examined.one();
             // Viterbi: the best annotation of all trees.
             let annotated =
                 |tree: &Anchors| best_annotation(&layout, &model.weights, &mut rules_of(tree).as_slice())[0];
@@ -150,6 +153,7 @@ fn both_decoders_agree_with_enumeration() {
             differ += usize::from(viterbi.tree != max_rule.tree);
         }
     }
+    examined.assert_at_least(12);
     assert!(differ > 0, "the decoders should differ somewhere, else one would do");
 }
 

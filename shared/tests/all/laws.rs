@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use shared::forest::Prepared;
 use shared::forest::best::{max_sum, viterbi};
 use shared::forest::binary::Adapted;
@@ -17,7 +19,9 @@ use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
 
-use crate::support::{self, Derivation, Enumerator, Mode, Sums, assert_all_close, assert_close, sum, wide};
+use crate::support::{
+    self, Derivation, Enumerator, Examined, Mode, Sums, assert_all_close, assert_close, sum, wide,
+};
 
 /// A grammar of up to four nonterminals over `a` and `b`, a sentence, and a lexicon of some of the strings that its
 /// adapted nonterminals derive.
@@ -398,6 +402,39 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// What the laws above examine: they skip items with too many derivations to enumerate, and sentences without a derivation.
+#[test]
+fn generated_cases_have_what_the_laws_examine() {
+    let (items, ambiguous, of_strings, sentences, used_once) = Default::default();
+    let all: [&Examined; 5] = [&items, &ambiguous, &of_strings, &sentences, &used_once];
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..150 {
+        let case = case().new_tree(&mut runner).unwrap().current();
+        let prepared = case.prepared();
+        let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+        if builder.build(0, &case.sentence).unwrap().is_some() {
+            sentences.one();
+        }
+        for item in case.items() {
+            items.one();
+            if item.derivations.len() > 1 {
+                ambiguous.one();
+            }
+            if item.derivations.iter().any(|derivation| !derivation.strings.is_empty()) {
+                of_strings.one();
+            }
+            let mut uses = vec![0; case.n_params() + case.lexicon.sticks.len()];
+            item.forest.edges.iter().for_each(|edge| uses[edge.param as usize] += 1);
+            if uses[case.first_string() as usize..case.n_params()].contains(&1) {
+                used_once.one();
+            }
+        }
+    }
+    for (examined, floor) in all.into_iter().zip([300, 80, 120, 15, 100]) {
+        examined.assert_at_least(floor);
     }
 }
 

@@ -6,6 +6,7 @@ pub mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shared::data::generate;
 use shared::grammar::ParamId;
@@ -361,4 +362,25 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
         }
     }
     panic!("no set of strings was found that covers the sentences");
+}
+
+/// The number of inputs that a law examined. A generator that makes inputs which the law skips fails it.
+#[derive(Default)]
+pub struct Examined(AtomicUsize);
+
+impl Examined {
+    pub const fn none() -> Examined {
+        Examined(AtomicUsize::new(0))
+    }
+
+    /// Counts an input that was examined.
+    pub fn one(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[track_caller]
+    pub fn assert_at_least(&self, floor: usize) {
+        let examined = self.0.load(Ordering::Relaxed);
+        assert!(examined >= floor, "the law examined {examined} inputs, expected at least {floor}");
+    }
 }
