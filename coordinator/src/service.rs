@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! submitted ──check──> record on disk ──queue──> thread ──Map──> fleet
-//!                                                  └── output folder, job log, run status ──> whoever watches
+//!                                                  └── output folder, job log, run status ──> observers
 //! ```
 //!
 //! A job is trained by the code that `train` runs, on a thread of its own, and so comes to the same result. [`queue`] decides which jobs are in

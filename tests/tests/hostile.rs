@@ -603,7 +603,7 @@ async fn first(place: Place, message: Option<from_worker::Message>) -> Heard {
 /// Joins, says what `says` makes of the first task, and hears what comes of it.
 async fn tell(place: Place, says: fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>) -> Heard {
     let (peer, lease) = Peer::join(&place).await;
-    // Whoever it was assigned to: the table names this one.
+    // The member that it was assigned to: the table names this one.
     let lease = v1::LeaseId { batch: lease.batch, task: 0, attempt: 0 };
     for message in says(lease, &place.tasks[0]) {
         peer.say(message).await;

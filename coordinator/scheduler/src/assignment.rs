@@ -271,7 +271,7 @@ impl Scheduler {
         (!batch.goes_alone(task) || holds_nothing()) && self.may_once_empty(member, batch, task)
     }
 
-    /// The same if it held nothing. A task that was failed before goes to the member that suits it best, which may have to become free
+    /// The same if it held nothing. A task that was failed before goes to the best member for it, which may have to become free
     /// first.
     fn may_once_empty(&self, id: MemberId, batch: &Batch, task: TaskIndex) -> bool {
         let Some(member) = self.members.get(id).filter(|_| self.admits(id, batch, task)) else {

@@ -22,7 +22,7 @@ pub enum Event {
     Resumed(JobId),
     /// A checkpoint of it was written.
     Checkpointed(JobId),
-    /// Whoever worked on it has ended: with a result, or why there is none.
+    /// The job has ended: with a result, or with the reason why there is none.
     Ended(JobId, Result<Done, String>),
     /// It was deleted; its record says so.
     Deleted(JobId),

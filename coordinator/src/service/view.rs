@@ -1,6 +1,6 @@
 //! What there is to see of a job: its rounds, of which some are left out once there are many, and what its runs have learned.
 //!
-//! In: what training tells. Out: a [`JobView`], for whoever looks; when the job ends it is written beside its results, and then forgotten.
+//! In: what training tells. Out: a [`JobView`] for pages and commands; when the job ends it is written beside its results, and dropped.
 //! Invariant: of every run the first and the last round are kept, and of the others those whose number divides evenly, so that curves
 //! keep their shape and a job of any length takes a bounded amount of memory.
 

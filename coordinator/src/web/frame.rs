@@ -39,7 +39,7 @@ impl Frame<'_> {
     /// As it is sent.
     pub fn html(&self) -> Html<String> {
         let Frame { title, place, events, who, body } = self;
-        // Whoever may not act is shown no buttons; the service would refuse them anyway.
+        // Without the role to act there are no buttons; the service would refuse them anyway.
         let class = who.filter(|who| !who.may(Role::Submit)).map(|_| "reader");
         let here = |of: Place| (*place == of).then_some("page");
         Html(visible(html! {
@@ -97,7 +97,7 @@ pub fn login(again: bool) -> Response {
             input #token name="token" type="password" autocomplete="current-password" required autofocus;
             button { "Log in" }
         }
-        p.quiet { "Whoever runs the service has it, or makes one with " code { "grammaton token" } "." }
+        p.quiet { "The operator of the service has it, or makes one with " code { "grammaton token" } "." }
     };
     Frame { title: "Log in", place: Place::Elsewhere, events: None, who: None, body }.respond()
 }

@@ -45,7 +45,7 @@ pub fn table(fleet: &FleetStatus, limit: usize) -> Markup {
         fleet.members.iter().partition(|member| matches!(member.state, MemberState::Gone(_)));
     let total = gone.len() + present.len();
     if total == 0 {
-        return html! { p { "Nobody computes yet. " code { "grammaton-worker" } " joins from any machine." } };
+        return html! { p { "No worker has joined yet. " code { "grammaton-worker" } " joins from any machine." } };
     }
     let age = |member: &MemberInfo| member.oldest_lease.map(|age| duration(age.as_secs_f64()));
     html! {
@@ -123,6 +123,6 @@ mod tests {
         }
         assert!(!html.contains("<b>alice") && !html.contains("style="));
         assert!(table(&fleet, 1).0.contains("And 1 others"));
-        assert!(table(&FleetStatus::default(), 1).0.contains("Nobody computes"));
+        assert!(table(&FleetStatus::default(), 1).0.contains("No worker has joined"));
     }
 }

@@ -29,7 +29,7 @@ pub fn engine_with(memory: usize, spill: Option<&Path>) -> Compute {
     Arc::new(move |task| engine.run(task))
 }
 
-/// Bytes of forests to keep where nobody says how many.
+/// Bytes of forests to keep by default.
 pub const MEMORY: usize = 4 << 30;
 
 impl Default for Engine {

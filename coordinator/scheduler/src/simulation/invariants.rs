@@ -3,7 +3,7 @@
 //! In: every event before the scheduler hears it, every action that it answers. Out: the law that was broken, if one was. At every lease
 //! and answer: an open task is accepted once, and from the process that its lease was given to, no answer to a batch that is over counts, no member holds more than its slots and one, nothing
 //! but the first open task is begun while there is no room for answers, no member is assigned the replica of a task that it holds or answered while
-//! another healthy member is there, a failed task is assigned to no member that suits it worse than another candidate, no account has more members than it may, and a task that is nearly poison goes alone. For whoever is
+//! another healthy member is there, a failed task is assigned to no worse member than another candidate, no account has more members than it may, and a task that is nearly poison goes alone. For each worker that is
 //! asked about: no healthy member idles while a task of any batch that it may have is free, or is held by a suspect alone; nobody is kept
 //! who was silent for `dead_after` or whose lease is as old as `lease_deadline`; as many are set aside as there are batches with a
 //! task that waits to go alone, at most. A batch is done when all its tasks are, or fails for a reason of its own that the invariants confirm.
@@ -402,7 +402,7 @@ impl Invariants {
         let process = known.identity.process;
         if !page.blame_of(lease.task).is_empty() {
             if !self.suits_best(member, page, lease.task, scheduler) {
-                return Err(format!("{member:?} is assigned {lease}, and another one suits it better"));
+                return Err(format!("{member:?} is assigned {lease}, and another one is a better choice"));
             }
         } else if page.computed_replica(member, process, lease.task)
             && !is_only
