@@ -8,14 +8,25 @@ pub fn step() -> std::io::Result<()> {
     Ok(())
 }
 
-/// `work` for another thread, with the faults that this thread shares.
+/// The faults that this thread shares with threads that work for it.
 #[cfg(not(test))]
-pub fn shared<T>(work: impl FnOnce() -> T + Send) -> impl FnOnce() -> T + Send {
-    work
+pub struct Shared;
+
+#[cfg(not(test))]
+impl Shared {
+    /// Takes them from this thread.
+    pub fn here() -> Shared {
+        Shared
+    }
+
+    /// Does `work`, on any thread, with these faults.
+    pub fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+        work()
+    }
 }
 
 #[cfg(test)]
-pub use self::injected::{inject, inject_shared, shared, step};
+pub use self::injected::{Shared, inject, step};
 
 #[cfg(test)]
 mod injected {
@@ -24,46 +35,38 @@ mod injected {
     use std::sync::Arc;
 
     /// What happens at a step.
-    type Fault = Box<dyn FnMut() -> io::Result<()>>;
-    /// The same at steps of several threads.
-    type SharedFault = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
+    type Fault = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
     thread_local! {
         static FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
-        static SHARED: RefCell<Option<SharedFault>> = const { RefCell::new(None) };
     }
 
     /// As without tests, or as [`inject`] says.
     pub fn step() -> io::Result<()> {
-        FAULT.with_borrow_mut(|fault| fault.as_mut().map_or(Ok(()), |fault| fault()))
+        FAULT.with_borrow(Option::clone).map_or(Ok(()), |fault| fault())
     }
 
-    /// Calls `fault` at each step that this thread takes within `work`.
-    pub fn inject<T>(fault: impl FnMut() -> io::Result<()> + 'static, work: impl FnOnce() -> T) -> T {
-        FAULT.set(Some(Box::new(fault)));
-        let done = work();
-        FAULT.set(None);
-        done
-    }
-
-    /// Calls `fault` at each step that this thread, and threads that it has do [`shared`] work, take within `work`.
-    pub fn inject_shared<T>(
+    /// Calls `fault` at each step that this thread, and threads that work for it with [`Shared`] faults, take within `work`.
+    pub fn inject<T>(
         fault: impl Fn() -> io::Result<()> + Send + Sync + 'static,
         work: impl FnOnce() -> T,
     ) -> T {
-        let fault: SharedFault = Arc::new(fault);
-        SHARED.set(Some(fault.clone()));
-        let done = inject(move || fault(), work);
-        SHARED.set(None);
-        done
+        Shared(Some(Arc::new(fault))).within(work)
     }
 
-    /// `work` for another thread, with the faults that this thread shares.
-    pub fn shared<T>(work: impl FnOnce() -> T + Send) -> impl FnOnce() -> T + Send {
-        let fault = SHARED.with_borrow(Option::clone);
-        move || match fault {
-            Some(fault) => inject(move || fault(), work),
-            None => work(),
+    /// As without tests.
+    pub struct Shared(Option<Fault>);
+
+    impl Shared {
+        pub fn here() -> Shared {
+            Shared(FAULT.with_borrow(Option::clone))
+        }
+
+        pub fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+            let before = FAULT.replace(self.0.clone());
+            let done = work();
+            FAULT.set(before);
+            done
         }
     }
 }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use super::job_store::JobStore;
-use super::record::{JobId, Record};
+use super::record::JobId;
 use crate::store::Store;
 
 /// The object that holds the next id, in decimal digits.
@@ -47,25 +47,30 @@ impl Acceptance {
         Ok(Acceptance { store, next, abandoned: BTreeSet::new() })
     }
 
-    /// Stores the job in the folder `aside` with the record that `record` makes of its id. An error means that it was not accepted.
-    pub fn accept(
+    /// Gives the job in the folder `aside` an id, and stores the folder; `store` stores the record. An error means that the job was not
+    /// accepted.
+    pub fn accept<T>(
         &mut self,
         job_store: &JobStore,
         aside: TempDir,
-        record: impl FnOnce(JobId) -> Record,
-    ) -> Result<Record> {
+        store: impl FnOnce(JobId) -> Result<T>,
+    ) -> Result<T> {
         self.discard_abandoned(job_store)?;
-        let record = record(self.reserve()?);
-        self.abandoned.insert(record.id);
-        if let Err(error) = job_store.settle(aside, record.id).and_then(|()| job_store.save(&record)) {
-            if let Err(error) = self.discard_abandoned(job_store) {
-                let job = record.id.0;
-                tracing::warn!(job, "a job that was not accepted cannot be removed yet: {error:#}");
+        let id = self.reserve()?;
+        self.abandoned.insert(id);
+        let stored = job_store.settle(aside, id).and_then(|()| store(id));
+        match stored {
+            Ok(_) => drop(self.abandoned.remove(&id)),
+            Err(_) => {
+                if let Err(error) = self.discard_abandoned(job_store) {
+                    tracing::warn!(
+                        job = id.0,
+                        "a job that was not accepted cannot be removed yet: {error:#}"
+                    );
+                }
             }
-            return Err(error);
         }
-        self.abandoned.remove(&record.id);
-        Ok(record)
+        stored
     }
 
     /// An id that no job has had.

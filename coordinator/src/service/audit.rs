@@ -1,9 +1,8 @@
-//! Who did what, a line each, in a file that is only ever added to.
+//! The audit: who did what, a line each, in a file that only grows.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -11,7 +10,7 @@ use serde::Serialize;
 use super::record::{JobId, Millis};
 
 /// The file.
-pub struct Audit(Mutex<File>);
+pub struct Audit(File);
 
 #[derive(Serialize)]
 struct Entry<'a> {
@@ -28,7 +27,7 @@ impl Audit {
     /// Adds to the file at `path`.
     pub fn open(path: &Path) -> Result<Audit> {
         let file = File::options().create(true).append(true).open(path);
-        Ok(Audit(Mutex::new(file.with_context(|| format!("{}: cannot be written", path.display()))?)))
+        Ok(Audit(file.with_context(|| format!("{}: cannot be written", path.display()))?))
     }
 
     /// One more line, which is also logged.
@@ -36,7 +35,8 @@ impl Audit {
         tracing::info!(target: "audit", who, what, job = job.map(|job| job.0), detail);
         let mut line = serde_json::to_vec(&Entry { millis, who, what, job, detail }).unwrap_or_default();
         line.push(b'\n');
-        if let Err(error) = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line) {
+        // The file is open to append, so that lines of several threads do not mix.
+        if let Err(error) = (&self.0).write_all(&line) {
             tracing::error!(%error, who, what, "cannot write to the audit log");
         }
     }

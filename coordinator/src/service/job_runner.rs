@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, Result};
 use tracing::info_span;
 
-use super::queue::Done;
+use super::queue::{Done, Event};
 use super::record::JobId;
 use super::view::SharedView;
 use super::{Service, lock, now, told};
@@ -59,14 +59,18 @@ fn follow(service: &Service, order: Order) {
             Err("internal error: the job panicked; the service's log says where, please report it".to_owned())
         }
     };
-    service.leave(id, &view.read());
     let job_store = &service.0.job_store;
+    if let Err(error) = job_store.save_view(id, &view.read()) {
+        tracing::warn!(job = id.0, "the rounds of the job cannot be stored: {error:#}");
+    }
+    lock(&service.0.views).remove(&id);
     let how = how.and_then(|parameters_sha256| {
         let published =
             job_store.publish(id).context("the results cannot be put into the object store; resume the job");
         published.map(|results| Done { parameters_sha256, results }).map_err(|error| format!("{error:#}"))
     });
-    service.ended(id, how);
+    // Without a controller the service has ended, and the next one goes on with the job.
+    let _ = service.control(move |controller| controller.end(id, how));
     service.tell(id);
 }
 
@@ -104,7 +108,9 @@ struct Advancing<'a>(&'a Service, JobId);
 impl Observer for Advancing<'_> {
     fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
         if written.is_ok() {
-            self.0.checkpointed(self.1);
+            let id = self.1;
+            // Training need not wait. If it cannot be stored, a later checkpoint counts.
+            drop(self.0.ask(move |controller| controller.change(Event::Checkpointed(id), |_| {})));
         }
     }
 }

@@ -19,16 +19,15 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
 use blake3::Hash;
 use tempfile::{NamedTempFile, TempDir};
 
-use super::leader_lease::{LeaderLease, Timeouts, taken};
-use super::lock;
+use super::leader_lease::{LeaderLease, Timeouts};
 use super::record::{Input, JobId, Record};
 use super::remote::{Remote, file_name};
+use super::view::JobView;
 use crate::access;
 use crate::faults;
 use crate::store::Store;
@@ -39,7 +38,9 @@ pub struct JobStore {
     records: Store,
     /// The folder, or the URL of the object store.
     place: String,
-    remote: Option<(Remote, Mutex<LeaderLease>)>,
+    remote: Option<Remote>,
+    /// The leader lease of the object store, until it is taken.
+    lease: Option<LeaderLease>,
     /// Locked as long as this process works there.
     _lock: File,
 }
@@ -87,7 +88,7 @@ impl JobStore {
         let place =
             store.map_or(folder.display().to_string(), |(url, _)| url.trim_end_matches('/').to_owned());
         let records = Store::open(&format!("{place}/jobs"))?;
-        let remote = match store {
+        let (remote, lease) = match store {
             Some((_, timeouts)) => {
                 let name = name_of(&folder).with_context(refused)?;
                 let store = Store::open(&place)?;
@@ -96,36 +97,28 @@ impl JobStore {
                     let work = folder.join("work");
                     fs::remove_dir_all(&work).and_then(|()| fs::create_dir(work)).with_context(refused)?;
                 }
-                Some((Remote::open(store)?, Mutex::new(leader_lease)))
+                (Some(Remote::open(store)?), Some(leader_lease))
             }
-            None => None,
+            None => (None, None),
         };
-        Ok(JobStore { folder, records, place, remote, _lock: lock })
+        Ok(JobStore { folder, records, place, remote, lease, _lock: lock })
     }
 
-    /// Whether there is an object store, of which [`JobStore::keep_up`] has to be called.
-    pub fn is_remote(&self) -> bool {
-        self.remote.is_some()
+    /// The copy in an object store, if there is one.
+    pub fn remote(&self) -> Option<&Remote> {
+        self.remote.as_ref()
     }
 
-    fn remote(&self) -> Option<&Remote> {
-        self.remote.as_ref().map(|(remote, _)| remote)
+    /// Takes the leader lease of the object store, for the thread that renews it.
+    pub fn take_lease(&mut self) -> Option<LeaderLease> {
+        self.lease.take()
     }
 
-    /// Puts into the object store what has been told since the last time, in the audit and in the logs of the jobs in `work`. Gives what
-    /// there is to say if this service is the leader no more: another has taken its jobs over.
-    pub fn keep_up(&self, work: &[JobId]) -> Result<Option<String>> {
-        let Some((remote, leader_lease)) = &self.remote else { return Ok(None) };
-        if !lock(leader_lease).renew(remote.store())? {
-            return Ok(Some(taken(remote.store())));
-        }
+    /// Copies the new lines of the audit, and of the logs of `jobs`, to the object store.
+    pub fn copy_logs(&self, jobs: &[JobId]) -> Result<()> {
+        let Some(remote) = &self.remote else { return Ok(()) };
         remote.follow(&format!("audit/{}.jsonl", name_of(&self.folder)?), &self.audit())?;
-        work.iter().try_for_each(|&id| remote.follow(&object(id, LOG), &self.log(id))).map(|()| None)
-    }
-
-    /// Lets another service take over at once.
-    pub fn leave(&self) -> Result<()> {
-        self.remote.as_ref().map_or(Ok(()), |(remote, leader_lease)| lock(leader_lease).leave(remote.store()))
+        jobs.iter().try_for_each(|&id| remote.follow(&object(id, LOG), &self.log(id)))
     }
 
     /// The records of all jobs.
@@ -235,6 +228,11 @@ impl JobStore {
         self.job(id).join(SCENE)
     }
 
+    /// Writes what there was to see of a job.
+    pub fn save_view(&self, id: JobId, view: &JobView) -> Result<()> {
+        Ok(fs::write(self.view(id), serde_json::to_vec(view)?)?)
+    }
+
     /// Where its checkpoints are kept; empty: among its results.
     pub fn checkpoints(&self, id: JobId) -> String {
         self.remote().map_or(String::new(), |remote| remote.store().describe(&object(id, "checkpoints")))
@@ -322,9 +320,13 @@ impl JobStore {
         Ok(())
     }
 
-    /// Makes such a folder that of a job, where it stays once this returns.
+    /// Has a folder with all that is in it on disk.
+    pub fn sync(&self, aside: &TempDir) -> Result<()> {
+        on_disk(|| sync_below(aside.path()))
+    }
+
+    /// Makes a folder that is on disk that of a job, where it stays once this returns.
     pub fn settle(&self, aside: TempDir, id: JobId) -> Result<()> {
-        on_disk(|| sync_below(aside.path()))?;
         if let Some(remote) = self.remote() {
             for name in [JOB, LOG] {
                 remote.store().put_file(&object(id, name), &aside.path().join(name))?;

@@ -1,33 +1,41 @@
-//! Which jobs are in work, and which wait: a pure state machine over all records of a service.
+//! Which jobs run, and which wait: a pure state machine over the records of a service.
 //!
-//! In: [`Event`]s. Out: [`Action`]s, for whoever owns disk and threads. Invariants (`Queue::check`, after each event): as many jobs are in
-//! work as may be, or none waits; none that waits has a higher priority than another one had when that began while it waited; a record that changed is to be
-//! saved before anything else is done about it.
+//! In: [`Event`]s. Out: [`Step`]s, each the new record of a job and what to do once that record is stored. The queue itself changes when a
+//! record is stored ([`Queue::commit`]) and not before, so it never shows what a crash would undo.
 //!
-//! Deliberately absent: fairness between jobs in work, which is the fleet's business ([`crate::fleet::Account`]).
+//! Invariants (`Queue::check`, once all steps of an event are committed): as many jobs run as may, or none waits; a job that begins has the
+//! highest priority of those that wait, and is the oldest of these.
+//!
+//! Deliberately absent: fairness between running jobs, which is the fleet's business ([`crate::fleet::Account`]).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::record::{JobId, Millis, Record, State};
 
-/// What happened.
+/// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A job was accepted: its record is written down, in state [`State::Queued`], with an id that was never used before.
+    /// A job was submitted and checked. Its record is in state [`State::Queued`] and has an id that no job had before.
     Accepted(Box<Record>),
-    /// It is wanted no more.
+    /// A user cancelled a job.
     Cancelled(JobId),
-    /// It is to go on.
+    /// A user resumed a job that had failed or was cancelled.
     Resumed(JobId),
-    /// A checkpoint of it was written.
+    /// A checkpoint of a running job was stored.
     Checkpointed(JobId),
-    /// The job has ended: with a result, or with the reason why there is none.
+    /// A running job has ended, with a result or with the reason for its failure. Of a job that is over it changes nothing.
     Ended(JobId, Result<Done, String>),
-    /// It was deleted; its record says so.
+    /// A user, or the end of its time, deleted a job.
     Deleted(JobId),
-    /// The service ends as it was told to: jobs in work are left for the next process, and no other begins.
+    /// The process of the service has started. Jobs that were running when the last one died wait again, unless that happened too often;
+    /// jobs that were stopping are cancelled.
+    Started,
+    /// The process of the service is about to end. Running jobs are left to the next process.
     Closed,
+    /// A record could not be stored before, and may be now.
+    Retried,
 }
 
 /// The result of a job.
@@ -39,223 +47,213 @@ pub struct Done {
     pub results: Vec<(String, u64)>,
 }
 
-/// What to do, in this order.
+/// A change of one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action {
-    /// Write the record down.
-    Save(JobId),
-    /// Begin to work on the job.
-    Begin(JobId),
-    /// Have whoever works on it end.
-    Stop(JobId),
+pub struct Step {
+    /// The record to store, in the place of the one before.
+    pub record: Record,
+    /// What to do once it is stored.
+    pub then: Then,
 }
 
-/// Why nothing happened.
+/// What to do once a record is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Then {
+    /// Nothing.
+    Nothing,
+    /// Begin to train the job.
+    Begin,
+    /// Stop its training.
+    Stop,
+}
+
+/// Why an event is refused. Nothing changes then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// No such job.
+    /// The id belongs to no job.
     #[error("{0}: there is no such job; `grammaton jobs` lists those there are")]
     Unknown(JobId),
-    /// It is over already.
+    /// A job that is over cannot be cancelled.
     #[error("{0}: the job is {1}, and cannot be cancelled any more")]
     Over(JobId, &'static str),
-    /// It has a result, or is yet to have one.
+    /// A job that has a result, or may yet have one, cannot be resumed.
     #[error("{0}: the job is {1}; only one that failed or was cancelled can go on")]
     NotResumable(JobId, &'static str),
-    /// It is not over yet.
+    /// A job that is not over cannot be deleted.
     #[error("{0}: the job is {1}; cancel it first, and delete it then")]
     NotOver(JobId, &'static str),
-    /// There are too many that are not over.
+    /// The limit of jobs that wait or run is reached.
     #[error(
         "{0} jobs wait or are in work, and the service takes no more for now; try again when some are over"
     )]
     Full(usize),
 }
 
-/// All jobs.
+/// All jobs, as they are stored.
 #[derive(Debug)]
 pub struct Queue {
     jobs: BTreeMap<JobId, Record>,
-    /// The newest job of each owner and key.
+    /// The newest job of each owner and idempotency key.
     keys: BTreeMap<(String, String), JobId>,
-    /// Those that wait, the next one last.
-    waiting: BTreeSet<(u32, std::cmp::Reverse<JobId>)>,
-    /// Those in work, or stopping.
+    /// Jobs that wait, the next one last.
+    waiting: BTreeSet<Place>,
+    /// Jobs that run or stop.
     working: BTreeSet<JobId>,
-    /// How many may be in work at a time.
+    /// How many jobs may run at a time.
     room: usize,
-    /// How many may wait or be in work.
+    /// How many jobs may wait or run.
     limit: usize,
 }
+
+/// Jobs of higher priority come before others, and then older ones.
+type Place = (u32, Reverse<JobId>);
 
 /// How many times in a row the process of a service may die while a job runs, with no checkpoint between, before the job has failed.
 const MAX_DEATHS: u32 = 3;
 
 impl Queue {
-    /// All there were when another process ended, however it did: those in work wait again, unless too many processes died under them, and
-    /// those that were stopping are cancelled.
-    pub fn new(
-        records: impl IntoIterator<Item = Record>,
-        room: usize,
-        limit: usize,
-        now: Millis,
-    ) -> (Queue, Vec<Action>) {
+    /// The jobs of `records`, as another process left them; [`Event::Started`] has them go on.
+    pub fn new(records: impl IntoIterator<Item = Record>, room: usize, limit: usize) -> Queue {
         let (waiting, working) = (BTreeSet::new(), BTreeSet::new());
         let (jobs, keys) = (BTreeMap::new(), BTreeMap::new());
         let mut queue = Queue { jobs, keys, waiting, working, room: room.max(1), limit };
-        let mut actions = Vec::new();
-        for mut record in records {
-            let id = record.id;
-            match record.state {
-                State::Running => {
-                    record.deaths += 1;
-                    record.state = State::Queued;
-                    if record.deaths >= MAX_DEATHS {
-                        let error = format!(
-                            "the service's process died {} times in a row while the job ran, with no checkpoint between \
-                             (killed, out of memory or aborted: the service's log may say more); resume the job to try again",
-                            record.deaths
-                        );
-                        (record.state, record.ended) = (State::Failed { error }, Some(now));
-                    }
-                    actions.push(Action::Save(id));
-                }
-                State::Stopping => {
-                    (record.state, record.ended) = (State::Cancelled, Some(now));
-                    actions.push(Action::Save(id));
-                }
-                _ => {}
-            }
-            if record.state == State::Queued {
-                queue.waiting.insert(place(&record));
-            }
-            queue.jobs.insert(id, record);
-        }
-        queue.keys = queue.jobs.values().map(|record| (key(record), record.id)).collect();
-        queue.begin(now, &mut actions);
-        (queue, actions)
+        records.into_iter().for_each(|record| queue.commit(record));
+        queue
     }
 
-    /// Takes note of `event` and says what to do.
-    pub fn handle(&mut self, now: Millis, event: Event) -> Result<Vec<Action>, Refusal> {
-        let mut actions = Vec::new();
+    /// Returns the steps that `event` asks for, in their order; no job has two. Each is to be stored and then committed. Where a job that
+    /// waits cannot begin because its record cannot be stored, [`Event::Retried`] returns that step again.
+    pub fn plan(&self, now: Millis, event: Event) -> Result<Vec<Step>, Refusal> {
+        let mut steps = Vec::new();
+        let mut step = |record, then| steps.push(Step { record, then });
         match event {
-            Event::Accepted(record) => {
-                self.waiting.insert(place(&record));
-                self.keys.insert(key(&record), record.id);
-                self.jobs.insert(record.id, *record);
-            }
+            Event::Accepted(record) => step(*record, Then::Nothing),
             Event::Cancelled(id) => {
-                let record = self.jobs.get_mut(&id).ok_or(Refusal::Unknown(id))?;
+                let record = self.find(id)?.clone();
                 match record.state {
-                    State::Queued => {
-                        self.waiting.remove(&place(record));
-                        (record.state, record.ended) = (State::Cancelled, Some(now));
-                        actions.push(Action::Save(id));
-                    }
-                    State::Running => {
-                        record.state = State::Stopping;
-                        actions.extend([Action::Save(id), Action::Stop(id)]);
-                    }
+                    State::Queued => step(record.over(State::Cancelled, now), Then::Nothing),
+                    State::Running => step(Record { state: State::Stopping, ..record }, Then::Stop),
                     State::Stopping | State::Cancelled => {}
                     ref over => return Err(Refusal::Over(id, over.name())),
                 }
             }
             Event::Resumed(id) => {
-                let record = self.jobs.get(&id).ok_or(Refusal::Unknown(id))?;
+                let record = self.find(id)?.clone();
                 if !matches!(record.state, State::Failed { .. } | State::Cancelled) {
                     return Err(Refusal::NotResumable(id, record.state.name()));
                 }
                 self.admit()?;
-                let record = self.jobs.get_mut(&id).ok_or(Refusal::Unknown(id))?;
-                (record.state, record.deaths, record.ended) = (State::Queued, 0, None);
-                self.waiting.insert(place(record));
-                actions.push(Action::Save(id));
+                step(Record { state: State::Queued, deaths: 0, ended: None, ..record }, Then::Nothing);
             }
             Event::Checkpointed(id) => {
-                let record = self.jobs.get_mut(&id).ok_or(Refusal::Unknown(id))?;
+                let record = self.find(id)?.clone();
                 if record.deaths > 0 {
-                    record.deaths = 0;
-                    actions.push(Action::Save(id));
+                    step(Record { deaths: 0, ..record }, Then::Nothing);
                 }
             }
             Event::Deleted(id) => {
-                let key = key(self.deletable(id)?);
-                self.jobs.remove(&id);
-                if self.keys.get(&key) == Some(&id) {
-                    self.keys.remove(&key);
+                let record = self.find(id)?.clone();
+                if !record.state.is_over() {
+                    return Err(Refusal::NotOver(id, record.state.name()));
                 }
-            }
-            Event::Closed => {
-                self.room = 0;
-                for id in std::mem::take(&mut self.working) {
-                    let Some(record) = self.jobs.get_mut(&id) else { continue };
-                    if record.state == State::Stopping {
-                        (record.state, record.ended) = (State::Cancelled, Some(now));
-                    } else {
-                        record.state = State::Queued;
-                        self.waiting.insert(place(record));
-                    }
-                    actions.push(Action::Save(id));
-                }
+                step(Record { is_deleted: true, ..record }, Then::Nothing);
             }
             Event::Ended(id, how) => {
-                let record = self.jobs.get_mut(&id).ok_or(Refusal::Unknown(id))?;
-                self.working.remove(&id);
-                self.waiting.remove(&place(record)); // the service may have closed meanwhile
-                record.ended = Some(now);
-                record.state = match (how, &record.state) {
-                    // A result is a result, even if it came while the job was stopping.
+                let record = self.find(id)?.clone();
+                if record.state.is_over() {
+                    return Ok(steps);
+                }
+                let (state, results) = match (how, &record.state) {
+                    // A result counts even if it comes while the job stops.
                     (Ok(Done { parameters_sha256, results }), _) => {
-                        record.results = results;
-                        State::Done { parameters_sha256 }
+                        (State::Done { parameters_sha256 }, results)
                     }
-                    (Err(_), State::Stopping) => State::Cancelled,
-                    (Err(error), _) => State::Failed { error },
+                    (Err(_), State::Stopping) => (State::Cancelled, Vec::new()),
+                    (Err(error), _) => (State::Failed { error }, Vec::new()),
                 };
-                actions.push(Action::Save(id));
+                step(Record { results, ..record }.over(state, now), Then::Nothing);
             }
+            Event::Started => {
+                self.working().for_each(|record| step(started(record.clone(), now), Then::Nothing))
+            }
+            Event::Closed => self.working().cloned().for_each(|record| match record.state {
+                State::Stopping => step(record.over(State::Cancelled, now), Then::Nothing),
+                _ => step(Record { state: State::Queued, ..record }, Then::Nothing),
+            }),
+            Event::Retried => {}
         }
-        self.begin(now, &mut actions);
-        debug_assert_eq!(self.check(), Ok(()), "after {actions:?}");
-        Ok(actions)
+        self.begin(now, &mut steps);
+        Ok(steps)
     }
 
-    /// Whether one more may wait.
+    /// Adds the beginnings that there is room for once `steps` are done. A job that has a step begins with that one.
+    fn begin(&self, now: Millis, steps: &mut Vec<Step>) {
+        let of: BTreeMap<JobId, usize> =
+            steps.iter().enumerate().map(|(at, step)| (step.record.id, at)).collect();
+        let unchanged = self.working.iter().filter(|id| !of.contains_key(id)).count();
+        let working = unchanged + steps.iter().filter(|step| step.record.state.is_working()).count();
+        let room = self.room.saturating_sub(working);
+        let unchanged = self.waiting.iter().rev().filter(|(_, Reverse(id))| !of.contains_key(id)).take(room);
+        let queued = steps.iter().map(|step| &step.record).filter(|record| record.state == State::Queued);
+        let mut next: Vec<Place> = unchanged.copied().chain(queued.map(place)).collect();
+        next.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, Reverse(id)) in next.into_iter().take(room) {
+            let record = of.get(&id).map_or_else(|| &self.jobs[&id], |&at| &steps[at].record);
+            let (state, starts) = (State::Running, record.starts + 1);
+            let record = Record { state, starts, begun: Some(now), ..record.clone() };
+            let step = Step { record, then: Then::Begin };
+            match of.get(&id) {
+                Some(&at) => steps[at] = step,
+                None => steps.push(step),
+            }
+        }
+    }
+
+    /// Takes note of a record that is stored.
+    pub fn commit(&mut self, record: Record) {
+        let id = record.id;
+        if let Some(before) = self.jobs.remove(&id) {
+            self.waiting.remove(&place(&before));
+            self.working.remove(&id);
+        }
+        let newest = self.keys.entry(key(&record)).or_insert(id);
+        *newest = id.max(*newest);
+        if record.is_deleted {
+            if self.keys.get(&key(&record)) == Some(&id) {
+                self.keys.remove(&key(&record));
+            }
+            return;
+        }
+        match record.state {
+            State::Queued => drop(self.waiting.insert(place(&record))),
+            State::Running | State::Stopping => drop(self.working.insert(id)),
+            State::Done { .. } | State::Failed { .. } | State::Cancelled => {}
+        }
+        self.jobs.insert(id, record);
+    }
+
+    /// Has no job begin any more.
+    pub fn close(&mut self) {
+        self.room = 0;
+    }
+
+    /// Refuses one more job if the limit is reached.
     pub fn admit(&self) -> Result<(), Refusal> {
         let n = self.waiting.len() + self.working.len();
         if n >= self.limit { Err(Refusal::Full(n)) } else { Ok(()) }
     }
 
-    /// The record of a job that may be deleted.
-    pub fn deletable(&self, id: JobId) -> Result<&Record, Refusal> {
-        let record = self.jobs.get(&id).ok_or(Refusal::Unknown(id))?;
-        if record.state.is_over() { Ok(record) } else { Err(Refusal::NotOver(id, record.state.name())) }
-    }
-
-    fn begin(&mut self, now: Millis, actions: &mut Vec<Action>) {
-        while self.working.len() < self.room
-            && let Some((_, std::cmp::Reverse(id))) = self.waiting.pop_last()
-            && let Some(record) = self.jobs.get_mut(&id)
-        {
-            (record.state, record.begun) = (State::Running, Some(now));
-            record.starts += 1;
-            self.working.insert(id);
-            actions.extend([Action::Save(id), Action::Begin(id)]);
-        }
-    }
-
     /// The record of a job.
-    pub fn get(&self, id: JobId) -> Option<&Record> {
-        self.jobs.get(&id)
+    pub fn find(&self, id: JobId) -> Result<&Record, Refusal> {
+        self.jobs.get(&id).ok_or(Refusal::Unknown(id))
     }
 
     /// All jobs, the newest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Record> {
         self.jobs.values().rev()
     }
 
-    /// The job that this owner submitted with that key.
+    /// The newest job that `owner` submitted with that key; none without a key.
     pub fn with_key(&self, owner: &str, key: &str) -> Option<&Record> {
         let id = self.keys.get(&(owner.to_owned(), key.to_owned())).filter(|_| !key.is_empty());
         id.and_then(|id| self.jobs.get(id))
@@ -267,15 +265,15 @@ impl Queue {
         self.jobs.range((Bound::Unbounded, end)).rev().map(|(_, record)| record)
     }
 
-    /// The jobs in work, or stopping.
+    /// The jobs that run or stop.
     pub fn working(&self) -> impl Iterator<Item = &Record> {
         self.working.iter().filter_map(|id| self.jobs.get(id))
     }
 
-    /// How many jobs begin before each of `jobs` that waits: one pass over those that wait, whatever their number.
+    /// How many jobs begin before each of `jobs` that waits, by one pass over all that wait.
     pub fn ahead(&self, jobs: &BTreeSet<JobId>) -> BTreeMap<JobId, usize> {
         let ranks = self.waiting.iter().rev().enumerate();
-        let ranks = ranks.map(|(rank, &(_, std::cmp::Reverse(id)))| (id, rank));
+        let ranks = ranks.map(|(rank, &(_, Reverse(id)))| (id, rank));
         ranks.filter(|(id, _)| jobs.contains(id)).collect()
     }
 
@@ -286,31 +284,45 @@ impl Queue {
         by_state
     }
 
-    /// The invariants; an error names the one that does not hold.
-    fn check(&self) -> Result<(), &'static str> {
-        let those = |is: fn(&State) -> bool| self.jobs.values().filter(move |record| is(&record.state));
-        let waiting: BTreeSet<_> = those(|state| *state == State::Queued).map(place).collect();
-        let working: BTreeSet<_> = those(|state| matches!(state, State::Running | State::Stopping))
-            .map(|record| record.id)
-            .collect();
+    /// Checks the invariants; an error names the one that does not hold.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let in_state = |is: fn(&State) -> bool| self.jobs.values().filter(move |record| is(&record.state));
+        let waiting: BTreeSet<_> = in_state(|state| *state == State::Queued).map(place).collect();
+        let working: BTreeSet<_> = in_state(State::is_working).map(|record| record.id).collect();
         match () {
-            () if waiting != self.waiting => Err("those that wait are not listed"),
-            () if working != self.working => Err("those in work are not listed"),
-            () if working.len() > self.room => Err("too many are in work"),
-            () if working.len() < self.room && !waiting.is_empty() => Err("one waits while there is room"),
+            () if waiting != self.waiting => Err("the waiting jobs are not listed"),
+            () if working != self.working => Err("the running jobs are not listed"),
+            () if working.len() > self.room => Err("too many jobs run"),
+            () if working.len() < self.room && !waiting.is_empty() => Err("a job waits while there is room"),
             () => Ok(()),
         }
     }
 }
 
-/// What a job is found by if it is submitted again.
+/// The record of a job that was running or stopping when the last process of the service died.
+fn started(record: Record, now: Millis) -> Record {
+    if record.state == State::Stopping {
+        return record.over(State::Cancelled, now);
+    }
+    let record = Record { deaths: record.deaths + 1, state: State::Queued, ..record };
+    if record.deaths < MAX_DEATHS {
+        return record;
+    }
+    let error = format!(
+        "the service's process died {} times in a row while the job ran, with no checkpoint between \
+         (killed, out of memory or aborted: the service's log may say more); resume the job to try again",
+        record.deaths
+    );
+    record.over(State::Failed { error }, now)
+}
+
+/// The owner of a job and its idempotency key, by which it is found if it is submitted again.
 fn key(record: &Record) -> (String, String) {
     (record.owner.clone(), record.key.clone())
 }
 
-/// Those of higher priority before others, and then the older ones.
-fn place(record: &Record) -> (u32, std::cmp::Reverse<JobId>) {
-    (record.priority, std::cmp::Reverse(record.id))
+fn place(record: &Record) -> Place {
+    (record.priority, Reverse(record.id))
 }
 
 #[cfg(test)]
@@ -324,15 +336,33 @@ mod tests {
         Event::Accepted(Box::new(Record { priority, ..record(id, State::Queued) }))
     }
 
-    fn begun(actions: &[Action]) -> Vec<u64> {
-        let begun = |action: &Action| if let Action::Begin(id) = action { Some(id.0) } else { None };
-        actions.iter().filter_map(begun).collect()
+    fn begun(steps: &[Step]) -> Vec<u64> {
+        let begun = |step: &Step| (step.then == Then::Begin).then_some(step.record.id.0);
+        steps.iter().filter_map(begun).collect()
+    }
+
+    /// Storage that never fails: commits each step at once.
+    fn handle(queue: &mut Queue, now: u64, event: Event) -> Result<Vec<Step>, Refusal> {
+        if event == Event::Closed {
+            queue.close();
+        }
+        let steps = queue.plan(Millis(now), event)?;
+        steps.iter().for_each(|step| queue.commit(step.record.clone()));
+        assert_eq!(queue.check(), Ok(()), "after {steps:?}");
+        Ok(steps)
+    }
+
+    /// A queue of `records`, in a process that has just started.
+    fn start(records: impl IntoIterator<Item = Record>, room: usize, now: u64) -> (Queue, Vec<Step>) {
+        let mut queue = Queue::new(records, room, 99);
+        let steps = handle(&mut queue, now, Event::Started).unwrap();
+        (queue, steps)
     }
 
     #[test]
     fn the_highest_priority_begins_first_and_then_the_oldest() {
-        let mut queue = Queue::new([], 1, 9, Millis(0)).0;
-        let mut handle = |event| begun(&queue.handle(Millis(1), event).unwrap());
+        let mut queue = start([], 1, 0).0;
+        let mut handle = |event| begun(&handle(&mut queue, 1, event).unwrap());
         assert_eq!(handle(accepted(1, 10)), [1]);
         for (id, priority) in [(2, 10), (3, 20), (4, 10), (5, 20)] {
             assert_eq!(handle(accepted(id, priority)), [0; 0]);
@@ -342,143 +372,166 @@ mod tests {
         assert!(queue.ahead(&[JobId(4)].into()).is_empty());
     }
 
-    /// A job that waits has before it those of higher priority, and the older ones of its own.
+    #[test]
+    fn a_job_that_begins_at_once_is_stored_once() {
+        let mut queue = start([], 1, 0).0;
+        let steps = handle(&mut queue, 1, accepted(1, 10)).unwrap();
+        let [Step { record, then: Then::Begin }] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!((&record.state, record.starts, record.begun), (&State::Running, 1, Some(Millis(1))));
+        let steps = start(queue.iter().cloned(), 1, 2).1;
+        let [Step { record, then: Then::Begin }] = &steps[..] else { panic!("{steps:?}") };
+        assert_eq!((&record.state, record.starts, record.deaths), (&State::Running, 2, 1));
+    }
+
+    /// A job that waits has before it the jobs of higher priority, and the older ones of its own.
     #[test]
     fn ranks_are_the_order_in_which_jobs_begin() {
         let waiting = (1..=50).map(|id| Record { priority: id as u32 % 5 + 1, ..record(id, State::Queued) });
-        let (mut queue, actions) = Queue::new(waiting, 1, 99, Millis(0));
+        let (mut queue, steps) = start(waiting, 1, 0);
         let mut ranked: Vec<(usize, u64)> = queue
             .ahead(&queue.iter().map(|record| record.id).collect())
             .into_iter()
             .map(|(id, rank)| (rank, id.0))
             .collect();
         ranked.sort_unstable();
-        let mut order = begun(&actions);
+        let mut order = begun(&steps);
         while let Some(&id) = queue.working.first() {
-            order.extend(begun(&queue.handle(Millis(1), Event::Ended(id, Ok(Done::default()))).unwrap()));
+            order.extend(begun(&handle(&mut queue, 1, Event::Ended(id, Ok(Done::default()))).unwrap()));
         }
         assert_eq!(ranked.iter().map(|(_, id)| *id).collect::<Vec<_>>(), order[1..]);
         assert!(ranked.iter().map(|(rank, _)| *rank).eq(0..49));
     }
 
     #[test]
-    fn what_was_in_work_when_the_process_died_begins_again_and_what_was_stopping_does_not() {
-        let mut queue = Queue::new([], 2, 9, Millis(0)).0;
+    fn after_a_crash_running_jobs_begin_again_and_stopping_ones_are_cancelled() {
+        let mut queue = start([], 2, 0).0;
         for event in [accepted(1, 1), accepted(2, 1), accepted(3, 9), Event::Cancelled(JobId(2))] {
-            queue.handle(Millis(1), event).unwrap();
+            handle(&mut queue, 1, event).unwrap();
         }
-        let (queue, actions) = Queue::new(queue.iter().cloned(), 2, 9, Millis(5));
-        assert_eq!(begun(&actions), [3, 1]);
-        let second = queue.get(JobId(2)).unwrap();
+        let (queue, steps) = start(queue.iter().cloned(), 2, 5);
+        assert_eq!(begun(&steps), [1, 3]);
+        let second = queue.find(JobId(2)).unwrap();
         assert_eq!((&second.state, second.ended), (&State::Cancelled, Some(Millis(5))));
     }
 
     #[test]
-    fn refusals_say_why_and_change_nothing() {
-        let mut queue = Queue::new([], 1, 2, Millis(0)).0;
-        queue.handle(Millis(1), accepted(1, 10)).unwrap();
-        let mut refused = |event| queue.handle(Millis(2), event).unwrap_err();
-        assert_eq!(refused(Event::Cancelled(JobId(7))), Refusal::Unknown(JobId(7)));
-        assert_eq!(refused(Event::Resumed(JobId(1))), Refusal::NotResumable(JobId(1), "running"));
-        queue.handle(Millis(3), accepted(2, 10)).unwrap();
+    fn refusals_say_why() {
+        let mut queue = Queue::new([], 1, 2);
+        handle(&mut queue, 1, accepted(1, 10)).unwrap();
+        let refused = |queue: &Queue, event| queue.plan(Millis(2), event).unwrap_err();
+        assert_eq!(refused(&queue, Event::Cancelled(JobId(7))), Refusal::Unknown(JobId(7)));
+        assert_eq!(refused(&queue, Event::Resumed(JobId(1))), Refusal::NotResumable(JobId(1), "running"));
+        handle(&mut queue, 3, accepted(2, 10)).unwrap();
         assert_eq!(queue.admit().unwrap_err(), Refusal::Full(2));
-        let refused = queue.handle(Millis(3), Event::Deleted(JobId(1))).unwrap_err().to_string();
-        assert_eq!(refused, "1: the job is running; cancel it first, and delete it then");
-        queue.handle(Millis(4), Event::Ended(JobId(1), Err("bad corpus".into()))).unwrap();
-        assert_eq!(
-            queue.handle(Millis(5), Event::Cancelled(JobId(1))).unwrap_err(),
-            Refusal::Over(JobId(1), "failed")
-        );
-        queue.handle(Millis(6), Event::Resumed(JobId(1))).unwrap();
-        assert_eq!(queue.get(JobId(1)).unwrap().state, State::Queued);
-        queue.handle(Millis(7), Event::Cancelled(JobId(1))).unwrap();
-        queue.handle(Millis(7), Event::Cancelled(JobId(1))).expect("twice is once");
+        let not_over = refused(&queue, Event::Deleted(JobId(1))).to_string();
+        assert_eq!(not_over, "1: the job is running; cancel it first, and delete it then");
+        handle(&mut queue, 4, Event::Ended(JobId(1), Err("bad corpus".into()))).unwrap();
+        assert_eq!(refused(&queue, Event::Cancelled(JobId(1))), Refusal::Over(JobId(1), "failed"));
+        handle(&mut queue, 6, Event::Resumed(JobId(1))).unwrap();
+        assert_eq!(queue.find(JobId(1)).unwrap().state, State::Queued);
+        handle(&mut queue, 7, Event::Cancelled(JobId(1))).unwrap();
+        handle(&mut queue, 7, Event::Cancelled(JobId(1))).expect("twice is once");
     }
 
     #[test]
     fn a_result_counts_even_if_it_comes_while_stopping() {
-        let mut queue = Queue::new([], 1, 2, Millis(0)).0;
+        let mut queue = start([], 1, 0).0;
         let done = Done { parameters_sha256: "ab".into(), results: vec![("summary.json".into(), 7)] };
         for event in [accepted(1, 10), Event::Cancelled(JobId(1)), Event::Ended(JobId(1), Ok(done.clone()))] {
-            queue.handle(Millis(1), event).unwrap();
+            handle(&mut queue, 1, event).unwrap();
         }
-        let record = queue.get(JobId(1)).unwrap();
+        handle(&mut queue, 1, Event::Ended(JobId(1), Err("twice".into()))).unwrap();
+        let record = queue.find(JobId(1)).unwrap();
         assert_eq!(record.state, State::Done { parameters_sha256: "ab".into() });
         assert_eq!(record.results, done.results);
     }
 
-    /// What is on disk: records as they were saved.
-    fn save(disk: &mut BTreeMap<JobId, Record>, queue: &Queue, actions: &[Action]) {
-        let saved = actions.iter().filter_map(|action| match action {
-            Action::Save(id) => queue.get(*id),
-            Action::Begin(_) | Action::Stop(_) => None,
-        });
-        disk.extend(saved.map(|record| (record.id, record.clone())));
+    #[test]
+    fn a_deleted_job_frees_its_key() {
+        let mut queue = start([], 1, 0).0;
+        let keyed = Record { key: "k".into(), ..record(1, State::Queued) };
+        for event in [Event::Accepted(Box::new(keyed)), Event::Ended(JobId(1), Err("no".into()))] {
+            handle(&mut queue, 1, event).unwrap();
+        }
+        assert_eq!(queue.with_key("ann", "k").map(|record| record.id), Some(JobId(1)));
+        handle(&mut queue, 2, Event::Deleted(JobId(1))).unwrap();
+        assert!(queue.with_key("ann", "k").is_none() && queue.find(JobId(1)).is_err());
     }
 
     proptest! {
         /// A job has failed once the process died three times while it ran, with no checkpoint between; a process that closes first does
-        /// not count; and of every start there is a record before it happens.
+        /// not count; and each start is stored before it happens.
         #[test]
         fn a_job_fails_with_the_third_death_in_a_row(happens in proptest::collection::vec(0u8..5, 1..40)) {
-            let first = record(1, State::Queued);
-            let mut disk: BTreeMap<JobId, Record> = [(first.id, first)].into();
-            let (mut queue, actions) = Queue::new(disk.values().cloned(), 1, 9, Millis(0));
-            save(&mut disk, &queue, &actions);
+            let (mut queue, _) = start([record(1, State::Queued)], 1, 0);
             let (mut deaths, mut starts) = (0, 1);
             for what in happens {
                 if what == 0 {
                     deaths = 0;
-                    let actions = queue.handle(Millis(1), Event::Checkpointed(JobId(1))).unwrap();
-                    save(&mut disk, &queue, &actions);
+                    handle(&mut queue, 1, Event::Checkpointed(JobId(1))).unwrap();
                     continue;
                 }
                 if what == 1 {
-                    let actions = queue.handle(Millis(1), Event::Closed).unwrap();
-                    save(&mut disk, &queue, &actions);
+                    handle(&mut queue, 1, Event::Closed).unwrap();
                 } else {
                     deaths += 1;
                 }
-                let actions;
-                (queue, actions) = Queue::new(disk.values().cloned(), 1, 9, Millis(2));
-                save(&mut disk, &queue, &actions);
-                let is_failed = matches!(disk[&JobId(1)].state, State::Failed { .. });
+                queue = start(queue.iter().cloned(), 1, 2).0;
+                let is_failed = matches!(queue.find(JobId(1)).unwrap().state, State::Failed { .. });
                 prop_assert_eq!(is_failed, deaths == 3);
                 if is_failed {
                     deaths = 0;
-                    let actions = queue.handle(Millis(3), Event::Resumed(JobId(1))).unwrap();
-                    save(&mut disk, &queue, &actions);
+                    handle(&mut queue, 3, Event::Resumed(JobId(1))).unwrap();
                 }
                 starts += 1;
-                prop_assert_eq!((&disk[&JobId(1)].state, disk[&JobId(1)].starts), (&State::Running, starts));
+                let record = queue.find(JobId(1)).unwrap();
+                prop_assert_eq!((&record.state, record.starts), (&State::Running, starts));
             }
         }
 
-        /// Whatever happens, and with a process that dies at any moment: nothing that was accepted is lost, and everything ends.
+        /// With any events, storage that fails at any step, and a process that dies at any moment: the queue shows what is stored, a job
+        /// that was accepted is not lost, no event changes a job twice, and all jobs end.
         #[test]
         fn nothing_is_lost(
-            happens in proptest::collection::vec((0u8..5, 1u64..9, 1u32..4), 1..60), room in 1usize..4,
+            happens in proptest::collection::vec((0u8..6, 1u64..9, 1u32..4, 0usize..4), 1..60), room in 1usize..4,
         ) {
-            let mut queue = Queue::new([], room, 99, Millis(0)).0;
-            let mut accepted_jobs = 0;
-            for (what, id, priority) in happens {
+            let mut queue = start([], room, 0).0;
+            let mut disk: BTreeMap<JobId, Record> = BTreeMap::new();
+            let mut next = 1;
+            for (what, id, priority, stored) in happens {
                 let id = JobId(id);
                 let event = match what {
-                    0 => { accepted_jobs += 1; accepted(accepted_jobs, priority) }
+                    0 => accepted(next, priority),
                     1 => Event::Cancelled(id),
                     2 => Event::Resumed(id),
-                    3 if queue.working.contains(&id) => Event::Ended(id, if priority == 1 { Err("no".into()) } else { Ok(Done::default()) }),
+                    3 if queue.working.contains(&id) => {
+                        Event::Ended(id, if priority == 1 { Err("no".into()) } else { Ok(Done::default()) })
+                    }
+                    4 => Event::Retried,
                     _ => {
-                        queue = Queue::new(queue.iter().cloned(), room, 99, Millis(0)).0;
-                        continue;
+                        queue = Queue::new(disk.values().cloned(), room, 99);
+                        Event::Started
                     }
                 };
-                let _refused = queue.handle(Millis(1), event);
-                prop_assert_eq!(queue.check(), Ok(()));
-                prop_assert_eq!(queue.jobs.len() as u64, accepted_jobs);
+                let Ok(steps) = queue.plan(Millis(1), event) else { continue };
+                let ids: BTreeSet<JobId> = steps.iter().map(|step| step.record.id).collect();
+                prop_assert_eq!(ids.len(), steps.len(), "a job has one step");
+                // Three of four times all are stored.
+                let n = if stored == 0 { priority as usize - 1 } else { steps.len() };
+                for Step { record, .. } in steps.iter().take(n) {
+                    disk.insert(record.id, record.clone());
+                    queue.commit(record.clone());
+                }
+                next += u64::from(what == 0 && n > 0);
+                prop_assert!(queue.iter().rev().eq(disk.values()));
+                prop_assert_eq!(queue.jobs.len() as u64, next - 1);
+                if n >= steps.len() {
+                    prop_assert_eq!(queue.check(), Ok(()));
+                }
             }
+            handle(&mut queue, 2, Event::Retried).unwrap();
             while let Some(&id) = queue.working.first() {
-                queue.handle(Millis(2), Event::Ended(id, Ok(Done::default()))).unwrap();
+                handle(&mut queue, 2, Event::Ended(id, Ok(Done::default()))).unwrap();
             }
             prop_assert!(queue.iter().all(|record| record.state.is_over()));
         }

@@ -79,6 +79,11 @@ impl State {
         }
     }
 
+    /// Whether the job runs or stops.
+    pub fn is_working(&self) -> bool {
+        matches!(self, State::Running | State::Stopping)
+    }
+
     /// Whether nothing more happens to it by itself.
     pub fn is_over(&self) -> bool {
         matches!(self, State::Done { .. } | State::Failed { .. } | State::Cancelled)
@@ -152,6 +157,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// The same job, over since `now`.
+    pub fn over(self, state: State, now: Millis) -> Record {
+        Record { state, ended: Some(now), ..self }
+    }
+
     /// On whose behalf the fleet computes.
     pub fn account(&self) -> Account {
         let max_members = self.max_workers.map(|workers| workers as usize);

@@ -25,7 +25,8 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::outgoing::Outgoing;
 use super::record::{Input, JobId};
-use super::{MAX_JOB, Problem, Service, Submission};
+use super::submission::{MAX_JOB, Submission};
+use super::{Problem, Service};
 use crate::access::{Access, Identity, Role};
 use crate::fleet::Visitor;
 use crate::status::snapshot;
@@ -42,8 +43,10 @@ const CHECKS: usize = 2;
 const FETCHES: usize = 16;
 /// Logs that are read or followed at a time.
 const READERS: usize = 1024;
-/// Threads that may block: those that bring, check and fetch hold one each.
-const THREADS: usize = UPLOADS + CHECKS + FETCHES + 16;
+/// Changes of jobs at a time, which storage may keep waiting; others wait for them.
+const CHANGES: usize = 8;
+/// Threads that may block: uploads, checks, fetches and changes hold one each, and some are left for logs.
+const THREADS: usize = UPLOADS + CHECKS + FETCHES + CHANGES + 16;
 /// The least time from one reading of a log to the next.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Messages that may wait for a slow reader.
@@ -64,6 +67,7 @@ pub struct JobsService {
     uploads: Arc<Semaphore>,
     checks: Arc<Semaphore>,
     fetches: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
     readers: Arc<Semaphore>,
 }
 
@@ -72,9 +76,9 @@ impl JobsService {
     pub fn new(access: Access, runtime: Handle) -> JobsService {
         let places = |n| Arc::new(Semaphore::new(n));
         let service = Arc::default();
-        let (uploads, checks, fetches, readers) =
-            (places(UPLOADS), places(CHECKS), places(FETCHES), places(READERS));
-        JobsService { service, access, runtime, uploads, checks, fetches, readers }
+        let (uploads, checks, fetches) = (places(UPLOADS), places(CHECKS), places(FETCHES));
+        let (changes, readers) = (places(CHANGES), places(READERS));
+        JobsService { service, access, runtime, uploads, checks, fetches, changes, readers }
     }
 
     /// A runtime with threads enough.
@@ -118,6 +122,21 @@ impl JobsService {
         let done = self.runtime.spawn_blocking(move || work(&service)).await;
         done.map_err(|_| Status::internal("internal error; the service's log says more"))?
             .map_err(Status::from)
+    }
+}
+
+impl JobsService {
+    /// The same, of work that waits for storage; only so many at a time.
+    async fn changing<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Status> {
+        let place = self.changes.clone().acquire_owned().await; // never closed
+        self.blocking(move |service| {
+            let _place = place;
+            work(service)
+        })
+        .await
     }
 }
 
@@ -206,12 +225,13 @@ impl Jobs for JobsService {
         request: Request<v1::LackingRequest>,
     ) -> Result<Response<v1::LackingReply>, Status> {
         self.admit(&request, Role::Submit)?;
-        let mut hashes = Vec::new();
-        for file in request.into_inner().files {
-            if !self.service()?.has(hash_of(&file.hash)?) {
-                hashes.push(file.hash);
-            }
-        }
+        let files = request.into_inner().files.into_iter().map(|file| Ok((hash_of(&file.hash)?, file.hash)));
+        let files = files.collect::<Result<Vec<_>, Status>>()?;
+        let lacking = self.blocking(|service| {
+            let lacking = files.into_iter().filter(|(hash, _)| !service.has(*hash));
+            Ok(lacking.map(|(_, bytes)| bytes).collect())
+        });
+        let hashes = lacking.await?;
         Ok(Response::new(v1::LackingReply { hashes }))
     }
 
@@ -278,15 +298,14 @@ impl Jobs for JobsService {
         };
         let n = if page_size == 0 { PAGE } else { PAGE.min(page_size as usize) };
         // One more tells whether there is another page.
-        let jobs = self.blocking(move |service| Ok(service.jobs(before, n + 1))).await?;
+        let jobs = self.service()?.jobs(before, n + 1);
         let fleet = self.service()?.watcher().status().await;
         Ok(Response::new(page(jobs.iter().map(|view| view.to_wire(fleet.as_ref())), n)))
     }
 
     async fn get(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         self.admit(&request, Role::Read)?;
-        let id = JobId(request.into_inner().id);
-        let view = self.blocking(move |service| service.job(id)).await?;
+        let view = self.service()?.job(JobId(request.into_inner().id))?;
         let fleet = self.service()?.watcher().status().await;
         Ok(Response::new(view.to_wire(fleet.as_ref())))
     }
@@ -347,21 +366,21 @@ impl Jobs for JobsService {
     async fn cancel(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
-        let view = self.blocking(move |service| service.cancel(&who, id)).await?;
+        let view = self.changing(move |service| service.cancel(&who, id)).await?;
         Ok(Response::new(view.to_wire(None)))
     }
 
     async fn resume(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
-        let view = self.blocking(move |service| service.resume(&who, id)).await?;
+        let view = self.changing(move |service| service.resume(&who, id)).await?;
         Ok(Response::new(view.to_wire(None)))
     }
 
     async fn delete(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
-        let view = self.blocking(move |service| service.delete(&who, id)).await?;
+        let view = self.changing(move |service| service.delete(&who, id)).await?;
         Ok(Response::new(view.to_wire(None)))
     }
 

@@ -1,14 +1,16 @@
 //! Services in this process, whose storage fails or is cut off at every step.
 
-use std::cell::Cell;
 use std::fs;
 use std::io;
-use std::rc::Rc;
+use std::path::PathBuf;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::leader_lease::Timeouts;
+use super::record::{Input, State};
 use super::*;
 use crate::faults;
-use crate::fleet::FleetConfig;
+use crate::fleet::{FleetConfig, Listen};
 
 const JOB: &str =
     "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 2\n";
@@ -93,16 +95,21 @@ fn ids(service: &Service) -> BTreeSet<JobId> {
 
 /// The job once it is over.
 fn over(service: &Service, id: JobId) -> Record {
+    once(service, id, State::is_over)
+}
+
+/// The job once its state is one of those that `is_reached` names.
+fn once(service: &Service, id: JobId, is_reached: impl Fn(&State) -> bool) -> Record {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut notifier = service.notifier().listen();
     loop {
         notifier.borrow_and_update();
         let record = service.job(id).unwrap().record;
-        if record.state.is_over() {
+        if is_reached(&record.state) {
             return record;
         }
         let rings = async { tokio::time::timeout(Duration::from_secs(60), notifier.changed()).await };
-        runtime.block_on(rings).expect("a job ends").unwrap();
+        runtime.block_on(rings).expect("the job changes").unwrap();
     }
 }
 
@@ -112,19 +119,44 @@ fn check_done(service: &Service, id: JobId) {
     assert!(matches!(state, State::Done { .. }), "{id}: {state:?}");
 }
 
-/// From the `n`-th step on all fail; `killed` is what is in storage before it.
-fn kill(
+/// Storage that fails from its `n`-th step on, until it is mended; what is stored before that step is kept.
+#[derive(Clone)]
+struct Kill(Arc<KillState>);
+
+struct KillState {
     n: usize,
-    place: &Rc<Place>,
-    killed: &Rc<Cell<Option<Place>>>,
-) -> impl FnMut() -> io::Result<()> + use<> {
-    let (place, killed, mut step) = (place.clone(), killed.clone(), 0);
-    move || {
-        step += 1;
-        if step == n {
-            killed.set(Some(place.killed()));
+    steps: AtomicUsize,
+    place: Arc<Place>,
+    killed: Mutex<Option<Place>>,
+    /// Whether only the `n`-th step fails.
+    is_mended: bool,
+}
+
+impl Kill {
+    fn at(n: usize, place: &Arc<Place>, is_mended: bool) -> Kill {
+        let (steps, place, killed) = (AtomicUsize::new(0), place.clone(), Mutex::default());
+        Kill(Arc::new(KillState { n, steps, place, killed, is_mended }))
+    }
+
+    fn step(&self) -> io::Result<()> {
+        let KillState { n, steps, place, killed, is_mended } = &*self.0;
+        let step = steps.fetch_add(1, Ordering::SeqCst) + 1;
+        if step == *n {
+            *lock(killed) = Some(place.killed());
         }
-        if step >= n { Err(io::Error::other("a fault")) } else { Ok(()) }
+        let fails = step == *n || step > *n && !is_mended;
+        if fails { Err(io::Error::other("a fault")) } else { Ok(()) }
+    }
+
+    /// Does `work` with this storage.
+    fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let kill = self.clone();
+        faults::inject(move || kill.step(), work)
+    }
+
+    /// What was stored before the `n`-th step, if there was one.
+    fn killed(&self) -> Option<Place> {
+        lock(&self.0.killed).take()
     }
 }
 
@@ -132,24 +164,14 @@ fn kill(
 /// error, and the same submission works later; no id is given to two jobs; and the service starts. With `is_killed` all steps after it fail
 /// as well, and what is in storage then is all that is left.
 fn submissions_survive_faults(is_remote: bool, is_killed: bool) {
-    let place = Rc::new(Place::new(is_remote));
+    let place = Arc::new(Place::new(is_remote));
     let service = place.serve();
     let mut given = BTreeSet::new();
     for n in 1.. {
         let key = format!("key {n}");
-        let killed = Rc::new(Cell::new(None));
-        let mut kill = kill(n, &place, &killed);
-        let mut has_failed = false;
-        let fault = move || {
-            let step = kill();
-            if has_failed && !is_killed {
-                return Ok(());
-            }
-            has_failed = step.is_err();
-            step
-        };
-        let answer = faults::inject(fault, || submit(&service, &key));
-        let Some(killed) = killed.take() else {
+        let kill = Kill::at(n, &place, !is_killed);
+        let answer = kill.during(|| submit(&service, &key));
+        let Some(killed) = kill.killed() else {
             assert!(n > 20 && answer.is_ok(), "{n} steps: {answer:?}");
             break;
         };
@@ -246,7 +268,7 @@ fn a_deleted_job_leaves_nothing_and_its_id_is_not_used_again() {
 fn a_deletion_survives_a_kill_at_any_step() {
     for is_remote in [false, true] {
         for n in 1.. {
-            let place = Rc::new(Place::new(is_remote));
+            let place = Arc::new(Place::new(is_remote));
             let (job_store, id) = (place.job_store(), JobId(1));
             let work = place.kept().join("work/1");
             fs::create_dir_all(work.join("out")).unwrap();
@@ -260,10 +282,10 @@ fn a_deletion_survives_a_kill_at_any_step() {
                 .unwrap();
             drop(job_store);
             let service = place.serve();
-            let killed = Rc::new(Cell::new(None));
-            let answer = faults::inject(kill(n, &place, &killed), || service.delete(&ann(), id));
+            let kill = Kill::at(n, &place, false);
+            let answer = kill.during(|| service.delete(&ann(), id));
             service.close(Duration::from_secs(60));
-            let Some(killed) = killed.take() else {
+            let Some(killed) = kill.killed() else {
                 assert!(n > 4 && answer.is_ok(), "{n}");
                 break;
             };
@@ -324,4 +346,84 @@ fn results_are_brought_when_they_are_fetched_and_not_before() {
     let (folder, brought) = next.results(id).unwrap();
     assert_eq!(brought, files);
     assert!(files.iter().all(|(path, size)| fs::metadata(folder.join(path)).unwrap().len() == *size));
+}
+
+/// A service whose jobs never end, as no worker computes for them.
+fn serve_without_workers(place: &Place) -> Service {
+    let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
+    let fleet = Fleet::start(FleetConfig { local_workers: 0, listen, ..Default::default() }).unwrap();
+    Service::start(place.job_store(), fleet, 0, Limits { room: 1, ..Default::default() }).unwrap()
+}
+
+#[test]
+fn readers_do_not_wait_while_storage_hangs() {
+    let place = Place::new(false);
+    let service = serve_without_workers(&place);
+    let id = submit(&service, "first").unwrap();
+    let (hangs, goes_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let is_first = AtomicBool::new(true);
+    let fault = {
+        let (hangs, goes_on) = (hangs.clone(), goes_on.clone());
+        move || {
+            if is_first.swap(false, Ordering::SeqCst) {
+                hangs.wait();
+                goes_on.wait();
+            }
+            Ok(())
+        }
+    };
+    std::thread::scope(|scope| {
+        let cancelled = scope.spawn(|| faults::inject(fault, || service.cancel(&ann(), id)));
+        hangs.wait();
+        assert_eq!(service.job(id).unwrap().record.state, State::Running, "what is not stored is not shown");
+        assert_eq!((service.jobs(None, 9).len(), service.page(1, 9).jobs.len()), (1, 1));
+        assert_eq!((service.working().len(), service.by_state()), (1, [("running", 1)].into()));
+        assert!(!service.last_lines(id, 9).unwrap().is_empty());
+        goes_on.wait();
+        cancelled.join().unwrap().unwrap();
+    });
+    assert_eq!(over(&service, id).state, State::Cancelled);
+    service.close(Duration::from_secs(60));
+}
+
+/// While the end of a job cannot be stored, the job counts as running and no other takes its place; once it can, both are right.
+#[test]
+fn an_end_that_cannot_be_stored_is_stored_later() {
+    let place = Place::new(false);
+    let service = serve_without_workers(&place);
+    let [first, second] = ["first", "second"].map(|key| submit(&service, key).unwrap());
+    let handle = lock(&service.0.working)[&first].clone();
+    let fails = || Err(io::Error::other("the disk is full"));
+    faults::inject(fails, || {
+        service.control(move |controller| controller.end(first, Err("no".into()))).unwrap();
+    });
+    let state = |id| service.job(id).unwrap().record.state;
+    assert_eq!((state(first), state(second)), (State::Running, State::Queued));
+    assert_eq!(over(&service, first).state, State::Failed { error: "no".into() });
+    once(&service, second, |state| *state == State::Running);
+    handle.cancel(); // its thread ends as well, which changes nothing
+    service.close(Duration::from_secs(60));
+}
+
+#[test]
+fn a_change_that_cannot_be_stored_does_not_happen() {
+    let place = Arc::new(Place::new(false));
+    let service = serve_without_workers(&place);
+    let id = submit(&service, "first").unwrap();
+    for n in 1.. {
+        let kill = Kill::at(n, &place, false);
+        let answer = kill.during(|| service.cancel(&ann(), id));
+        let state = service.job(id).unwrap().record.state;
+        let Some(killed) = kill.killed() else {
+            assert!(n > 1 && answer.is_ok() && state != State::Running, "{n}: {answer:?}, {state:?}");
+            break;
+        };
+        assert!(answer.is_err() && state == State::Running, "{n}: {answer:?}, {state:?}");
+        let next = serve_without_workers(&killed);
+        // An answer that was lost on its way is an error as well.
+        let stored = next.job(id).unwrap().record.state;
+        assert!(stored == State::Running || n > 1 && stored == State::Cancelled, "{n}: {stored:?}");
+        next.close(Duration::from_secs(60));
+    }
+    service.close(Duration::from_secs(60));
 }

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::prepare::Chosen;
 use super::stopped::Kept;
-use crate::faults;
+use crate::faults::Shared;
 use crate::metrics::CheckpointStatus;
 use crate::observer::Observer;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Written};
@@ -96,10 +96,11 @@ impl<'a> CheckpointWriter<'a> {
         self.wait(observer);
         let Some(file) = self.checkpoints.next_file() else { return };
         let (job, progress) = (self.job.clone(), snapshot());
-        let write = faults::shared(move || {
+        let faults = Shared::here();
+        let write = move || {
             let (origin, chosen) = (Cow::Borrowed(&job.0), Cow::Borrowed(&job.1));
-            file.write(&Checkpoint { origin, chosen, progress: Cow::Owned(progress) })
-        });
+            faults.within(|| file.write(&Checkpoint { origin, chosen, progress: Cow::Owned(progress) }))
+        };
         match thread::Builder::new().name("checkpoint".into()).spawn(write) {
             Ok(thread) => self.in_flight = Some(thread),
             Err(error) => {
@@ -128,6 +129,7 @@ impl Drop for CheckpointWriter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::faults;
     use std::path::Path;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -212,7 +214,7 @@ mod tests {
                 }
             };
             let mut told = Told::new(self.clone());
-            faults::inject_shared(step, || work(&mut told))
+            faults::inject(step, || work(&mut told))
         }
     }
 
@@ -351,7 +353,7 @@ mod tests {
                 if step >= n { Err(io::Error::other("a fault")) } else { Ok(()) }
             };
             let mut told = Told::new(Storage::new(false));
-            faults::inject_shared(step, || {
+            faults::inject(step, || {
                 let mut writer = writer(&mut checkpoints);
                 (1..=ROUNDS).for_each(|round| writer.advance(|| progress(round), &mut told));
                 writer.wait(&mut told);

@@ -224,7 +224,7 @@ fn what_a_role_is_not_for_is_refused_and_written_down() {
     };
     refused(&eve, &["submit", "em.toml"], "it takes the role submit");
     refused(&eve, &["cancel", &id], "it takes the role submit");
-    refused(&bob, &["cancel", &id], "the job is ann's; to cancel those of others takes the role operate");
+    refused(&bob, &["cancel", &id], "the job is ann's; to cancel the jobs of others takes the role operate");
     refused(&node, &["jobs"], "it takes the role read");
     fs::write(folder.path("forged"), "0123456789abcdef0123456789abcdef").unwrap();
     refused("forged", &["jobs"], "the token is not the coordinator's");
@@ -240,7 +240,7 @@ fn what_a_role_is_not_for_is_refused_and_written_down() {
     assert_eq!(person.wait().code(), Some(2), "{}", person.log());
     assert!(as_whom(&eve, &["status", &id]).out.contains("submitted by ann"));
     refused(&eve, &["delete", &id], "it takes the role submit");
-    refused(&bob, &["delete", &id], "the job is ann's; to delete those of others takes the role operate");
+    refused(&bob, &["delete", &id], "the job is ann's; to delete the jobs of others takes the role operate");
     assert_eq!(as_whom(&boss, &["cancel", &id]).code, 0);
     eventually(&|| service.log(), || as_whom(&eve, &["status", &id]).out.contains("cancelled"));
     assert_eq!(as_whom(&ann, &["delete", &id]).out, "deleted\n");

@@ -1,0 +1,116 @@
+//! Submissions: how a job is checked before the service accepts it.
+
+use super::job_log::JobLog;
+use super::job_store::{is_safe, log_in};
+use super::record::{Input, JobId, Millis, PRIORITIES, Record, State, View};
+use super::{Problem, Service, now, told};
+use crate::access::Identity;
+use crate::train::group::Inputs;
+
+/// Largest job file, in bytes.
+pub(super) const MAX_JOB: usize = 1 << 20;
+/// Files that a job reads, at most.
+const MAX_INPUTS: usize = 64;
+/// Letters of a name or key, at most.
+const MAX_NAME: usize = 100;
+
+/// A job as a user submits it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Submission {
+    /// The job file.
+    pub job: String,
+    /// The files it reads.
+    pub inputs: Vec<Input>,
+    /// A name for people.
+    pub name: String,
+    /// As in [`Record`]; 0 stands for the default.
+    pub priority: u32,
+    /// As in [`Record`]; 0 stands for no limit.
+    pub max_workers: u32,
+    /// As in [`Record`].
+    pub key: String,
+}
+
+impl Service {
+    /// Accepts a job after checking all of it. Blocks for as long as reading its corpus takes.
+    pub fn submit(&self, who: &Identity, submission: Submission) -> Result<View, Problem> {
+        if let Some(known) = self.admit(&who.name, &submission.key)? {
+            return Ok(known);
+        }
+        check_words(&submission)?;
+        self.check_inputs(&submission.inputs)?;
+        let aside = self.0.job_store.lay_out(&submission.job, &submission.inputs)?;
+        let loaded = self.load(aside.path()).and_then(|job| Inputs::load(&job));
+        loaded.map_err(|error| Problem::Invalid(told(&error, aside.path())))?;
+        JobLog::new(log_in(aside.path()), self.0.notifier.clone())
+            .tell(now(), &format!("submitted by {}", who.name));
+        self.0.job_store.sync(&aside)?;
+        let who = who.name.clone();
+        self.control(move |controller| controller.accept(who, submission, aside))?
+    }
+
+    /// Returns the job that `owner` submitted before with that key, if there is one; else refuses if the service is full.
+    pub(super) fn admit(&self, owner: &str, key: &str) -> Result<Option<View>, Problem> {
+        let queue = self.queue();
+        match queue.with_key(owner, key) {
+            Some(record) => Ok(Some(self.view(&queue, record))),
+            None => Ok(queue.admit().map(|()| None)?),
+        }
+    }
+
+    /// Refuses a job whose files are not all here.
+    pub(super) fn check_inputs(&self, inputs: &[Input]) -> Result<(), Problem> {
+        let lacking = inputs.iter().find(|input| !self.has(input.hash));
+        lacking.map_or(Ok(()), |Input { path, .. }| Err(Problem::Lacking { path: path.clone() }))
+    }
+}
+
+impl Submission {
+    /// The record of the job, which `owner` submits.
+    pub(super) fn into_record(self, id: JobId, owner: String, submitted: Millis) -> Record {
+        let Submission { job: _, inputs, name, priority, max_workers, key } = self;
+        Record {
+            id,
+            name,
+            owner,
+            priority: if priority == 0 { PRIORITIES[2] } else { priority },
+            max_workers: (max_workers > 0).then_some(max_workers),
+            key,
+            inputs,
+            state: State::Queued,
+            starts: 0,
+            deaths: 0,
+            results: Vec::new(),
+            is_deleted: false,
+            submitted,
+            begun: None,
+            ended: None,
+        }
+    }
+}
+
+/// Refuses texts that are too long or cannot be displayed, and paths that leave the job's folder.
+fn check_words(submission: &Submission) -> Result<(), Problem> {
+    let Submission { job, inputs, name, priority, key, .. } = submission;
+    let [least, most, _] = PRIORITIES;
+    let told = |text: &str| text.chars().count() <= MAX_NAME && !text.chars().any(char::is_control);
+    let mut paths: Vec<&str> = inputs.iter().map(|input| &input.path[..]).collect();
+    paths.sort_unstable();
+    let twice = paths.windows(2).any(|pair| pair[0] == pair[1]);
+    let problem = match () {
+        () if job.len() > MAX_JOB => {
+            format!("the job file has {} bytes, expected {MAX_JOB} at most", job.len())
+        }
+        () if inputs.len() > MAX_INPUTS || twice => format!("expected {MAX_INPUTS} files at most, each once"),
+        () if !told(name) || name.is_empty() => {
+            format!("expected a name of 1 to {MAX_NAME} visible letters (--name)")
+        }
+        () if !told(key) => format!("expected a key of at most {MAX_NAME} visible letters (--key)"),
+        () if *priority > most => format!("priority {priority}, expected {least} to {most} (--priority)"),
+        () => match paths.iter().find(|path| !is_safe(path)) {
+            Some(path) => format!("{path:?}: not a path below the job's own folder"),
+            None => return Ok(()),
+        },
+    };
+    Err(Problem::Invalid(problem))
+}

@@ -1,0 +1,84 @@
+//! The thread that renews the leader lease, copies logs to the object store, and deletes old jobs.
+
+use std::sync::Weak;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::leader_lease::{LeaderLease, taken};
+use super::record::JobId;
+use super::remote::BEAT;
+use super::{Inner, Service, lock, now, spawn};
+
+/// Asks the thread to end, by a channel that closes when it has.
+pub(super) struct Upkeep(Sender<Sender<()>>);
+
+impl Upkeep {
+    /// Starts the thread, with the lease if there is an object store. It does not keep the service alive.
+    pub fn start(service: Weak<Inner>, mut lease: Option<LeaderLease>) -> Result<Upkeep> {
+        let (ask, asked) = channel();
+        spawn("upkeep", move || {
+            while let Some(inner) = service.upgrade() {
+                if !keep_up(&Service(inner), lease.as_mut()) {
+                    return;
+                }
+                match asked.recv_timeout(BEAT) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    asked => {
+                        if let Some(inner) = service.upgrade() {
+                            leave(&Service(inner), lease.as_mut());
+                        }
+                        return drop(asked);
+                    }
+                }
+            }
+        })?;
+        Ok(Upkeep(ask))
+    }
+
+    /// Has the thread copy what is left, and give the lease up; waits up to `timeout` for it.
+    pub fn stop(&self, timeout: Duration) {
+        let (ended, wait) = channel();
+        // A thread that has ended already closes the channel at once.
+        let _ = self.0.send(ended);
+        if wait.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("the object store does not answer; the next service will wait for this one");
+        }
+    }
+}
+
+/// One turn. Returns whether this service is still the leader.
+fn keep_up(service: &Service, lease: Option<&mut LeaderLease>) -> bool {
+    if let Some(lease) = lease {
+        match renew(service, lease) {
+            Ok(None) => {}
+            Ok(Some(reason)) => {
+                service.0.ousted.send_replace(Some(reason));
+                return false;
+            }
+            Err(error) => tracing::warn!("the object store cannot follow: {error:#}; trying again"),
+        }
+    }
+    service.expire(now());
+    true
+}
+
+/// Renews the lease and copies the audit and the logs of running jobs. Returns why this service has to end, if another one is the leader.
+fn renew(service: &Service, lease: &mut LeaderLease) -> Result<Option<String>> {
+    let job_store = &service.0.job_store;
+    let Some(remote) = job_store.remote() else { return Ok(None) };
+    if !lease.renew(remote.store())? {
+        return Ok(Some(taken(remote.store())));
+    }
+    let running: Vec<JobId> = lock(&service.0.working).keys().copied().collect();
+    job_store.copy_logs(&running).map(|()| None)
+}
+
+fn leave(service: &Service, lease: Option<&mut LeaderLease>) {
+    let Some((lease, remote)) = lease.zip(service.0.job_store.remote()) else { return };
+    let left = service.0.job_store.copy_logs(&[]).and_then(|()| lease.leave(remote.store()));
+    if let Err(error) = left {
+        tracing::warn!("the next service will wait for this one: {error:#}");
+    }
+}
