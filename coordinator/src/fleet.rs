@@ -5,7 +5,7 @@
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts; `handle` is how a job calls;
 //! `local` and `remote` are the two kinds of members; `blob_cache` is what a remote member keeps; `tasks` are made when they
-//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
+//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `decisions` keeps what a report of a failure needs; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! [`forecast`] asks the scheduler what clusters would do that are not there.
 //! Does not handle signals and never keeps a process alive: who is told to stop cancels a [`Handle`].
 
@@ -34,6 +34,7 @@ pub mod forecast;
 mod audit;
 mod backlog;
 mod blob_cache;
+mod decisions;
 mod driver;
 mod handle;
 mod inline;
@@ -174,6 +175,8 @@ pub enum FleetError {
         stage: Stage,
         /// Why.
         failure: Failure,
+        /// The last events and decisions of the scheduler, a line each; none if the task failed in this process.
+        decisions: Vec<String>,
     },
     /// Two answers to one task differ: a machine computes wrongly.
     #[error("{stage}: {mismatch}")]

@@ -25,6 +25,8 @@ const METRICS: &str = "metrics.jsonl";
 const JOB: &str = "job.toml";
 const PARSES: &str = "parses.txt";
 const REPORT: &str = "report.html";
+/// The last decisions of the scheduler, where a batch failed.
+const FAILURE: &str = "failure.log";
 const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.tsv"];
 
 fn segmentation(decoder: &str) -> String {
@@ -99,7 +101,7 @@ impl Output {
             decoders.flat_map(|decoder| [segmentation(decoder), table(decoder)]).collect();
         let arcs = [Decoder::Viterbi, Decoder::MbrArcs].map(|decoder| arcs(decoder_name(decoder)));
         let by_decoder = decoders.iter().chain(&arcs).map(String::as_str);
-        let old = [SUMMARY, METRICS, REPORT, PARSES].into_iter().chain(by_decoder);
+        let old = [SUMMARY, METRICS, REPORT, PARSES, FAILURE].into_iter().chain(by_decoder);
         for name in old.chain(MODEL) {
             match fs::remove_file(self.dir.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -118,6 +120,11 @@ impl Output {
         let file = File::create(self.dir.join(METRICS)).with_context(|| self.refused(METRICS))?;
         self.metrics = Some(file);
         earlier.iter().try_for_each(|round| self.round(round))
+    }
+
+    /// Writes what led to a failure, and returns the name of the file.
+    pub fn failed(&self, lines: &[String]) -> Result<&'static str> {
+        self.write(FAILURE, (lines.join("\n") + "\n").as_bytes()).map(|()| FAILURE)
     }
 
     /// Adds a line to `metrics.jsonl`.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use crate::fleet::FleetError;
 use crate::job::{Job, OutputTable};
 use crate::metrics::{RoundMetrics, Summary};
 use crate::observer::{All, Observer};
@@ -93,7 +94,19 @@ impl<'a> Run<'a> {
     ) -> Result<Outcome> {
         let Run { job, job_file, output, checkpoints, rounds } = self;
         let mut recorder = Recorder { job, job_file, output, rounds };
-        train(checkpoints, &mut All(vec![&mut recorder, told]))
+        let trained = train(checkpoints, &mut All(vec![&mut recorder, told]));
+        if let Err(error) = &trained
+            && let Some(FleetError::Batch { decisions, .. }) = error.downcast_ref()
+            && !decisions.is_empty()
+        {
+            match output.failed(decisions) {
+                Ok(name) => told.notice(&format!(
+                    "{name} in the output folder has the last decisions of the scheduler, for a report"
+                )),
+                Err(error) => tracing::warn!("the last decisions of the scheduler cannot be written: {error:#}"),
+            }
+        }
+        trained
     }
 
     /// Writes the result, on which `crew` worked.

@@ -16,6 +16,7 @@ use tracing::{Span, debug, info, info_span, warn};
 
 use super::audit::Replicas;
 use super::backlog::Backlog;
+use super::decisions::Decisions;
 use super::messages::{Desk, Input, Job, Order, Progress, Submission, clock};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
@@ -84,6 +85,7 @@ struct Driver {
     open: watch::Sender<bool>,
     traffic: Arc<Traffic>,
     tally: Tally,
+    decisions: Decisions,
     /// Set when the job is finished: when to stop waiting for members to leave, and whom to tell then.
     farewell: Option<(Instant, oneshot::Sender<()>)>,
 }
@@ -118,6 +120,7 @@ pub(super) async fn run(
         open,
         traffic: traffic.clone(),
         tally: Tally::default(),
+        decisions: Decisions::default(),
         farewell: None,
     };
     if config.local_workers > 0 {
@@ -316,7 +319,10 @@ impl Driver {
             if let Event::MemberLost { member, cause } = &event {
                 self.dismiss(*member, cause.clone());
             }
-            for action in self.scheduler.handle(self.started.elapsed(), event) {
+            let at = self.started.elapsed();
+            self.decisions.happened(at, &event);
+            for action in self.scheduler.handle(at, event) {
+                self.decisions.did(at, &action);
                 match action {
                     Action::Assign { member, lease } => {
                         if !self.assign(member, lease) {
@@ -446,7 +452,7 @@ impl Driver {
             None => Progress::Done(report),
             Some(failure) => {
                 span.in_scope(|| warn!(%failure, "batch failed"));
-                Progress::Failed(failure)
+                Progress::Failed(failure, self.decisions.report(|member| self.name(member)))
             }
         };
         // Room is never short; the caller may have gone.

@@ -107,7 +107,8 @@ impl Handle {
         let own = match task.and_then(|task| local::run(&self.0.link.compute, &task)) {
             Ok(answer) => audit::digest(&answer),
             Err(detail) => {
-                return FleetError::Batch { stage, failure: Failure::Task { task: doubt.task, detail } };
+                let failure = Failure::Task { task: doubt.task, detail };
+                return FleetError::Batch { stage, failure, decisions: Vec::new() };
             }
         };
         let (right, wrong): (Vec<_>, Vec<_>) =
@@ -185,9 +186,9 @@ impl Map for Handle {
                     effort.lock().unwrap_or_else(PoisonError::into_inner).add(n_tasks, n_audits, &report);
                     return Ok(report);
                 }
-                Progress::Failed(failure) => {
+                Progress::Failed(failure, decisions) => {
                     caller.batch = None;
-                    return Err(FleetError::Batch { stage, failure });
+                    return Err(FleetError::Batch { stage, failure, decisions });
                 }
                 Progress::Cancelled => return Err(FleetError::Cancelled),
             }

@@ -42,6 +42,7 @@ impl Map for Inline {
                 .map_err(|detail| FleetError::Batch {
                     stage,
                     failure: Failure::Task { task: shared::work::lease::TaskIndex(at as u32), detail },
+                    decisions: Vec::new(),
                 })?;
             busy_by_task.push(begun.elapsed() - started);
             each(at, answer);

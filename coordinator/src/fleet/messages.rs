@@ -109,8 +109,8 @@ pub(super) enum Progress {
     },
     /// All were answered.
     Done(MapReport),
-    /// The batch has no result.
-    Failed(Failure),
+    /// The batch has no result; with the last decisions of the scheduler, a line each.
+    Failed(Failure, Vec<String>),
     /// The batch was cancelled.
     Cancelled,
 }

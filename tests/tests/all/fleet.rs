@@ -561,7 +561,13 @@ fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
     task.grammar = Named::new(grammar);
     // The word is not of this grammar: the worker hangs up each time, until the task counts as poison.
     let error = answers(&fleet, vec![task]).unwrap_err();
-    assert!(matches!(error, FleetError::Batch { failure: Failure::Poison { .. }, .. }), "{error}");
+    let FleetError::Batch { failure: Failure::Poison { .. }, decisions, .. } = error else {
+        panic!("{error}")
+    };
+    // What led to it is told, from the first worker on.
+    let count = |text: &str| decisions.iter().filter(|line| line.contains(text)).count();
+    assert!(count("joined as member") >= 1 && count("submitted, 1 tasks") == 1, "{decisions:#?}");
+    assert!(count("lost: ") >= 1 && count("assign ") >= 3 && count("failed: task 0") == 1, "{decisions:#?}");
 }
 
 #[test]

@@ -166,7 +166,11 @@ impl Probe {
         let mut found = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
             let task = TaskIndex(at as u32);
-            let failed = |detail| FleetError::Batch { stage, failure: Failure::Task { task, detail } };
+            let failed = |detail| FleetError::Batch {
+                stage,
+                failure: Failure::Task { task, detail },
+                decisions: Vec::new(),
+            };
             let (task, making) = timed(|| tasks.make(at));
             let task = task.map_err(failed)?;
             for blob in Blob::of_task(&task).iter().filter(|_| at == 0) {

@@ -1,0 +1,118 @@
+//! The last events and decisions of the scheduler, for the report of a batch that failed.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::time::Duration;
+
+use scheduler::{Action, Event};
+
+/// Events and decisions that are kept.
+const KEPT: usize = 300;
+
+/// The newest [`KEPT`] events and decisions. Recording one costs no formatting.
+#[derive(Default)]
+pub(super) struct Decisions(VecDeque<(Duration, Decision)>);
+
+enum Decision {
+    /// A batch has so many tasks, replicas included.
+    Submitted {
+        batch: u64,
+        account: u64,
+        tasks: usize,
+    },
+    Happened(Event),
+    Did(Action),
+}
+
+impl Decisions {
+    /// Takes note of an event, `at` that time since the start; of signs of life and of time that passes nothing is kept.
+    pub fn happened(&mut self, at: Duration, event: &Event) {
+        match event {
+            Event::Heard { .. } | Event::Tick | Event::Backlog { .. } => {}
+            Event::BatchSubmitted { batch, account, needs, .. } => {
+                let (batch, account, tasks) = (batch.0, account.id.0, needs.len());
+                self.push(at, Decision::Submitted { batch, account, tasks });
+            }
+            event => self.push(at, Decision::Happened(event.clone())),
+        }
+    }
+
+    /// Takes note of what the scheduler decided.
+    pub fn did(&mut self, at: Duration, action: &Action) {
+        self.push(at, Decision::Did(action.clone()));
+    }
+
+    fn push(&mut self, at: Duration, decision: Decision) {
+        if self.0.len() == KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back((at, decision));
+    }
+
+    /// A line each, the oldest first, with seconds since the start. `name` is what members call themselves.
+    pub fn report<N: Display>(&self, name: impl Fn(scheduler::MemberId) -> N) -> Vec<String> {
+        let line = |(at, decision): &(Duration, Decision)| {
+            let text = match decision {
+                Decision::Submitted { batch, account, tasks } => {
+                    format!("batch {batch} of account {account} submitted, {tasks} tasks")
+                }
+                Decision::Happened(event) => event_text(event, &name),
+                Decision::Did(action) => action_text(action, &name),
+            };
+            format!("{:10.3} s  {text}", at.as_secs_f64())
+        };
+        self.0.iter().map(line).collect()
+    }
+}
+
+fn event_text<N: Display>(event: &Event, name: &impl Fn(scheduler::MemberId) -> N) -> String {
+    match event {
+        Event::MemberJoined { member, name, slots, .. } => {
+            format!("{name} joined as member {}, {slots} slots", member.0)
+        }
+        Event::MemberDraining { member } => format!("{} takes no more tasks", name(*member)),
+        Event::MemberLost { member, cause } => format!("{} lost: {cause}", name(*member)),
+        Event::Answered { member, lease } => format!("{} answered lease {lease}", name(*member)),
+        Event::Failed { member, lease, detail, .. } => format!("{} failed lease {lease}: {detail}", name(*member)),
+        Event::BatchCancelled { batch } => format!("batch {} cancelled", batch.0),
+        Event::AccountClosed { account } => format!("account {} closed", account.0),
+        Event::BatchSubmitted { .. } | Event::Heard { .. } | Event::Tick | Event::Backlog { .. } => {
+            String::new()
+        }
+    }
+}
+
+fn action_text<N: Display>(action: &Action, name: &impl Fn(scheduler::MemberId) -> N) -> String {
+    match action {
+        Action::Assign { member, lease } => format!("assign lease {lease} to {}", name(*member)),
+        Action::Accept { member, lease } => format!("accept lease {lease} of {}", name(*member)),
+        Action::Discard { member, lease } => format!("discard lease {lease} of {}", name(*member)),
+        Action::Forget { member, cause } => format!("dismiss {}: {cause}", name(*member)),
+        Action::ReportWaiting { members, wanted, .. } => {
+            format!("wait for workers: {members} are there, {wanted} are needed")
+        }
+        Action::BatchDone { batch } => format!("batch {} done", batch.0),
+        Action::Fail { batch, failure } => format!("batch {} failed: {failure}", batch.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scheduler::MemberId;
+    use shared::work::lease::BatchId;
+
+    #[test]
+    fn only_the_newest_are_kept_and_signs_of_life_are_not() {
+        let mut decisions = Decisions::default();
+        for at in 0..KEPT as u64 + 7 {
+            decisions.happened(Duration::from_secs(at), &Event::Heard { member: MemberId(1) });
+            decisions.happened(Duration::from_secs(at), &Event::Tick);
+            decisions.did(Duration::from_millis(at), &Action::BatchDone { batch: BatchId(at) });
+        }
+        let lines = decisions.report(|member| member.0);
+        assert_eq!(lines.len(), KEPT);
+        assert_eq!(lines[0].trim_start(), "0.007 s  batch 7 done");
+        assert!(lines.last().unwrap().ends_with(&format!("batch {} done", KEPT + 6)));
+    }
+}
