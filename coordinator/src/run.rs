@@ -103,7 +103,9 @@ impl<'a> Run<'a> {
                 Ok(name) => told.notice(&format!(
                     "{name} in the output folder has the last decisions of the scheduler, for a report"
                 )),
-                Err(error) => tracing::warn!("the last decisions of the scheduler cannot be written: {error:#}"),
+                Err(error) => {
+                    tracing::warn!("the last decisions of the scheduler cannot be written: {error:#}")
+                }
             }
         }
         trained

@@ -12,7 +12,7 @@
 //! A job is trained by the code that `train` runs, on a thread of its own, and so has the same result. [`queue`] decides which jobs run, and the
 //! fleet shares itself among these ([`crate::fleet::Account`]). `controller` is the one thread that changes jobs; `submission` and `deletion`
 //! are what comes before and after. `reading` is what readers ask, [`rpc`] how commands reach all this.
-//! [`record`] is what is stored of a job, [`job_store`] where, and [`remote`] the copy in an object store, for which one process at a time has
+//! [`record`] is what is stored of a job, [`records`] and [`job_store`] where, and [`remote`] the copy in an object store, for which one process at a time has
 //! the [`leader_lease`], which `upkeep` renews. [`acceptance`] gives ids. [`job_log`] and [`view`] tell what happened to a job.
 //!
 //! Invariants: a job is accepted when its record is stored, and not before; an accepted job goes on in the next process, however this one ends;
@@ -30,6 +30,7 @@ pub mod outgoing;
 pub mod queue;
 mod reading;
 pub mod record;
+pub mod records;
 pub mod remote;
 pub mod rpc;
 mod submission;
@@ -41,6 +42,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
@@ -63,6 +65,7 @@ use self::job_log::{JobLog, Notifier};
 use self::job_store::{Incoming, JobStore, inputs_in, is_safe};
 use self::queue::{Event, Queue, Refusal};
 use self::record::{JobId, Millis, Record, View};
+use self::records::Found;
 use self::upkeep::Upkeep;
 use self::view::SharedView;
 
@@ -128,6 +131,8 @@ struct Inner {
     commands: Sender<Command>,
     /// The fleet accounts of running jobs.
     working: Mutex<BTreeMap<JobId, Handle>>,
+    /// Jobs that threads have begun, or are to begin, and whose logs are not copied yet.
+    n_ordered: AtomicUsize,
     /// The progress of jobs that run, or ran in this process.
     run_statuses: Mutex<BTreeMap<JobId, RunStatus>>,
     /// The rounds and snapshots of running jobs.
@@ -155,8 +160,15 @@ impl Service {
     ) -> Result<Service> {
         let lease = job_store.take_lease();
         let audit = Audit::open(&job_store.audit())?;
-        let records = job_store.records()?;
-        let accepted: BTreeSet<JobId> = records.iter().map(|record| record.id).collect();
+        let Found { records, damaged } = job_store.records().read()?;
+        let mut accepted: BTreeSet<JobId> = records.iter().map(|record| record.id).collect();
+        // A damaged record does not tell which files its job reads, so that all are kept.
+        let has_damaged = !damaged.is_empty();
+        for (id, problem) in damaged {
+            tracing::error!("{problem}");
+            audit.note(now(), "service", "set aside", id, &problem);
+            accepted.extend(id);
+        }
         let (deleted, records): (Vec<Record>, Vec<Record>) =
             records.into_iter().partition(|record| record.is_deleted);
         for Record { id, .. } in deleted {
@@ -165,8 +177,11 @@ impl Service {
             }
         }
         let found = job_store.remove_unaccepted(&accepted).context("unused files cannot be removed")?;
-        job_store.forget_others(records.iter()).context("unused files cannot be removed")?;
-        let acceptance = Acceptance::open(job_store.open_records()?, found.max(accepted.last().copied()))?;
+        if !has_damaged {
+            job_store.forget_others(records.iter()).context("unused files cannot be removed")?;
+        }
+        let used = found.max(accepted.last().copied());
+        let acceptance = Acceptance::open(job_store.open_place()?, job_store.term(), used)?;
         let (commands, received_commands) = mpsc::channel();
         let (orders, received_orders) = mpsc::channel();
         let room = limits.room.max(1);
@@ -175,6 +190,7 @@ impl Service {
             queue: RwLock::new(Queue::new(records, room, limits.jobs)),
             commands,
             working: Mutex::default(),
+            n_ordered: AtomicUsize::new(0),
             run_statuses: Mutex::default(),
             views: Mutex::default(),
             fleet,
@@ -317,13 +333,17 @@ impl Service {
         }
         lock(&self.0.working).values().for_each(Handle::cancel);
         let mut waited = Duration::ZERO;
-        while !lock(&self.0.working).is_empty() && waited < timeout {
+        while self.n_ordered() > 0 && waited < timeout {
             std::thread::sleep(Duration::from_millis(20));
             waited += Duration::from_millis(20);
         }
         if let Some(upkeep) = self.0.upkeep.get() {
             upkeep.stop(timeout);
         }
+    }
+
+    fn n_ordered(&self) -> usize {
+        self.0.n_ordered.load(Ordering::SeqCst)
     }
 
     fn queue(&self) -> RwLockReadGuard<'_, Queue> {

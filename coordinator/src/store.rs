@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
-use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig, WriteMultipart};
+use object_store::{
+    ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig, UpdateVersion, WriteMultipart,
+};
 use tokio::runtime::Runtime;
 use tokio_stream::StreamExt as _;
 
@@ -55,6 +57,10 @@ pub fn absolute(path: &Path) -> PathBuf {
     let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     url(path).map_or_else(absolute, PathBuf::from)
 }
+
+/// A version of an object, by which it is replaced unless another process has replaced it meanwhile.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Version(UpdateVersion);
 
 /// A folder or prefix.
 pub struct Store {
@@ -148,6 +154,74 @@ impl Store {
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let put = self.patient.ask(bytes.len(), self.objects.put(&self.place(name), bytes.into()));
         put.map(drop).with_context(|| format!("{}: cannot be written", self.describe(name)))
+    }
+
+    /// Puts a whole object there unless there is one; `None` if there is one, with other bytes.
+    pub fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Option<Version>> {
+        self.put_if(name, bytes, PutMode::Create)
+    }
+
+    /// Replaces the version `known` of an object; `None` if it has another version by now, with other bytes.
+    pub fn replace(&self, name: &str, bytes: Vec<u8>, known: &Version) -> Result<Option<Version>> {
+        self.put_if(name, bytes, PutMode::Update(known.0.clone()))
+    }
+
+    fn put_if(&self, name: &str, bytes: Vec<u8>, mode: PutMode) -> Result<Option<Version>> {
+        let place = self.place(name);
+        let put = async {
+            match self.objects.put_opts(&place, bytes.clone().into(), mode.into()).await {
+                Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                    Ok(None)
+                }
+                // What is to be replaced was removed.
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                put => Ok(Some(Version(put?.into()))),
+            }
+        };
+        let put = self.patient.ask(bytes.len(), put);
+        if let Some(version) = put.with_context(|| format!("{}: cannot be written", self.describe(name)))? {
+            return Ok(Some(version));
+        }
+        // An attempt whose answer was lost is repeated, and then finds its own object.
+        let found = self.find_version(name)?;
+        Ok(found.filter(|(found, _)| *found == bytes).map(|(_, version)| version))
+    }
+
+    /// Returns the bytes of an object with their version, if it is there.
+    pub fn find_version(&self, name: &str) -> Result<Option<(Vec<u8>, Version)>> {
+        let place = self.place(name);
+        let get = async {
+            match self.objects.get(&place).await {
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                found => {
+                    let found = found?;
+                    let (e_tag, version) = (found.meta.e_tag.clone(), found.meta.version.clone());
+                    let version = Version(UpdateVersion { e_tag, version });
+                    Ok(Some((found.bytes().await?.to_vec(), version)))
+                }
+            }
+        };
+        self.patient.ask(0, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
+    }
+
+    /// Refuses a store that replaces objects without regard to their versions, by trying it on an object of a new name.
+    pub fn check_conditional(&self, name: &str) -> Result<()> {
+        let first = self.create(name, b"first".to_vec());
+        let is_conditional = || -> Result<bool> {
+            let Some(first) = first? else { return Ok(false) };
+            let is_created_once = self.create(name, b"second".to_vec())?.is_none();
+            let is_replaced = self.replace(name, b"third".to_vec(), &first)?.is_some();
+            Ok(is_created_once && is_replaced && self.replace(name, b"fourth".to_vec(), &first)?.is_none())
+        };
+        let checked = is_conditional();
+        let removed = self.remove(name);
+        ensure!(
+            checked.with_context(|| format!("{}: conditional writes fail", self.location))?,
+            "{}: the object store does not honour conditional writes (If-Match, If-None-Match), without which two services could overwrite \
+             each other's jobs; choose another one with --store, or a folder",
+            self.location
+        );
+        removed
     }
 
     /// Puts a file there, of which no more than a few parts are in memory.
@@ -276,6 +350,10 @@ fn half_written(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
+    #[cfg(test)]
+    if scheme == "memory" {
+        return Ok(memory::store(url));
+    }
     // An error means that the process has its provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let retry = RetryConfig { retry_timeout: TIMEOUT, ..RetryConfig::default() };
@@ -303,9 +381,60 @@ fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
     })
 }
 
+/// Object stores of this process, as `memory://name`: with versions, as folders have none.
+#[cfg(test)]
+pub mod memory {
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+
+    use object_store::memory::InMemory;
+
+    static STORES: Mutex<BTreeMap<String, Arc<InMemory>>> = Mutex::new(BTreeMap::new());
+
+    fn name(url: &str) -> String {
+        url.trim_start_matches("memory://").split('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// The store that `url` names, which is made if it is not there.
+    pub fn store(url: &str) -> Arc<InMemory> {
+        STORES.lock().unwrap().entry(name(url)).or_default().clone()
+    }
+
+    /// Makes `copy` what `url` is now.
+    pub fn copy(url: &str, copy: &str) {
+        let copied = Arc::new(store(url).fork());
+        STORES.lock().unwrap().insert(name(copy), copied);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_created_once_and_a_version_replaced_once() {
+        let store = Store::open("memory://versions").unwrap();
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let first = store.create("a", bytes("one")).unwrap().unwrap();
+        assert_eq!(store.create("a", bytes("two")).unwrap(), None);
+        assert_eq!(store.create("a", bytes("one")).unwrap(), Some(first.clone()), "an answer was lost");
+        let second = store.replace("a", bytes("two"), &first).unwrap().unwrap();
+        assert_eq!(store.replace("a", bytes("three"), &first).unwrap(), None);
+        assert_eq!(
+            store.replace("a", bytes("two"), &first).unwrap(),
+            Some(second.clone()),
+            "an answer was lost"
+        );
+        assert_eq!(store.find_version("a").unwrap(), Some((bytes("two"), second.clone())));
+        store.remove("a").unwrap();
+        assert_eq!(store.replace("a", bytes("three"), &second).unwrap(), None);
+        store.check_conditional("probe").unwrap();
+        assert!(store.list().unwrap().is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Store::open(&folder.path().display().to_string()).unwrap();
+        let refused = format!("{:#}", folder.check_conditional("probe").unwrap_err());
+        assert!(refused.contains("conditional writes"), "{refused}");
+    }
 
     #[test]
     fn a_folder_keeps_whole_objects() {

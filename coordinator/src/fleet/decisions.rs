@@ -73,7 +73,9 @@ fn event_text<N: Display>(event: &Event, name: &impl Fn(scheduler::MemberId) -> 
         Event::MemberDraining { member } => format!("{} takes no more tasks", name(*member)),
         Event::MemberLost { member, cause } => format!("{} lost: {cause}", name(*member)),
         Event::Answered { member, lease } => format!("{} answered lease {lease}", name(*member)),
-        Event::Failed { member, lease, detail, .. } => format!("{} failed lease {lease}: {detail}", name(*member)),
+        Event::Failed { member, lease, detail, .. } => {
+            format!("{} failed lease {lease}: {detail}", name(*member))
+        }
         Event::BatchCancelled { batch } => format!("batch {} cancelled", batch.0),
         Event::AccountClosed { account } => format!("account {} closed", account.0),
         Event::BatchSubmitted { .. } | Event::Heard { .. } | Event::Tick | Event::Backlog { .. } => {

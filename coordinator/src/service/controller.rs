@@ -8,6 +8,7 @@
 //! stored does not happen, except that the end of a job is stored again and again until it is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ impl Controller {
         let steps = controller.service.queue().plan(now(), Event::Started)?;
         for step in steps {
             let record = &step.record;
-            controller.service.0.job_store.save(record)?;
+            controller.service.0.job_store.records().save(record)?;
             if let State::Failed { error } = &record.state {
                 // A log that cannot be downloaded takes no line.
                 let _ = controller.service.0.job_store.recall(record.id);
@@ -64,8 +65,12 @@ impl Controller {
 
     /// Executes commands until the service is closed and no job runs.
     pub fn run(mut self, commands: &Receiver<Command>) {
-        while self.orders.is_some() || !lock(&self.service.0.working).is_empty() {
-            let waits = self.is_behind || !self.unsaved.is_empty();
+        let service = self.service.clone();
+        let is_over = |controller: &Controller| {
+            controller.orders.is_none() && controller.unsaved.is_empty() && service.n_ordered() == 0
+        };
+        while !is_over(&self) {
+            let waits = self.orders.is_none() || self.is_behind || !self.unsaved.is_empty();
             let command = match waits {
                 true => commands.recv_timeout(RETRY),
                 false => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -91,7 +96,7 @@ impl Controller {
             let record = submission.into_record(id, owner, now());
             let mut steps = service.queue().plan(now(), Event::Accepted(Box::new(record)))?.into_iter();
             let first = steps.next().ok_or_else(|| anyhow::anyhow!("a job without a record"))?;
-            service.0.job_store.save(&first.record)?;
+            service.0.job_store.records().save(&first.record)?;
             Ok((first, steps))
         };
         let (first, others) = self.acceptance.accept(&service.0.job_store, aside, store)?;
@@ -107,7 +112,7 @@ impl Controller {
     pub fn change(&mut self, event: Event, announce: impl FnOnce(&Service)) -> Result<(), Problem> {
         let mut steps = self.service.queue().plan(now(), event)?.into_iter();
         if let Some(first) = steps.next() {
-            self.service.0.job_store.save(&first.record)?;
+            self.service.0.job_store.records().save(&first.record)?;
             announce(&self.service);
             self.commit(first);
             self.store_all(steps);
@@ -117,6 +122,7 @@ impl Controller {
 
     /// Stores how a running job ended, now or later. A job that was interrupted by the service's own end is left to the next process.
     pub fn end(&mut self, id: JobId, how: Result<Done, String>) {
+        lock(&self.service.0.working).remove(&id);
         if self.orders.is_some() || how.is_ok() {
             let ended = self.change(Event::Ended(id, how.clone()), |service| {
                 let queue = service.queue();
@@ -136,11 +142,10 @@ impl Controller {
                         job = id.0,
                         "the end of the job cannot be stored: {problem}; trying again"
                     );
-                    return self.unsaved.push((id, how));
+                    self.unsaved.push((id, how));
                 }
             }
         }
-        lock(&self.service.0.working).remove(&id);
     }
 
     /// Leaves running jobs to the next process. A record that cannot be stored is as good: that process takes the job to run still.
@@ -181,7 +186,7 @@ impl Controller {
     fn store_all(&mut self, steps: impl Iterator<Item = Step>) {
         for step in steps {
             let id = step.record.id;
-            if let Err(error) = self.service.0.job_store.save(&step.record) {
+            if let Err(error) = self.service.0.job_store.records().save(&step.record) {
                 tracing::warn!(job = id.0, "the record of the job cannot be stored: {error:#}; trying again");
                 self.is_behind = true;
                 return;
@@ -202,6 +207,7 @@ impl Controller {
             Then::Begin => {
                 let handle = inner.fleet.account(account);
                 let (run_status, view) = (RunStatus::default(), SharedView::default());
+                inner.n_ordered.fetch_add(1, Ordering::SeqCst);
                 lock(&inner.working).insert(id, handle.clone());
                 lock(&inner.run_statuses).insert(id, run_status.clone());
                 lock(&inner.views).insert(id, view.clone());

@@ -1,6 +1,7 @@
 //! The threads of jobs: from a job's folder to its result, as `train` would.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
@@ -72,6 +73,7 @@ fn follow(service: &Service, order: Order) {
     // Without a controller the service has ended, and the next one goes on with the job.
     let _ = service.control(move |controller| controller.end(id, how));
     service.tell(id);
+    service.0.n_ordered.fetch_sub(1, Ordering::SeqCst);
 }
 
 fn work(

@@ -1,7 +1,7 @@
 //! Where a service keeps things: one folder, of one process at a time.
 //!
 //! ```text
-//! jobs/17.json        the record of a job, replaced as a whole
+//! jobs/17.json        the record of a job (`records`)
 //! files/3a7f…         what jobs read, by the BLAKE3 of its bytes, kept once
 //! work/17/job.toml    the job, as it was submitted
 //!         inputs/     its files, under the names they have in it
@@ -24,8 +24,9 @@ use anyhow::{Context, Result, bail, ensure};
 use blake3::Hash;
 use tempfile::{NamedTempFile, TempDir};
 
-use super::leader_lease::{LeaderLease, Timeouts};
+use super::leader_lease::{LeaderLease, Term, Timeouts};
 use super::record::{Input, JobId, Record};
+use super::records::Records;
 use super::remote::{Remote, file_name};
 use super::view::JobView;
 use crate::access;
@@ -35,12 +36,13 @@ use crate::store::Store;
 /// The folder of a service.
 pub struct JobStore {
     folder: PathBuf,
-    records: Store,
+    records: Records,
     /// The folder, or the URL of the object store.
     place: String,
     remote: Option<Remote>,
     /// The leader lease of the object store, until it is taken.
     lease: Option<LeaderLease>,
+    term: Option<Term>,
     /// Locked as long as this process works there.
     _lock: File,
 }
@@ -87,7 +89,6 @@ impl JobStore {
         }
         let place =
             store.map_or(folder.display().to_string(), |(url, _)| url.trim_end_matches('/').to_owned());
-        let records = Store::open(&format!("{place}/jobs"))?;
         let (remote, lease) = match store {
             Some((_, timeouts)) => {
                 let name = name_of(&folder).with_context(refused)?;
@@ -101,7 +102,9 @@ impl JobStore {
             }
             None => (None, None),
         };
-        Ok(JobStore { folder, records, place, remote, lease, _lock: lock })
+        let term = lease.as_ref().map(LeaderLease::term);
+        let records = Records::new(Store::open(&format!("{place}/jobs"))?, term.clone());
+        Ok(JobStore { folder, records, place, remote, lease, term, _lock: lock })
     }
 
     /// The copy in an object store, if there is one.
@@ -121,42 +124,18 @@ impl JobStore {
         jobs.iter().try_for_each(|&id| remote.follow(&object(id, LOG), &self.log(id)))
     }
 
-    /// The records of all jobs.
-    pub fn records(&self) -> Result<Vec<Record>> {
-        let read = |name: &String| {
-            let bytes = self.records.get(name)?;
-            let place = self.records.describe(name);
-            let id = name.trim_end_matches(".json");
-            serde_json::from_slice(&bytes).with_context(|| {
-                format!(
-                    "{place}: not the record of a job; restore it, or move it away together with work/{id}"
-                )
-            })
-        };
-        // Of an object store, waiting is most of it.
-        let names = self.records.list()?;
-        let parts = names.chunks(names.len().div_ceil(READERS).max(1));
-        std::thread::scope(|scope| {
-            let read = |names: &[String]| names.iter().map(read).collect::<Result<Vec<Record>>>();
-            let readers: Vec<_> = parts.map(|names| scope.spawn(move || read(names))).collect();
-            let parts = readers.into_iter().map(|reader| reader.join().expect("reading does not panic"));
-            Ok(parts.collect::<Result<Vec<_>>>()?.concat())
-        })
+    /// The records of jobs.
+    pub fn records(&self) -> &Records {
+        &self.records
     }
 
-    /// Writes a record down.
-    pub fn save(&self, record: &Record) -> Result<()> {
-        let json = serde_json::to_vec_pretty(record).context("a record does not serialise")?;
-        self.records.put(&record_name(record.id), json)
+    /// The leader's term in the object store, if there is one.
+    pub fn term(&self) -> Option<Term> {
+        self.term.clone()
     }
 
-    /// Removes a record: without it there is no job.
-    pub fn remove_record(&self, id: JobId) -> Result<()> {
-        self.records.remove(&record_name(id))
-    }
-
-    /// Where its records are, opened anew.
-    pub fn open_records(&self) -> Result<Store> {
+    /// The place of everything, opened anew.
+    pub fn open_place(&self) -> Result<Store> {
         Store::open(&self.place)
     }
 
@@ -172,7 +151,7 @@ impl JobStore {
     /// Removes what is left of a job whose record says that it was deleted; the record goes last.
     pub fn remove_deleted(&self, id: JobId) -> Result<()> {
         self.remove_work(id)?;
-        self.remove_record(id)
+        self.records.remove(id)
     }
 
     /// Removes the folders of jobs that were not accepted: those without a record. One with results stays, as its record was lost. Returns
@@ -487,11 +466,6 @@ fn names_of<'a>(records: impl Iterator<Item = &'a Record>) -> impl Iterator<Item
     records.flat_map(|record| &record.inputs).map(|input| file_name(input.hash))
 }
 
-/// The name of the record of a job.
-fn record_name(id: JobId) -> String {
-    format!("{id}.json")
-}
-
 /// The name of a file of a job in the object store.
 fn object(id: JobId, name: &str) -> String {
     format!("work/{id}/{name}")
@@ -550,8 +524,6 @@ const JOB: &str = "job.toml";
 const LOG: &str = "log.jsonl";
 const SCENE: &str = "scene.json";
 const RESULTS: &str = "out";
-/// Records that are read at a time.
-const READERS: usize = 16;
 
 /// What names begin with that are not in their place yet.
 const ASIDE: &str = ".new-";
@@ -594,13 +566,13 @@ mod tests {
         let job_store = JobStore::open(dir.path(), None).unwrap();
         let text = bring(&job_store, b"some sentences\n");
         let records: Vec<Record> = [1, 2, 10].map(|id| record(id, State::Queued)).into();
-        records.iter().for_each(|record| job_store.save(record).unwrap());
+        records.iter().for_each(|record| job_store.records().save(record).unwrap());
         let error = JobStore::open(dir.path(), None).err().unwrap().to_string();
         assert!(error.contains("another service works there"), "{error}");
         drop(job_store);
         std::fs::write(dir.path().join("files/.new-1"), "half").unwrap();
         let job_store = JobStore::open(dir.path(), None).unwrap();
-        let mut found = job_store.records().unwrap();
+        let mut found = job_store.records().read().unwrap().records;
         found.sort_unstable_by_key(|record| record.id);
         assert_eq!(found, records);
         assert!(job_store.has(text) && !dir.path().join("files/.new-1").exists());

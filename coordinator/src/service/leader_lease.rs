@@ -1,60 +1,95 @@
-//! Whose turn it is to serve from an object store, which knows no locks.
+//! The leader lease: which service works in an object store.
 //!
-//! In: an object that names the leader and how often it was renewed. Out: whether this process is the leader. One that is not renewed for
-//! [`Timeouts::silence`] is gone, and another takes its place; no clocks are compared, as each process waits by its own. Deliberately absent:
-//! certainty. A leader that was cut off from the store for so long notices only when it comes back, and ends then; until then two may train the
-//! same job, and both write the same results, but what one was told meanwhile (to cancel a job) the other may overwrite.
+//! One object names the leader, the leader's epoch, and how often the lease was renewed. It is written only in the place of the version that
+//! was read, so of several services that take or renew it at once one succeeds. A lease that is not renewed for [`Timeouts::silence`] looks
+//! is taken by another service, with the next epoch. No clocks are compared: each service measures durations by its own.
+//!
+//! Invariant: a leader stops to confirm anything ([`Term::check`]) before another service can take the lease, also if it cannot reach the store.
+//! What it wrote so late that the next leader had begun was not confirmed to anyone, and the next leader may replace it
+//! ([`super::records`]). The lease assumes that clocks of two machines run equally fast within a quarter.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::lock;
 use super::remote::BEAT;
-use crate::store::Store;
+use crate::store::{Store, Version};
 
 /// The object.
 const NAME: &str = "keeper.json";
 
-/// How long to wait for others.
+/// How long services wait for each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// From one look to the next.
+    /// From one look at the lease of another service to the next.
     pub look: Duration,
     /// Looks in which nothing changes before the leader is taken to be gone.
     pub silence: u32,
+    /// How long a leader may act after it began to renew its lease: less than `silence` looks.
+    pub term: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { look: BEAT / 2, silence: 8 }
+        Timeouts { look: BEAT / 2, silence: 8, term: BEAT * 3 }
     }
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Leader {
-    /// Names a job store's folder, so that who comes back to it need not wait.
+    /// Names the folder of a service, so that a restarted service need not wait for its own lease.
     name: String,
-    /// How often it was renewed.
+    /// How many leaders there were before.
+    #[serde(default)]
+    epoch: u64,
+    /// How often the lease was renewed.
     renewed: u64,
-    /// Whether it gave its place up.
+    /// Whether the leader gave the lease up.
     left: bool,
 }
 
-/// Being the leader.
+/// A held lease.
 #[derive(Debug)]
 pub struct LeaderLease {
     leader: Leader,
-    /// Whether the leader before was another: what this one knows of the jobs may be out of date.
+    version: Version,
+    timeouts: Timeouts,
+    term: Term,
+    /// Whether another service was the leader before, so that what this one has on disk may be out of date.
     pub is_successor: bool,
 }
 
+/// How long a leader may act. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// The leader's epoch, from 1.
+    pub epoch: u64,
+    end: Arc<Mutex<Instant>>,
+}
+
+impl Term {
+    /// Refuses to act for a leader whose term is over.
+    pub fn check(&self) -> Result<()> {
+        ensure!(
+            clock() < *lock(&self.end),
+            "the service has lost its object store, and another service may have taken over; try again in a minute"
+        );
+        Ok(())
+    }
+}
+
 impl LeaderLease {
-    /// Takes the place of a leader that is gone, or of none; refuses if there is one. Blocks until that is known.
+    /// Takes the lease if there is none or its leader is gone; refuses if there is a leader. Blocks until that is known. Refuses a store without
+    /// conditional writes.
     pub fn take(store: &Store, name: &str, timeouts: Timeouts) -> Result<LeaderLease> {
-        let found = read(store)?;
-        let other = found.filter(|found| found.name != name);
-        if let Some(other) = other.as_ref().filter(|other| !other.left) {
+        store.check_conditional(&format!("{NAME}.{name}"))?;
+        let mut found = read(store)?;
+        let other =
+            found.as_ref().and_then(|(leader, _)| leader.clone()).filter(|leader| leader.name != name);
+        if other.as_ref().is_some_and(|other| !other.left) {
             tracing::warn!(
                 "{}: another service is the leader; waiting to see whether it is gone",
                 store.describe(NAME)
@@ -62,98 +97,160 @@ impl LeaderLease {
             for _ in 0..timeouts.silence {
                 std::thread::sleep(timeouts.look);
                 let now = read(store)?;
-                match now {
-                    Some(now) if now.left => break,
-                    Some(now) if now != *other => bail!("{}", taken(store)),
+                let leader =
+                    |found: &Option<(Option<Leader>, Version)>| found.as_ref().and_then(|of| of.0.clone());
+                match leader(&now) {
+                    Some(leader) if leader.left => {
+                        found = now;
+                        break;
+                    }
+                    Some(leader) if Some(&leader) != other.as_ref() => bail!("{}", taken(store)),
                     Some(_) => {}
-                    None => break,
+                    None => {
+                        found = now;
+                        break;
+                    }
                 }
             }
         }
-        let leader = Leader { name: name.to_owned(), renewed: 0, left: false };
-        let mut leader_lease = LeaderLease { leader, is_successor: other.is_some() };
-        leader_lease.write(store)?;
-        // Of several that begin at once, the last that wrote is the leader.
-        std::thread::sleep(timeouts.look / 10);
-        match leader_lease.renew(store)? {
-            true => Ok(leader_lease),
-            false => bail!("{}", taken(store)),
-        }
+        let before = found.as_ref().and_then(|(leader, _)| leader.as_ref());
+        let epoch = before.map_or(0, |leader| leader.epoch) + 1;
+        let leader = Leader { name: name.to_owned(), epoch, renewed: 1, left: false };
+        let begun = clock();
+        let json = serde_json::to_vec(&leader).context("a leader does not serialise")?;
+        let version = match &found {
+            None => store.create(NAME, json)?,
+            Some((_, version)) => store.replace(NAME, json, version)?,
+        };
+        let version = version.with_context(|| taken(store))?;
+        let term = Term { epoch, end: Arc::new(Mutex::new(begun + timeouts.term)) };
+        Ok(LeaderLease { leader, version, timeouts, term, is_successor: other.is_some() })
     }
 
-    /// Tells others that the leader is there; or is told, by `false`, that it is another one by now.
+    /// How long this leader may act.
+    pub fn term(&self) -> Term {
+        self.term.clone()
+    }
+
+    /// Renews the lease. Returns whether this service is still the leader.
     pub fn renew(&mut self, store: &Store) -> Result<bool> {
-        let is_keeper = read(store)?.is_none_or(|found| found.name == self.leader.name);
-        if is_keeper {
-            self.write(store)?;
-        }
-        Ok(is_keeper)
+        let begun = clock();
+        let leader = Leader { renewed: self.leader.renewed + 1, ..self.leader.clone() };
+        let json = serde_json::to_vec(&leader).context("a leader does not serialise")?;
+        let Some(version) = store.replace(NAME, json, &self.version)? else { return self.recover(store) };
+        (self.leader, self.version) = (leader, version);
+        *lock(&self.term.end) = begun + self.timeouts.term;
+        Ok(true)
     }
 
-    /// Gives the place up.
+    /// The lease has another version: one that this service wrote without an answer, or that of another leader.
+    fn recover(&mut self, store: &Store) -> Result<bool> {
+        match read(store)? {
+            Some((Some(leader), version))
+                if (&leader.name, leader.epoch) == (&self.leader.name, self.leader.epoch) && !leader.left =>
+            {
+                (self.leader, self.version) = (leader, version);
+                Ok(true)
+            }
+            _ => {
+                *lock(&self.term.end) = clock();
+                Ok(false)
+            }
+        }
+    }
+
+    /// Gives the lease up, so that another service need not wait.
     pub fn leave(&mut self, store: &Store) -> Result<()> {
         self.leader.left = true;
         self.renew(store).map(drop)
     }
-
-    fn write(&mut self, store: &Store) -> Result<()> {
-        self.leader.renewed += 1;
-        store.put(NAME, serde_json::to_vec(&self.leader).context("a leader does not serialise")?)
-    }
 }
 
-/// What there is to say if it is another.
+/// Says that another service is the leader.
 pub fn taken(store: &Store) -> String {
     let place = store.describe("");
     format!("{place}: another service works there; wait for its end, or choose another place with --store")
 }
 
-/// What cannot be read is nobody's.
-fn read(store: &Store) -> Result<Option<Leader>> {
-    Ok(store.find(NAME)?.and_then(|json| serde_json::from_slice(&json).ok()))
+/// Returns the lease and its version, if it is there. One that cannot be read has no leader.
+fn read(store: &Store) -> Result<Option<(Option<Leader>, Version)>> {
+    let found = store.find_version(NAME)?;
+    Ok(found.map(|(json, version)| (serde_json::from_slice(&json).ok(), version)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a lease is a matter of time; results do not depend on it")]
+fn clock() -> Instant {
+    Instant::now()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HASTY: Timeouts = Timeouts { look: Duration::from_millis(20), silence: 5 };
-
-    fn store(dir: &tempfile::TempDir) -> Store {
-        Store::open(&dir.path().display().to_string()).unwrap()
-    }
+    const HASTY: Timeouts =
+        Timeouts { look: Duration::from_millis(20), silence: 5, term: Duration::from_millis(75) };
 
     #[test]
-    fn one_that_is_renewed_stays_and_one_that_is_not_is_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut first = LeaderLease::take(&store(&dir), "first", HASTY).unwrap();
+    fn a_lease_that_is_renewed_stays_and_one_that_is_not_is_replaced() {
+        let store = || Store::open("memory://lease").unwrap();
+        let mut first = LeaderLease::take(&store(), "first", HASTY).unwrap();
         let renewals = std::thread::scope(|scope| {
             let renewing = scope.spawn(|| {
-                let renew = || first.renew(&store(&dir)).unwrap().then(|| std::thread::sleep(HASTY.look / 4));
+                let renew = || first.renew(&store()).unwrap().then(|| std::thread::sleep(HASTY.look / 4));
                 std::iter::repeat_with(renew).take(60).take_while(Option::is_some).count()
             });
-            let refused = LeaderLease::take(&store(&dir), "second", HASTY).unwrap_err().to_string();
+            let refused = LeaderLease::take(&store(), "second", HASTY).unwrap_err().to_string();
             assert!(refused.contains("another service works there"), "{refused}");
             renewing.join().unwrap()
         });
         assert_eq!(renewals, 60);
-        let mut second = LeaderLease::take(&store(&dir), "second", HASTY).unwrap();
-        assert!(!first.renew(&store(&dir)).unwrap() && second.renew(&store(&dir)).unwrap());
+        let mut second = LeaderLease::take(&store(), "second", HASTY).unwrap();
+        // Whatever the first one does now, its term ended before that of the second began.
+        assert!(first.term().check().is_err() && second.term().epoch > first.term().epoch);
+        assert!(!first.renew(&store()).unwrap() && second.renew(&store()).unwrap());
+        assert!(first.term().check().is_err());
     }
 
     #[test]
-    fn who_comes_back_or_finds_the_place_empty_need_not_wait() {
-        let dir = tempfile::tempdir().unwrap();
-        let endless = Timeouts { look: Duration::from_millis(1), silence: u32::MAX };
-        let killed = LeaderLease::take(&store(&dir), "one", endless).unwrap();
+    fn an_epoch_has_one_leader() {
+        let store = || Store::open("memory://race").unwrap();
+        let mut epochs = Vec::new();
+        for round in 0..20 {
+            let names: Vec<String> = (0..4).map(|service| format!("{round}-{service}")).collect();
+            let taken = std::thread::scope(|scope| {
+                let take = |name: &String| LeaderLease::take(&store(), name, HASTY).ok();
+                let takers: Vec<_> = names.iter().map(|name| scope.spawn(move || take(name))).collect();
+                takers.into_iter().filter_map(|taker| taker.join().unwrap()).collect::<Vec<_>>()
+            });
+            epochs.extend(taken.iter().map(|lease| lease.term().epoch));
+            taken.into_iter().for_each(|mut lease| lease.leave(&store()).unwrap());
+        }
+        epochs.sort_unstable();
+        assert!(epochs.len() >= 20 && epochs.iter().copied().eq(1..=epochs.len() as u64), "{epochs:?}");
+    }
+
+    #[test]
+    fn a_restarted_service_or_an_empty_store_need_not_wait() {
+        let store = || Store::open("memory://restart").unwrap();
+        let endless = Timeouts { look: Duration::from_millis(1), silence: u32::MAX, term: BEAT };
+        let killed = LeaderLease::take(&store(), "one", endless).unwrap();
         drop(killed);
-        let mut back = LeaderLease::take(&store(&dir), "one", endless).unwrap();
-        back.leave(&store(&dir)).unwrap();
-        let mut other = LeaderLease::take(&store(&dir), "other", endless).unwrap();
+        let mut back = LeaderLease::take(&store(), "one", endless).unwrap();
+        back.leave(&store()).unwrap();
+        let mut other = LeaderLease::take(&store(), "other", endless).unwrap();
         assert!(!back.is_successor && other.is_successor);
-        back.leave(&store(&dir)).unwrap();
-        assert!(other.renew(&store(&dir)).unwrap(), "only one's own place is given up");
-        std::fs::write(dir.path().join(NAME), "half a keep").unwrap();
-        LeaderLease::take(&store(&dir), "third", endless).unwrap();
+        back.leave(&store()).unwrap();
+        assert!(other.renew(&store()).unwrap(), "a service gives up its own lease only");
+        store().put(NAME, b"half a lease".to_vec()).unwrap();
+        LeaderLease::take(&store(), "third", endless).unwrap();
+    }
+
+    #[test]
+    fn a_leader_that_cannot_reach_the_store_stops_in_time() {
+        let store = Store::open("memory://cut-off").unwrap();
+        let lease = LeaderLease::take(&store, "one", HASTY).unwrap();
+        lease.term().check().unwrap();
+        std::thread::sleep(HASTY.term);
+        assert!(lease.term().check().is_err());
     }
 }

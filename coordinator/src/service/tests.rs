@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::leader_lease::Timeouts;
 use super::record::{Input, State};
@@ -14,24 +14,30 @@ use crate::fleet::{FleetConfig, Listen};
 
 const JOB: &str =
     "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 2\n";
-const HASTY: Timeouts = Timeouts { look: Duration::from_millis(2), silence: 2 };
+/// A killed service stays, so that its term must not end while the next one begins.
+const HASTY: Timeouts =
+    Timeouts { look: Duration::from_millis(2), silence: 2, term: Duration::from_secs(3600) };
 
 /// Where a service keeps things.
 struct Place {
     dir: tempfile::TempDir,
-    /// Whether that is an object store, for which a folder stands in.
-    is_remote: bool,
+    /// The URL of the object store, if there is one.
+    remote: Option<String>,
 }
 
 impl Place {
     fn new(is_remote: bool) -> Place {
-        Place { dir: tempfile::tempdir().unwrap(), is_remote }
+        static STORES: AtomicUsize = AtomicUsize::new(0);
+        let url = || format!("memory://service-{}", STORES.fetch_add(1, Ordering::SeqCst));
+        Place { dir: tempfile::tempdir().unwrap(), remote: is_remote.then(url) }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.dir.path().join("folder")
     }
 
     fn job_store(&self) -> JobStore {
-        let (folder, store) = (self.dir.path().join("folder"), self.dir.path().join("store"));
-        let store = store.display().to_string();
-        JobStore::open(&folder, self.is_remote.then_some((&store, HASTY))).unwrap()
+        JobStore::open(&self.folder(), self.remote.as_deref().map(|url| (url, HASTY))).unwrap()
     }
 
     fn serve(&self) -> Service {
@@ -45,14 +51,18 @@ impl Place {
 
     /// What another machine finds if the process is killed now: of an object store nothing but that.
     fn killed(&self) -> Place {
-        let copy = Place::new(self.is_remote);
-        copy_below(&self.kept(), &copy.kept()).unwrap();
+        let copy = Place::new(self.remote.is_some());
+        match self.remote.as_ref().zip(copy.remote.as_ref()) {
+            Some((from, to)) => store::memory::copy(from, to),
+            None => copy_below(&self.folder(), &copy.folder()).unwrap(),
+        }
         copy
     }
 
-    /// The folder whose loss would be the loss of all.
-    fn kept(&self) -> PathBuf {
-        self.dir.path().join(if self.is_remote { "store" } else { "folder" })
+    /// The folder or object store whose loss would be the loss of all.
+    fn kept(&self) -> store::Store {
+        let folder = self.folder().display().to_string();
+        store::Store::open(self.remote.as_ref().unwrap_or(&folder)).unwrap()
     }
 }
 
@@ -244,7 +254,7 @@ fn a_deleted_job_leaves_nothing_and_its_id_is_not_used_again() {
                 format!("work/{id}/job.toml"),
                 format!("work/{id}/out/summary.json"),
             ];
-            paths.map(|path| root.join(path).exists())
+            paths.map(|path| root.find(&path).unwrap().is_some())
         };
         assert_eq!(is_there(two), [true; 3]);
         service.delete(&ann(), two).unwrap();
@@ -270,14 +280,13 @@ fn a_deletion_survives_a_kill_at_any_step() {
         for n in 1.. {
             let place = Arc::new(Place::new(is_remote));
             let (job_store, id) = (place.job_store(), JobId(1));
-            let work = place.kept().join("work/1");
-            fs::create_dir_all(work.join("out")).unwrap();
             for name in ["job.toml", "out/model.bin", "out/summary.json"] {
-                fs::write(work.join(name), name).unwrap();
+                place.kept().put(&format!("work/1/{name}"), name.into()).unwrap();
             }
             let done = State::Done { parameters_sha256: "ab".into() };
             let results = vec![("model.bin".into(), 13), ("summary.json".into(), 16)];
             job_store
+                .records()
                 .save(&Record { results, ended: Some(Millis(1)), ..record::tests::record(1, done) })
                 .unwrap();
             drop(job_store);
@@ -297,7 +306,7 @@ fn a_deletion_survives_a_kill_at_any_step() {
                 }
                 Err(_) => {
                     let left = ["jobs/1.json", "work/1/job.toml", "work/1/out/summary.json"];
-                    assert!(left.iter().all(|path| !killed.kept().join(path).exists()), "{n}");
+                    assert!(left.iter().all(|path| killed.kept().find(path).unwrap().is_none()), "{n}");
                 }
             }
             next.close(Duration::from_secs(60));
@@ -316,7 +325,7 @@ fn jobs_are_kept_as_many_days_as_asked_for() {
         (3, State::Done { parameters_sha256: "ab".into() }, 4),
     ] {
         let ended = Some(Millis(present - days * day));
-        job_store.save(&Record { ended, ..record::tests::record(id, state) }).unwrap();
+        job_store.records().save(&Record { ended, ..record::tests::record(id, state) }).unwrap();
     }
     drop(job_store);
     let service = place.serve_with(Limits { room: 1, keep: Some(DAY * 3), ..Default::default() });

@@ -32,8 +32,8 @@ fn record(id: u64, state: State) -> Record {
 fn serve(access: Access) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let job_store = JobStore::open(folder.path(), None).unwrap();
-    job_store.save(&record(1, State::Done { parameters_sha256: "abc".into() })).unwrap();
-    job_store.save(&record(2, State::Failed { error: "<img src=x>".into() })).unwrap();
+    job_store.records().save(&record(1, State::Done { parameters_sha256: "abc".into() })).unwrap();
+    job_store.records().save(&record(2, State::Failed { error: "<img src=x>".into() })).unwrap();
     let out = job_store.results(JobId(1));
     std::fs::create_dir_all(out.join("model")).unwrap();
     for name in ["report.html", "summary.json", "model/model.bin"] {
