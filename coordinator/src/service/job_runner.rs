@@ -85,7 +85,9 @@ fn work(
     mut view: SharedView,
 ) -> Result<Summary> {
     let job_store = &service.0.job_store;
-    job_store.restore(id, &service.job(id)?.record.inputs)?;
+    let record = service.job(id)?.record;
+    job_store.restore(id, &record.inputs)?;
+    job_store.check(&record)?;
     let folder = job_store.job(id);
     let job_log = service.job_log(id);
     job_log.tell(now(), "begun");

@@ -299,6 +299,40 @@ impl JobStore {
         Ok(())
     }
 
+    /// The first of the files in the folder of a job whose bytes are not those that were uploaded.
+    pub fn damaged<'a>(&self, folder: &Path, inputs: &'a [Input]) -> Result<Option<&'a Input>> {
+        for input in inputs {
+            let path = inputs_in(folder).join(&input.path);
+            let mut hasher = blake3::Hasher::new();
+            let read = File::open(&path).and_then(|file| hasher.update_reader(file).map(drop));
+            read.with_context(|| format!("{}: cannot be read", input.path))?;
+            if hasher.finalize() != input.hash {
+                return Ok(Some(input));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes a file whose bytes are damaged from the folder; a copy in the object store stays, and is checked when it is downloaded.
+    pub fn remove_damaged(&self, hash: Hash) -> Result<()> {
+        on_disk(|| fs::remove_file(self.file(hash)))
+    }
+
+    /// Refuses to train a job whose files are not those that were submitted.
+    pub fn check(&self, record: &Record) -> Result<()> {
+        let folder = self.job(record.id);
+        if let Some(Input { path, .. }) = self.damaged(&folder, &record.inputs)? {
+            bail!("{path}: its bytes have changed since the job was submitted; submit the job again");
+        }
+        let job = fs::read(folder.join(JOB)).context("job.toml: cannot be read")?;
+        let hash = blake3::hash(&job).to_hex();
+        ensure!(
+            record.job_blake3.as_ref().is_none_or(|submitted| **submitted == *hash),
+            "job.toml: its bytes have changed since the job was submitted; submit the job again"
+        );
+        Ok(())
+    }
+
     /// Has a folder with all that is in it on disk.
     pub fn sync(&self, aside: &TempDir) -> Result<()> {
         on_disk(|| sync_below(aside.path()))

@@ -133,6 +133,9 @@ pub struct Record {
     pub key: String,
     /// The files it reads.
     pub inputs: Vec<Input>,
+    /// BLAKE3 of the job file, as hex digits; none in records of earlier versions.
+    #[serde(default)]
+    pub job_blake3: Option<String>,
     /// Where it is.
     pub state: State,
     /// How often work on it began.
@@ -230,6 +233,7 @@ pub mod tests {
             max_workers: None,
             key: String::new(),
             inputs: Vec::new(),
+            job_blake3: None,
             state,
             starts: 0,
             deaths: 0,

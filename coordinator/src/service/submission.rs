@@ -40,6 +40,11 @@ impl Service {
         check_words(&submission)?;
         self.check_inputs(&submission.inputs)?;
         let aside = self.0.job_store.lay_out(&submission.job, &submission.inputs)?;
+        if let Some(Input { path, hash }) = self.0.job_store.damaged(aside.path(), &submission.inputs)? {
+            // The client sends it again, or it is downloaded again.
+            self.0.job_store.remove_damaged(*hash)?;
+            return Err(Problem::Lacking { path: path.clone() });
+        }
         let loaded = self.load(aside.path()).and_then(|job| Inputs::load(&job));
         loaded.map_err(|error| Problem::Invalid(told(&error, aside.path())))?;
         JobLog::new(log_in(aside.path()), self.0.notifier.clone())
@@ -68,7 +73,7 @@ impl Service {
 impl Submission {
     /// The record of the job, which `owner` submits.
     pub(super) fn into_record(self, id: JobId, owner: String, submitted: Millis) -> Record {
-        let Submission { job: _, inputs, name, priority, max_workers, key } = self;
+        let Submission { job, inputs, name, priority, max_workers, key } = self;
         Record {
             id,
             name,
@@ -77,6 +82,7 @@ impl Submission {
             max_workers: (max_workers > 0).then_some(max_workers),
             key,
             inputs,
+            job_blake3: Some(blake3::hash(job.as_bytes()).to_hex().to_string()),
             state: State::Queued,
             starts: 0,
             deaths: 0,

@@ -436,3 +436,53 @@ fn a_change_that_cannot_be_stored_does_not_happen() {
     }
     service.close(Duration::from_secs(60));
 }
+
+/// Whichever file of a job changes after it was submitted: the job fails and says so, and another job that needs the file is asked for it.
+#[test]
+fn changed_bytes_are_noticed() {
+    for changed in ["inputs/corpus.txt", "job.toml"] {
+        let place = Place::new(false);
+        let service = serve_without_workers(&place);
+        let id = submit(&service, "first").unwrap();
+        service.close(Duration::from_secs(60));
+        drop(service);
+        let path = place.killed();
+        let file = path.folder().join("work/1").join(changed);
+        let bytes = fs::read(&file).unwrap();
+        let other = String::from_utf8(bytes)
+            .unwrap()
+            .replace("ab ab", "ab bb")
+            .replace("max_rounds = 2", "max_rounds = 3");
+        fs::write(&file, &other).unwrap();
+        let service = path.serve();
+        let name = changed.rsplit('/').next().unwrap();
+        let State::Failed { error } = over(&service, id).state else { panic!("{changed}") };
+        assert_eq!(
+            error,
+            format!("{name}: its bytes have changed since the job was submitted; submit the job again")
+        );
+        service.close(Duration::from_secs(60));
+    }
+    let place = Place::new(false);
+    let service = place.serve();
+    let id = submit(&service, "first").unwrap();
+    check_done(&service, id);
+    let hash = service.job(id).unwrap().record.inputs[0].hash;
+    let file = place.folder().join(remote::file_name(hash));
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, "other bytes").unwrap();
+    let refused = service.submit(
+        &ann(),
+        Submission {
+            job: JOB.to_owned(),
+            inputs: vec![Input { path: "corpus.txt".into(), hash }],
+            name: "job".into(),
+            ..Default::default()
+        },
+    );
+    assert!(matches!(refused, Err(Problem::Lacking { path }) if path == "corpus.txt"));
+    assert!(!service.has(hash));
+    let again = submit(&service, "first again").unwrap();
+    check_done(&service, again);
+    service.close(Duration::from_secs(60));
+}
