@@ -87,7 +87,7 @@ impl Controller {
     /// Stores a job in the folder `aside` that was checked, and has it wait or begin.
     pub fn accept(&mut self, owner: String, submission: Submission, aside: TempDir) -> Result<View, Problem> {
         // It may have been submitted twice at once, and its files deleted with another job.
-        if let Some(known) = self.service.admit(&owner, &submission.key)? {
+        if let Some(known) = self.service.admit(&owner, &submission)? {
             return Ok(known);
         }
         self.service.check_inputs(&submission.inputs)?;

@@ -34,7 +34,7 @@ pub struct Submission {
 impl Service {
     /// Accepts a job after checking all of it. Blocks for as long as reading its corpus takes.
     pub fn submit(&self, who: &Identity, submission: Submission) -> Result<View, Problem> {
-        if let Some(known) = self.admit(&who.name, &submission.key)? {
+        if let Some(known) = self.admit(&who.name, &submission)? {
             return Ok(known);
         }
         check_words(&submission)?;
@@ -54,11 +54,16 @@ impl Service {
         self.control(move |controller| controller.accept(who, submission, aside))?
     }
 
-    /// Returns the job that `owner` submitted before with that key, if there is one; else refuses if the service is full.
-    pub(super) fn admit(&self, owner: &str, key: &str) -> Result<Option<View>, Problem> {
+    /// Returns the job that `owner` submitted before with the key of `submission`, if there is one; refuses if that is another job, or if the
+    /// service is full.
+    pub(super) fn admit(&self, owner: &str, submission: &Submission) -> Result<Option<View>, Problem> {
         let queue = self.queue();
-        match queue.with_key(owner, key) {
-            Some(record) => Ok(Some(self.view(&queue, record))),
+        match queue.with_key(owner, &submission.key) {
+            Some(record) if submission.is_of(record) => Ok(Some(self.view(&queue, record))),
+            Some(record) => Err(Problem::Invalid(format!(
+                "--idempotency-key {}: job {} has this key, and another job file or other files; choose another key",
+                submission.key, record.id
+            ))),
             None => Ok(queue.admit().map(|()| None)?),
         }
     }
@@ -71,9 +76,28 @@ impl Service {
 }
 
 impl Submission {
+    /// Whether the job of `record` has this job file and these files. Records of earlier versions do not tell the former.
+    fn is_of(&self, record: &Record) -> bool {
+        let job = self.job_blake3();
+        let sorted = |inputs: &[Input]| {
+            let mut inputs: Vec<(String, [u8; 32])> =
+                inputs.iter().map(|input| (input.path.clone(), *input.hash.as_bytes())).collect();
+            inputs.sort_unstable();
+            inputs
+        };
+        record.job_blake3.as_ref().is_none_or(|known| *known == job)
+            && sorted(&record.inputs) == sorted(&self.inputs)
+    }
+
+    /// BLAKE3 of the job file, as hex digits.
+    fn job_blake3(&self) -> String {
+        blake3::hash(self.job.as_bytes()).to_hex().to_string()
+    }
+
     /// The record of the job, which `owner` submits.
     pub(super) fn into_record(self, id: JobId, owner: String, submitted: Millis) -> Record {
-        let Submission { job, inputs, name, priority, max_workers, key } = self;
+        let job_blake3 = Some(self.job_blake3());
+        let Submission { job: _, inputs, name, priority, max_workers, key } = self;
         Record {
             id,
             name,
@@ -82,7 +106,7 @@ impl Submission {
             max_workers: (max_workers > 0).then_some(max_workers),
             key,
             inputs,
-            job_blake3: Some(blake3::hash(job.as_bytes()).to_hex().to_string()),
+            job_blake3,
             state: State::Queued,
             starts: 0,
             deaths: 0,
@@ -111,7 +135,9 @@ fn check_words(submission: &Submission) -> Result<(), Problem> {
         () if !told(name) || name.is_empty() => {
             format!("expected a name of 1 to {MAX_NAME} visible letters (--name)")
         }
-        () if !told(key) => format!("expected a key of at most {MAX_NAME} visible letters (--key)"),
+        () if !told(key) => {
+            format!("expected a key of at most {MAX_NAME} visible letters (--idempotency-key)")
+        }
         () if *priority > most => format!("priority {priority}, expected {least} to {most} (--priority)"),
         () => match paths.iter().find(|path| !is_safe(path)) {
             Some(path) => format!("{path:?}: not a path below the job's own folder"),

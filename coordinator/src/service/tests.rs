@@ -486,3 +486,28 @@ fn changed_bytes_are_noticed() {
     check_done(&service, again);
     service.close(Duration::from_secs(60));
 }
+
+/// A key names one job: the same submission again is that job, and another one is refused.
+#[test]
+fn a_key_is_of_one_job() {
+    let place = Place::new(false);
+    let service = serve_without_workers(&place);
+    let id = submit(&service, "first").unwrap();
+    assert_eq!(submit(&service, "first").unwrap(), id);
+    let inputs = service.job(id).unwrap().record.inputs;
+    let submission = |job: &str, inputs: &[Input]| Submission {
+        job: job.into(),
+        inputs: inputs.into(),
+        name: "job".into(),
+        key: "first".into(),
+        ..Default::default()
+    };
+    for other in [submission(&JOB.replace('2', "3"), &inputs), submission(JOB, &[])] {
+        let Err(Problem::Invalid(refused)) = service.submit(&ann(), other) else { panic!("accepted") };
+        assert!(refused.starts_with("--idempotency-key first: job 1 has this key"), "{refused}");
+    }
+    // The keys of others are their own.
+    let bob = service.submit(&Identity::anyone("bob"), submission(JOB, &inputs)).unwrap();
+    assert_ne!(bob.record.id, id);
+    service.close(Duration::from_secs(60));
+}
