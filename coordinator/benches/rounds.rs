@@ -18,7 +18,7 @@ use coordinator::train::choice;
 use coordinator::train::input::Input;
 use coordinator::train::methods::{self, Beginning};
 use coordinator::train::plan::{self, Plan};
-use coordinator::train::prepare::{Sentences, prepare};
+use coordinator::train::prepare::{Items, prepare};
 use shared::forest::Forest;
 use shared::forest::Prepared;
 use shared::forest::binary::{Adapted, Kind};
@@ -28,6 +28,7 @@ use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
 use shared::grammar::ParamId;
 use shared::train::trainer::Collect;
 use shared::work::shard::Shard;
+use shared::work::task::Language;
 
 const ROUNDS: usize = 30;
 
@@ -54,8 +55,9 @@ fn measure(path: &Path, corpus: &Path) {
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
     let begun = now();
-    let (_, plan) = prepare(&fleet, &input, Sentences::new(&input), &choice(&job.inference))
-        .expect("the corpus can be prepared");
+    let Items::Sentences(sentences) = Items::new(&input) else { panic!("the job trains on sentences") };
+    let (_, plan) =
+        prepare(&fleet, &input, sentences, &choice(&job.inference)).expect("the corpus can be prepared");
     println!("{}: {} sentences", path.display(), input.text.n_sentences);
     println!("  prepare        {:8.1} ms", millis(begun));
     rounds(&job, &plan, &fleet);
@@ -92,7 +94,8 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
 
 /// Inside–outside alone, over all items, as folded forests.
 fn passes(plan: &Plan) {
-    let prepared = Prepared::new(plan.grammar.value.clone(), plan.lexicon.value.clone());
+    let Language { grammar, lexicon } = plan.language().expect("the plan is of sentences");
+    let prepared = Prepared::new(grammar.value.clone(), lexicon.value.clone());
     let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
     let mut chains = Chains::default();
     let first_string = 1 + prepared.grammar.rules.len() as u32;

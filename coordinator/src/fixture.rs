@@ -6,7 +6,7 @@ use shared::grammar::ParamId;
 use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{SymbolId, auto};
 use shared::models::adaptor::{Params, Stick};
-use shared::models::{self, Model};
+use shared::models::{self, Model, Trained};
 
 use crate::metrics::{Ending, Hyper, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
 use crate::observer::Observer;
@@ -135,7 +135,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         ],
         samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
-        model,
+        model: Trained::Grammar(model),
     })
 }
 

@@ -515,8 +515,6 @@ impl Traffic {
 mod tests {
     use proto::token::Token;
     use shared::grammar::SymbolId;
-    use shared::grammar::lexicon::Lexicon;
-    use shared::models::latent;
     use shared::work::shard::Shard;
     use shared::work::task::{Named, Task, Work};
 
@@ -574,12 +572,8 @@ mod tests {
         });
         let config = FleetConfig { local_workers: 2, room: 200, compute, ..FleetConfig::default() };
         let fleet = Fleet::start(config).unwrap();
-        let task = Task {
-            grammar: Named::new(latent::no_grammar()),
-            lexicon: Named::new(Lexicon::default()),
-            shard: Named::new(Shard::Sentences(Vec::new())),
-            work: Work::Cover,
-        };
+        let shard = Named::new(Shard::Sentences(Vec::new()));
+        let task = Task { language: None, shard, work: Work::Cover };
         let mut taken = 0;
         let report = fleet.map(Stage::Cover, vec![task; 60], |at, _| {
             assert_eq!(at, taken);

@@ -1,8 +1,9 @@
 //! The model folder: `model.bin`, which `parse` loads, and two files to read, `grammar.txt` and `sticks.tsv`.
 //!
-//! `model.bin` is a [`sealed`] file whose body is bincode of a [`SavedModel`], with fixed-size
+//! `model.bin` is a [`sealed`] file whose body is bincode of a `Body`, with fixed-size
 //! little-endian integers. A file that fails a check is refused with the reason; what passes is safe to index with.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ use shared::models::adaptor::{self, Stick};
 use shared::models::latent;
 use shared::models::logistic_normal::{self, PointEstimate};
 use shared::models::pcfg;
-use shared::models::{Model, Params};
+use shared::models::{Model, Params, Trained};
 
 use crate::job::CorpusTable;
 use crate::sealed::{self, Defect, Seal};
@@ -26,14 +27,14 @@ use crate::sealed::{self, Defect, Seal};
 pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 1, version: 2 };
 
 /// A model, and how to read the sentences it is meant for.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SavedModel {
     /// What a symbol is; a token, if the format is [`Format::Tokens`].
     pub unit: Unit,
     /// How the lines of the training corpus were written.
     pub format: Format,
     /// The model.
-    pub model: Model,
+    pub model: Trained,
 }
 
 /// Why there is no model.
@@ -94,11 +95,11 @@ impl ModelError {
 
 impl SavedModel {
     /// The model trained on such a corpus.
-    pub fn new(model: Model, corpus: &CorpusTable) -> SavedModel {
-        let format = match model.params {
+    pub fn new(model: Trained, corpus: &CorpusTable) -> SavedModel {
+        let format = match model {
             // Sentences have words between spaces, however the trees were written.
-            Params::Latent(_) => Format::Tokens,
-            Params::Adaptor(_) | Params::Pcfg(_) | Params::LogisticNormal(_) => corpus.format,
+            Trained::Treebank(_) => Format::Tokens,
+            Trained::Grammar(_) => corpus.format,
         };
         let unit = match format {
             Format::Segmented => corpus.unit,
@@ -109,7 +110,7 @@ impl SavedModel {
 
     /// The bytes of `model.bin`.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let body = bincode::serde::encode_to_vec(self, bincode::config::legacy())
+        let body = bincode::serde::encode_to_vec(Body::from(self), bincode::config::legacy())
             .expect("a model is plain data, which serialises");
         SEAL.close(&body)
     }
@@ -132,10 +133,76 @@ impl SavedModel {
     fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
         let saved: SavedModel = match SEAL.open(bytes)? {
             (1, body) => sealed::decode::<FirstFormat>(body)?.into(),
-            (_, body) => sealed::decode(body)?,
+            (_, body) => sealed::decode::<Body<'_>>(body)?.read()?,
         };
         saved.model.check().map_err(Defect::corrupt)?;
         Ok(saved)
+    }
+}
+
+/// Format 2. It has no way to leave out the grammar of a model of a treebank, which holds [`latent::grammar_in_formats`] there.
+#[derive(Serialize, Deserialize)]
+struct Body<'a> {
+    unit: Unit,
+    format: Format,
+    grammar: Cow<'a, Grammar>,
+    lexicon: Cow<'a, Lexicon>,
+    params: BodyParams<'a>,
+    segments: Cow<'a, [SymbolId]>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum BodyParams<'a> {
+    Adaptor(Cow<'a, adaptor::Params>),
+    Pcfg(Cow<'a, pcfg::Params>),
+    Latent(Cow<'a, latent::parse::Model>),
+    LogisticNormal(Cow<'a, logistic_normal::Params>),
+}
+
+impl<'a> From<&'a SavedModel> for Body<'a> {
+    fn from(&SavedModel { unit, format, ref model }: &'a SavedModel) -> Body<'a> {
+        let Model { grammar, lexicon, params, segments } = match model {
+            Trained::Grammar(model) => model,
+            Trained::Treebank(model) => {
+                return Body {
+                    unit,
+                    format,
+                    grammar: Cow::Owned(latent::grammar_in_formats()),
+                    lexicon: Cow::Owned(Lexicon::default()),
+                    params: BodyParams::Latent(Cow::Borrowed(model)),
+                    segments: Cow::Borrowed(&[]),
+                };
+            }
+        };
+        let params = match params {
+            Params::Adaptor(params) => BodyParams::Adaptor(Cow::Borrowed(params)),
+            Params::Pcfg(params) => BodyParams::Pcfg(Cow::Borrowed(params)),
+            Params::LogisticNormal(params) => BodyParams::LogisticNormal(Cow::Borrowed(params)),
+        };
+        let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
+        Body { unit, format, grammar, lexicon, params, segments: Cow::Borrowed(segments) }
+    }
+}
+
+impl Body<'_> {
+    fn read(self) -> Result<SavedModel, Defect> {
+        let Body { unit, format, grammar, lexicon, params, segments } = self;
+        let params = match params {
+            BodyParams::Adaptor(params) => Params::Adaptor(params.into_owned()),
+            BodyParams::Pcfg(params) => Params::Pcfg(params.into_owned()),
+            BodyParams::LogisticNormal(params) => Params::LogisticNormal(params.into_owned()),
+            BodyParams::Latent(model) => {
+                let is_bare = lexicon.sticks.is_empty() && segments.is_empty();
+                if !is_bare || *grammar != latent::grammar_in_formats() {
+                    return Err(Defect::corrupt("the model of a treebank has a grammar"));
+                }
+                let model = Trained::Treebank(Box::new(model.into_owned()));
+                return Ok(SavedModel { unit, format, model });
+            }
+        };
+        let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
+        let model = Trained::Grammar(Model { grammar, lexicon, params, segments: segments.into_owned() });
+        Ok(SavedModel { unit, format, model })
     }
 }
 
@@ -159,7 +226,8 @@ impl From<FirstFormat> for SavedModel {
     fn from(first: FirstFormat) -> SavedModel {
         let FirstFormat { unit, format, model: FirstModel { grammar, lexicon, params, segments } } = first;
         let params = Params::Adaptor(params);
-        SavedModel { unit, format, model: Model { grammar, lexicon, params, segments } }
+        let model = Trained::Grammar(Model { grammar, lexicon, params, segments });
+        SavedModel { unit, format, model }
     }
 }
 
@@ -170,14 +238,16 @@ impl From<FirstFormat> for SavedModel {
 /// counts and the weights (mantissas, then exponents as i64) of every parameter, the constant one first, and for every stick
 /// its symbol and its strings; with latent annotations the labels, the words, every rule (parent, then its labels, or its word),
 /// the number of subtypes and the weights; with logistic-normal priors their number, then μ and Σ (its rows) of each. Lists begin with their length as u64; floats are their IEEE 754 bits.
-pub fn parameters_sha256(model: &Model) -> String {
+pub fn parameters_sha256(model: &Trained) -> String {
     let mut hash = Sha256::new();
     let length = |hash: &mut Sha256, n: usize| hash.update((n as u64).to_le_bytes());
-    length(&mut hash, model.grammar.symbols.len());
-    for name in &model.grammar.symbols {
-        length(&mut hash, name.len());
-        hash.update(name.as_bytes());
-    }
+    let names = |hash: &mut Sha256, names: &[String]| {
+        length(hash, names.len());
+        for name in names {
+            length(hash, name.len());
+            hash.update(name.as_bytes());
+        }
+    };
     let floats = |hash: &mut Sha256, values: &mut dyn ExactSizeIterator<Item = f64>| {
         length(hash, values.len());
         values.for_each(|value| hash.update(value.to_le_bytes()));
@@ -186,6 +256,26 @@ pub fn parameters_sha256(model: &Model) -> String {
         length(hash, string.len());
         string.iter().for_each(|symbol| hash.update(symbol.0.to_le_bytes()));
     };
+    let model = match model {
+        Trained::Grammar(model) => model,
+        Trained::Treebank(model) => {
+            for list in [&latent::grammar_in_formats().symbols, &model.rules.labels, &model.rules.words] {
+                names(&mut hash, list);
+            }
+            length(&mut hash, model.rules.rules.len());
+            for Rule { parent, right } in &model.rules.rules {
+                hash.update(parent.0.to_le_bytes());
+                right.labels().for_each(|label| hash.update(label.0.to_le_bytes()));
+                if let Rhs::Lexical(word) = right {
+                    hash.update(word.0.to_le_bytes());
+                }
+            }
+            length(&mut hash, model.n_subtypes);
+            floats(&mut hash, &mut model.weights.iter().copied());
+            return hexadecimal(hash);
+        }
+    };
+    names(&mut hash, &model.grammar.symbols);
     match &model.params {
         Params::Adaptor(params) => {
             floats(&mut hash, &mut params.tau.iter().copied());
@@ -218,25 +308,6 @@ pub fn parameters_sha256(model: &Model) -> String {
                 stick.strings.iter().for_each(|found| string(&mut hash, found));
             }
         }
-        Params::Latent(model) => {
-            for names in [&model.rules.labels, &model.rules.words] {
-                length(&mut hash, names.len());
-                for name in names {
-                    length(&mut hash, name.len());
-                    hash.update(name.as_bytes());
-                }
-            }
-            length(&mut hash, model.rules.rules.len());
-            for Rule { parent, right } in &model.rules.rules {
-                hash.update(parent.0.to_le_bytes());
-                right.labels().for_each(|label| hash.update(label.0.to_le_bytes()));
-                if let Rhs::Lexical(word) = right {
-                    hash.update(word.0.to_le_bytes());
-                }
-            }
-            length(&mut hash, model.n_subtypes);
-            floats(&mut hash, &mut model.weights.iter().copied());
-        }
         Params::LogisticNormal(params) => {
             length(&mut hash, params.priors.len());
             for prior in &params.priors {
@@ -245,6 +316,10 @@ pub fn parameters_sha256(model: &Model) -> String {
             }
         }
     }
+    hexadecimal(hash)
+}
+
+fn hexadecimal(hash: Sha256) -> String {
     hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("a string takes all text");
         hex
@@ -266,7 +341,7 @@ pub struct Entry {
 
 /// The first `limit` strings of stick number `at`: of an adaptor grammar in stick order, of a PCFG those that are used.
 pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
-    let Model { grammar, lexicon, params, .. } = &saved.model;
+    let Trained::Grammar(Model { grammar, lexicon, params, .. }) = &saved.model else { return Vec::new() };
     let strings = &lexicon.sticks[at].strings;
     let first = lexicon.params(grammar, at).start;
     let spelled = |param: u32| spell(grammar, &strings[(param - first) as usize], saved.unit);
@@ -295,7 +370,7 @@ pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
             };
             used.enumerate().map(entry).collect()
         }
-        Params::Latent(_) | Params::LogisticNormal(_) => Vec::new(),
+        Params::LogisticNormal(_) => Vec::new(),
     }
 }
 
@@ -335,8 +410,9 @@ pub fn spell(grammar: &Grammar, symbols: &[SymbolId], unit: Unit) -> String {
 /// `sticks.tsv`: every string in use, stick by stick.
 pub fn sticks_tsv(saved: &SavedModel) -> String {
     let mut tsv = String::from("nonterminal\trank\tstring\tuses\tweight\n");
-    for (at, stick) in saved.model.lexicon.sticks.iter().enumerate() {
-        let name = saved.model.grammar.name(stick.symbol);
+    let Trained::Grammar(Model { grammar, lexicon, .. }) = &saved.model else { return tsv };
+    for (at, stick) in lexicon.sticks.iter().enumerate() {
+        let name = grammar.name(stick.symbol);
         for Entry { rank, string, uses, weight } in entries(saved, at, usize::MAX) {
             writeln!(tsv, "{name}\t{rank}\t{string}\t{uses:.4}\t{weight:.6e}")
                 .expect("a string takes all text");
@@ -348,7 +424,11 @@ pub fn sticks_tsv(saved: &SavedModel) -> String {
 /// `grammar.txt`: the grammar with its learned hyper-parameters, which reads as a grammar file, and in comments the
 /// mean probability of every rule, or the weight that sentences are read with, of logistic-normal priors; with latent annotations the
 /// rules of the treebank, each with its relative frequency.
-pub fn grammar_text(model: &Model) -> String {
+pub fn grammar_text(model: &Trained) -> String {
+    let model = match model {
+        Trained::Grammar(model) => model,
+        Trained::Treebank(model) => return treebank_text(model),
+    };
     let mut grammar = model.grammar.clone();
     let (alpha, posterior): (Vec<f64>, Vec<f64>) = match &model.params {
         Params::Adaptor(params) => {
@@ -364,7 +444,6 @@ pub fn grammar_text(model: &Model) -> String {
             let rules = 1..1 + grammar.rules.len();
             (estimate.alpha[rules.clone()].to_vec(), estimate.posterior()[rules].to_vec())
         }
-        Params::Latent(model) => return treebank_text(model),
         Params::LogisticNormal(params) => return syntax::print(&grammar) + &weights_text(&grammar, params),
     };
     for (rule, &alpha) in grammar.rules.iter_mut().zip(&alpha) {
@@ -422,8 +501,10 @@ fn treebank_text(model: &latent::parse::Model) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use shared::data::treebank::{Classes, Treebank};
     use shared::grammar::Rule;
     use shared::grammar::lexicon::StickStrings;
+    use shared::grammar::tree::Tree;
     use shared::models::logistic_normal::Prior;
 
     use super::*;
@@ -468,7 +549,7 @@ pub(crate) mod tests {
         SavedModel {
             unit: Unit::Char,
             format: Format::Segmented,
-            model: Model { grammar, lexicon, params, segments: vec![symbol(1)] },
+            model: Trained::Grammar(Model { grammar, lexicon, params, segments: vec![symbol(1)] }),
         }
     }
 
@@ -482,7 +563,25 @@ pub(crate) mod tests {
         let priors = vec![prior([0.5, 0.5], [1.0, 1.0], 0.5), prior([0.0, -2.0], [0.25, 4.0], 0.0)];
         let params = Params::LogisticNormal(logistic_normal::Params { priors, estimate: PointEstimate::Raw });
         let model = Model { grammar, lexicon: Lexicon::default(), params, segments: Vec::new() };
-        SavedModel { unit: Unit::Token, format: Format::Tokens, model }
+        SavedModel { unit: Unit::Token, format: Format::Tokens, model: Trained::Grammar(model) }
+    }
+
+    impl SavedModel {
+        /// The model, which is one of a grammar.
+        pub(crate) fn of_grammar(&mut self) -> &mut Model {
+            match &mut self.model {
+                Trained::Grammar(model) => model,
+                Trained::Treebank(_) => panic!("a model of a treebank"),
+            }
+        }
+    }
+
+    /// Two subtypes of each label of two trees.
+    fn of_treebank() -> latent::parse::Model {
+        let trees = ["(ROOT (S (N a) (V b)))", "(ROOT (N a))"].map(|text| Tree::parse(text).unwrap());
+        let Treebank { rules, vocabulary, chains, .. } = Treebank::new(&trees, 0, Classes::Generic);
+        let weights = vec![0.5; latent::Layout::new(&rules, 2).n_params()];
+        latent::parse::Model { rules, vocabulary, chains, n_subtypes: 2, weights }
     }
 
     fn priors(model: &mut Model) -> &mut logistic_normal::Params {
@@ -528,6 +627,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_model_of_a_treebank_is_written_with_a_grammar_that_nothing_reads() {
+        let latent = of_treebank();
+        let written = |grammar: Grammar| {
+            let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
+            SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
+        };
+        let model = Trained::Treebank(Box::new(latent.clone()));
+        let saved = SavedModel { unit: Unit::Token, format: Format::Tokens, model };
+        assert_eq!(saved.to_bytes(), written(latent::grammar_in_formats()));
+        assert_eq!(SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap(), saved);
+        let other = refusal(&written(small().of_grammar().grammar.clone()));
+        assert!(other.contains("the model of a treebank has a grammar"), "{other}");
+    }
+
+    #[test]
     #[ignore = "writes what the tests above read"]
     fn write_golden() {
         let path = format!("{}/tests/golden/model-{}", env!("CARGO_MANIFEST_DIR"), SEAL.version);
@@ -567,7 +681,7 @@ pub(crate) mod tests {
     #[test]
     fn inconsistent_model_is_refused_even_with_a_good_checksum() {
         let mut saved = small();
-        sticks(&mut saved.model).sticks[0].order[0] = ParamId(99);
+        sticks(saved.of_grammar()).sticks[0].order[0] = ParamId(99);
         assert!(refusal(&saved.to_bytes()).contains("a stick has a string it lacks"));
     }
 
@@ -589,7 +703,7 @@ pub(crate) mod tests {
         ];
         for (why, edit) in edits {
             let mut saved = small();
-            edit(&mut saved.model);
+            edit(saved.of_grammar());
             let refusal = refusal(&saved.to_bytes());
             assert!(refusal.contains(why), "{refusal}, expected {why}");
         }
@@ -607,7 +721,7 @@ pub(crate) mod tests {
     fn grammar_text_is_a_grammar() {
         let text = grammar_text(&small().model);
         let (grammar, _) = syntax::parse(&text, "grammar.txt").unwrap();
-        assert_eq!(grammar.symbols, small().model.grammar.symbols);
+        assert_eq!(grammar.symbols, small().of_grammar().grammar.symbols);
         assert_eq!(grammar.adaptors[1], Some(Adaptor { discount: Some(0.5), concentration: Some(1.0) }));
         assert!(text.contains("# 2.500000e-1 Sentence --> Word\n"));
     }
@@ -617,16 +731,16 @@ pub(crate) mod tests {
         let mut saved = normal();
         let text = grammar_text(&saved.model);
         let (grammar, _) = syntax::parse(&text, "grammar.txt").unwrap();
-        assert_eq!(grammar, saved.model.grammar);
+        assert_eq!(grammar, saved.of_grammar().grammar);
         let weights = "\n# Weight of each rule, e^μ:\n# 1.648721e0 S --> A\n# 1.648721e0 S --> A S\n\
             # 1.000000e0 A --> a\n# 1.353353e-1 A --> b\n";
         assert!(text.ends_with(weights), "{text}");
-        priors(&mut saved.model).estimate = PointEstimate::Softmax;
+        priors(saved.of_grammar()).estimate = PointEstimate::Softmax;
         let text = grammar_text(&saved.model);
         let weights = "\n# Probability of each rule, softmax(μ):\n# 5.000000e-1 S --> A\n# 5.000000e-1 S --> A S\n\
             # 8.807971e-1 A --> a\n# 1.192029e-1 A --> b\n";
         assert!(text.ends_with(weights), "{text}");
-        priors(&mut saved.model).priors.truncate(1);
+        priors(saved.of_grammar()).priors.truncate(1);
         assert!(refusal(&saved.to_bytes()).contains("1 priors, expected 2"));
     }
 
@@ -637,15 +751,15 @@ pub(crate) mod tests {
         assert_eq!(digest.len(), 64);
         assert_eq!(digest, parameters_sha256(&saved.model.clone()));
         let change = |edit: &dyn Fn(&mut Model)| {
-            let mut model = saved.model.clone();
-            edit(&mut model);
-            parameters_sha256(&model)
+            let mut other = saved.clone();
+            edit(other.of_grammar());
+            parameters_sha256(&other.model)
         };
         assert_ne!(digest, change(&|m| sticks(m).tau[0] = 1.0 + f64::EPSILON));
         assert_ne!(digest, change(&|m| sticks(m).sticks[0].order.swap(0, 1)));
         assert_ne!(digest, change(&|m| sticks(m).sticks[0].discount = 0.25));
         let (saved, mut other) = (normal(), normal());
-        priors(&mut other.model).priors[1] = Prior::independent(vec![0.0, -2.0]).unwrap();
+        priors(other.of_grammar()).priors[1] = Prior::independent(vec![0.0, -2.0]).unwrap();
         assert_ne!(parameters_sha256(&saved.model), parameters_sha256(&other.model));
     }
 }

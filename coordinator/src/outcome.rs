@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use shared::data::dependency::{Document, Sentence};
-use shared::models::Model;
+use shared::models::Trained;
 use tempfile::SpooledTempFile;
 
 use scheduler::Cause;
@@ -23,7 +23,7 @@ use crate::model;
 #[derive(Debug)]
 pub struct Outcome {
     /// The trained model.
-    pub model: Model,
+    pub model: Trained,
     /// The round that is kept.
     pub rounds: usize,
     /// Rounds that the run had.

@@ -147,7 +147,7 @@ impl Output {
         if let Some(metrics) = &self.metrics {
             metrics.sync_all().with_context(|| self.refused(METRICS))?;
         }
-        let has_segments = !outcome.model.segments.is_empty();
+        let has_segments = outcome.model.of_grammar().is_some_and(|model| !model.segments.is_empty());
         let mut parses = Some(PARSES);
         for decoding in &mut outcome.decodings {
             if has_segments {

@@ -237,7 +237,7 @@ fn learned(report: &Report<'_>) -> Markup {
 }
 
 fn strings(report: &Report<'_>) -> Markup {
-    let model = &report.saved.model;
+    let Some(model) = report.saved.model.of_grammar() else { return html! {} };
     let most_used = |at: usize| Some(model::top(report.saved, at, STRINGS)).filter(|top| !top.is_empty());
     let sticks = model.lexicon.sticks.iter().enumerate();
     let lists: Vec<_> = sticks.filter_map(|(at, stick)| Some((at, stick, most_used(at)?))).collect();
@@ -330,9 +330,11 @@ fn row(name: &str, found: &[Segment<'_>], gold: Option<&[Segment<'_>]>) -> Marku
 
 fn drawn_tree(report: &Report<'_>) -> Markup {
     let Some(decoding) = report.outcome.with_trees() else { return html! {} };
-    let grammar = &report.saved.model.grammar;
-    let sticks = report.saved.model.lexicon.sticks.iter();
-    let with_strings: BTreeSet<&str> = sticks.map(|stick| grammar.name(stick.symbol)).collect();
+    let names = |model: &shared::models::Model| {
+        let sticks = model.lexicon.sticks.iter();
+        sticks.map(|stick| model.grammar.name(stick.symbol).to_owned()).collect::<BTreeSet<String>>()
+    };
+    let with_strings = report.saved.model.of_grammar().map(names).unwrap_or_default();
     let keep = |label: &str| with_strings.contains(label);
     let read = |sample: &Sample| tree::drawn(&Tree::parse(sample.tree.as_deref()?).ok()?, &keep, 12);
     let mut trees = report.outcome.samples.iter().filter_map(read);

@@ -58,13 +58,13 @@ pub fn most_used(
     if !trainer.sticks().is_empty() {
         return (strings(grammar, lexicon, trainer.sticks(), unit), Vec::new());
     }
-    let Learned { lexicon: own, params } = trainer.learned();
+    let Learned::Grammar { lexicon: own, params } = trainer.learned() else { return Default::default() };
     match params {
         Params::Adaptor(params) => {
             (strings(grammar, own.as_ref().unwrap_or(lexicon), &params.sticks, unit), Vec::new())
         }
         Params::Pcfg(params) => (Vec::new(), rules(grammar, &params.estimate, SHOWN)),
-        Params::Latent(_) | Params::LogisticNormal(_) => Default::default(),
+        Params::LogisticNormal(_) => Default::default(),
     }
 }
 
@@ -134,14 +134,15 @@ mod tests {
         let model = crate::fixture::train(&mut crate::progress::Progress::new(crate::progress::Style::Quiet))
             .unwrap()
             .model;
+        let saved = crate::model::SavedModel { unit: Unit::Char, format: Default::default(), model };
+        let model = saved.model.of_grammar().unwrap();
         let sticks = &model.adaptor().unwrap().sticks;
         let [of_words] = &strings(&model.grammar, &model.lexicon, sticks, Unit::Char)[..] else {
             panic!("one stick")
         };
-        let saved = crate::model::SavedModel { unit: Unit::Char, format: Default::default(), model };
         let expected =
             crate::model::top(&saved, 0, SHOWN).into_iter().map(|entry| (entry.string, entry.uses));
         assert_eq!(of_words.most_used, expected.collect::<Vec<_>>());
-        assert_eq!((&of_words.of[..], of_words.n), ("Word", saved.model.lexicon.sticks[0].strings.len()));
+        assert_eq!((&of_words.of[..], of_words.n), ("Word", model.lexicon.sticks[0].strings.len()));
     }
 }

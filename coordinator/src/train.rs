@@ -42,9 +42,9 @@ pub mod trees;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use shared::data::eval::chains::effective_sample_size;
-use shared::models::Params;
+use shared::models::Trained;
 
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
@@ -58,7 +58,7 @@ use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resume
 use checkpoint_writer::CheckpointWriter;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
-use prepare::{Choice, Chosen, Sentences};
+use prepare::{Choice, Chosen, Items};
 use readings::Readings;
 use rounds::{FinishedPoint, Training};
 use stopped::{Kept, Stopped, is_cancellation};
@@ -76,12 +76,7 @@ pub fn train(
         sentences: inputs.first().text.n_sentences,
         symbols: inputs.first().text.n_symbols,
         rules: inputs.first().n_rules(),
-        adapted: inputs
-            .first()
-            .grammar
-            .adapted()
-            .map(|symbol| inputs.first().grammar.name(symbol).to_owned())
-            .collect(),
+        adapted: inputs.first().adapted(),
         max_rounds: job.points.iter().map(|point| point.inference.max_rounds).max().unwrap_or_default(),
         runs: job.n_runs(),
         points: job.runs().map(|(point, _)| job.points[point].name.clone()).collect(),
@@ -89,8 +84,8 @@ pub fn train(
     observer.phase(Phase::Preprocess);
     let begun = clock();
     let mut notices = [&job.notices[..], &inputs.notices()].concat();
-    let sentences: Vec<Sentences> = inputs.groups.iter().map(|group| Sentences::new(&group.input)).collect();
-    let origin = Origin::new(job, &sentences);
+    let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
+    let origin = Origin::new(job, &items);
     let saved = checkpoints.resume(&origin, inputs, &mut |notice| notices.push(notice))?;
     let (before, mut progress) = match saved {
         Some(Resumed { name, checkpoint: Checkpoint { chosen, progress, .. } }) => {
@@ -105,11 +100,11 @@ pub fn train(
     progress.resumed = progress.resumed.saturating_add(u32::from(before.is_some()));
     let mut before = before.map(Vec::into_iter);
     let (mut prepared, mut chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
-    for (group, sentences) in inputs.groups.iter().zip(sentences) {
+    for (group, items) in inputs.groups.iter().zip(items) {
         let before = before.as_mut().and_then(Iterator::next);
         let choice = choice(&group.job.inference);
         let (of_group, plan) =
-            prepare::plan(fleet, &group.input, sentences, &choice, before).map_err(or_stopped)?;
+            prepare::plan(fleet, &group.input, items, &choice, before).map_err(or_stopped)?;
         for notice in of_group.notices() {
             let of = if inputs.groups.len() > 1 {
                 format!("{}: ", group.job.points[0].name)
@@ -176,17 +171,20 @@ fn decode(
         let run = point.run;
         let (mut readings, mut brackets) = (Readings::default(), BracketsByDecoder::new());
         let (mut heads, mut attachment) = (Heads::default(), AttachmentByDecoder::new());
-        match (&input.dataset, &point.model.params) {
-            (Dataset::Trees(trees), Params::Latent(model)) => {
+        match (&input.dataset, &point.model) {
+            (Dataset::Trees(trees), Trained::Treebank(model)) => {
                 (readings.decodings, brackets) = trees.held_out.find(fleet, model)?
             }
-            (Dataset::Dependencies(dependencies), _) => {
+            (Dataset::Dependencies { dependencies, .. }, Trained::Grammar(model)) => {
                 let decoders = &job.output.decoders;
-                (heads, attachment) = dependencies.to_find().find(fleet, plan, &point.model, decoders)?;
+                (heads, attachment) = dependencies.to_find().find(fleet, plan, model, decoders)?;
                 notices.extend(heads.flat_notice(&point.name));
             }
-            (Dataset::Text | Dataset::Trees(_), _) => {
-                readings = Readings::of(job, input, plan, fleet, &point, at == kept)?
+            (Dataset::Text { .. }, Trained::Grammar(model)) => {
+                readings = Readings::of(job, input, plan, fleet, (&point, model), at == kept)?
+            }
+            (Dataset::Trees(_), Trained::Grammar(_)) | (_, Trained::Treebank(_)) => {
+                bail!("internal error: the model is not of the data; please report it")
             }
         }
         let Readings { decodings, samples, scores } = readings;

@@ -29,7 +29,7 @@ use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::shard;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Task, Work};
+use shared::work::task::{Answer, Language, Named, Task, Work};
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -65,7 +65,9 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
     let engine = Engine::default();
     let ask = |shard: &Named<Shard>, work| {
         let (grammar, lexicon) = (grammar.clone(), lexicon.clone());
-        engine.run(&Task { grammar, lexicon, shard: shard.clone(), work }).expect("the work fits the shard")
+        engine
+            .run(&Task { language: Some(Language { grammar, lexicon }), shard: shard.clone(), work })
+            .expect("the work fits the shard")
     };
     let index = |shard| match ask(shard, Work::Index) {
         Answer::Index(index) => Arc::new(index.params),

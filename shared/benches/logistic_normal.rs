@@ -21,7 +21,7 @@ use shared::train::round::Step;
 use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::shard;
-use shared::work::task::{Named, Task};
+use shared::work::task::{Language, Named, Task};
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -56,7 +56,9 @@ fn main() {
         let indexes = vec![Arc::default(); shards.len()];
         let answer = |shard: usize, work| {
             let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shards[shard].clone());
-            engine.run(&Task { grammar, lexicon, shard, work }).expect("the work fits the shard")
+            engine
+                .run(&Task { language: Some(Language { grammar, lexicon }), shard, work })
+                .expect("the work fits the shard")
         };
         let step = trainer::round(&mut trainer, &indexes, Collect::default(), answer);
         let Step::Next(report) = step.expect("all sentences have a bound") else {

@@ -4,7 +4,7 @@
 //! Miyao & Tsujii 2005), [`dmv`] (Klein & Manning 2004), [`logistic_normal`] (Cohen, Gimpel & Smith 2008), [`sampler`] (trees given the
 //! rest, for PCFGs and adaptor grammars); above them [`decode`], the best analyses of a sentence, and [`tally`], what samples say of one.
 //!
-//! [`Model`] is what training gives: all that reading new sentences needs.
+//! [`Trained`] is what training gives: all that reading new sentences needs.
 
 pub mod adaptor;
 pub mod decode;
@@ -15,15 +15,40 @@ pub mod pcfg;
 pub mod sampler;
 pub mod tally;
 
-use serde::{Deserialize, Serialize};
-
 use crate::grammar::groups::Groups;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
 
-/// A trained model.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// What training gives: all that reading new sentences needs.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Trained {
+    /// A grammar, its strings and their parameters.
+    Grammar(Model),
+    /// The rules of a treebank, whose labels have subtypes.
+    Treebank(Box<latent::parse::Model>),
+}
+
+impl Trained {
+    /// The model of a grammar, if it is one.
+    pub fn of_grammar(&self) -> Option<&Model> {
+        match self {
+            Trained::Grammar(model) => Some(model),
+            Trained::Treebank(_) => None,
+        }
+    }
+
+    /// Whether every index points at something, and every distribution is one; an error says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Trained::Grammar(model) => model.check(),
+            Trained::Treebank(model) => model.check(),
+        }
+    }
+}
+
+/// A trained model of a grammar.
+#[derive(Clone, PartialEq, Debug)]
 pub struct Model {
     /// The grammar.
     pub grammar: Grammar,
@@ -36,14 +61,12 @@ pub struct Model {
 }
 
 /// What was learned, by kind of model.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Params {
     /// An adaptor grammar's.
     Adaptor(adaptor::Params),
     /// A PCFG's.
     Pcfg(pcfg::Params),
-    /// A PCFG's with latent annotations, whose rules are those of a treebank: the grammar is [`latent::no_grammar`].
-    Latent(Box<latent::parse::Model>),
     /// A PCFG's with logistic-normal priors.
     LogisticNormal(logistic_normal::Params),
 }
@@ -54,8 +77,6 @@ impl Model {
         match &self.params {
             Params::Adaptor(params) => params.decoding_weights(&self.grammar, &self.lexicon),
             Params::Pcfg(params) => params.decoding_weights(),
-            // It parses by itself.
-            Params::Latent(_) => Vec::new(),
             Params::LogisticNormal(params) => params.decoding_weights(&self.grammar),
         }
     }
@@ -63,7 +84,7 @@ impl Model {
     /// The same for the probability of sentences that were not trained on.
     pub fn predictive_weights(&self) -> Vec<Wide> {
         match &self.params {
-            Params::Adaptor(_) | Params::Latent(_) => self.decoding_weights(),
+            Params::Adaptor(_) => self.decoding_weights(),
             Params::Pcfg(params) => params.predictive_weights(&Groups::new(&self.grammar, &self.lexicon)),
             Params::LogisticNormal(params) => params.predictive_weights(&self.grammar),
         }
@@ -73,7 +94,7 @@ impl Model {
     pub fn adaptor(&self) -> Option<&adaptor::Params> {
         match &self.params {
             Params::Adaptor(params) => Some(params),
-            Params::Pcfg(_) | Params::Latent(_) | Params::LogisticNormal(_) => None,
+            Params::Pcfg(_) | Params::LogisticNormal(_) => None,
         }
     }
 
@@ -85,7 +106,6 @@ impl Model {
         match params {
             Params::Adaptor(params) => params.check(grammar, lexicon)?,
             Params::Pcfg(params) => params.check(grammar, lexicon)?,
-            Params::Latent(model) => model.check()?,
             Params::LogisticNormal(params) => params.check(grammar)?,
         }
         if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {

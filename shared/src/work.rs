@@ -8,6 +8,7 @@ pub mod engine;
 mod error;
 mod heap;
 mod kinds;
+mod language;
 pub mod lease;
 pub mod shard;
 mod state;

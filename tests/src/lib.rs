@@ -30,7 +30,7 @@ use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
 use shared::work::engine::ComputeError;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Collapse, Collapsed, Expectation, Named, ShardState, Task, Work};
+use shared::work::task::{Answer, Collapse, Collapsed, Expectation, Language, Named, ShardState, Task, Work};
 
 /// Longest wait for anything that should happen at once, on a machine that is busy.
 pub const SOON: Duration = Duration::from_secs(60);
@@ -252,8 +252,7 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
     let lexicon = lexicon_of(&grammar, n_weights);
     Task {
-        grammar: Named::new(grammar),
-        lexicon,
+        language: Some(Language { grammar: Named::new(grammar), lexicon }),
         shard: Named::new(Shard::Sentences(vec![sentence])),
         work: Work::Expect { weights, losses: false },
     }
@@ -267,12 +266,18 @@ pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
     let own: Vec<(u32, f64)> = (0..5).map(|param| (param, 1e3 * f64::from(name) + count)).collect();
     let others = Collapse::Others {
         pseudo: vec![f64::from(name); 5],
-        sums: vec![1.0; Groups::new(&task.grammar.value, &task.lexicon.value).len()],
+        sums: vec![1.0; groups(&task).len()],
         temperature: 1.0,
         carried: Named::new(ShardState::Counts(vec![own; n as usize])),
     };
     let shard = Named::new(Shard::Sentences(vec![sentence]));
     Task { shard, work: Work::Collapse(others), ..task }
+}
+
+/// The multinomials of a task's grammar.
+pub fn groups(task: &Task) -> Groups {
+    let Language { grammar, lexicon } = task.language.as_ref().expect("the task has a grammar");
+    Groups::new(&grammar.value, &lexicon.value)
 }
 
 /// A lexicon by which a task can have `n_weights` weights; made once for each number.

@@ -11,9 +11,7 @@ use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{WireError, fits, lease};
 use proto::v1;
-use shared::grammar::Grammar;
-use shared::grammar::lexicon::Lexicon;
-use shared::work::task::{Answer, ContentHash, Named, Task, Work};
+use shared::work::task::{Answer, ContentHash, Language, Named, Task, Work};
 
 /// Blobs that one lease can need: grammar, lexicon, shard, and weights to decode with or what the shard carries.
 const PER_LEASE: usize = 4;
@@ -87,8 +85,7 @@ impl Blobs {
 
     /// The most bytes that the payload of a lease with this head can have.
     pub fn largest_lease(&self, head: &v1::LeaseHead) -> Result<u64, WireError> {
-        let grammar = self.grammar(head)?;
-        Ok(fits::largest_lease(lease::asked(head)?, &grammar.value, &self.lexicon(head)?.value))
+        Ok(fits::largest_lease(lease::asked(head)?, self.language(head)?.as_ref()))
     }
 
     /// Adds a blob that was sent.
@@ -123,13 +120,13 @@ impl Blobs {
     /// The task that is assigned.
     pub fn task(&mut self, head: &v1::LeaseHead, payload: Bytes) -> Result<Task, WireError> {
         self.since_lease = 0;
-        let (grammar, lexicon) = (self.grammar(head)?.clone(), self.lexicon(head)?.clone());
+        let language = self.language(head)?;
         let shard = match self.find("lease.shard", &head.shard)? {
             Blob::Shard(shard) => shard.clone(),
             _ => return Err(WireError::Missing { field: "lease.shard" }),
         };
         let work = lease::work_from_wire(head, payload, |field, hash| self.find(field, hash).cloned())?;
-        let task = Task { grammar, lexicon, shard, work };
+        let task = Task { language, shard, work };
         self.check(&task)?;
         self.check_room(&task)?;
         Ok(task)
@@ -146,18 +143,8 @@ impl Blobs {
         Ok(())
     }
 
-    fn grammar(&self, head: &v1::LeaseHead) -> Result<&Named<Grammar>, WireError> {
-        match self.find("lease.grammar", &head.grammar)? {
-            Blob::Grammar(grammar) => Ok(grammar),
-            _ => Err(WireError::Missing { field: "lease.grammar" }),
-        }
-    }
-
-    fn lexicon(&self, head: &v1::LeaseHead) -> Result<&Named<Lexicon>, WireError> {
-        match self.find("lease.lexicon", &head.lexicon)? {
-            Blob::Lexicon(lexicon) => Ok(lexicon),
-            _ => Err(WireError::Missing { field: "lease.lexicon" }),
-        }
+    fn language(&self, head: &v1::LeaseHead) -> Result<Option<Language>, WireError> {
+        lease::language_from_wire(head, |field, hash| self.find(field, hash))
     }
 
     fn find(&self, field: &'static str, hash: &[u8]) -> Result<&Blob, WireError> {
@@ -166,7 +153,9 @@ impl Blobs {
     }
 
     fn check(&mut self, task: &Task) -> Result<(), WireError> {
-        let (grammar, lexicon) = (&task.grammar, &task.lexicon);
+        let Some(Language { grammar, lexicon }) = &task.language else {
+            return fits::work(task);
+        };
         self.once([grammar.hash, lexicon.hash, lexicon.hash], || {
             fits::lexicon(&grammar.value, &lexicon.value)
         })?;
@@ -245,9 +234,9 @@ mod tests {
 
     fn task() -> Task {
         let grammar = shared::grammar::syntax::parse("S --> a", "test").expect("the text is a grammar").0;
+        let lexicon = Named::new(shared::grammar::lexicon::Lexicon::default());
         Task {
-            grammar: Named::new(grammar),
-            lexicon: Named::new(Lexicon::default()),
+            language: Some(Language { grammar: Named::new(grammar), lexicon }),
             shard: Named::new(shared::work::shard::Shard::Sentences(vec![])),
             work: Work::Index,
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use shared::data::corpus::Unit;
 use shared::data::treebank::ROOT;
 use shared::grammar::{Grammar, SymbolId};
-use shared::models::Params;
+use shared::models::Trained;
 
 use super::Answer;
 use crate::model::{self, Entry, SavedModel};
@@ -68,21 +68,24 @@ pub fn run(args: &Args) -> Result<Answer> {
 }
 
 fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
-    let model = &saved.model;
-    if let Params::Latent(latent) = &model.params {
-        let rules = &latent.rules;
-        return Inspection {
-            nonterminals: rules.labels.len(),
-            terminals: rules.words.len(),
-            rules: rules.rules.len(),
-            start: ROOT,
-            segments: Vec::new(),
-            unit: saved.unit,
-            parameters_sha256: model::parameters_sha256(model),
-            sticks: Vec::new(),
-            subtypes: Some(latent.n_subtypes),
-        };
-    }
+    let parameters_sha256 = model::parameters_sha256(&saved.model);
+    let model = match &saved.model {
+        Trained::Grammar(model) => model,
+        Trained::Treebank(latent) => {
+            let rules = &latent.rules;
+            return Inspection {
+                nonterminals: rules.labels.len(),
+                terminals: rules.words.len(),
+                rules: rules.rules.len(),
+                start: ROOT,
+                segments: Vec::new(),
+                unit: saved.unit,
+                parameters_sha256,
+                sticks: Vec::new(),
+                subtypes: Some(latent.n_subtypes),
+            };
+        }
+    };
     let nonterminals = model.grammar.n_nonterminals as usize;
     let sticks = model.lexicon.sticks.iter().enumerate().map(|(at, strings)| {
         let stick = model.adaptor().map(|params| &params.sticks[at]);
@@ -101,7 +104,7 @@ fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
         start: model.grammar.name(Grammar::START),
         segments: model.segments.iter().map(|&symbol: &SymbolId| model.grammar.name(symbol)).collect(),
         unit: saved.unit,
-        parameters_sha256: model::parameters_sha256(model),
+        parameters_sha256,
         sticks: sticks.collect(),
         subtypes: None,
     }

@@ -12,10 +12,10 @@ use shared::data::corpus::{Corpus, Options, UnknownSymbol};
 use shared::grammar::SymbolId;
 use shared::models::decode::{Decode, Decoded, Decoder};
 use shared::models::dmv::nouns;
-use shared::models::{Model, Params};
+use shared::models::{Model, Trained};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer as TaskAnswer, Named, Task, Work};
+use shared::work::task::{Answer as TaskAnswer, Language, Named, Task, Work};
 
 use super::Answer;
 use crate::model::SavedModel;
@@ -115,14 +115,15 @@ pub fn run(args: &Args) -> Result<Answer> {
         bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
     }
     let saved = SavedModel::load(&args.model)?;
-    let tags = nouns::tags(&saved.model.grammar);
-    let has_rows = !matches!(saved.model.params, Params::Latent(_)) && tags.is_none();
+    let tags = saved.model.of_grammar().and_then(|model| nouns::tags(&model.grammar));
+    let has_rows = matches!(saved.model, Trained::Grammar(_)) && tags.is_none();
     ensure!(args.format != Format::Tsv || has_rows, "--format tsv is for a model of segments; leave it out");
-    if let Params::Latent(model) = &saved.model.params {
-        return trees::run(args, model);
-    }
+    let model = match saved.model {
+        Trained::Grammar(model) => model,
+        Trained::Treebank(model) => return trees::run(args, &model),
+    };
     if let Some(tags) = tags {
-        return dependencies::run(args, saved.model, &tags);
+        return dependencies::run(args, model, &tags);
     }
     let decoder = args.decoder.of_segments()?;
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
@@ -135,12 +136,12 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     // None for a sentence that the model lacks a terminal for; the others are parsed all the same.
     let mut unknown = Vec::new();
-    let sentences = corpus.each_tokens_for(&saved.model.grammar);
+    let sentences = corpus.each_tokens_for(&model.grammar);
     let sentences: Vec<Option<Vec<SymbolId>>> =
         sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let decoding = Decoding::new(saved.model, decoder, args.format == Format::Brackets, args.closed);
+    let decoding = Decoding::new(model, decoder, args.format == Format::Brackets, args.closed);
     let mut without = Vec::new();
     for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
         let decoded = pool.install(|| decoding.all(batch))?;
@@ -262,8 +263,10 @@ impl Decoding {
         let decode =
             Decode { weights, segments: model.segments, decoders: vec![decoder], trees, open: !closed };
         let task = Task {
-            grammar: Named::new(model.grammar),
-            lexicon: Named::new(model.lexicon),
+            language: Some(Language {
+                grammar: Named::new(model.grammar),
+                lexicon: Named::new(model.lexicon),
+            }),
             shard: Named::new(Shard::Sentences(Vec::new())),
             work: Work::Decode(Named::new(decode)),
         };
@@ -300,7 +303,7 @@ mod tests {
     use crate::model::tests::small;
 
     fn segmentation(decoder: Decoder, sentence: &str, closed: bool) -> Option<Vec<u32>> {
-        let model = small().model;
+        let model = small().of_grammar().clone();
         let letter = |letter: char| model.grammar.symbol(&letter.to_string()).unwrap();
         let tokens: Vec<SymbolId> = sentence.chars().map(letter).collect();
         let decoded = Decoding::new(model, decoder, true, closed).all(&[Some(tokens)]).unwrap().remove(0);

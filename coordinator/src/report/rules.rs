@@ -3,7 +3,7 @@
 //! Adaptor grammars have none here: what they learn is in their strings.
 
 use maud::{Markup, html};
-use shared::models::Params;
+use shared::models::{Model, Params};
 
 use super::markup::bars;
 use crate::model::SavedModel;
@@ -14,8 +14,10 @@ const RULES: usize = 30;
 
 /// The section.
 pub fn section(saved: &SavedModel) -> Markup {
-    let Params::Pcfg(params) = &saved.model.params else { return html! {} };
-    let list = list(&snapshot::rules(&saved.model.grammar, &params.estimate, RULES));
+    let Some(Model { grammar, params: Params::Pcfg(params), .. }) = saved.model.of_grammar() else {
+        return html! {};
+    };
+    let list = list(&snapshot::rules(grammar, &params.estimate, RULES));
     html! {
         @if !list.0.is_empty() {
             p {
@@ -49,12 +51,13 @@ mod tests {
     fn rules_are_by_use_with_their_probabilities() {
         let mut saved = small();
         assert!(section(&saved).0.is_empty(), "an adaptor grammar's are not shown");
-        let n = saved.model.lexicon.n_params(&saved.model.grammar);
+        let model = saved.of_grammar();
+        let n = model.lexicon.n_params(&model.grammar);
         let mut counts = vec![0.0; n];
         (counts[1], counts[2]) = (2.0, 6.0);
         let estimate = Estimate { alpha: vec![1.0; n], counts };
         let params = pcfg::Params { estimate, weights: Vec::new(), is_point: false, escapes: Vec::new() };
-        saved.model.params = Params::Pcfg(params);
+        model.params = Params::Pcfg(params);
         let html = section(&saved).into_string();
         assert_eq!(html.matches("<li").count(), 2, "unused rules are left out: {html}");
         assert!(html.contains("<span>Sentence → Word Sentence</span><b>0.700</b>"), "{html}");

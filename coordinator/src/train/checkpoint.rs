@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use shared::grammar::Grammar;
 use shared::limits::max_unpacked;
+use shared::models::latent;
 use shared::models::tally::Tally;
 use shared::work::task::{ContentHash, Named};
 
@@ -27,7 +28,7 @@ use crate::sealed::{self, Defect, Seal};
 use crate::store::Store;
 use crate::train::group::Inputs;
 use crate::train::methods::State;
-use crate::train::prepare::{Chosen, Sentences};
+use crate::train::prepare::{Chosen, Items, Sentences};
 
 /// What its file begins with.
 pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 2, version: 3 };
@@ -100,16 +101,20 @@ pub struct Run {
 
 impl Origin {
     /// That of a job and the data it read.
-    pub fn new(job: &Job, groups: &[Sentences]) -> Origin {
-        let of_shards = |group: &Sentences| {
-            let shards: Vec<ContentHash> = group.shards.iter().map(|shard| shard.hash).collect();
+    pub fn new(job: &Job, groups: &[Items]) -> Origin {
+        let of_shards = |group: &Items| {
+            let shards: Vec<ContentHash> = group.shards().iter().map(|shard| shard.hash).collect();
             Named::new(shards).hash
+        };
+        let of_grammar = |group: &Items| match group {
+            Items::Sentences(Sentences { grammar, .. }) => grammar.hash,
+            Items::Trees { .. } => Named::new(latent::grammar_in_formats()).hash,
         };
         let of_all = |hashes: Vec<ContentHash>| match hashes[..] {
             [one] => one,
             _ => Named::new(hashes).hash,
         };
-        let grammar = of_all(groups.iter().map(|group| group.grammar.hash).collect());
+        let grammar = of_all(groups.iter().map(of_grammar).collect());
         let corpus = of_all(groups.iter().map(of_shards).collect());
         Origin { job: job.to_toml(), grammar, corpus }
     }
@@ -206,7 +211,7 @@ impl Checkpoint<'_> {
     }
 
     /// Whether a job can go on from it: `grammars` by group of points, and the group of every run.
-    fn check(&self, grammars: &[&Grammar], group_of_run: &[usize]) -> Result<(), Defect> {
+    fn check(&self, grammars: &[Option<&Grammar>], group_of_run: &[usize]) -> Result<(), Defect> {
         let (n_chosen, n_runs) = (self.chosen.len(), self.progress.runs.len());
         if n_chosen != grammars.len() || n_runs > 0 && n_runs != group_of_run.len() {
             let expected = (grammars.len(), group_of_run.len());
@@ -216,12 +221,12 @@ impl Checkpoint<'_> {
             )));
         }
         for (grammar, chosen) in grammars.iter().zip(self.chosen.iter()) {
-            chosen.lexicon.check(grammar).map_err(Defect::corrupt)?;
+            grammar.map_or(Ok(()), |grammar| chosen.lexicon.check(grammar)).map_err(Defect::corrupt)?;
         }
         for (run, &group) in self.progress.runs.iter().zip(group_of_run) {
-            let (grammar, lexicon) = (grammars[group], &self.chosen[group].lexicon);
+            let language = grammars[group].map(|grammar| (grammar, &self.chosen[group].lexicon));
             let mut states = run.state.iter().chain(run.best.as_ref().map(|(_, state)| state));
-            states.try_for_each(|state| state.check(grammar, lexicon)).map_err(Defect::corrupt)?;
+            states.try_for_each(|state| state.check(language)).map_err(Defect::corrupt)?;
         }
         Ok(())
     }
@@ -346,7 +351,7 @@ impl Checkpoints {
     fn newest_intact(
         &mut self,
         origin: &Origin,
-        grammars: &[&Grammar],
+        grammars: &[Option<&Grammar>],
         group_of_run: &[usize],
         notice: &mut dyn FnMut(String),
     ) -> Result<Option<Resumed>> {
@@ -531,7 +536,7 @@ pub(crate) mod tests {
 
     /// After that many rounds, with that bound.
     pub fn checkpoint(rounds: usize, bound: f64) -> Checkpoint<'static> {
-        let model = small().model;
+        let model = small().of_grammar().clone();
         let params = model.adaptor().unwrap();
         let state = serde_json::json!({ "Adaptor": {
             "params": params, "rounds": rounds, "bound": bound, "counts": vec![0.0; 10],
@@ -566,8 +571,10 @@ pub(crate) mod tests {
     ) -> (Result<Option<Checkpoint<'static>>>, Vec<String>) {
         let mut notices = Vec::new();
         let mut checkpoints = Checkpoints::open(&output(dir), true).unwrap();
-        let found = checkpoints
-            .newest_intact(origin, &[&small().model.grammar], &[0], &mut |notice| notices.push(notice));
+        let found =
+            checkpoints.newest_intact(origin, &[Some(&small().of_grammar().grammar)], &[0], &mut |notice| {
+                notices.push(notice)
+            });
         (found.map(|found| found.map(|found| found.checkpoint)), notices)
     }
 
@@ -644,7 +651,9 @@ pub(crate) mod tests {
         }
         assert_eq!(files(dir.path()), ["000002.ckpt", "000004.ckpt", "000005.ckpt"]);
         let mut checkpoints = Checkpoints::open(&output(dir.path()), true).unwrap();
-        checkpoints.newest_intact(&origin(""), &[&small().model.grammar], &[0], &mut |_| {}).unwrap();
+        checkpoints
+            .newest_intact(&origin(""), &[Some(&small().of_grammar().grammar)], &[0], &mut |_| {})
+            .unwrap();
         checkpoints.begin().unwrap();
         write(&mut checkpoints, &checkpoint(6, -5.0)).unwrap();
         assert_eq!(files(dir.path()), ["000002.ckpt", "000005.ckpt", "000006.ckpt"]);
@@ -729,8 +738,8 @@ pub(crate) mod tests {
 
     #[test]
     fn counts_and_rounds_that_no_run_has_are_damaged() {
-        let grammar = small().model.grammar;
-        checkpoint(1, -1.0).check(&[&grammar], &[0]).unwrap();
+        let grammar = small().of_grammar().grammar.clone();
+        checkpoint(1, -1.0).check(&[Some(&grammar)], &[0]).unwrap();
         let edits = [
             ("counts", serde_json::json!(vec![-1.0; 10])),
             ("counts", serde_json::json!(vec![1e308; 10])),
@@ -742,7 +751,7 @@ pub(crate) mod tests {
             let mut state = serde_json::to_value(&run.state).unwrap();
             state["Adaptor"][field] = value;
             run.state = serde_json::from_value(state).unwrap();
-            let defect = hostile.check(&[&grammar], &[0]).unwrap_err().to_string();
+            let defect = hostile.check(&[Some(&grammar)], &[0]).unwrap_err().to_string();
             assert!(defect.contains(field), "{defect}");
         }
     }
@@ -782,7 +791,10 @@ pub(crate) mod tests {
         let mut again = Checkpoints::open(&output(dir.path()), false).unwrap();
         assert!(again.newest().unwrap().ends_with("checkpoints/000001.ckpt"));
         assert!(
-            again.newest_intact(&origin(""), &[&small().model.grammar], &[0], &mut |_| {}).unwrap().is_none()
+            again
+                .newest_intact(&origin(""), &[Some(&small().of_grammar().grammar)], &[0], &mut |_| {})
+                .unwrap()
+                .is_none()
         );
         let off = OutputTable { keep_checkpoints: 0, ..output(dir.path()) };
         assert!(!Checkpoints::open(&off, false).unwrap().are_due());

@@ -231,7 +231,7 @@ impl ToFind {
             open: true,
         };
         let shards = self.shards.iter().map(|shard| Kept::at_hand(Named::new(shard.shard.clone())));
-        let decoded = plan.parser_with(model, with).parse(fleet, Stage::Decode, shards.collect())?;
+        let decoded = plan.parser_with(model, with)?.parse(fleet, Stage::Decode, shards.collect())?;
         let flat: Vec<Vec<u32>> =
             self.sentences.iter().map(|sentence| dmv::heads::flat(sentence.n_words())).collect();
         let mut heads: Vec<Vec<Vec<u32>>> = vec![flat; decoders.len()];

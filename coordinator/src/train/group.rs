@@ -42,9 +42,9 @@ impl Inputs {
         &self.groups[0].input
     }
 
-    /// The grammar of every group.
-    pub fn grammars(&self) -> Vec<&Grammar> {
-        self.groups.iter().map(|group| &group.input.grammar).collect()
+    /// The grammar of every group; `None` for trees.
+    pub fn grammars(&self) -> Vec<Option<&Grammar>> {
+        self.groups.iter().map(|group| group.input.grammar()).collect()
     }
 
     /// The number of the group of every run of the whole job.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use shared::data::corpus::hold_out;
-use shared::models::Model;
+use shared::models::Trained;
 use shared::models::decode::Decode;
 use shared::num::Noise;
 use shared::work::shard::Shard;
@@ -49,10 +49,10 @@ impl HeldOutShards {
     }
 
     /// How well `model` predicts them; strings that it does not know may be made at the price of new ones.
-    pub fn measure(&self, fleet: &dyn Map, plan: &Plan, model: &Model) -> Result<Option<HeldOut>> {
-        if self.is_empty() {
+    pub fn measure(&self, fleet: &dyn Map, plan: &Plan, model: &Trained) -> Result<Option<HeldOut>> {
+        let Some(model) = model.of_grammar().filter(|_| !self.is_empty()) else {
             return Ok(None);
-        }
+        };
         let with = Decode {
             weights: model.predictive_weights(),
             segments: Vec::new(),
@@ -61,7 +61,7 @@ impl HeldOutShards {
             open: true,
         };
         let (mut found, mut n_tokens) = (HeldOut::default(), 0);
-        let decoded = plan.parser_with(model, with).parse(fleet, Stage::HeldOut, self.shards.clone())?;
+        let decoded = plan.parser_with(model, with)?.parse(fleet, Stage::HeldOut, self.shards.clone())?;
         for (shard, decoded) in self.shards.iter().zip(decoded) {
             let Shard::Sentences(sentences) = &*shard.value()? else { continue };
             for (sentence, decoded) in sentences.iter().zip(decoded) {

@@ -8,9 +8,8 @@ use shared::grammar::lexicon::{Lexicon, Substrings};
 use shared::grammar::tree::Tree;
 use shared::grammar::unsegmented::unsegmented;
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
-use shared::models::Model;
-use shared::models::latent;
 use shared::models::logistic_normal::Multinomials;
+use shared::models::{Model, Trained};
 use shared::num::Noise;
 use shared::work::shard::Shard;
 use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
@@ -31,8 +30,6 @@ use crate::nearest::nearest;
 pub struct Input {
     /// The sentences.
     pub text: Text,
-    /// The grammar.
-    pub grammar: Grammar,
     /// The nonterminals whose constituents are the segments.
     pub segments: Vec<SymbolId>,
     /// Sentences that are not trained on, in shards.
@@ -54,11 +51,19 @@ pub struct Input {
 /// The kind of data that a job trains on.
 pub enum Dataset {
     /// Sentences of text, with gold segments if the text has them.
-    Text,
+    Text {
+        /// Their grammar.
+        grammar: Grammar,
+    },
     /// A treebank, whose labels get subtypes.
     Trees(Trees),
     /// Tagged sentences, with heads to find.
-    Dependencies(Dependencies),
+    Dependencies {
+        /// The grammar of their tags.
+        grammar: Grammar,
+        /// The sentences.
+        dependencies: Dependencies,
+    },
 }
 
 /// Where the strings that a model has parameters for come from.
@@ -186,10 +191,9 @@ impl Input {
             start: given(job, &grammar, None, &left_aside, source.end.n_sentences)?,
             test,
             text,
-            grammar,
             segments,
             held_out,
-            dataset: Dataset::Text,
+            dataset: Dataset::Text { grammar },
             strings,
             spill,
             notices,
@@ -211,10 +215,9 @@ impl Input {
             test,
             start: given(job, &grammar, Some(&dependencies), &[], 0)?,
             text: Text::at_hand(corpus, shards),
-            grammar,
             segments: Vec::new(),
             held_out: at_hand(held_out),
-            dataset: Dataset::Dependencies(dependencies),
+            dataset: Dataset::Dependencies { grammar, dependencies },
             strings: match job.model.is_adapted() {
                 true => StringSource::Candidates,
                 false => StringSource::Known(Lexicon::default()),
@@ -233,7 +236,6 @@ impl Input {
         Ok(Input {
             test: trees.test.clone().map(Test::of_trees),
             text: Text::at_hand(corpus.clone(), trees.shards(&corpus, shard_words)),
-            grammar: latent::no_grammar(),
             segments: Vec::new(),
             held_out: Vec::new(),
             dataset: Dataset::Trees(trees),
@@ -253,15 +255,31 @@ impl Input {
     pub fn n_rules(&self) -> usize {
         match &self.dataset {
             Dataset::Trees(trees) => trees.treebank.rules.rules.len(),
-            Dataset::Text | Dataset::Dependencies(_) => self.grammar.rules.len(),
+            Dataset::Text { grammar } | Dataset::Dependencies { grammar, .. } => grammar.rules.len(),
         }
+    }
+
+    /// The grammar; `None` for trees, which bring their rules.
+    pub fn grammar(&self) -> Option<&Grammar> {
+        match &self.dataset {
+            Dataset::Text { grammar } | Dataset::Dependencies { grammar, .. } => Some(grammar),
+            Dataset::Trees(_) => None,
+        }
+    }
+
+    /// The names of the adapted nonterminals, in symbol order.
+    pub fn adapted(&self) -> Vec<String> {
+        let names = |grammar: &Grammar| -> Vec<String> {
+            grammar.adapted().map(|symbol| grammar.name(symbol).to_owned()).collect()
+        };
+        self.grammar().map(names).unwrap_or_default()
     }
 
     /// The tagged sentences of a dependency model.
     pub fn dependencies(&self) -> Option<&Dependencies> {
         match &self.dataset {
-            Dataset::Dependencies(dependencies) => Some(dependencies),
-            Dataset::Text | Dataset::Trees(_) => None,
+            Dataset::Dependencies { dependencies, .. } => Some(dependencies),
+            Dataset::Text { .. } | Dataset::Trees(_) => None,
         }
     }
 }
@@ -348,6 +366,9 @@ fn given(
         }
         (Start::Model, _) => {
             let SavedModel { model, .. } = SavedModel::load(&inference.start_from)?;
+            let Trained::Grammar(model) = model else {
+                bail!("{}: the model to start from is of a treebank", inference.start_from.display());
+            };
             if model.grammar.symbols != grammar.symbols || !same_rules(&model.grammar, grammar) {
                 bail!("{}: the model to start from is of another grammar", inference.start_from.display());
             }

@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use shared::data::treebank::Treebank;
 use shared::grammar::groups::{Estimate, Groups};
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Grammar, ParamId};
@@ -25,8 +24,9 @@ use shared::train::pcfg_online::Method as OfSamples;
 use shared::train::stochastic::Schedule;
 use shared::train::trainer::{Read, Shards, Trainer};
 use shared::work::shard::Shard;
+use shared::work::task::Language;
 
-use super::plan::Plan;
+use super::plan::{Basis, Plan};
 use crate::job::key::{Estimator as E, Model as M};
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Selection, Start};
 
@@ -91,16 +91,22 @@ states! {
 impl State {
     /// Checks whether a run of this grammar and lexicon can go on from it, as far as can be told without the shards. An error says
     /// what does not hold.
-    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+    pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), String> {
         if self.bound().is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
             return Err("its bound is no number".to_owned());
         }
+        let Some((grammar, lexicon)) = language else {
+            return match self {
+                // All of its checks need the shards.
+                State::Latent(_) => Ok(()),
+                _ => Err(OTHER.to_owned()),
+            };
+        };
         match self {
             State::Adaptor(state) => state.check(grammar, lexicon),
             State::Pcfg(state) => state.estimate.check(&Groups::new(grammar, lexicon)),
             State::Chain(state) => state.check(grammar, lexicon),
-            // All of its checks need the shards.
-            State::Latent(_) => Ok(()),
+            State::Latent(_) => Err(OTHER.to_owned()),
             State::LogisticNormal(state) => {
                 state.check(&Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?)
             }
@@ -193,7 +199,8 @@ impl Shards for Plan {
 }
 
 fn adaptor(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
+    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let (grammar, lexicon) = (grammar.value.clone(), lexicon.value.clone());
     let settings = stick_settings(plan, beginning)?;
     let noise = Noise::new(beginning.inference.seed, beginning.restart as u64);
     Ok(Box::new(match own!(state, Adaptor)? {
@@ -203,7 +210,8 @@ fn adaptor(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made
 }
 
 fn adaptor_svb(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let (grammar, lexicon) = (plan.grammar.value.clone(), plan.lexicon.value.clone());
+    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let (grammar, lexicon) = (grammar.value.clone(), lexicon.value.clone());
     let settings = stick_settings(plan, beginning)?;
     let schedule = schedule(beginning.inference, plan.sentence_shards().count(), beginning.restart);
     let every = or_epoch(beginning.inference.select_every, &schedule);
@@ -217,7 +225,7 @@ fn adaptor_svb(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> 
 
 fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
-    let groups = Groups::new(&plan.grammar.value, &plan.lexicon.value);
+    let groups = groups(plan)?;
     let settings = train::pcfg::Settings {
         method,
         start: first(beginning),
@@ -233,22 +241,22 @@ fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<S
             state.check(&groups, &n_touched)?;
             train::pcfg::Trainer::resume(groups, settings, state)
         }
-        None => train::pcfg::Trainer::new(groups, alpha(plan, inference), settings),
+        None => train::pcfg::Trainer::new(groups, alpha(plan, inference)?, settings),
     }))
 }
 
 fn pcfg_online(plan: &Plan, beginning: &Beginning<'_>, method: OfSamples, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
-    let (groups, start) = (Groups::new(&plan.grammar.value, &plan.lexicon.value), first(beginning));
+    let (groups, start) = (groups(plan)?, first(beginning));
     let schedule = schedule(inference, plan.sentence_shards().count(), restart);
     Ok(Box::new(match own!(state, PcfgOnline)? {
         Some(state) => train::pcfg_online::Trainer::resume(groups, method, start, schedule, state),
-        None => train::pcfg_online::Trainer::new(groups, alpha(plan, inference), method, start, schedule),
+        None => train::pcfg_online::Trainer::new(groups, alpha(plan, inference)?, method, start, schedule),
     }))
 }
 
 fn logistic_normal(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let grammar = &plan.grammar.value;
+    let grammar = &*plan.language().map_err(in_words)?.grammar.value;
     let multinomials = Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?;
     let settings = normal(beginning.inference)?;
     let state = match own!(state, LogisticNormal)? {
@@ -262,14 +270,16 @@ fn logistic_normal(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>)
 
 fn chain(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
     let state = own!(state, Chain)?.unwrap_or_default();
-    let (grammar, alpha) = (plan.grammar.value.clone(), alpha(plan, beginning.inference));
-    let settings = chain_settings(beginning);
-    Ok(Box::new(train::chain::Trainer::new(grammar, &plan.lexicon.value, alpha, settings, state)))
+    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let (alpha, settings) = (alpha(plan, beginning.inference)?, chain_settings(beginning));
+    Ok(Box::new(train::chain::Trainer::new(grammar.value.clone(), &lexicon.value, alpha, settings, state)))
 }
 
 fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
-    let treebank: Arc<Treebank> = plan.treebank.clone().ok_or("the job has no treebank")?;
+    let Basis::Treebank(treebank) = &plan.basis else {
+        return Err("the job has no treebank".to_owned());
+    };
     let settings = train::latent::Settings {
         method,
         n_subtypes: inference.subtypes,
@@ -287,7 +297,7 @@ fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option
         Shard::Sentences(_) | Shard::Strings(_) => None,
     });
     state.check(&settings, &treebank.rules, &trees.collect::<Vec<_>>())?;
-    Ok(Box::new(train::latent::Trainer::new(treebank, settings, state)))
+    Ok(Box::new(train::latent::Trainer::new(treebank.clone(), settings, state)))
 }
 
 fn in_words(error: anyhow::Error) -> String {
@@ -331,7 +341,8 @@ pub fn notice(inference: &InferenceTable, shards: usize) -> Option<String> {
 /// The settings of sticks, and the weights of their first round.
 fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adaptor::Settings, String> {
     let Beginning { inference, restart, trees, .. } = *beginning;
-    let (grammar, lexicon) = (&*plan.grammar.value, &*plan.lexicon.value);
+    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
     let start = match (inference.start, trees) {
         (Start::Harmonic, Some(given)) => {
             let plain = grammar.clone().without_adaptors();
@@ -450,12 +461,18 @@ fn chain_settings(beginning: &Beginning<'_>) -> train::chain::Settings {
 }
 
 /// The pseudo-counts of all parameters.
-fn alpha(plan: &Plan, inference: &InferenceTable) -> Vec<f64> {
-    let (grammar, lexicon) = (&*plan.grammar.value, &*plan.lexicon.value);
-    match inference.alpha {
-        Some(alpha) => vec![alpha; lexicon.n_params(grammar)],
-        None => Groups::new(grammar, lexicon).alpha(grammar),
-    }
+fn alpha(plan: &Plan, inference: &InferenceTable) -> Result<Vec<f64>, String> {
+    let language = plan.language().map_err(in_words)?;
+    Ok(match inference.alpha {
+        Some(alpha) => vec![alpha; language.n_params()],
+        None => groups(plan)?.alpha(&language.grammar.value),
+    })
+}
+
+/// The multinomials of the plan's grammar.
+fn groups(plan: &Plan) -> Result<Groups, String> {
+    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    Ok(Groups::new(&grammar.value, &lexicon.value))
 }
 
 #[cfg(test)]

@@ -3,17 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use proto::convert::blob;
 use shared::data::treebank::Treebank;
-use shared::grammar::Grammar;
 use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
 use shared::models::Model;
 use shared::models::decode::{Decode, Decoded, Decoder};
 use shared::train::round::Ask;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Task, Work};
+use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use super::spill::Kept;
 use crate::fleet::{Map, MapReport, Stage, Tasks};
@@ -21,14 +19,18 @@ use scheduler::Needs;
 
 /// A model in training.
 pub struct Plan {
-    /// The grammar.
-    pub grammar: Named<Grammar>,
-    /// The strings.
-    pub lexicon: Named<Lexicon>,
-    /// The treebank, where trees are annotated; neither grammar nor strings then.
-    pub treebank: Option<Arc<Treebank>>,
-    /// Sentences first, then strings.
+    /// What the items are computed with.
+    pub basis: Basis,
+    /// Trees; or sentences first, then strings.
     pub shards: Arc<Vec<PlannedShard>>,
+}
+
+/// What the items of a plan are computed with.
+pub enum Basis {
+    /// A grammar and its strings, for sentences and strings.
+    Language(Language),
+    /// The treebank of the trees, whose shards bring its rules.
+    Treebank(Arc<Treebank>),
 }
 
 /// A shard and the parameters that it touches.
@@ -43,10 +45,8 @@ pub struct PlannedShard {
 
 /// One work on each of some shards.
 pub struct OnShards {
-    /// The grammar.
-    pub grammar: Named<Grammar>,
-    /// The strings.
-    pub lexicon: Named<Lexicon>,
+    /// The grammar and the strings.
+    pub language: Language,
     /// The shards.
     pub shards: Vec<Kept<Shard>>,
     /// The work.
@@ -64,8 +64,7 @@ impl Tasks for OnShards {
 
     fn make(&self, at: usize) -> Result<Task, String> {
         let shard = self.shards[at].named().map_err(|error| format!("{error:#}"))?;
-        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        Ok(Task { grammar, lexicon, shard, work: self.work.clone() })
+        Ok(Task { language: Some(self.language.clone()), shard, work: self.work.clone() })
     }
 }
 
@@ -79,8 +78,7 @@ struct Round {
 
 /// What a run asks the shards of its plan.
 struct AskOf {
-    grammar: Named<Grammar>,
-    lexicon: Named<Lexicon>,
+    language: Option<Language>,
     shards: Arc<Vec<PlannedShard>>,
     ask: Ask,
 }
@@ -89,8 +87,11 @@ struct AskOf {
 /// shard that is asked.
 pub fn round(asks: Vec<(&Plan, Ask)>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
     let of = |(plan, ask): (&Plan, Ask)| {
-        let (grammar, lexicon) = (plan.grammar.clone(), plan.lexicon.clone());
-        AskOf { grammar, lexicon, shards: plan.shards.clone(), ask }
+        let language = match &plan.basis {
+            Basis::Language(language) => Some(language.clone()),
+            Basis::Treebank(_) => None,
+        };
+        AskOf { language, shards: plan.shards.clone(), ask }
     };
     Round { asks: asks.into_iter().map(of).collect(), asked }
 }
@@ -112,12 +113,11 @@ impl Tasks for Round {
 
     fn make(&self, at: usize) -> Result<Task, String> {
         let (run, at) = self.asked[at];
-        let AskOf { grammar, lexicon, shards, ask } = &self.asks[run];
+        let AskOf { language, shards, ask } = &self.asks[run];
         let PlannedShard { shard, params, .. } = &shards[at];
         let told = |error: anyhow::Error| format!("{error:#}");
         let work = ask.work(at, &params.value().map_err(told)?);
-        let (grammar, lexicon) = (grammar.clone(), lexicon.clone());
-        Ok(Task { grammar, lexicon, shard: shard.named().map_err(told)?, work })
+        Ok(Task { language: language.clone(), shard: shard.named().map_err(told)?, work })
     }
 }
 
@@ -141,7 +141,16 @@ pub fn map(
 }
 
 impl Plan {
-    /// The shards of sentences.
+    /// The grammar and the strings. An error says that the plan is of trees.
+    pub fn language(&self) -> Result<&Language> {
+        match &self.basis {
+            Basis::Language(language) => Some(language),
+            Basis::Treebank(_) => None,
+        }
+        .context("internal error: trees are computed without a grammar; please report it")
+    }
+
+    /// The shards of sentences or trees.
     pub fn sentence_shards(&self) -> impl Iterator<Item = &PlannedShard> {
         self.shards.iter().filter(|shard| shard.strings.is_none())
     }
@@ -151,16 +160,8 @@ impl Plan {
         self.shards[numbers].iter().map(|shard| shard.shard.clone()).collect()
     }
 
-    /// The strings of `model`, which are those of the plan unless they come from samples.
-    pub fn lexicon_of(&self, model: &Model) -> Named<Lexicon> {
-        match model.lexicon == *self.lexicon.value {
-            true => self.lexicon.clone(),
-            false => Named::new(model.lexicon.clone()),
-        }
-    }
-
     /// `model`, to find the best analyses of sentences by these decoders.
-    pub fn parser(&self, model: &Model, decoders: &[Decoder], trees: bool) -> Parser {
+    pub fn parser(&self, model: &Model, decoders: &[Decoder], trees: bool) -> Result<Parser> {
         self.parser_with(
             model,
             Decode {
@@ -174,15 +175,18 @@ impl Plan {
     }
 
     /// `model`, to find what `with` asks for.
-    pub fn parser_with(&self, model: &Model, with: Decode) -> Parser {
-        Parser { grammar: self.grammar.clone(), lexicon: self.lexicon_of(model), with: Named::new(with) }
+    pub fn parser_with(&self, model: &Model, with: Decode) -> Result<Parser> {
+        let mut language = self.language()?.clone();
+        if model.lexicon != *language.lexicon.value {
+            language.lexicon = Named::new(model.lexicon.clone()); // it comes from samples
+        }
+        Ok(Parser { language, with: Named::new(with) })
     }
 }
 
 /// A model that reads sentences.
 pub struct Parser {
-    grammar: Named<Grammar>,
-    lexicon: Named<Lexicon>,
+    language: Language,
     with: Named<Decode>,
 }
 
@@ -194,8 +198,8 @@ impl Parser {
         stage: Stage,
         shards: Vec<Kept<Shard>>,
     ) -> Result<Vec<Vec<Decoded>>> {
-        let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        let tasks = OnShards { grammar, lexicon, shards, work: Work::Decode(self.with.clone()) };
+        let tasks =
+            OnShards { language: self.language.clone(), shards, work: Work::Decode(self.with.clone()) };
         let mut decoded = Vec::new();
         map(fleet, stage, tasks, |_, answer| {
             if let Answer::Decoded(sentences) = answer {

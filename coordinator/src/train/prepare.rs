@@ -13,10 +13,10 @@ use shared::grammar::{Grammar, SymbolId};
 use shared::models::adaptor::candidates::Ranking;
 use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Index, Named, Work};
+use shared::work::task::{Answer, Index, Language, Named, Work};
 
 use super::input::{Dataset, Input, StringSource};
-use super::plan::{self, OnShards, Plan, PlannedShard};
+use super::plan::{self, Basis, OnShards, Plan, PlannedShard};
 use super::shuffle::Shuffle;
 use super::spill::Kept;
 use crate::fleet::{Map, Stage};
@@ -61,13 +61,17 @@ impl Chosen {
 pub fn plan(
     fleet: &dyn Map,
     input: &Input,
-    sentences: Sentences,
+    items: Items,
     choice: &Choice,
     before: Option<Chosen>,
 ) -> Result<(Chosen, Plan)> {
-    if let Dataset::Trees(trees) = &input.dataset {
-        return Ok((Chosen::default(), sentences.for_trees(trees.treebank.clone())));
-    }
+    let sentences = match items {
+        Items::Trees { treebank, shards } => {
+            // Each shard has the parameters of the whole treebank, none of them named.
+            return Ok((Chosen::default(), with_params(Basis::Treebank(treebank), shards, Vec::new())));
+        }
+        Items::Sentences(sentences) => sentences,
+    };
     let chosen = match (&input.strings, before) {
         (StringSource::Known(strings), _) => return given(fleet, input, sentences, strings),
         (StringSource::Candidates, None) => return prepare(fleet, input, sentences, choice),
@@ -133,8 +137,8 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
     let shards = sentences.shards.into_iter().zip(indexes);
     let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params, strings: None });
     let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
-    let shards = Arc::new(shards.collect());
-    Ok((chosen, Plan { grammar: sentences.grammar, lexicon, treebank: None, shards }))
+    let language = Language { grammar: sentences.grammar, lexicon };
+    Ok((chosen, Plan { basis: Basis::Language(language), shards: Arc::new(shards.collect()) }))
 }
 
 /// What chains over an adaptor grammar begin with, whose strings come from their tables: none. Refuses sentences that the grammar
@@ -152,6 +156,39 @@ fn again(fleet: &dyn Map, input: &Input, sentences: Sentences, chosen: &Chosen) 
     let indexes = index(fleet, input, strings.on(&sentences, &lexicon))?;
     let of_sentences = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
     Ok(sentences.plan(lexicon, of_sentences, strings, indexes))
+}
+
+/// What a job is trained on, named by its content.
+pub enum Items {
+    /// Sentences, with their grammar.
+    Sentences(Sentences),
+    /// Trees of a treebank.
+    Trees {
+        /// All of it.
+        treebank: Arc<Treebank>,
+        /// Its trees.
+        shards: Vec<Kept<Shard>>,
+    },
+}
+
+impl Items {
+    /// The items of a job.
+    pub fn new(input: &Input) -> Items {
+        let shards = input.text.shards.clone();
+        match &input.dataset {
+            Dataset::Trees(trees) => Items::Trees { treebank: trees.treebank.clone(), shards },
+            Dataset::Text { grammar } | Dataset::Dependencies { grammar, .. } => {
+                Items::Sentences(Sentences { grammar: Named::new(grammar.clone()), shards })
+            }
+        }
+    }
+
+    /// Their shards.
+    pub fn shards(&self) -> &[Kept<Shard>] {
+        match self {
+            Items::Sentences(Sentences { shards, .. }) | Items::Trees { shards, .. } => shards,
+        }
+    }
 }
 
 /// The grammar and the shards of sentences, named by their content.
@@ -172,38 +209,16 @@ struct Indexed {
 struct StringShards(Vec<Range<u32>>);
 
 impl Sentences {
-    /// Those of a job.
-    pub fn new(input: &Input) -> Sentences {
-        Sentences { grammar: Named::new(input.grammar.clone()), shards: input.text.shards.clone() }
-    }
-
     fn tasks(&self, lexicon: &Named<Lexicon>, work: Work) -> OnShards {
-        let (grammar, lexicon) = (self.grammar.clone(), lexicon.clone());
-        OnShards { grammar, lexicon, shards: self.shards.clone(), work }
+        let language = Language { grammar: self.grammar.clone(), lexicon: lexicon.clone() };
+        OnShards { language, shards: self.shards.clone(), work }
     }
 
     /// Of the sentences alone, each shard having all parameters.
     pub fn for_chains(self, chosen: &Chosen) -> Plan {
-        let n_params = chosen.lexicon.n_params(&self.grammar.value) as u32;
-        let lexicon = Named::new(chosen.lexicon.clone());
-        self.with_params(lexicon, (0..n_params).map(ParamId).collect(), None)
-    }
-
-    /// Of trees, which need no parameters named: each shard has those of the whole treebank.
-    pub fn for_trees(self, treebank: Arc<Treebank>) -> Plan {
-        self.with_params(Named::new(Lexicon::default()), Vec::new(), Some(treebank))
-    }
-
-    fn with_params(
-        self,
-        lexicon: Named<Lexicon>,
-        params: Vec<ParamId>,
-        treebank: Option<Arc<Treebank>>,
-    ) -> Plan {
-        let params = Kept::at_hand(Named::new(params));
-        let planned = |shard| PlannedShard { shard, params: params.clone(), strings: None };
-        let shards = Arc::new(self.shards.into_iter().map(planned).collect());
-        Plan { grammar: self.grammar, lexicon, treebank, shards }
+        let language = Language { grammar: self.grammar, lexicon: Named::new(chosen.lexicon.clone()) };
+        let params = (0..language.n_params() as u32).map(ParamId).collect();
+        with_params(Basis::Language(language), self.shards, params)
     }
 
     /// Tasks to cover those among which some have no derivation.
@@ -231,8 +246,15 @@ impl Sentences {
             strings: Some(strings.clone()),
         });
         let shards = Arc::new(sentences.chain(strings).collect());
-        Plan { grammar: self.grammar, lexicon, treebank: None, shards }
+        Plan { basis: Basis::Language(Language { grammar: self.grammar, lexicon }), shards }
     }
+}
+
+/// The plan of shards that all have the same parameters.
+fn with_params(basis: Basis, shards: Vec<Kept<Shard>>, params: Vec<ParamId>) -> Plan {
+    let params = Kept::at_hand(Named::new(params));
+    let planned = |shard| PlannedShard { shard, params: params.clone(), strings: None };
+    Plan { basis, shards: Arc::new(shards.into_iter().map(planned).collect()) }
 }
 
 impl StringShards {
@@ -251,7 +273,7 @@ const SHUFFLED: usize = 64 << 20;
 
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
 fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {
-    let adapted: Vec<SymbolId> = input.grammar.adapted().collect();
+    let adapted: Vec<SymbolId> = sentences.grammar.value.adapted().collect();
     let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Strings::new() });
     let empty = Named::new(Lexicon { sticks: empty.collect() });
     let mut shuffle = Shuffle::new_in(input.spill.folder(), SHUFFLED);

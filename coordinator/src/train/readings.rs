@@ -6,6 +6,7 @@ use anyhow::Result;
 use shared::data::corpus::Corpus;
 use shared::data::eval::segmentation::Scorer;
 use shared::grammar::tree::Tree;
+use shared::models::Model;
 use shared::models::decode::{Decode, Decoded, Decoder};
 use shared::models::tally::Tally;
 
@@ -30,21 +31,21 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// By the model of `point`; to be written down if it is `kept`.
+    /// By `model`, which is that of `point`; to be written down if it is `kept`.
     pub fn of(
         job: &Job,
         input: &Input,
         plan: &Plan,
         fleet: &dyn Map,
-        point: &FinishedPoint,
+        (point, model): (&FinishedPoint, &Model),
         kept: bool,
     ) -> Result<Readings> {
         let (text, decoders) = (&input.text, &job.output.decoders);
         // Every sentence has a tree in every sample.
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
-        let is_segment =
-            |label: &str| input.segments.iter().any(|&symbol| input.grammar.name(symbol) == label);
+        let grammar = &plan.language()?.grammar.value;
+        let is_segment = |label: &str| input.segments.iter().any(|&symbol| grammar.name(symbol) == label);
         let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
         if of_samples.is_some() {
             names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
@@ -52,18 +53,18 @@ impl Readings {
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let mut samples = Samples::default();
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
-        let parser = plan.parser(&point.model, decoders, kept);
+        let parser = plan.parser(model, decoders, kept)?;
         // As with any text that was not trained on, sentences may need strings that are not on the sticks.
         let of_held_out = plan.parser_with(
-            &point.model,
+            model,
             Decode {
-                weights: point.model.decoding_weights(),
-                segments: point.model.segments.clone(),
+                weights: model.decoding_weights(),
+                segments: model.segments.clone(),
                 decoders: decoders.to_vec(),
                 trees: true,
                 open: true,
             },
-        );
+        )?;
         text.blocks_with_held_out(|sentences, shards, block, held_out| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
             let aside = held_out.filter(|_| kept).map(|aside| -> Result<_> {

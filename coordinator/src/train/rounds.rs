@@ -10,19 +10,20 @@ use anyhow::{Result, anyhow, bail, ensure};
 use shared::data::corpus::Corpus;
 use shared::data::eval::chains::split_r_hat;
 use shared::data::eval::segmentation::Scorer;
-use shared::models::Model;
 use shared::models::decode::Decoder;
 use shared::models::tally::Tally;
+use shared::models::{Model, Trained};
 use shared::num::Noise;
 use shared::train::round::{RoundReport, Step};
 use shared::train::trainer::{Collect, Failure, Learned, Trainer};
+use shared::work::task::Language;
 
 use super::checkpoint_writer::CheckpointWriter;
 use super::dependencies::Dependencies;
 use super::group::Prepared;
 use super::input::Input;
 use super::methods::{self, Beginning, GivenTrees, State};
-use super::plan;
+use super::plan::{self, Basis};
 use super::stopped::Stopped;
 use super::{clock, start};
 use crate::fleet::{Map, Stage};
@@ -74,7 +75,7 @@ pub struct FinishedPoint {
     /// All runs of the point, from 1.
     pub runs: std::ops::Range<usize>,
     /// What it learned.
-    pub model: Model,
+    pub model: Trained,
     /// The round that is kept.
     pub rounds: usize,
     /// Rounds that the run had.
@@ -279,14 +280,15 @@ impl<'a> Training<'a> {
         let mut measured = Measured::default();
         let to_find = of.input().dependencies().filter(|_| due && !last).map(Dependencies::to_find);
         if let Some(to_find) = to_find.filter(|to_find| to_find.gold().is_some()) {
-            let model = self.runs[run].model();
-            measured.attachment = to_find.find(self.fleet, &of.plan, &model, &[Decoder::Viterbi])?.1;
+            if let Trained::Grammar(model) = self.runs[run].model()? {
+                measured.attachment = to_find.find(self.fleet, &of.plan, &model, &[Decoder::Viterbi])?.1;
+            }
         }
         let is_decoded = !has_samples(&**trainer) && has_scores(of.input()) && !last;
         if (due || last) && (!of.held_out.is_empty() || is_decoded) {
-            let model = self.runs[run].model();
-            if is_decoded {
-                let found = self.viterbi(of, &model, &mut measured.shown)?;
+            let model = self.runs[run].model()?;
+            if let Some(model) = model.of_grammar().filter(|_| is_decoded) {
+                let found = self.viterbi(of, model, &mut measured.shown)?;
                 measured.scores.insert(decoder_name(Decoder::Viterbi).to_owned(), found);
             }
             measured.held_out = of.held_out.measure(self.fleet, &of.plan, &model)?;
@@ -343,8 +345,7 @@ impl<'a> Training<'a> {
                 active.waited += 1;
             }
         }
-        let adapted: Vec<String> =
-            input.grammar.adapted().map(|symbol| input.grammar.name(symbol).to_owned()).collect();
+        let adapted = input.adapted();
         let hyper = adapted.iter().cloned().zip(active.trainer.hyper());
         let strings = adapted.iter().cloned().zip(active.trainer.n_strings());
         let components = active.trainer.components().into_iter();
@@ -384,19 +385,19 @@ impl<'a> Training<'a> {
     /// What a run, from 1, has learned so far.
     fn snapshot(&self, run: usize, sentences: &[Sample]) -> Snapshot {
         let Active { trainer, of, .. } = &self.runs[run - 1];
-        let (strings, rules) = snapshot::most_used(
-            &of.plan.grammar.value,
-            &of.plan.lexicon.value,
-            &**trainer,
-            of.input().text.unit,
-        );
+        let (strings, rules) = match &of.plan.basis {
+            Basis::Language(Language { grammar, lexicon }) => {
+                snapshot::most_used(&grammar.value, &lexicon.value, &**trainer, of.input().text.unit)
+            }
+            Basis::Treebank(_) => Default::default(),
+        };
         Snapshot { run, round: trainer.rounds(), strings, rules, sentences: sentences.to_vec() }
     }
 
     /// Scores of the corpus as Viterbi reads it, and some sentences to be shown.
     fn viterbi(&self, of: &Prepared<'_>, model: &Model, shown: &mut Vec<Sample>) -> Result<Scores> {
         let mut scorer = Scorer::default();
-        let parser = of.plan.parser(model, &[Decoder::Viterbi], false);
+        let parser = of.plan.parser(model, &[Decoder::Viterbi], false)?;
         of.input().text.blocks(|_, shards, block| {
             let decoded = parser.parse(self.fleet, Stage::Decode, of.plan.shards(shards))?;
             let gold = block.corpus.gold.iter().flatten();
@@ -451,7 +452,7 @@ impl<'a> Training<'a> {
             methods::trainer(&of.plan, &beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
-        let (model, converged) = (model(of, &*kept), *converged);
+        let (model, converged) = (model(of, &*kept)?, *converged);
         let tallies = self.progress.tallies[point].clone();
         Ok(FinishedPoint {
             name,
@@ -552,16 +553,20 @@ fn keeps(inference: &InferenceTable, round: usize) -> bool {
 }
 
 /// What a trainer of a group has learned so far.
-fn model(of: &Prepared<'_>, trainer: &dyn Trainer) -> Model {
-    let Learned { lexicon, params } = trainer.learned();
-    let lexicon = lexicon.unwrap_or_else(|| of.plan.lexicon.value.as_ref().clone());
-    let (grammar, segments) = (of.plan.grammar.value.as_ref().clone(), of.input().segments.clone());
-    Model { grammar, lexicon, params, segments }
+fn model(of: &Prepared<'_>, trainer: &dyn Trainer) -> Result<Trained> {
+    let (lexicon, params) = match trainer.learned() {
+        Learned::Grammar { lexicon, params } => (lexicon, params),
+        Learned::Treebank(model) => return Ok(Trained::Treebank(model)),
+    };
+    let language = of.plan.language()?;
+    let lexicon = lexicon.unwrap_or_else(|| language.lexicon.value.as_ref().clone());
+    let (grammar, segments) = (language.grammar.value.as_ref().clone(), of.input().segments.clone());
+    Ok(Trained::Grammar(Model { grammar, lexicon, params, segments }))
 }
 
 impl Active<'_> {
     /// What it has learned so far.
-    fn model(&self) -> Model {
+    fn model(&self) -> Result<Trained> {
         model(self.of, &*self.trainer)
     }
 

@@ -7,7 +7,7 @@ use shared::models::Params;
 use shared::models::decode::{Decode, Decoder};
 use shared::models::pcfg::trees;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Work};
+use shared::work::task::{Answer, Language, Named, Work};
 
 use super::input::{Given, Input, StringSource};
 use super::methods::GivenTrees;
@@ -16,10 +16,11 @@ use crate::fleet::{Map, Stage};
 
 /// The trees that are given; or what a given model has counted, with `chains` the trees that it finds most probable.
 pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains: bool) -> Result<GivenTrees> {
+    let Language { grammar, lexicon } = plan.language()?;
     match given {
         Given::Trees(trees) => {
             let counts = match input.strings {
-                StringSource::Known(_) => trees::counts(&plan.grammar.value, &plan.lexicon.value, trees)
+                StringSource::Known(_) => trees::counts(&grammar.value, &lexicon.value, trees)
                     .map_err(|(at, foreign)| anyhow!("inference.start_from: tree {}: {foreign}", at + 1))?,
                 StringSource::Candidates | StringSource::Tables => Vec::new(),
             };
@@ -39,9 +40,7 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains:
         }
         Given::Model(model) => {
             let counts = match &model.params {
-                Params::Pcfg(params) if model.lexicon == *plan.lexicon.value => {
-                    params.estimate.counts.clone()
-                }
+                Params::Pcfg(params) if model.lexicon == *lexicon.value => params.estimate.counts.clone(),
                 _ => Vec::new(),
             };
             if !chains {
@@ -59,11 +58,14 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains:
                 trees: true,
                 open: true,
             });
-            let (grammar, lexicon) = (Named::new(model.grammar.clone()), Named::new(model.lexicon.clone()));
+            let language = Language {
+                grammar: Named::new(model.grammar.clone()),
+                lexicon: Named::new(model.lexicon.clone()),
+            };
             let shards: Vec<_> = plan.shards.iter().map(|shard| shard.shard.clone()).collect();
             let mut by_shard: Vec<Arc<Vec<String>>> = Vec::new();
             let mut without = 0;
-            let tasks = OnShards { grammar, lexicon, shards, work: Work::Decode(with) };
+            let tasks = OnShards { language, shards, work: Work::Decode(with) };
             plan::map(fleet, Stage::Decode, tasks, |at, answer| {
                 let (Shard::Sentences(sentences), Answer::Decoded(decoded)) =
                     (&*plan.shards[at].shard.value()?, answer)

@@ -8,7 +8,7 @@ use shared::data::corpus::Corpus;
 use shared::data::eval::segmentation::Scorer;
 use shared::grammar::{Grammar, SymbolId};
 use shared::models::decode::Decode;
-use shared::models::{Model, Params};
+use shared::models::{Model, Trained};
 use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS};
 
 use super::held_out::HeldOutShards;
@@ -79,25 +79,25 @@ impl Test {
     }
 
     /// How well `model` predicts and analyses them.
-    pub fn score(&self, job: &Job, fleet: &dyn Map, plan: &Plan, model: &Model) -> Result<TestScores> {
+    pub fn score(&self, job: &Job, fleet: &dyn Map, plan: &Plan, model: &Trained) -> Result<TestScores> {
         let mut predicted = self.predicted.measure(fleet, plan, model)?;
         if let Some(predicted) = &mut predicted {
             predicted.sentences += self.n_unknown;
             predicted.without += self.n_unknown;
         }
         let scores = TestScores { predicted, ..TestScores::default() };
-        Ok(match (&self.analysed, &model.params) {
-            (Analysed::Text { text, unknown }, _) => {
+        Ok(match (&self.analysed, model) {
+            (Analysed::Text { text, unknown }, Trained::Grammar(model)) => {
                 TestScores { scores: segmented(text, unknown, job, fleet, plan, model)?, ..scores }
             }
-            (Analysed::Heads(to_find), _) => {
+            (Analysed::Heads(to_find), Trained::Grammar(model)) => {
                 let attachment = to_find.find(fleet, plan, model, &job.output.decoders)?.1;
                 TestScores { attachment, ..scores }
             }
-            (Analysed::Trees(to_find), Params::Latent(model)) => {
+            (Analysed::Trees(to_find), Trained::Treebank(model)) => {
                 TestScores { brackets: to_find.find(fleet, model)?.1, ..scores }
             }
-            (Analysed::Trees(_), _) => scores,
+            (Analysed::Trees(_), Trained::Grammar(_)) | (_, Trained::Treebank(_)) => scores,
         })
     }
 }
@@ -123,7 +123,7 @@ fn segmented(
         trees: false,
         open: true,
     };
-    let parser = plan.parser_with(model, with);
+    let parser = plan.parser_with(model, with)?;
     let mut scorers: Vec<Scorer<u32>> = decoders.iter().map(|_| Scorer::default()).collect();
     text.blocks(|_, shards, block| {
         let decoded = parser.parse(fleet, Stage::Decode, text.shards[shards].to_vec())?;

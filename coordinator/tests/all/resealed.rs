@@ -18,10 +18,10 @@ use coordinator::train::train;
 use shared::data::Sentence;
 use shared::models::decode::{Decode, Decoder};
 use shared::models::latent::parse::{self, Parser};
-use shared::models::{Model, Params};
+use shared::models::{Model, Params, Trained as Learned};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
-use shared::work::task::{Named, Task, Work};
+use shared::work::task::{Language, Named, Task, Work};
 use tempfile::TempDir;
 
 const ADAPTED: &str = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> L W\n1 1 L --> a\n1 1 L --> b\n";
@@ -130,27 +130,32 @@ impl Trained {
 }
 
 /// Stands for a model before there is one.
-fn empty() -> Model {
+fn empty() -> Learned {
     let grammar = shared::grammar::syntax::parse("1 1 S --> a", "g").unwrap().0;
     let params = shared::models::adaptor::Params::new(&grammar, Vec::new());
-    Model { grammar, lexicon: Default::default(), params: Params::Adaptor(params), segments: Vec::new() }
+    let params = Params::Adaptor(params);
+    Learned::Grammar(Model { grammar, lexicon: Default::default(), params, segments: Vec::new() })
 }
 
 fn show(saved: &SavedModel) {
     parameters_sha256(&saved.model);
     sticks_tsv(saved);
-    (0..saved.model.lexicon.sticks.len()).for_each(|at| drop(top(saved, at, 5)));
+    let n_sticks = saved.model.of_grammar().map_or(0, |model| model.lexicon.sticks.len());
+    (0..n_sticks).for_each(|at| drop(top(saved, at, 5)));
     grammar_text(&saved.model);
 }
 
-fn parse(model: Model) {
-    if let Params::Latent(latent) = &model.params {
-        let parser = Parser::new(latent, parse::THRESHOLD);
-        for decoder in [parse::Decoder::Viterbi, parse::Decoder::MaxRule] {
-            parser.parse(&["a", "b", "new"], decoder);
+fn parse(model: Learned) {
+    let model = match model {
+        Learned::Grammar(model) => model,
+        Learned::Treebank(model) => {
+            let parser = Parser::new(&model, parse::THRESHOLD);
+            for decoder in [parse::Decoder::Viterbi, parse::Decoder::MaxRule] {
+                parser.parse(&["a", "b", "new"], decoder);
+            }
+            return;
         }
-        return;
-    }
+    };
     let (weights, segments) = (model.predictive_weights(), model.segments.clone());
     let tokens: Vec<_> = (model.grammar.n_nonterminals..model.grammar.symbols.len() as u32)
         .map(shared::grammar::SymbolId)
@@ -158,11 +163,12 @@ fn parse(model: Model) {
         .collect();
     let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
     let (grammar, lexicon) = (Named::new(model.grammar.clone()), Named::new(model.lexicon.clone()));
+    let language = Language { grammar, lexicon };
     for (weights, open) in [(model.decoding_weights(), false), (weights, true)] {
         let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
         let with = Decode { weights, segments: segments.clone(), decoders, trees: true, open };
         let work = Work::Decode(Named::new(with));
-        let task = Task { grammar: grammar.clone(), lexicon: lexicon.clone(), shard: shard.clone(), work };
+        let task = Task { language: Some(language.clone()), shard: shard.clone(), work };
         Engine::default().run(&task).unwrap();
     }
 }

@@ -1,14 +1,17 @@
 //! Blobs: the large values of tasks, which travel by name and only once.
 
+use std::sync::LazyLock;
+
 use prost::bytes::Bytes;
 use shared::grammar::Grammar;
 use shared::grammar::lexicon::Lexicon;
 use shared::models::decode::Decode;
+use shared::models::latent;
 use shared::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 use shared::work::shard::Shard;
 use shared::work::task::{
-    Annotate, Annotated, Answer, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Fit, Named, Pass,
-    ShardState, Sweeps, Task, Work,
+    Annotate, Annotated, Answer, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Fit, Language, Named,
+    Pass, ShardState, Sweeps, Task, Work,
 };
 
 use super::{Wire, WireError};
@@ -34,11 +37,8 @@ pub enum Blob {
 impl Blob {
     /// The blobs that `task` refers to.
     pub fn of_task(task: &Task) -> Vec<Blob> {
-        let mut blobs = vec![
-            Blob::Grammar(task.grammar.clone()),
-            Blob::Lexicon(task.lexicon.clone()),
-            Blob::Shard(task.shard.clone()),
-        ];
+        let Language { grammar, lexicon } = language(task).clone();
+        let mut blobs = vec![Blob::Grammar(grammar), Blob::Lexicon(lexicon), Blob::Shard(task.shard.clone())];
         match &task.work {
             Work::Decode(decode) => blobs.push(Blob::Decode(decode.clone())),
             Work::Fit(fit) => blobs.push(Blob::Fit(fit.clone())),
@@ -105,6 +105,16 @@ impl Blob {
         }
         Ok(blob)
     }
+}
+
+/// The grammar and the lexicon that the lease of `task` names: every lease of this version of the protocol names some, also that of
+/// trees, which are computed without.
+pub fn language(task: &Task) -> &Language {
+    static UNREAD: LazyLock<Language> = LazyLock::new(|| Language {
+        grammar: Named::new(latent::grammar_in_formats()),
+        lexicon: Named::new(Lexicon::default()),
+    });
+    task.language.as_ref().unwrap_or(&UNREAD)
 }
 
 /// What the shard carries on from an answer, if it does.

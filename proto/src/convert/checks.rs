@@ -1,10 +1,28 @@
 //! Checks of values against the grammar and the shard of their task.
 
 use shared::data::Sentence;
+use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Grammar, SymbolId};
 use shared::work::shard::Shard;
+use shared::work::task::{Language, Task};
 
 use super::{WireError, in_range};
+
+/// The sentences or strings of a task, and what they are computed with.
+pub struct Items<'t> {
+    pub grammar: &'t Grammar,
+    pub lexicon: &'t Lexicon,
+    pub shard: &'t Shard,
+}
+
+impl<'t> Items<'t> {
+    /// The items of a task that is not on trees.
+    pub fn of(task: &'t Task) -> Result<Items<'t>, WireError> {
+        let language = task.language.as_ref().ok_or(WireError::Missing { field: "lease.grammar" })?;
+        let Language { grammar, lexicon } = language;
+        Ok(Items { grammar: &grammar.value, lexicon: &lexicon.value, shard: &task.shard.value })
+    }
+}
 
 pub fn at_most(field: &'static str, found: u64, expected: u64) -> Result<(), WireError> {
     if found <= expected { Ok(()) } else { Err(WireError::Excess { field, found, expected }) }

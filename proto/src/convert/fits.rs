@@ -9,9 +9,9 @@
 use shared::grammar::Grammar;
 use shared::grammar::lexicon::Lexicon;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Task, Work};
+use shared::work::task::{Answer, Language, Task, Work};
 
-use super::checks::terminals;
+use super::checks::{Items, terminals};
 use super::kinds::{annotate, candidates, collapse, cover, decode, expect, fit, index, sample, sweep};
 use super::sizes::ENVELOPE;
 use super::{WireError, in_range, same_length};
@@ -50,41 +50,47 @@ pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), 
 /// Whether what a task is to be done with is of its grammar, its lexicon, its shard. How many parameters the shard touches, and
 /// so how many weights there are to be, comes out when it is computed.
 pub fn work(task: &Task) -> Result<(), WireError> {
+    let items = || Items::of(task);
     match &task.work {
-        Work::Candidates { .. } | Work::Cover | Work::Index | Work::Expect { .. } => Ok(()),
-        Work::Sample(sample) => sample::check(task, sample),
-        Work::Collapse(collapse) => collapse::check(task, collapse),
-        Work::Sweep(sweeps) => sweep::check(task, sweeps),
-        Work::Decode(with) => decode::check(task, &with.value),
-        Work::Annotate(annotate) => annotate::check(task, annotate),
-        Work::Fit(with) => fit::check(task, &with.value),
+        Work::Candidates { .. } | Work::Cover | Work::Index | Work::Expect { .. } => items().map(drop),
+        Work::Sample(sample) => sample::check(&items()?, sample),
+        Work::Collapse(collapse) => collapse::check(&items()?, collapse),
+        Work::Sweep(sweeps) => sweep::check(&items()?, sweeps),
+        Work::Decode(with) => decode::check(&items()?, &with.value),
+        Work::Annotate(annotate) => annotate::check(&task.shard.value, annotate),
+        Work::Fit(with) => fit::check(&items()?, &with.value),
     }
 }
 
 /// Whether `answer` can be one to `task`: its kind, its lengths, its indexes.
 pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
+    let items = || Items::of(task);
     match (&task.work, answer) {
-        (Work::Candidates { .. }, Answer::Candidates(found)) => candidates::check_answer(task, found),
-        (Work::Cover, Answer::Missing(found)) => cover::check_answer(task, found),
-        (Work::Index, Answer::Index(found)) => index::check_answer(task, found),
+        (Work::Candidates { .. }, Answer::Candidates(found)) => candidates::check_answer(&items()?, found),
+        (Work::Cover, Answer::Missing(found)) => cover::check_answer(&items()?, found),
+        (Work::Index, Answer::Index(found)) => index::check_answer(&items()?, found),
         (Work::Expect { weights, losses }, Answer::Expectation(found)) => {
-            expect::check_answer(task, weights.len(), *losses, found)
+            expect::check_answer(&items()?, weights.len(), *losses, found)
         }
-        (Work::Sample(sample), Answer::Sampled(found)) => sample::check_answer(task, sample, found),
-        (Work::Collapse(collapse), Answer::Collapsed(found)) => collapse::check_answer(task, collapse, found),
-        (Work::Sweep(sweeps), Answer::Chained(found)) => sweep::check_answer(task, sweeps, found),
-        (Work::Decode(with), Answer::Decoded(found)) => decode::check_answer(task, &with.value, found),
-        (Work::Annotate(annotate), Answer::Annotated(found)) => annotate::check_answer(task, annotate, found),
-        (Work::Fit(with), Answer::Fitted(found)) => fit::check_answer(task, &with.value, found),
+        (Work::Sample(sample), Answer::Sampled(found)) => sample::check_answer(&items()?, sample, found),
+        (Work::Collapse(collapse), Answer::Collapsed(found)) => {
+            collapse::check_answer(&items()?, collapse, found)
+        }
+        (Work::Sweep(sweeps), Answer::Chained(found)) => sweep::check_answer(&items()?, sweeps, found),
+        (Work::Decode(with), Answer::Decoded(found)) => decode::check_answer(&items()?, &with.value, found),
+        (Work::Annotate(annotate), Answer::Annotated(found)) => {
+            annotate::check_answer(&task.shard.value, annotate, found)
+        }
+        (Work::Fit(with), Answer::Fitted(found)) => fit::check_answer(&items()?, &with.value, found),
         (work, answer) => Err(WireError::Kind { found: answer_kind(answer), expected: work_kind(work) }),
     }
 }
 
-/// The most bytes that the payload of a lease can have.
-pub fn largest_lease(work: &Asked, grammar: &Grammar, lexicon: &Lexicon) -> u64 {
+/// The most bytes that the payload of a lease of this work can have, whose items are computed with `language`.
+pub fn largest_lease(work: &Asked, language: Option<&Language>) -> u64 {
     match work {
         Asked::Candidates(_) | Asked::Cover(_) | Asked::Index(_) | Asked::Decode(_) | Asked::Fit(_) => 0,
-        Asked::Expect(_) | Asked::Sample(_) | Asked::Collapse(_) => expect::largest_lease(grammar, lexicon),
+        Asked::Expect(_) | Asked::Sample(_) | Asked::Collapse(_) => language.map_or(0, expect::largest_lease),
         Asked::Sweep(_) => sweep::LARGEST_LEASE,
         Asked::Annotate(_) => annotate::LARGEST_LEASE,
     }
@@ -92,19 +98,24 @@ pub fn largest_lease(work: &Asked, grammar: &Grammar, lexicon: &Lexicon) -> u64 
 
 /// The most bytes that an answer to `task` can have.
 pub fn largest_answer(task: &Task) -> u64 {
-    let body = match &task.work {
-        Work::Candidates { max_length } => candidates::largest_answer(task, *max_length),
-        Work::Cover => cover::largest_answer(task),
-        Work::Index => index::largest_answer(task),
-        Work::Expect { weights, losses } => expect::largest_answer(task, weights.len(), *losses),
-        Work::Sample(sample) => sample::largest_answer(task, sample),
-        Work::Collapse(collapse) => collapse::largest_answer(task, collapse),
-        Work::Sweep(sweeps) => sweep::largest_answer(task, sweeps),
-        Work::Decode(with) => decode::largest_answer(task, &with.value),
-        Work::Annotate(annotate) => annotate::largest_answer(task, annotate),
+    // Without what it is to be computed with, a task has no answer.
+    largest_body(task).unwrap_or(0).saturating_add(ENVELOPE)
+}
+
+fn largest_body(task: &Task) -> Result<u64, WireError> {
+    let items = || Items::of(task);
+    Ok(match &task.work {
+        Work::Candidates { max_length } => candidates::largest_answer(&items()?, *max_length),
+        Work::Cover => cover::largest_answer(&items()?),
+        Work::Index => index::largest_answer(&items()?),
+        Work::Expect { weights, losses } => expect::largest_answer(&items()?, weights.len(), *losses),
+        Work::Sample(sample) => sample::largest_answer(&items()?, sample),
+        Work::Collapse(collapse) => collapse::largest_answer(&items()?, collapse),
+        Work::Sweep(sweeps) => sweep::largest_answer(&items()?, sweeps),
+        Work::Decode(with) => decode::largest_answer(&items()?, &with.value),
+        Work::Annotate(annotate) => annotate::largest_answer(&task.shard.value, annotate),
         Work::Fit(with) => fit::largest_answer(&with.value),
-    };
-    body.saturating_add(ENVELOPE)
+    })
 }
 
 fn answer_kind(answer: &Answer) -> &'static str {

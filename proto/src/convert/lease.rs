@@ -3,9 +3,9 @@
 use prost::Message;
 use prost::bytes::Bytes;
 use shared::work::lease::LeaseId;
-use shared::work::task::{Named, Sample, ShardState, Task, Work};
+use shared::work::task::{Language, Named, Sample, ShardState, Task, Work};
 
-use super::blob::{Blob, carried, hash_to_wire, lease_id_to_wire};
+use super::blob::{Blob, carried, hash_to_wire, language, lease_id_to_wire};
 use super::kinds::{annotate, collapse, sweep};
 use super::{Wire, WireError, decoded};
 use crate::v1::lease_head::{self as head, Work as Asked};
@@ -41,10 +41,11 @@ pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
         }
         Work::Fit(fit) => (Asked::Fit(head::Fit { fit: hash_to_wire(fit.hash) }), Bytes::new()),
     };
+    let Language { grammar, lexicon } = language(task);
     let head = v1::LeaseHead {
         id: Some(lease_id_to_wire(id)),
-        grammar: hash_to_wire(task.grammar.hash),
-        lexicon: hash_to_wire(task.lexicon.hash),
+        grammar: hash_to_wire(grammar.hash),
+        lexicon: hash_to_wire(lexicon.hash),
         shard: hash_to_wire(task.shard.hash),
         work: Some(work),
         extent: Some(payload::extent(&payload)),
@@ -55,6 +56,26 @@ pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
 /// The work that a head asks for. An error says that it names none.
 pub fn asked(head: &v1::LeaseHead) -> Result<&Asked, WireError> {
     head.work.as_ref().ok_or(WireError::Missing { field: "lease.work" })
+}
+
+/// The grammar and the lexicon that the work of a lease is computed with, if it is with any; `find` looks up the blob that the head
+/// names in a field.
+pub fn language_from_wire<'b>(
+    head: &v1::LeaseHead,
+    find: impl Fn(&'static str, &[u8]) -> Result<&'b Blob, WireError>,
+) -> Result<Option<Language>, WireError> {
+    if matches!(asked(head)?, Asked::Annotate(_)) {
+        return Ok(None);
+    }
+    let grammar = match find("lease.grammar", &head.grammar)? {
+        Blob::Grammar(grammar) => grammar.clone(),
+        _ => return Err(WireError::Missing { field: "lease.grammar" }),
+    };
+    let lexicon = match find("lease.lexicon", &head.lexicon)? {
+        Blob::Lexicon(lexicon) => lexicon.clone(),
+        _ => return Err(WireError::Missing { field: "lease.lexicon" }),
+    };
+    Ok(Some(Language { grammar, lexicon }))
 }
 
 /// The work that a lease asks for; `find` looks up a blob that the head names in a field.

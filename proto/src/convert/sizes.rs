@@ -3,9 +3,8 @@
 use shared::data::Sentence;
 use shared::grammar::{Grammar, ParamId};
 use shared::work::shard::Shard;
-use shared::work::task::Task;
 
-use super::checks::sentences;
+use super::checks::{Items, sentences};
 
 /// Bytes of tags and lengths around the fields of a message.
 pub const ENVELOPE: u64 = 128;
@@ -30,13 +29,13 @@ pub fn of_occurrences(shard: &Shard, size: impl Fn(u64) -> u64) -> u64 {
     sum(sentences(shard).iter().map(of_sentence))
 }
 
-pub fn item_lengths(task: &Task) -> impl Iterator<Item = u64> {
-    let (sentences, strings) = match &*task.shard.value {
+pub fn item_lengths(task: &Items<'_>) -> impl Iterator<Item = u64> {
+    let (sentences, strings) = match task.shard {
         Shard::Sentences(sentences) => (&sentences[..], 0..0),
         Shard::Strings(params) => (&[][..], params.clone()),
         Shard::Trees { .. } => (&[][..], 0..0),
     };
-    let string = |param| task.lexicon.value.string(&task.grammar.value, ParamId(param));
+    let string = |param| task.lexicon.string(task.grammar, ParamId(param));
     let strings = strings.filter_map(string).map(|(_, string)| string.len() as u64);
     sentences.iter().map(|sentence| sentence.tokens.len() as u64).chain(strings)
 }

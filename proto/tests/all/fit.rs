@@ -12,7 +12,7 @@ use shared::models::logistic_normal::{Multinomials, Prior, Until};
 use shared::work::engine::Engine;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Fitted, Named, Task, Weighted, Work};
+use shared::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
 
 /// One rule of the nonterminal T, which has nothing to learn.
 const GRAMMAR: &str = "1 1 S --> A S\n1 1 S --> A\n1 1 S --> T\n1 1 A --> a\n1 1 A --> b\n1 1 T --> a b\n";
@@ -35,8 +35,7 @@ fn task(priors: Vec<Prior>) -> Task {
     let sentences = vec![sentence("a b", 2), sentence("a b b", 1), sentence("b a", 1)];
     let until = Until { tolerance: 1e-6, max_rounds: 20 };
     Task {
-        grammar: Named::new(grammar),
-        lexicon: Named::new(Lexicon::default()),
+        language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(Shard::Sentences(sentences)),
         work: Work::Fit(Named::new(Fit { priors, until, components: Vec::new() })),
     }
@@ -62,10 +61,7 @@ fn works_and_answers_survive_the_wire() {
     let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
     let (head, payload) = lease::to_wire(lease, &task);
     assert!(payload.is_empty());
-    assert_eq!(
-        fits::largest_lease(lease::asked(&head).unwrap(), &task.grammar.value, &task.lexicon.value),
-        0
-    );
+    assert_eq!(fits::largest_lease(lease::asked(&head).unwrap(), task.language.as_ref()), 0);
     let sent = Blob::Fit(fit(&task));
     let arrived = Blob::from_bytes(sent.kind() as i32, sent.hash(), sent.to_bytes()).unwrap();
     let work = lease::work_from_wire(&head, payload.clone(), |field, hash| {
@@ -110,8 +106,7 @@ fn mixed() -> Task {
     let priors = outcomes.iter().map(prior).collect();
     let until = Until { tolerance: 1e-6, max_rounds: 20 };
     Task {
-        grammar: Named::new(grammar),
-        lexicon: Named::new(Lexicon::default()),
+        language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(Shard::Sentences(sentences)),
         work: Work::Fit(Named::new(Fit { priors, until, components })),
     }
@@ -171,7 +166,7 @@ fn what_is_no_mixture_is_refused() {
         "{unknown}"
     );
     let other = with(|task, fit| {
-        task.grammar = Named::new(syntax::parse(GRAMMAR, "g").unwrap().0);
+        task.language.as_mut().unwrap().grammar = Named::new(syntax::parse(GRAMMAR, "g").unwrap().0);
         fit.priors = priors();
     });
     assert_eq!(other, "fit: components are of dependency trees, and this is another grammar");
@@ -217,7 +212,8 @@ fn priors_are_those_of_the_grammar() {
     let error = |task: &Task| fits::work(task).unwrap_err().to_string();
     assert_eq!(error(&task(priors()[1..].to_vec())), "fit: 1 priors, expected 2");
     let (mut adapted, _) = answered();
-    adapted.grammar = Named::new(syntax::parse("1 1 S --> W\nW --> a\n", "g").unwrap().0);
+    adapted.language.as_mut().unwrap().grammar =
+        Named::new(syntax::parse("1 1 S --> W\nW --> a\n", "g").unwrap().0);
     assert_eq!(
         error(&adapted),
         "fit: nonterminal `W` is adapted or rewrites to substrings; logistic-normal priors are of rules only"

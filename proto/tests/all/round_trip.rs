@@ -21,8 +21,8 @@ use shared::num::Wide;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
 use shared::work::task::{
-    Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Named, Sample, Sampled,
-    ShardState, Sweeps, Task, Work,
+    Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Language, Named, Sample,
+    Sampled, ShardState, Sweeps, Task, Work,
 };
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
@@ -304,7 +304,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
     let (none, full) = (Named::new(Lexicon::default()), Named::new(lexicon));
     let on = |lexicon: &Named<Lexicon>, shard: &Named<Shard>, work| {
         let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
-        let task = Task { grammar, lexicon, shard, work };
+        let task = Task { language: Some(Language { grammar, lexicon }), shard, work };
         let answer = engine(&task).expect("the task has an answer");
         (task, answer)
     };
@@ -367,8 +367,7 @@ fn no_answer_is_larger_than_its_task_allows() {
         assert!(found <= most, "{:?}: {found} bytes, expected at most {most}", task.work);
         let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
         let (head, payload) = lease::to_wire(lease, &task);
-        let most =
-            fits::largest_lease(lease::asked(&head).unwrap(), &task.grammar.value, &task.lexicon.value);
+        let most = fits::largest_lease(lease::asked(&head).unwrap(), task.language.as_ref());
         assert!(
             payload.len() as u64 <= most,
             "{:?}: {} bytes, expected at most {most}",
@@ -673,7 +672,8 @@ fn trees_are_of_their_sentences_and_only_of_those_asked_for() {
 #[test]
 fn lexicons_are_of_their_grammar_and_readings_end_where_sentences_do() {
     let (task, answer) = answered().swap_remove(2);
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+    let Language { grammar, lexicon } = task.language.clone().unwrap();
+    let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
     assert_eq!(fits::lexicon(grammar, lexicon), Ok(()));
     let without = fits::lexicon(grammar, &Lexicon::default()).unwrap_err().to_string();
     assert!(without.contains("lexicon.sticks"), "{without}");

@@ -51,9 +51,9 @@ impl Shard {
     }
 }
 
-/// The grammar of tasks and models that have a treebank's rules instead: the root over what stands for a tree. Nothing is derived
-/// with it.
-pub fn no_grammar() -> Grammar {
+/// The grammar that files and messages hold where there is none, since their formats have no way to leave it out: the root over what
+/// stands for a tree. Nothing reads it.
+pub fn grammar_in_formats() -> Grammar {
     let rule = Rule { parent: Grammar::START, children: vec![SymbolId(1)], alpha: 1.0 };
     Grammar::new(vec![ROOT.to_owned(), "tree".to_owned()], 1, vec![rule], vec![None])
         .expect("one rule over one terminal is a grammar")

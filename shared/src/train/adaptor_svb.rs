@@ -296,7 +296,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn learned(&self) -> Learned {
-        Learned { lexicon: None, params: models::Params::Adaptor(self.state.params.clone()) }
+        Learned::Grammar { lexicon: None, params: models::Params::Adaptor(self.state.params.clone()) }
     }
 
     fn sticks(&self) -> &[Stick] {

@@ -325,10 +325,10 @@ impl trainer::Trainer for Trainer {
 
     fn learned(&self) -> Learned {
         if self.grammar.adapted().next().is_none() {
-            return Learned { lexicon: None, params: models::Params::Pcfg(self.pcfg()) };
+            return Learned::Grammar { lexicon: None, params: models::Params::Pcfg(self.pcfg()) };
         }
         let (lexicon, params) = self.as_sticks();
-        Learned { lexicon: Some(lexicon), params: models::Params::Adaptor(params) }
+        Learned::Grammar { lexicon: Some(lexicon), params: models::Params::Adaptor(params) }
     }
 
     fn hyper(&self) -> Vec<Hyper> {

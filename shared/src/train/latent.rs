@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::treebank::{Rules, Treebank};
 use crate::limits::is_count;
-use crate::models;
 use crate::models::latent::collapsed::Own;
 use crate::models::latent::parse::Model;
 use crate::models::latent::{Expectation, Layout, Method, Params, Shard, Weights, start};
@@ -205,7 +204,7 @@ impl trainer::Trainer for Trainer {
             n_subtypes: self.settings.n_subtypes,
             weights: self.params().estimate(&self.layout),
         };
-        Learned { lexicon: None, params: models::Params::Latent(Box::new(model)) }
+        Learned::Treebank(Box::new(model))
     }
 }
 
@@ -213,7 +212,6 @@ impl trainer::Trainer for Trainer {
 mod tests {
     use super::*;
     use crate::data::treebank::Classes;
-    use crate::grammar::lexicon::Lexicon;
     use crate::grammar::tree::Tree;
     use crate::work::engine::Engine;
     use crate::work::shard;
@@ -251,12 +249,8 @@ mod tests {
         let shards = shards(treebank);
         let answer = |shard: usize, work| {
             let (rules, trees) = (treebank.rules.clone(), shards[shard].clone());
-            let task = Task {
-                grammar: Named::new(crate::models::latent::no_grammar()),
-                lexicon: Named::new(Lexicon::default()),
-                shard: Named::new(shard::Shard::Trees { rules, trees }),
-                work,
-            };
+            let shard = Named::new(shard::Shard::Trees { rules, trees });
+            let task = Task { language: None, shard, work };
             engine.run(&task).unwrap()
         };
         let indexes = vec![Arc::default(); shards.len()];

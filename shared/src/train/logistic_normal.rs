@@ -230,7 +230,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn learned(&self) -> Learned {
-        Learned { lexicon: None, params: models::Params::LogisticNormal(self.params()) }
+        Learned::Grammar { lexicon: None, params: models::Params::LogisticNormal(self.params()) }
     }
 
     fn components(&self) -> Vec<(&str, Share)> {

@@ -419,7 +419,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn learned(&self) -> Learned {
-        Learned { lexicon: None, params: models::Params::Pcfg(self.params()) }
+        Learned::Grammar { lexicon: None, params: models::Params::Pcfg(self.params()) }
     }
 
     fn samples(&self) -> &[Vec<Analysis>] {

@@ -20,22 +20,21 @@
 //! use shared::train::trainer::{Collect, Trainer as _, round};
 //! use shared::work::engine::Engine;
 //! use shared::work::shard::Shard;
-//! use shared::work::task::{Answer, Named, Task, Work};
+//! use shared::work::task::{Answer, Language, Named, Task, Work};
 //!
 //! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
 //! let tokens = "a a b".split(' ').map(|name| grammar.symbol(name).unwrap()).collect();
 //! let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
-//! let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon::default()));
+//! let groups = Groups::new(&grammar, &Lexicon::default());
+//! let alpha = groups.alpha(&grammar);
+//! let language = Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) };
 //! let engine = Engine::default();
 //! let compute = |work: Work| {
-//!     let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
-//!     engine.run(&Task { grammar, lexicon, shard, work }).unwrap()
+//!     engine.run(&Task { language: Some(language.clone()), shard: shard.clone(), work }).unwrap()
 //! };
 //! let Answer::Index(index) = compute(Work::Index) else { unreachable!("the answer is to what was asked") };
 //! let shards = vec![Arc::new(index.params)];
 //!
-//! let groups = Groups::new(&grammar.value, &lexicon.value);
-//! let alpha = groups.alpha(&grammar.value);
 //! let settings = Settings {
 //!     method: Method::Em,
 //!     start: Start::Uniform,
@@ -64,6 +63,7 @@ use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{ParamId, SymbolId};
 use crate::models::Params;
 use crate::models::adaptor::Stick;
+use crate::models::latent;
 use crate::models::sampler::Hyper;
 use crate::models::tally::Analysis;
 use crate::work::task::{Answer, Work};
@@ -115,11 +115,16 @@ pub struct Collect {
 
 /// What a run has learned.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Learned {
-    /// The strings that the parameters belong to, if the run's lexicon has others.
-    pub lexicon: Option<Lexicon>,
-    /// The parameters.
-    pub params: Params,
+pub enum Learned {
+    /// Parameters of a grammar.
+    Grammar {
+        /// The strings that the parameters belong to, if the run's lexicon has others.
+        lexicon: Option<Lexicon>,
+        /// The parameters.
+        params: Params,
+    },
+    /// The rules of a treebank, split into subtypes.
+    Treebank(Box<latent::parse::Model>),
 }
 
 /// A run by one method.

@@ -15,11 +15,10 @@ use cache::Models;
 
 use super::content::{ContentHash, Named};
 use super::error::ComputeError;
+use super::language::Language;
 use super::shard::Shard;
 use crate::data::Sentence;
 use crate::forest::{Prepared, TooAmbiguous};
-use crate::grammar::Grammar;
-use crate::grammar::lexicon::Lexicon;
 use crate::models::dmv::constraint::{Component, Constraints};
 use crate::models::sampler::Items;
 
@@ -50,20 +49,14 @@ impl Cache {
 /// The grammar, the strings and the shard of a task.
 pub struct Context<'a> {
     cache: &'a Cache,
-    grammar: &'a Named<Grammar>,
-    lexicon: &'a Named<Lexicon>,
+    language: &'a Language,
     shard: &'a Named<Shard>,
 }
 
 impl<'a> Context<'a> {
-    /// The context of a task with this grammar, lexicon and shard.
-    pub fn new(
-        cache: &'a Cache,
-        grammar: &'a Named<Grammar>,
-        lexicon: &'a Named<Lexicon>,
-        shard: &'a Named<Shard>,
-    ) -> Context<'a> {
-        Context { cache, grammar, lexicon, shard }
+    /// The context of a task on this shard.
+    pub fn new(cache: &'a Cache, language: &'a Language, shard: &'a Named<Shard>) -> Context<'a> {
+        Context { cache, language, shard }
     }
 
     /// The items.
@@ -81,7 +74,7 @@ impl<'a> Context<'a> {
 
     /// The grammar and the strings, prepared for parsing.
     pub fn prepared(&self) -> Arc<Prepared> {
-        self.cache.models.prepared(self.grammar, self.lexicon)
+        self.cache.models.prepared(self.language)
     }
 
     /// The shard of sentences or strings with its forests, and whether it stays in memory.
@@ -140,7 +133,7 @@ impl<'a> Context<'a> {
     }
 
     fn model(&self) -> ModelKey {
-        (self.grammar.hash, self.lexicon.hash)
+        self.language.key()
     }
 
     /// Checks that strings are strings of the lexicon, and that the items are not trees.

@@ -53,18 +53,23 @@ impl Engine {
 
     /// The answer to `task`.
     pub fn run(&self, task: &Task) -> Result<Answer, ComputeError> {
-        let context = Context::new(&self.0, &task.grammar, &task.lexicon, &task.shard);
+        let context = || match &task.language {
+            Some(language) => Ok(Context::new(&self.0, language, &task.shard)),
+            None => Err(ComputeError::NoGrammar),
+        };
         Ok(match &task.work {
-            Work::Candidates { max_length } => Answer::Candidates(candidates::run(&context, *max_length)?),
-            Work::Cover => Answer::Missing(cover::run(&context)?),
-            Work::Index => Answer::Index(index::run(&context)?),
-            Work::Expect { weights, losses } => Answer::Expectation(expect::run(&context, weights, *losses)?),
-            Work::Sample(sample) => Answer::Sampled(sample::run(&context, sample)?),
-            Work::Collapse(collapse) => Answer::Collapsed(collapse::run(&context, collapse)?),
-            Work::Sweep(sweeps) => Answer::Chained(sweep::run(&context, sweeps)?),
-            Work::Decode(with) => Answer::Decoded(decode::run(&context, &with.value)?),
-            Work::Annotate(annotate) => Answer::Annotated(annotate::run(&context, annotate)?),
-            Work::Fit(with) => Answer::Fitted(fit::run(&context, &with.value)?),
+            Work::Candidates { max_length } => Answer::Candidates(candidates::run(&context()?, *max_length)?),
+            Work::Cover => Answer::Missing(cover::run(&context()?)?),
+            Work::Index => Answer::Index(index::run(&context()?)?),
+            Work::Expect { weights, losses } => {
+                Answer::Expectation(expect::run(&context()?, weights, *losses)?)
+            }
+            Work::Sample(sample) => Answer::Sampled(sample::run(&context()?, sample)?),
+            Work::Collapse(collapse) => Answer::Collapsed(collapse::run(&context()?, collapse)?),
+            Work::Sweep(sweeps) => Answer::Chained(sweep::run(&context()?, sweeps)?),
+            Work::Decode(with) => Answer::Decoded(decode::run(&context()?, &with.value)?),
+            Work::Annotate(annotate) => Answer::Annotated(annotate::run(&task.shard.value, annotate)?),
+            Work::Fit(with) => Answer::Fitted(fit::run(&context()?, &with.value)?),
         })
     }
 }

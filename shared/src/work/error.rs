@@ -29,6 +29,9 @@ pub enum ComputeError {
         "a shard of stick strings can only be indexed and counted, one of trees annotated; this task needs a shard of sentences"
     )]
     NotSentences,
+    /// Work for sentences or strings in a task without a grammar.
+    #[error("the task names no grammar; only trees are annotated without one")]
+    NoGrammar,
     /// Work for trees on another shard.
     #[error("this task needs a shard of trees")]
     NotTrees,

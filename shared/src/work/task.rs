@@ -13,23 +13,17 @@ pub use super::kinds::fit::{Fit, Fitted, Weighted};
 pub use super::kinds::sample::{Sample, Sampled};
 pub use super::kinds::sweep::{ChainFrom, Chained, Sweeps};
 use super::kinds::{cover, decode};
+pub use super::language::Language;
 pub use super::state::ShardState;
-use crate::grammar::Grammar;
-use crate::grammar::lexicon::Lexicon;
 use crate::models::decode::{Decode, Decoded};
 use crate::num::Wide;
 use crate::work::shard::Shard;
 
 /// A unit of work.
-///
-/// That on trees asks neither grammar nor lexicon, which are then [`crate::models::latent::no_grammar`] and empty: one shape for all tasks costs
-/// less than two.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The grammar.
-    pub grammar: Named<Grammar>,
-    /// The stick strings; an empty lexicon before they are chosen.
-    pub lexicon: Named<Lexicon>,
+    /// What the items are computed with; `None` for trees, which bring their rules.
+    pub language: Option<Language>,
     /// The items.
     pub shard: Named<Shard>,
     /// What to do with them.

@@ -16,7 +16,7 @@ use shared::grammar::{Grammar, Rule, SymbolId};
 use shared::num::{Noise, Wide};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Expectation, Named, Task, Work};
+use shared::work::task::{Answer, Expectation, Language, Named, Task, Work};
 
 use crate::support::{self, assert_all_close, assert_close};
 
@@ -185,8 +185,10 @@ fn answers(
     weights: &[Wide],
 ) -> (Vec<ParamId>, Vec<u32>, Expectation) {
     let task = |work| Task {
-        grammar: Named::new(grammar.clone()),
-        lexicon: Named::new(Lexicon::default()),
+        language: Some(Language {
+            grammar: Named::new(grammar.clone()),
+            lexicon: Named::new(Lexicon::default()),
+        }),
         shard: Named::new(Shard::Sentences(sentences.to_vec())),
         work,
     };

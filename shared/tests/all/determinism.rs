@@ -7,7 +7,7 @@ use shared::models::decode::{Decode, Decoder};
 use shared::num::Wide;
 use shared::train::round::Totals;
 use shared::work::engine::{ComputeError, Engine};
-use shared::work::task::{Answer, Named, Task, Work};
+use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
 
@@ -163,7 +163,7 @@ fn tasks_that_cannot_be_done_say_so() {
     let engine = Engine::default();
     let task = |shard: usize, work| {
         let (grammar, lexicon) = (run.grammar.clone(), run.lexicon.clone());
-        Task { grammar, lexicon, shard: run.shards[shard].clone(), work }
+        Task { language: Some(Language { grammar, lexicon }), shard: run.shards[shard].clone(), work }
     };
     let strings = run.shards.len() - 1;
     for work in [Work::Cover, Work::Candidates { max_length: 3 }] {
@@ -183,6 +183,9 @@ fn tasks_that_cannot_be_done_say_so() {
     let expected = lexicon.n_params(&grammar) + 2;
     let found = engine.run(&task(0, Work::Decode(Named::new(decode))));
     assert_eq!(found, Err(ComputeError::Weights { found: 3, expected }));
-    let task = Task { lexicon: Named::new(Lexicon::default()), ..task(strings, Work::Index) };
-    assert!(matches!(engine.run(&task), Err(ComputeError::NoSuchStrings { .. })));
+    let bare = Language { grammar: run.grammar.clone(), lexicon: Named::new(Lexicon::default()) };
+    let bare = Task { language: Some(bare), ..task(strings, Work::Index) };
+    assert!(matches!(engine.run(&bare), Err(ComputeError::NoSuchStrings { .. })));
+    let without = Task { language: None, ..task(0, Work::Index) };
+    assert_eq!(engine.run(&without), Err(ComputeError::NoGrammar));
 }

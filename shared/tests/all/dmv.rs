@@ -23,7 +23,7 @@ use shared::train::round::Step;
 use shared::train::trainer::{self, Collect, Trainer as _};
 use shared::work::engine::{ComputeError, Engine};
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Task, Work};
+use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use crate::support::dependencies::{
     Model, Training, all_trees, events, is_projective, random_logs, random_tags, sums,
@@ -104,8 +104,10 @@ fn tasks_are_answered_with_the_same_trees() {
     let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];
     let with = Decode { weights: wide(&logs), segments: Vec::new(), decoders, trees: true, open: true };
     let mut task = Task {
-        grammar: Named::new(model.prepared.grammar.as_ref().clone()),
-        lexicon: Named::new(Lexicon::default()),
+        language: Some(Language {
+            grammar: Named::new(model.prepared.grammar.as_ref().clone()),
+            lexicon: Named::new(Lexicon::default()),
+        }),
         shard: Named::new(Shard::Sentences(items.collect())),
         work: Work::Decode(Named::new(with)),
     };
@@ -118,7 +120,7 @@ fn tasks_are_answered_with_the_same_trees() {
     }
     let mut other = model.prepared.grammar.as_ref().clone();
     other.symbols[0] = "T".to_owned();
-    task.grammar = Named::new(other);
+    task.language.as_mut().unwrap().grammar = Named::new(other);
     assert_eq!(Engine::default().run(&task), Err(ComputeError::NotDependencies));
 }
 

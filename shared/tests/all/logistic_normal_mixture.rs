@@ -16,7 +16,7 @@ use shared::train::round::{RoundReport, Step};
 use shared::train::trainer::{self, Collect, Trainer as _};
 use shared::work::engine::{ComputeError, Engine};
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Fitted, Named, Task, Weighted, Work};
+use shared::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
 
 use crate::support::dependencies::{Model, all_trees, events};
 use crate::support::{self, Run, assert_all_close, assert_close};
@@ -236,7 +236,7 @@ fn what_does_not_fit_is_refused() {
         Work::Fit(Named::new(Fit { priors: priors.clone(), until, components }))
     };
     let (grammar, lexicon, shard) = (run.grammar.clone(), run.lexicon.clone(), run.shards[0].clone());
-    let task = Task { grammar, lexicon, shard, work: work(unknown) };
+    let task = Task { language: Some(Language { grammar, lexicon }), shard, work: work(unknown) };
     let error = Engine::default().run(&task).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -244,7 +244,8 @@ fn what_does_not_fit_is_refused() {
          corpus, or a class with one; did you mean `VERB`?"
     );
     let other = support::grammar("1 1 S --> a S\n1 1 S --> a\n");
-    let task = Task { grammar: Named::new(other), work: work(components().remove(0)), ..task };
+    let language = Some(Language { grammar: Named::new(other), lexicon: run.lexicon.clone() });
+    let task = Task { language, work: work(components().remove(0)), ..task };
     assert_eq!(Engine::default().run(&task), Err(ComputeError::Components(Unsuited::Grammar)));
 }
 

@@ -19,7 +19,7 @@ use shared::train::round::Step;
 use shared::train::trainer::{self, Collect};
 use shared::work::engine::{ComputeError, Engine};
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Fitted, Named, Work};
+use shared::work::task::{Answer, Fit, Fitted, Language, Named, Work};
 
 use crate::support::dependencies::{Model, events};
 use crate::support::{self, Run, assert_all_close, assert_close};
@@ -228,7 +228,11 @@ fn what_does_not_fit_is_refused() {
     let ask = |priors: Vec<Prior>, shard: Shard| {
         let work = Work::Fit(Named::new(Fit { priors, until: Until::default(), components: Vec::new() }));
         let (grammar, lexicon) = (run.grammar.clone(), run.lexicon.clone());
-        Engine::default().run(&shared::work::task::Task { grammar, lexicon, shard: Named::new(shard), work })
+        Engine::default().run(&shared::work::task::Task {
+            language: Some(Language { grammar, lexicon }),
+            shard: Named::new(shard),
+            work,
+        })
     };
     let priors = uneven_priors(&model);
     let sentences = || run.shards[0].value.as_ref().clone();

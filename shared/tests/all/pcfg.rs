@@ -14,7 +14,7 @@ use shared::train::round::{RoundReport, Step};
 use shared::train::trainer::{self, Collect, Trainer as _};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Task, Work};
+use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use crate::support::{Derivation, Enumerator, Mode, assert_all_close, assert_close, sum};
 
@@ -70,7 +70,13 @@ impl Bench {
 
     fn run(&self, shard: usize, work: Work) -> Answer {
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        self.engine.run(&Task { grammar, lexicon, shard: self.shards[shard].clone(), work }).unwrap()
+        self.engine
+            .run(&Task {
+                language: Some(Language { grammar, lexicon }),
+                shard: self.shards[shard].clone(),
+                work,
+            })
+            .unwrap()
     }
 
     fn groups(&self) -> Groups {

@@ -18,7 +18,7 @@ use shared::train::round::Totals;
 use shared::work::engine::Engine;
 use shared::work::shard;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Task, Work};
+use shared::work::task::{Answer, Language, Named, Task, Work};
 
 pub fn grammar(text: &str) -> Grammar {
     syntax::parse(text, "g").unwrap_or_else(|error| panic!("{error}\n{text}")).0
@@ -274,7 +274,7 @@ impl Run {
 
     pub fn answer(&self, engine: &Engine, shard: &Named<Shard>, work: Work) -> Answer {
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        let task = Task { grammar, lexicon, shard: shard.clone(), work };
+        let task = Task { language: Some(Language { grammar, lexicon }), shard: shard.clone(), work };
         engine.run(&task).unwrap_or_else(|error| panic!("{error}"))
     }
 

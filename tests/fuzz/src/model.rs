@@ -8,10 +8,10 @@ use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{SymbolId, syntax};
 use shared::models::decode::{Decode, Decoder};
 use shared::models::logistic_normal::{self, PointEstimate, Prior};
-use shared::models::{Model, Params};
+use shared::models::{Model, Params, Trained as Learned};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Task, Work};
+use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use crate::trained::Trained;
 
@@ -29,17 +29,17 @@ pub fn run(data: &[u8]) {
     }
     parameters_sha256(&saved.model);
     sticks_tsv(&saved);
-    (0..saved.model.lexicon.sticks.len()).for_each(|at| drop(top(&saved, at, 5)));
-    syntax::parse(&grammar_text(&saved.model), "grammar.txt").expect("the learned grammar is a grammar");
-    let reads_grammar = !matches!(saved.model.params, Params::Latent(_));
-    if reads_grammar && saved.model.grammar.rules.len() <= MAX_RULES {
-        decode(saved, file.last().copied().unwrap_or(0));
+    let text = grammar_text(&saved.model);
+    let Some(model) = saved.model.of_grammar() else { return };
+    (0..model.lexicon.sticks.len()).for_each(|at| drop(top(&saved, at, 5)));
+    syntax::parse(&text, "grammar.txt").expect("the learned grammar is a grammar");
+    if model.grammar.rules.len() <= MAX_RULES {
+        decode(model.clone(), file.last().copied().unwrap_or(0));
     }
 }
 
 /// Decodes a sentence of the model's own terminals.
-fn decode(saved: SavedModel, which: u8) {
-    let model = saved.model;
+fn decode(model: Model, which: u8) {
     let (weights, segments) = (model.decoding_weights(), model.segments);
     let grammar = Named::new(model.grammar);
     let terminals: Vec<SymbolId> =
@@ -48,7 +48,7 @@ fn decode(saved: SavedModel, which: u8) {
     let tokens: Vec<SymbolId> =
         (0..6).map(|at| terminals[usize::from((which.wrapping_mul(at)) % n)]).collect();
     let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
-    let lexicon = Named::new(model.lexicon);
+    let language = Language { grammar, lexicon: Named::new(model.lexicon) };
     for open in [false, true] {
         let with = Decode {
             weights: weights.clone(),
@@ -58,7 +58,7 @@ fn decode(saved: SavedModel, which: u8) {
             open,
         };
         let work = Work::Decode(Named::new(with));
-        let task = Task { grammar: grammar.clone(), lexicon: lexicon.clone(), shard: shard.clone(), work };
+        let task = Task { language: Some(language.clone()), shard: shard.clone(), work };
         let answer = Engine::default().run(&task);
         assert!(matches!(answer, Ok(Answer::Decoded(ref sentences)) if sentences.len() == 1), "{answer:?}");
     }
@@ -67,7 +67,7 @@ fn decode(saved: SavedModel, which: u8) {
 /// A trained model and one with logistic-normal priors, in both forms.
 pub fn seeds() -> Vec<Vec<u8>> {
     let job = Trained::new();
-    let forms = |model: Model| {
+    let forms = |model: Learned| {
         let file = SavedModel::new(model, &job.job().corpus).to_bytes();
         let (_, body) = SEAL.open(&file).expect("it is whole");
         [[&[0][..], &file].concat(), [&[1][..], body].concat()]
@@ -75,11 +75,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
     [forms(job.train().model), forms(normal())].concat()
 }
 
-fn normal() -> Model {
+fn normal() -> Learned {
     let text = "1 1 S --> A S\n1 1 S --> A\n1 1 A --> a\n1 1 A --> b\n";
     let grammar = syntax::parse(text, "seed.gr").expect("the text is a grammar").0;
     let prior = |mean| Prior::related(mean, &[Some(0), Some(0)]).expect("it is one");
     let priors = vec![prior(vec![-1.0, 0.5]), prior(vec![0.0, 0.25])];
     let params = Params::LogisticNormal(logistic_normal::Params { priors, estimate: PointEstimate::Raw });
-    Model { grammar, lexicon: Lexicon::default(), params, segments: Vec::new() }
+    Learned::Grammar(Model { grammar, lexicon: Lexicon::default(), params, segments: Vec::new() })
 }

@@ -33,10 +33,7 @@ use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
-use shared::work::task::{
-    Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Named, Sample, Sampled,
-    ShardState, Sweeps, Task, Weighted, Work,
-};
+use shared::work::task::{Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Named, Sample, Sampled, ShardState, Sweeps, Task, Weighted, Work};
 
 use crate::parts;
 
@@ -65,7 +62,8 @@ pub fn run(data: &[u8]) {
     };
     let Ok(work) = lease::work_from_wire(&head, payload, find) else { return };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
-    let task = Task { grammar, lexicon, shard, work };
+    let language = (!matches!(work, Work::Annotate(_))).then_some(Language { grammar, lexicon });
+    let task = Task { language, shard, work };
     if !fits(&task) || !is_small(&task) || !is_derived(&task) {
         return;
     }
@@ -84,15 +82,19 @@ pub fn run(data: &[u8]) {
 
 /// As a worker checks it.
 fn fits(task: &Task) -> bool {
-    let (grammar, lexicon) = (&task.grammar.value, &task.lexicon.value);
-    fits::lexicon(grammar, lexicon).is_ok()
-        && fits::shard(grammar, lexicon, &task.shard.value).is_ok()
-        && fits::work(task).is_ok()
+    let fits_language = |Language { grammar, lexicon }: &Language| {
+        fits::lexicon(&grammar.value, &lexicon.value).is_ok()
+            && fits::shard(&grammar.value, &lexicon.value, &task.shard.value).is_ok()
+    };
+    task.language.as_ref().is_none_or(fits_language) && fits::work(task).is_ok()
 }
 
 fn is_small(task: &Task) -> bool {
-    let strings = task.lexicon.value.sticks.iter().flat_map(|stick| &stick.strings);
-    let sides: usize = task.grammar.value.rules.iter().map(|rule| rule.children.len()).sum();
+    let is_small_language = |Language { grammar, lexicon }: &Language| {
+        let strings = lexicon.value.sticks.iter().flat_map(|stick| &stick.strings);
+        let sides: usize = grammar.value.rules.iter().map(|rule| rule.children.len()).sum();
+        sides <= MAX_RULES && strings.map(<[_]>::len).sum::<usize>() <= MAX_SYMBOLS
+    };
     let items = match &*task.shard.value {
         Shard::Sentences(sentences) => sentences.iter().map(|sentence| sentence.tokens.len()).sum(),
         Shard::Strings(_) => 0,
@@ -110,8 +112,7 @@ fn is_small(task: &Task) -> bool {
         && n_sweeps <= MAX_SWEEPS
         && n_fit_rounds <= MAX_FIT_ROUNDS
         && occurrences <= MAX_SYMBOLS
-        && sides <= MAX_RULES
-        && strings.map(<[_]>::len).sum::<usize>() <= MAX_SYMBOLS
+        && task.language.as_ref().is_none_or(is_small_language)
 }
 
 /// Nobody asks for trees of sentences that have none.
@@ -132,10 +133,21 @@ fn best(adapted: &[SymbolId], found: &Candidates) -> Vec<StickStrings> {
     ranking.top()
 }
 
+/// The grammar and the strings of a task that is not on trees.
+fn language(task: &Task) -> &Language {
+    task.language.as_ref().expect("only trees have none")
+}
+
 /// What a coordinator does with an answer that fits.
 fn work_with(task: &Task, answer: Answer) {
-    let (grammar, lexicon) = (&task.grammar.value, &task.lexicon.value);
+    if let Answer::Annotated(annotated) = answer {
+        // It fits, so it has a number for each split rule.
+        assert!(!annotated.expectation.ln_z.is_nan());
+        return;
+    }
+    let (grammar, lexicon) = (&language(task).grammar.value, &language(task).lexicon.value);
     match answer {
+        Answer::Annotated(_) => {}
         Answer::Candidates(found) => {
             let adapted: Vec<SymbolId> = grammar.adapted().collect();
             index(task, Lexicon { sticks: best(&adapted, &found) });
@@ -180,8 +192,6 @@ fn work_with(task: &Task, answer: Answer) {
             sweep_again(task, chained.carried);
         }
         Answer::Fitted(fitted) => maximise(task, fitted),
-        // It fits, so it has a number for each split rule.
-        Answer::Annotated(annotated) => assert!(!annotated.expectation.ln_z.is_nan()),
         Answer::Decoded(decoded) => {
             let tokens: Vec<Vec<SymbolId>> =
                 sentences(task).iter().map(|sentence| sentence.tokens.clone()).collect();
@@ -216,7 +226,7 @@ fn totals(task: &Task, found: Expectation) -> Totals {
     let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() }) else {
         panic!("a shard that can be counted can be indexed")
     };
-    let mut totals = Totals::new(task.lexicon.value.n_params(&task.grammar.value));
+    let mut totals = Totals::new(language(task).n_params());
     totals.add(task.shard.value.strings(), &index.params, found);
     totals
 }
@@ -230,7 +240,7 @@ fn judge(tokens: &[Vec<SymbolId>], found: &[Vec<u32>]) {
 
 /// What was carried is told with the next lease, and has an answer.
 fn pass_again(task: &Task, n_touched: usize, carried: ShardState) {
-    let groups = Groups::new(&task.grammar.value, &task.lexicon.value);
+    let groups = Groups::new(&language(task).grammar.value, &language(task).lexicon.value);
     let others = Collapse::Others {
         pseudo: vec![0.5; n_touched],
         sums: vec![2.0; groups.len()],
@@ -272,13 +282,14 @@ fn maximise(task: &Task, fitted: Fitted) {
     let mut trainer = FitTrainer::new(settings, state);
     let fitted = |_, _| Answer::Fitted(fitted.clone());
     if trainer::round(&mut trainer, &vec![Arc::default()], Collect::default(), fitted).is_ok() {
-        trainer.params().check(&task.grammar.value).expect("the priors are still of the grammar");
+        trainer.params().check(&language(task).grammar.value).expect("the priors are still of the grammar");
     }
 }
 
 /// Strings chosen from an answer are indexed next.
 fn index(task: &Task, lexicon: Lexicon) {
-    let task = Task { lexicon: Named::new(lexicon), work: Work::Index, ..task.clone() };
+    let language = Language { lexicon: Named::new(lexicon), ..language(task).clone() };
+    let task = Task { language: Some(language), work: Work::Index, ..task.clone() };
     if fits(&task) {
         let indexed = Engine::default().run(&task);
         assert!(matches!(indexed, Ok(Answer::Index(_))), "{indexed:?}");
@@ -333,7 +344,7 @@ pub fn examples() -> Vec<Example> {
         let (grammar, sentences) = (Named::new(grammar), Named::new(Shard::Sentences(sentences)));
         let mut example = |lexicon: &Lexicon, shard: &Named<Shard>, work| {
             let (grammar, lexicon) = (grammar.clone(), Named::new(lexicon.clone()));
-            let task = Task { grammar, lexicon, shard: shard.clone(), work };
+            let task = Task { language: Some(Language { grammar, lexicon }), shard: shard.clone(), work };
             let answer = engine.run(&task).expect("the task is in order");
             examples.push(Example { task, answer: answer.clone() });
             answer
@@ -407,8 +418,7 @@ fn fitted() -> Example {
     let priors = vec![prior(vec![-1.0, 0.5]), prior(vec![0.0, 0.25])];
     let until = Until { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
     let task = Task {
-        grammar: Named::new(grammar),
-        lexicon: Named::new(Lexicon::default()),
+        language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(shard),
         work: Work::Fit(Named::new(Fit { priors, until, components: Vec::new() })),
     };
@@ -441,7 +451,7 @@ fn dependencies() -> [Example; 2] {
     let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon::default()));
     [Work::Fit(Named::new(Fit { priors, until, components })), Work::Decode(Named::new(decode))].map(|work| {
         let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
-        let task = Task { grammar, lexicon, shard, work };
+        let task = Task { language: Some(Language { grammar, lexicon }), shard, work };
         let answer = Engine::default().run(&task).expect("the task is in order");
         Example { task, answer }
     })

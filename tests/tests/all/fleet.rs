@@ -23,7 +23,7 @@ use shared::num::Wide;
 use shared::work::engine::ComputeError;
 use shared::work::lease::TaskIndex;
 use shared::work::task::{
-    Answer, ChainFrom, Chained, Collapse, Collapsed, Named, Sample, Sweeps, Task, Work,
+    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Named, Sample, Sweeps, Task, Work,
 };
 use worker::{RunError, WorkerConfig};
 
@@ -387,7 +387,7 @@ fn the_real_worker_answers_as_the_engine_does() {
     });
     let all = |work: &dyn Fn(usize) -> Work| {
         let tasks = short_tasks(7).into_iter().enumerate();
-        tasks.map(|(at, task)| Task { lexicon: lexicon.clone(), work: work(at), ..task }).collect::<Vec<_>>()
+        tasks.map(|(at, task)| Task { work: work(at), ..with_lexicon(task, &lexicon) }).collect::<Vec<_>>()
     };
     let both = |tasks: Vec<Task>| {
         let found = answers(&fleet, tasks.clone()).unwrap().0;
@@ -409,7 +409,8 @@ fn the_real_worker_answers_as_the_engine_does() {
             |at| Work::Sample(Sample { weights: weights(at), stream: at as u64, keep: keep.clone() });
         both(all(&sample));
     }
-    let groups = Groups::new(&short_tasks(1)[0].grammar.value, &lexicon.value);
+    let grammar = short_tasks(1).remove(0).language.expect("it has one").grammar;
+    let groups = Groups::new(&grammar.value, &lexicon.value);
     let mut passed = both(all(&|at| Work::Collapse(Collapse::Start { weights: weights(at) })));
     for _ in 0..3 {
         passed = both(all(&|at| {
@@ -424,7 +425,6 @@ fn the_real_worker_answers_as_the_engine_does() {
             })
         }));
     }
-    let grammar = &short_tasks(1)[0].grammar.value;
     let stick = StickStrings { symbol: SymbolId(1), strings: Strings::new() };
     let bare = Named::new(Lexicon { sticks: vec![stick] });
     let sweep = |from: &dyn Fn(usize) -> ChainFrom| {
@@ -432,12 +432,12 @@ fn the_real_worker_answers_as_the_engine_does() {
             from: from(at),
             n: 2,
             settings: Settings { temperature: 1.5, relabel: true, hyper: None },
-            pseudo: vec![0.5; bare.value.n_params(grammar)],
+            pseudo: vec![0.5; bare.value.n_params(&grammar.value)],
             stream: at as u64,
             keep: Some(vec![SymbolId(1)]),
         };
         let tasks = all(&|at| Work::Sweep(sweeps(at))).into_iter();
-        both(tasks.map(|task| Task { lexicon: bare.clone(), ..task }).collect())
+        both(tasks.map(|task| with_lexicon(task, &bare)).collect())
     };
     let hyper = Hyper { discount: 0.5, concentration: 1.0 };
     let mut chains = sweep(&|_| ChainFrom::Start { incremental: true, hyper });
@@ -552,13 +552,18 @@ fn the_real_worker_says_why_it_is_refused() {
     eventually(&|| worker.log(), || worker.log().contains("the token is not the coordinator's"));
 }
 
+fn with_lexicon(task: Task, lexicon: &Named<Lexicon>) -> Task {
+    let language = task.language.map(|language| Language { lexicon: lexicon.clone(), ..language });
+    Task { language, ..task }
+}
+
 #[test]
 fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
     let fleet = Fleet::start(FleetConfig { min_members: 1, ..remote_only() }).unwrap();
     let _worker = start_worker(echo_worker(url(&fleet), 1));
     let mut task = short_tasks(1).remove(0);
     let grammar = shared::grammar::syntax::parse("S --> a", "smaller.lt").expect("the text is a grammar").0;
-    task.grammar = Named::new(grammar);
+    task.language.as_mut().expect("it has one").grammar = Named::new(grammar);
     // The word is not of this grammar: the worker hangs up each time, until the task counts as poison.
     let error = answers(&fleet, vec![task]).unwrap_err();
     let FleetError::Batch { failure: Failure::Poison { .. }, decisions, .. } = error else {

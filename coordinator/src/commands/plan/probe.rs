@@ -28,7 +28,7 @@ use crate::train::checkpoint::{Checkpoints, Origin, Progress};
 use crate::train::checkpoint_writer::CheckpointWriter;
 use crate::train::choice;
 use crate::train::group::{Inputs, Prepared};
-use crate::train::prepare::{self, Chosen, Sentences};
+use crate::train::prepare::{self, Chosen, Items};
 use crate::train::rounds::Training;
 use scheduler::Failure;
 
@@ -73,12 +73,12 @@ pub struct Measured {
 pub fn measure(job: &Job) -> Result<(Load, Measured)> {
     let inputs = Inputs::load(job)?;
     let probe = Probe::new()?;
-    let sentences: Vec<Sentences> = inputs.groups.iter().map(|group| Sentences::new(&group.input)).collect();
-    let origin = Origin::new(job, &sentences);
+    let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
+    let origin = Origin::new(job, &items);
     let (mut prepared, mut all_chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
-    for (group, sentences) in inputs.groups.iter().zip(sentences) {
+    for (group, items) in inputs.groups.iter().zip(items) {
         let choice = choice(&group.job.inference);
-        let (chosen, plan) = prepare::plan(&probe, &group.input, sentences, &choice, None)?;
+        let (chosen, plan) = prepare::plan(&probe, &group.input, items, &choice, None)?;
         prepared.push(Prepared::new(group, plan));
         all_chosen.push(chosen);
     }

@@ -4,7 +4,7 @@ use shared::data::treebank::RuleId;
 use shared::models::latent::layout::MAX_SUBTYPES;
 use shared::models::latent::{self, Layout, Weights};
 use shared::work::shard::Shard;
-use shared::work::task::{Annotate, Annotated, Named, Pass, ShardState, Task};
+use shared::work::task::{Annotate, Annotated, Named, Pass, ShardState};
 
 use crate::convert::sizes::{DOUBLE, FLOAT, VARINT};
 use crate::convert::{
@@ -83,21 +83,13 @@ pub fn from_wire(message: v1::Annotated) -> Result<Annotated, WireError> {
     Ok(Annotated { expectation, carried: carried.map(ShardState::from_wire).transpose()? })
 }
 
-pub fn check(task: &Task, annotate: &Annotate) -> Result<(), WireError> {
-    fits(&task.shard.value, annotate)
-}
-
-pub fn check_answer(task: &Task, annotate: &Annotate, found: &Annotated) -> Result<(), WireError> {
-    answers(&task.shard.value, annotate, found)
-}
-
-pub fn largest_answer(task: &Task, annotate: &Annotate) -> u64 {
-    let [n_counts, n_own] = n_numbers(&task.shard.value, annotate);
-    n_counts * DOUBLE + n_own * FLOAT + task.shard.value.len() as u64 * VARINT
+pub fn largest_answer(shard: &Shard, annotate: &Annotate) -> u64 {
+    let [n_counts, n_own] = n_numbers(shard, annotate);
+    n_counts * DOUBLE + n_own * FLOAT + shard.len() as u64 * VARINT
 }
 
 /// Whether a pass is one over the trees of `shard`.
-fn fits(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
+pub fn check(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
     match &annotate.pass {
         Pass::Expect { weights } | Pass::Begin { weights } => {
@@ -112,7 +104,7 @@ fn fits(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
 }
 
 /// Whether an answer is one to that pass over `shard`.
-fn answers(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -> Result<(), WireError> {
+pub fn check_answer(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
     same_length("annotated.counts", annotated.expectation.counts.len(), layout.n_params())?;
     match (&annotate.pass, &annotated.carried) {

@@ -1,9 +1,9 @@
 //! Candidate strings of sentences.
 
 use shared::grammar::SymbolId;
-use shared::work::task::{Candidates, Task};
+use shared::work::task::Candidates;
 
-use crate::convert::checks::{adapted, terminals};
+use crate::convert::checks::{Items, adapted, terminals};
 use crate::convert::sizes::{DOUBLE, VARINT, item_lengths, labelled_substrings, sum};
 use crate::convert::{
     NON_NEGATIVE, WireError, ascending, in_range, non_negative, numbers, same_length, strings_to_wire,
@@ -32,9 +32,9 @@ pub fn from_wire(message: v1::Candidates) -> Result<Candidates, WireError> {
     Ok(Candidates { symbols, strings, expected, unparsable })
 }
 
-pub fn check_answer(task: &Task, found: &Candidates) -> Result<(), WireError> {
-    let grammar = &task.grammar.value;
-    let n_items = task.shard.value.len() as u64;
+pub fn check_answer(task: &Items<'_>, found: &Candidates) -> Result<(), WireError> {
+    let grammar = task.grammar;
+    let n_items = task.shard.len() as u64;
     in_range("candidates.unparsable", found.unparsable.iter().copied(), 0..n_items)?;
     for (at, (symbol, string, _)) in found.iter().enumerate() {
         adapted("candidates.symbols", at, grammar, symbol)?;
@@ -43,7 +43,7 @@ pub fn check_answer(task: &Task, found: &Candidates) -> Result<(), WireError> {
     Ok(())
 }
 
-pub fn largest_answer(task: &Task, max_length: u32) -> u64 {
-    let of_item = |length| labelled_substrings(&task.grammar.value, length, u64::from(max_length), DOUBLE);
-    sum(item_lengths(task).map(of_item)).saturating_add(task.shard.value.len() as u64 * VARINT)
+pub fn largest_answer(task: &Items<'_>, max_length: u32) -> u64 {
+    let of_item = |length| labelled_substrings(task.grammar, length, u64::from(max_length), DOUBLE);
+    sum(item_lengths(task).map(of_item)).saturating_add(task.shard.len() as u64 * VARINT)
 }

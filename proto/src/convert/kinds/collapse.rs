@@ -2,10 +2,10 @@
 
 use shared::num::Wide;
 use shared::work::shard::Shard;
-use shared::work::task::{Collapse, Collapsed, Expectation, Named, ShardState, Task};
+use shared::work::task::{Collapse, Collapsed, Expectation, Named, ShardState};
 
 use super::expect;
-use crate::convert::checks::n_occurrences;
+use crate::convert::checks::{Items, n_occurrences};
 use crate::convert::sizes::{DOUBLE, VARINT, of_occurrences};
 use crate::convert::{NON_NEGATIVE, POSITIVE, Wire, WireError, non_negative, numbers, positive, same_length};
 use crate::v1;
@@ -50,21 +50,19 @@ pub fn from_wire(message: v1::Collapsed) -> Result<Collapsed, WireError> {
     Ok(Collapsed { expectation, carried })
 }
 
-pub fn check(task: &Task, collapse: &Collapse) -> Result<(), WireError> {
+pub fn check(task: &Items<'_>, collapse: &Collapse) -> Result<(), WireError> {
     match collapse {
         Collapse::Start { .. } => Ok(()),
-        Collapse::Others { pseudo, carried, .. } => {
-            check_carried(&task.shard.value, pseudo.len(), &carried.value)
-        }
+        Collapse::Others { pseudo, carried, .. } => check_carried(task.shard, pseudo.len(), &carried.value),
     }
 }
 
-pub fn check_answer(task: &Task, collapse: &Collapse, collapsed: &Collapsed) -> Result<(), WireError> {
+pub fn check_answer(task: &Items<'_>, collapse: &Collapse, collapsed: &Collapsed) -> Result<(), WireError> {
     let n_touched = n_touched(collapse);
     // A pass has no weights of zero.
     same_length("expectation.missing", collapsed.expectation.missing.len(), 0)?;
-    expect::check_lengths(&task.shard.value, n_touched, false, &collapsed.expectation)?;
-    check_carried(&task.shard.value, n_touched, &collapsed.carried)
+    expect::check_lengths(task.shard, n_touched, false, &collapsed.expectation)?;
+    check_carried(task.shard, n_touched, &collapsed.carried)
 }
 
 /// Whether it is what a shard that touches `n_params` parameters carries.
@@ -84,13 +82,13 @@ fn n_touched(collapse: &Collapse) -> usize {
     }
 }
 
-pub fn largest_answer(task: &Task, collapse: &Collapse) -> u64 {
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+pub fn largest_answer(task: &Items<'_>, collapse: &Collapse) -> u64 {
+    let (grammar, lexicon) = (task.grammar, task.lexicon);
     let n_touched = n_touched(collapse) as u64;
     // Rules, and strings that are substrings of the sentence.
     let n_rules = 1 + grammar.rules.len() as u64;
     let n_sticks = lexicon.sticks.len() as u64;
     let own = |length: u64| n_touched.min(n_rules + n_sticks * length * (length + 1) / 2);
     let carried = |length| VARINT + own(length) * (VARINT + DOUBLE);
-    of_occurrences(&task.shard.value, carried).saturating_add(n_touched * DOUBLE)
+    of_occurrences(task.shard, carried).saturating_add(n_touched * DOUBLE)
 }

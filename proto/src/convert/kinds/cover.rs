@@ -1,8 +1,8 @@
 //! Strings that sentences need and the lexicon lacks.
 
-use shared::work::task::{Missing, Task};
+use shared::work::task::Missing;
 
-use crate::convert::checks::{adapted, terminals};
+use crate::convert::checks::{Items, adapted, terminals};
 use crate::convert::sizes::{item_lengths, labelled_substrings, sum};
 use crate::convert::{WireError, labelled_strings, strings_to_wire};
 use crate::v1;
@@ -18,8 +18,8 @@ pub fn from_wire(v1::Missing { symbols, strings }: v1::Missing) -> Result<Missin
     labelled_strings("missing", symbols, strings)
 }
 
-pub fn check_answer(task: &Task, missing: &Missing) -> Result<(), WireError> {
-    let grammar = &task.grammar.value;
+pub fn check_answer(task: &Items<'_>, missing: &Missing) -> Result<(), WireError> {
+    let grammar = task.grammar;
     for (at, (symbol, string)) in missing.iter().enumerate() {
         adapted("missing.symbols", at, grammar, *symbol)?;
         terminals("missing.strings", grammar, string)?;
@@ -27,6 +27,6 @@ pub fn check_answer(task: &Task, missing: &Missing) -> Result<(), WireError> {
     Ok(())
 }
 
-pub fn largest_answer(task: &Task) -> u64 {
-    sum(item_lengths(task).map(|length| labelled_substrings(&task.grammar.value, length, length, 0)))
+pub fn largest_answer(task: &Items<'_>) -> u64 {
+    sum(item_lengths(task).map(|length| labelled_substrings(task.grammar, length, length, 0)))
 }

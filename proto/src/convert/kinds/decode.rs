@@ -2,9 +2,8 @@
 
 use shared::grammar::{Grammar, SymbolId};
 use shared::models::decode::{Decode, Decoded, Decoder};
-use shared::work::task::Task;
 
-use crate::convert::checks::{nonterminals, sentences, whole};
+use crate::convert::checks::{Items, nonterminals, sentences, whole};
 use crate::convert::sizes::{ENVELOPE, item_lengths, segmentation, sum, tree};
 use crate::convert::{
     LOGARITHM, Wire, WireError, ends_from_wire, logarithm, numbers, ragged_to_wire, same_length,
@@ -75,22 +74,22 @@ fn sentence_from_wire(message: v1::DecodedSentence) -> Result<Decoded, WireError
     Ok(Decoded { log_z: message.log_z, segmentations, trees: message.trees })
 }
 
-pub fn check(task: &Task, decode: &Decode) -> Result<(), WireError> {
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+pub fn check(task: &Items<'_>, decode: &Decode) -> Result<(), WireError> {
+    let (grammar, lexicon) = (task.grammar, task.lexicon);
 
     let Decode { weights, segments, .. } = decode;
     same_length("decode.weights", weights.len(), lexicon.n_params(grammar) + lexicon.sticks.len())?;
     nonterminals("decode.segments", grammar, segments)
 }
 
-pub fn check_answer(task: &Task, with: &Decode, decoded: &[Decoded]) -> Result<(), WireError> {
-    let n_items = task.shard.value.len();
+pub fn check_answer(task: &Items<'_>, with: &Decode, decoded: &[Decoded]) -> Result<(), WireError> {
+    let n_items = task.shard.len();
 
     same_length("decoded.sentences", decoded.len(), n_items)?;
     let decoders = &with.decoders;
     let with_tree = |&&decoder: &&Decoder| with.trees && decoder.gives_trees();
     let n_trees = decoders.iter().filter(with_tree).count();
-    for (sentence, decoded) in sentences(&task.shard.value).iter().zip(decoded) {
+    for (sentence, decoded) in sentences(task.shard).iter().zip(decoded) {
         same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
         same_length("decoded.trees", decoded.trees.len(), n_trees)?;
         whole("decoded.segmentations", &decoded.segmentations, sentence.tokens.len())?;
@@ -98,8 +97,8 @@ pub fn check_answer(task: &Task, with: &Decode, decoded: &[Decoded]) -> Result<(
     Ok(())
 }
 
-pub fn largest_answer(task: &Task, decode: &Decode) -> u64 {
-    sum(item_lengths(task).map(|length| decoded_sentence(&task.grammar.value, decode, length)))
+pub fn largest_answer(task: &Items<'_>, decode: &Decode) -> u64 {
+    sum(item_lengths(task).map(|length| decoded_sentence(task.grammar, decode, length)))
 }
 
 /// Segmentations and trees, one per decoder.

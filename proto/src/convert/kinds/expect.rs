@@ -1,10 +1,9 @@
 //! Inside–outside: weights and expected counts.
 
-use shared::grammar::Grammar;
-use shared::grammar::lexicon::Lexicon;
 use shared::work::shard::Shard;
-use shared::work::task::{Expectation, Task};
+use shared::work::task::{Expectation, Language};
 
+use crate::convert::checks::Items;
 use crate::convert::sizes::{DOUBLE, ENVELOPE, EXPONENT, VARINT};
 use crate::convert::{
     LOGARITHM, NON_NEGATIVE, Wire, WireError, in_range, logarithm, non_negative, numbers, params, same_length,
@@ -40,17 +39,17 @@ impl Wire for Expectation {
 }
 
 pub fn check_answer(
-    task: &Task,
+    task: &Items<'_>,
     n_touched: usize,
     losses: bool,
     found: &Expectation,
 ) -> Result<(), WireError> {
-    let n_params = task.lexicon.value.n_params(&task.grammar.value) as u64;
+    let n_params = task.lexicon.n_params(task.grammar) as u64;
     in_range("expectation.missing", found.missing.iter().map(|param| param.0), 0..n_params)?;
     if !found.missing.is_empty() {
         return Ok(()); // the counts mean nothing
     }
-    check_lengths(&task.shard.value, n_touched, losses, found)
+    check_lengths(task.shard, n_touched, losses, found)
 }
 
 /// Whether there are as many numbers as the shard asks for.
@@ -67,12 +66,12 @@ pub fn check_lengths(
 }
 
 /// The most bytes of weights by the index of a shard, and of a list of nonterminals.
-pub fn largest_lease(grammar: &Grammar, lexicon: &Lexicon) -> u64 {
-    let segments = u64::from(grammar.n_nonterminals) * VARINT;
-    ENVELOPE + lexicon.n_params(grammar) as u64 * (DOUBLE + EXPONENT) + segments
+pub fn largest_lease(language: &Language) -> u64 {
+    let segments = u64::from(language.grammar.value.n_nonterminals) * VARINT;
+    ENVELOPE + language.n_params() as u64 * (DOUBLE + EXPONENT) + segments
 }
 
-pub fn largest_answer(task: &Task, n_touched: usize, losses: bool) -> u64 {
-    let n_numbers = n_touched as u64 * (1 + u64::from(losses)) + task.shard.value.len() as u64;
-    n_numbers * DOUBLE + task.lexicon.value.n_params(&task.grammar.value) as u64 * VARINT
+pub fn largest_answer(task: &Items<'_>, n_touched: usize, losses: bool) -> u64 {
+    let n_numbers = n_touched as u64 * (1 + u64::from(losses)) + task.shard.len() as u64;
+    n_numbers * DOUBLE + task.lexicon.n_params(task.grammar) as u64 * VARINT
 }

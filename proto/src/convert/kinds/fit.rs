@@ -9,9 +9,9 @@ use shared::models::dmv::constraint::{ArcClass, Component, Constraints};
 use shared::models::logistic_normal::multinomials::MAX_OUTCOMES;
 use shared::models::logistic_normal::{Moments, Multinomials, Part, Prior, Statistics, Until};
 use shared::train::mixture::MAX_COMPONENTS;
-use shared::work::task::{Fit, Fitted, Task, Weighted};
+use shared::work::task::{Fit, Fitted, Weighted};
 
-use crate::convert::checks::{at_most, n_occurrences};
+use crate::convert::checks::{Items, at_most, n_occurrences};
 use crate::convert::sizes::{DOUBLE, EXPONENT, VARINT, sum};
 use crate::convert::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};
 use crate::v1;
@@ -187,12 +187,12 @@ fn statistics_from_wire(message: v1::Statistics) -> Result<Statistics, WireError
     Ok(Statistics { n_sentences: sentences, bound, n_rounds: rounds, moments, parts })
 }
 
-pub fn check(task: &Task, with: &Fit) -> Result<(), WireError> {
-    fits(&task.grammar.value, with)
+pub fn check(task: &Items<'_>, with: &Fit) -> Result<(), WireError> {
+    fits(task.grammar, with)
 }
 
-pub fn check_answer(task: &Task, with: &Fit, found: &Fitted) -> Result<(), WireError> {
-    answers(with, task.shard.value.len(), n_occurrences(&task.shard.value), found)
+pub fn check_answer(task: &Items<'_>, with: &Fit, found: &Fitted) -> Result<(), WireError> {
+    answers(with, task.shard.len(), n_occurrences(task.shard), found)
 }
 
 pub fn largest_answer(with: &Fit) -> u64 {

@@ -1,7 +1,8 @@
 //! Which parameters a shard touches.
 
-use shared::work::task::{Index, Task};
+use shared::work::task::Index;
 
+use crate::convert::checks::Items;
 use crate::convert::sizes::VARINT;
 use crate::convert::{WireError, ascending, in_range, params};
 use crate::v1;
@@ -20,13 +21,13 @@ pub fn from_wire(message: v1::Index) -> Result<Index, WireError> {
     Ok(Index { params, unparsable })
 }
 
-pub fn check_answer(task: &Task, index: &Index) -> Result<(), WireError> {
-    let n_params = task.lexicon.value.n_params(&task.grammar.value) as u64;
+pub fn check_answer(task: &Items<'_>, index: &Index) -> Result<(), WireError> {
+    let n_params = task.lexicon.n_params(task.grammar) as u64;
     in_range("index.params", index.params.iter().map(|param| param.0), 0..n_params)?;
-    in_range("index.unparsable", index.unparsable.iter().copied(), 0..task.shard.value.len() as u64)
+    in_range("index.unparsable", index.unparsable.iter().copied(), 0..task.shard.len() as u64)
 }
 
-pub fn largest_answer(task: &Task) -> u64 {
-    let n_params = task.lexicon.value.n_params(&task.grammar.value) as u64;
-    (n_params + task.shard.value.len() as u64) * VARINT
+pub fn largest_answer(task: &Items<'_>) -> u64 {
+    let n_params = task.lexicon.n_params(task.grammar) as u64;
+    (n_params + task.shard.len() as u64) * VARINT
 }

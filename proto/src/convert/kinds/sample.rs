@@ -1,9 +1,9 @@
 //! Trees drawn for sentences.
 
 use shared::grammar::SymbolId;
-use shared::work::task::{Sample, Sampled, Task};
+use shared::work::task::{Sample, Sampled};
 
-use crate::convert::checks::{n_occurrences, nonterminals, sentences, whole};
+use crate::convert::checks::{Items, n_occurrences, nonterminals, sentences, whole};
 use crate::convert::sizes::{DOUBLE, VARINT, of_occurrences, segmentation, tree};
 use crate::convert::{
     NON_NEGATIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, in_range, non_negative, numbers,
@@ -50,32 +50,32 @@ pub fn from_wire(message: v1::Sampled) -> Result<Sampled, WireError> {
     Ok(Sampled { counts, analyses, missing: params("sampled.missing", missing)? })
 }
 
-pub fn check(task: &Task, sample: &Sample) -> Result<(), WireError> {
-    nonterminals("sample.segments", &task.grammar.value, sample.keep.iter().flatten())
+pub fn check(task: &Items<'_>, sample: &Sample) -> Result<(), WireError> {
+    nonterminals("sample.segments", task.grammar, sample.keep.iter().flatten())
 }
 
-pub fn check_answer(task: &Task, sample: &Sample, sampled: &Sampled) -> Result<(), WireError> {
+pub fn check_answer(task: &Items<'_>, sample: &Sample, sampled: &Sampled) -> Result<(), WireError> {
     let Sample { weights, keep, .. } = sample;
-    let n_params = task.lexicon.value.n_params(&task.grammar.value) as u64;
+    let n_params = task.lexicon.n_params(task.grammar) as u64;
 
     in_range("sampled.missing", sampled.missing.iter().map(|param| param.0), 0..n_params)?;
     if !sampled.missing.is_empty() {
         return Ok(()); // the counts mean nothing
     }
     same_length("sampled.counts", sampled.counts.len(), weights.len())?;
-    let n_trees = if keep.is_some() { n_occurrences(&task.shard.value) } else { 0 };
+    let n_trees = if keep.is_some() { n_occurrences(task.shard) } else { 0 };
     same_length("sampled.trees", sampled.analyses.len(), n_trees)?;
     let mut analyses = sampled.analyses.iter();
-    for sentence in sentences(&task.shard.value) {
+    for sentence in sentences(task.shard) {
         let own = analyses.by_ref().take(sentence.multiplicity as usize);
         whole("sampled.ends", own.map(|analysis| &analysis.ends), sentence.tokens.len())?;
     }
     Ok(())
 }
 
-pub fn largest_answer(task: &Task, Sample { weights, keep, .. }: &Sample) -> u64 {
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+pub fn largest_answer(task: &Items<'_>, Sample { weights, keep, .. }: &Sample) -> u64 {
+    let (grammar, lexicon) = (task.grammar, task.lexicon);
     let of_tree = |length| segmentation(length).saturating_add(tree(grammar, length));
-    let trees = keep.as_ref().map_or(0, |_| of_occurrences(&task.shard.value, of_tree));
+    let trees = keep.as_ref().map_or(0, |_| of_occurrences(task.shard, of_tree));
     trees.saturating_add(weights.len() as u64 * DOUBLE + lexicon.n_params(grammar) as u64 * VARINT)
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use shared::grammar::SymbolId;
 use shared::models::sampler::state::Choice;
 use shared::models::sampler::{HyperPrior, Moves, Settings, State, Uses};
-use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeps, Task};
+use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeps};
 
-use crate::convert::checks::{adapted, at_most, n_occurrences, nonterminals, sentences, terminals, whole};
+use crate::convert::checks::{
+    Items, adapted, at_most, n_occurrences, nonterminals, sentences, terminals, whole,
+};
 use crate::convert::sizes::{
     DOUBLE, ENVELOPE, VARINT, item_lengths, labelled_substrings, n_nodes, of_occurrences, segmentation, sum,
     tree,
@@ -146,28 +148,26 @@ fn moves_from_wire(field: &'static str, message: Option<v1::Moves>) -> Result<Mo
     Ok(Moves { proposed, accepted, changed })
 }
 
-pub fn check(task: &Task, sweeps: &Sweeps) -> Result<(), WireError> {
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+pub fn check(task: &Items<'_>, sweeps: &Sweeps) -> Result<(), WireError> {
+    let (grammar, lexicon) = (task.grammar, task.lexicon);
     let Sweeps { from, pseudo, keep, .. } = sweeps;
 
     same_length("sweeps.pseudo", pseudo.len(), lexicon.n_params(grammar))?;
     nonterminals("sweeps.segments", grammar, keep.iter().flatten())?;
     match from {
         ChainFrom::Start { .. } => Ok(()),
-        ChainFrom::Trees { trees, .. } => {
-            same_length("given.trees", trees.len(), n_occurrences(&task.shard.value))
-        }
+        ChainFrom::Trees { trees, .. } => same_length("given.trees", trees.len(), n_occurrences(task.shard)),
         ChainFrom::ShardState(carried) => chain(task, &carried.value).map(drop),
     }
 }
 
 /// Whether it is the state of a chain over the shard.
-fn chain<'c>(task: &Task, carried: &'c ShardState) -> Result<&'c State, WireError> {
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+fn chain<'c>(task: &Items<'_>, carried: &'c ShardState) -> Result<&'c State, WireError> {
+    let (grammar, lexicon) = (task.grammar, task.lexicon);
     let ShardState::Chain(state) = carried else {
         return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
     };
-    same_length("chain.trees", state.trees.len(), n_occurrences(&task.shard.value))?;
+    same_length("chain.trees", state.trees.len(), n_occurrences(task.shard))?;
     same_length("chain.processes", state.hyper.len(), grammar.adapted().count())?;
     for (at, table) in state.tables.iter().enumerate() {
         adapted("chain.symbols", at, grammar, table.symbol)?;
@@ -187,12 +187,16 @@ fn param(choice: &Choice) -> Option<u32> {
 }
 
 /// Whether a chain can have come there by these sweeps.
-pub fn check_answer(task: &Task, Sweeps { n, keep, .. }: &Sweeps, found: &Chained) -> Result<(), WireError> {
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+pub fn check_answer(
+    task: &Items<'_>,
+    Sweeps { n, keep, .. }: &Sweeps,
+    found: &Chained,
+) -> Result<(), WireError> {
+    let (grammar, lexicon) = (task.grammar, task.lexicon);
     let Chained { uses, trees, labels, strings, analyses, carried, log_seating: _ } = found;
     same_length("chained.uses", uses.len(), lexicon.n_params(grammar))?;
     let state = chain(task, carried)?;
-    let most_nodes = of_occurrences(&task.shard.value, |length| n_nodes(grammar, length));
+    let most_nodes = of_occurrences(task.shard, |length| n_nodes(grammar, length));
     at_most("chained.tree_moves", trees.proposed, u64::from(*n).saturating_mul(state.trees.len() as u64))?;
     at_most("chained.label_moves", labels.proposed, u64::from(*n).saturating_mul(most_nodes))?;
     for (at, uses) in strings.iter().enumerate() {
@@ -206,7 +210,7 @@ pub fn check_answer(task: &Task, Sweeps { n, keep, .. }: &Sweeps, found: &Chaine
     // Sentences without a derivation have no tree.
     let mut trees = state.trees.iter();
     let mut rest = analyses.iter();
-    for sentence in sentences(&task.shard.value) {
+    for sentence in sentences(task.shard) {
         let trees = trees.by_ref().take(sentence.multiplicity as usize);
         let own = rest.by_ref().take(trees.filter(|tree| !tree.is_empty()).count());
         whole("chained.ends", own.map(|analysis| &analysis.ends), sentence.tokens.len())?;
@@ -216,17 +220,17 @@ pub fn check_answer(task: &Task, Sweeps { n, keep, .. }: &Sweeps, found: &Chaine
 }
 
 /// A state, and what was asked for of it.
-pub fn largest_answer(task: &Task, sweeps: &Sweeps) -> u64 {
-    let (grammar, lexicon) = (&*task.grammar.value, &*task.lexicon.value);
+pub fn largest_answer(task: &Items<'_>, sweeps: &Sweeps) -> u64 {
+    let (grammar, lexicon) = (task.grammar, task.lexicon);
     // A node is a choice of its tree, and the first one at a table is also a choice of the label, whose symbol and length are told.
     let derivation = |length| VARINT + n_nodes(grammar, length).saturating_mul(4 * VARINT);
-    let state = of_occurrences(&task.shard.value, derivation);
+    let state = of_occurrences(task.shard, derivation);
     let uses = lexicon.n_params(grammar) as u64 * VARINT;
     let processes = grammar.adapted().count() as u64 * (2 * DOUBLE + VARINT);
     let kept = if sweeps.keep.is_some() {
         let strings = |length| labelled_substrings(grammar, length, length, 2 * VARINT);
         let of_tree = |length| segmentation(length).saturating_add(tree(grammar, length));
-        sum(item_lengths(task).map(strings)).saturating_add(of_occurrences(&task.shard.value, of_tree))
+        sum(item_lengths(task).map(strings)).saturating_add(of_occurrences(task.shard, of_tree))
     } else {
         0
     };

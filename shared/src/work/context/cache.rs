@@ -16,10 +16,9 @@ use super::built::BuiltShard;
 use super::{ModelKey, lock};
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
-use crate::grammar::Grammar;
-use crate::grammar::lexicon::Lexicon;
 use crate::models::sampler::Items;
-use crate::work::content::{ContentHash, Named};
+use crate::work::content::ContentHash;
+use crate::work::language::Language;
 
 /// Models in memory.
 pub struct Models {
@@ -79,10 +78,11 @@ impl Models {
     }
 
     /// Grammar and lexicon, prepared. They are the ones in use from now on.
-    pub fn prepared(&self, grammar: &Named<Grammar>, lexicon: &Named<Lexicon>) -> Arc<Prepared> {
-        let key = (grammar.hash, lexicon.hash);
+    pub fn prepared(&self, language: &Language) -> Arc<Prepared> {
+        let key = language.key();
         let prepared = self.table().use_model(key).prepared.clone();
-        let prepare = || Arc::new(Prepared::new(grammar.value.clone(), lexicon.value.clone()));
+        let prepare =
+            || Arc::new(Prepared::new(language.grammar.value.clone(), language.lexicon.value.clone()));
         let prepared = prepared.get_or_init(prepare).clone();
         self.table().keep_prepared(key, self.memory / 2);
         prepared
@@ -159,13 +159,14 @@ impl Table {
 mod tests {
     use super::*;
     use crate::data::Sentence;
+    use crate::grammar::lexicon::Lexicon;
     use crate::grammar::syntax;
+    use crate::work::content::Named;
     use crate::work::shard::Shard;
 
     /// What a task refers to.
     struct Refers {
-        grammar: Named<Grammar>,
-        lexicon: Named<Lexicon>,
+        language: Language,
         shard: Named<Shard>,
     }
 
@@ -174,11 +175,12 @@ mod tests {
         let (grammar, _) = syntax::parse(&format!("S --> {name} S\nS --> a"), "test").unwrap();
         let tokens = vec![grammar.symbol("a").unwrap()];
         let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
-        Refers { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()), shard }
+        let language = Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) };
+        Refers { language, shard }
     }
 
     fn prepared(models: &Models, task: &Refers) -> Arc<Prepared> {
-        models.prepared(&task.grammar, &task.lexicon)
+        models.prepared(&task.language)
     }
 
     /// Builds the task's shard, of so many bytes, if it is not there; whether it was.
@@ -188,7 +190,7 @@ mod tests {
             built = true;
             BuiltShard::new(&prepared, task.shard.value.clone())
         };
-        let key = (task.grammar.hash, task.lexicon.hash);
+        let key = task.language.key();
         models.shard(key, |shards| &mut shards.built, task.shard.hash, build, |_| bytes).unwrap();
         !built
     }
@@ -221,7 +223,7 @@ mod tests {
     #[test]
     fn prepared_forms_are_few_where_there_is_little_room() {
         let [x, y] = ["x", "y"].map(task);
-        let size = Prepared::new(x.grammar.value.clone(), x.lexicon.value.clone()).size();
+        let size = Prepared::new(x.language.grammar.value.clone(), x.language.lexicon.value.clone()).size();
         for (memory, stays) in [(2 * size, true), (2 * size - 2, false)] {
             let models = Models::new(memory);
             let first = prepared(&models, &x);

@@ -9,7 +9,6 @@ use crate::work::shard::Shard;
 use crate::work::state::ShardState;
 use std::sync::Arc;
 
-use crate::work::context::Context;
 use crate::work::error::ComputeError;
 
 /// A pass over trees whose labels have latent subtypes ([`crate::models::latent`]).
@@ -62,8 +61,8 @@ impl Annotated {
 }
 
 /// The expected uses of split rules in the trees of the shard.
-pub fn run(context: &Context<'_>, annotate: &Annotate) -> Result<Annotated, ComputeError> {
-    let Shard::Trees { rules, trees } = context.shard() else {
+pub fn run(shard: &Shard, annotate: &Annotate) -> Result<Annotated, ComputeError> {
+    let Shard::Trees { rules, trees } = shard else {
         return Err(ComputeError::NotTrees);
     };
     let n_subtypes = annotate.n_subtypes;
