@@ -98,7 +98,7 @@ fn passes(plan: &Plan) {
     let prepared = Prepared::new(grammar.value.clone(), lexicon.value.clone());
     let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
     let mut chains = Chains::default();
-    let first_string = 1 + prepared.grammar.rules.len() as u32;
+    let first_string = prepared.grammar.space().first_string().0;
     let mut forests: Vec<Forest> = Vec::new();
     let begun = now();
     for planned in plan.shards.iter() {
@@ -113,7 +113,7 @@ fn passes(plan: &Plan) {
                     let string = prepared.lexicon.string(&prepared.grammar, ParamId(param));
                     let (symbol, string) = string.expect("the shard is of this lexicon");
                     if let Kind::Adapted(stick) = prepared.binary.kinds[symbol.index()] {
-                        keep(prepared.binary.base[stick as usize], string);
+                        keep(prepared.binary.base[stick.index()], string);
                     }
                 }
             }
@@ -121,8 +121,7 @@ fn passes(plan: &Plan) {
         }
     }
     println!("  build forests  {:8.1} ms", millis(begun));
-    let wide =
-        chains.weights(&vec![shared::num::Wide::from_ln(-3.0); prepared.lexicon.n_params(&prepared.grammar)]);
+    let wide = chains.weights(&vec![shared::num::Wide::from_ln(-3.0); prepared.space().n_params()]);
     let weights = Weights { wide: &wide, real: &real(&wide) };
     let mut uses = vec![0.0; chains.len()];
     let mut scratch = Scratch::default();

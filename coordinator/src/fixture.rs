@@ -153,7 +153,7 @@ fn model() -> Model {
     };
     let strings: Strings = words.iter().map(symbols).collect();
     let n = strings.len();
-    let first = 1 + grammar.rules.len() as u32;
+    let first = grammar.space().first_string().0;
     let falling = |scale: f64| (0..n).map(|at| 0.6 + scale / (at + 1) as f64).collect();
     let stick = Stick {
         symbol: word,

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use shared::data::corpus::{Format, Unit};
 use shared::data::treebank::{Rhs, Rule};
-use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Adaptor, Grammar, SymbolId, syntax};
+use shared::grammar::{Adaptor, Grammar, StickId, SymbolId, syntax};
 use shared::models::adaptor::{self, Stick};
 use shared::models::latent;
 use shared::models::logistic_normal::{self, PointEstimate};
@@ -343,7 +342,7 @@ pub struct Entry {
 pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
     let Trained::Grammar(Model { grammar, lexicon, params, .. }) = &saved.model else { return Vec::new() };
     let strings = &lexicon.sticks[at].strings;
-    let first = lexicon.params(grammar, at).start;
+    let first = lexicon.space(grammar).stick(StickId(at as u32)).start;
     let spelled = |param: u32| spell(grammar, &strings[(param - first) as usize], saved.unit);
     match params {
         Params::Adaptor(params) => {
@@ -358,7 +357,7 @@ pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
             ranked.map(entry).collect()
         }
         Params::Pcfg(pcfg::Params { estimate, .. }) => {
-            let range = lexicon.params(grammar, at);
+            let range = lexicon.space(grammar).stick(StickId(at as u32));
             let posterior = |param: u32| estimate.alpha[param as usize] + estimate.counts[param as usize];
             let total: f64 = range.clone().map(posterior).sum();
             let used = range.filter(|&param| estimate.counts[param as usize] > LEAST_USE).take(limit);
@@ -441,7 +440,7 @@ pub fn grammar_text(model: &Trained) -> String {
             (params.alpha.clone(), params.tau.clone())
         }
         Params::Pcfg(pcfg::Params { estimate, .. }) => {
-            let rules = 1..1 + grammar.rules.len();
+            let rules = grammar.space().rules();
             (estimate.alpha[rules.clone()].to_vec(), estimate.posterior()[rules].to_vec())
         }
         Params::LogisticNormal(params) => return syntax::print(&grammar) + &weights_text(&grammar, params),
@@ -470,7 +469,7 @@ fn weights_text(grammar: &Grammar, params: &logistic_normal::Params) -> String {
         PointEstimate::Raw => "\n# Weight of each rule, e^μ:\n",
     });
     let weights = params.decoding_weights(grammar);
-    for (rule, weight) in grammar.rules.iter().zip(&weights[ParamId::of_rule(0).index()..]) {
+    for (rule, weight) in grammar.rules.iter().zip(&weights[grammar.space().rules()]) {
         let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
         let (weight, parent) = (weight.to_f64(), grammar.name(rule.parent));
         writeln!(text, "# {weight:.6e} {parent} --> {}", children.join(" "))
@@ -502,6 +501,7 @@ fn treebank_text(model: &latent::parse::Model) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use shared::data::treebank::{Classes, Treebank};
+    use shared::grammar::ParamId;
     use shared::grammar::Rule;
     use shared::grammar::lexicon::StickStrings;
     use shared::grammar::tree::Tree;

@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 use shared::data::corpus::Unit;
-use shared::grammar::Grammar;
 use shared::grammar::ParamId;
 use shared::grammar::groups::Estimate;
 use shared::grammar::lexicon::Lexicon;
+use shared::grammar::{Grammar, RuleId, StickId};
 use shared::models::Params;
 use shared::models::adaptor::Stick;
 use shared::train::trainer::{Learned, Trainer};
@@ -71,7 +71,7 @@ pub fn most_used(
 /// The strings of every stick that are used most.
 pub fn strings(grammar: &Grammar, lexicon: &Lexicon, sticks: &[Stick], unit: Unit) -> Vec<Strings> {
     let of_stick = |(at, stick): (usize, &Stick)| {
-        let first = lexicon.params(grammar, at).start;
+        let first = lexicon.space(grammar).stick(StickId(at as u32)).start;
         let uses: Vec<f64> =
             stick.gamma1.iter().map(|gamma| (gamma - 1.0 + stick.discount).max(0.0)).collect();
         let string =
@@ -88,7 +88,7 @@ pub fn strings(grammar: &Grammar, lexicon: &Lexicon, sticks: &[Stick], unit: Uni
 
 /// The `limit` rules of a PCFG with the most expected uses, each with its share among those of its parent.
 pub fn rules(grammar: &Grammar, estimate: &Estimate, limit: usize) -> Vec<(String, f64)> {
-    let param = |at: usize| ParamId::of_rule(at).index();
+    let param = |at: usize| ParamId::of_rule(RuleId::at(at)).index();
     let (uses, posterior) = (&estimate.counts, estimate.posterior());
     let mut totals = vec![0.0; grammar.n_nonterminals as usize];
     for (at, rule) in grammar.rules.iter().enumerate() {

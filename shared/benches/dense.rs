@@ -77,7 +77,7 @@ fn measure(grammar: &Grammar, n: usize, length: usize) {
         .chunks((DEFAULT_SHARD_SYMBOLS as usize).div_ceil(length))
         .map(|shard| Dense::new(&binary, shard))
         .collect();
-    let n_params = grammar.rules.len() + 1;
+    let n_params = grammar.space().n_params();
     let mut weights: Vec<f64> = (0..n_params).map(|rule| noise.symmetric(rule as u64) + 1.5).collect();
     normalise(grammar, &mut weights);
     let mut best = f64::INFINITY;

@@ -134,7 +134,7 @@ impl Forests {
     fn new<'a>(prepared: &Prepared, items: impl Iterator<Item = (u32, &'a [SymbolId])>) -> Forests {
         let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
         let mut chains = Chains::default();
-        let first_string = 1 + prepared.grammar.rules.len() as u32;
+        let first_string = prepared.grammar.space().first_string().0;
         let mut fold = |(root, tokens)| {
             let forest = builder.build_here(root, tokens).unwrap().expect("every item has a derivation");
             chains.fold(forest, first_string)

@@ -9,13 +9,15 @@ pub mod check;
 pub(crate) mod cycle;
 pub mod groups;
 pub mod lexicon;
+mod params;
 pub mod syntax;
 pub mod tree;
 pub mod unsegmented;
 
-use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+
+pub use params::{ParamId, ParamSpace, RuleId, StickId};
 
 /// The right-hand side that stands for every substring of the corpus.
 pub const SUBSTRINGS: &str = "<substrings>";
@@ -28,26 +30,6 @@ impl SymbolId {
     /// As an index.
     pub fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// Index of a parameter of the whole model: 0 is the constant one, then the rules, then the stick strings.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Pod, Zeroable)]
-#[repr(transparent)]
-pub struct ParamId(pub u32);
-
-impl ParamId {
-    /// The weight that is always one.
-    pub const ONE: ParamId = ParamId(0);
-
-    /// As an index.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    /// The parameter of rule number `rule` of the grammar.
-    pub fn of_rule(rule: usize) -> ParamId {
-        ParamId(1 + rule as u32)
     }
 }
 
@@ -103,12 +85,22 @@ impl Grammar {
         (0..self.n_nonterminals).map(SymbolId).filter(|&symbol| self.is_adapted(symbol))
     }
 
-    /// The rules `X --> <substrings>`, by index: X rewrites to every substring of the corpus, each with the rule's
+    /// The parameters of the rules, without strings.
+    pub fn space(&self) -> ParamSpace {
+        ParamSpace::new(self.rules.len(), [])
+    }
+
+    /// The rule of that number.
+    pub fn rule(&self, rule: RuleId) -> &Rule {
+        &self.rules[rule.index()]
+    }
+
+    /// The rules `X --> <substrings>`: X rewrites to every substring of the corpus, each with the rule's
     /// pseudo-count.
-    pub fn substring_rules(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn substring_rules(&self) -> impl Iterator<Item = RuleId> + '_ {
         let symbol = self.symbol(SUBSTRINGS).filter(|&symbol| !self.is_nonterminal(symbol));
         let of_symbol = move |rule: &Rule| symbol.is_some_and(|symbol| rule.children == [symbol]);
-        (0..self.rules.len()).filter(move |&rule| of_symbol(&self.rules[rule]))
+        (0..self.rules.len() as u32).map(RuleId).filter(move |&rule| of_symbol(self.rule(rule)))
     }
 
     /// The nonterminals that rewrite to strings of a [`crate::grammar::lexicon::Lexicon`], in symbol order: the adapted ones, and those
@@ -116,7 +108,7 @@ impl Grammar {
     pub fn with_strings(&self) -> impl Iterator<Item = SymbolId> + '_ {
         let mut with = vec![false; self.n_nonterminals as usize];
         self.adapted().for_each(|symbol| with[symbol.index()] = true);
-        self.substring_rules().for_each(|rule| with[self.rules[rule].parent.index()] = true);
+        self.substring_rules().for_each(|rule| with[self.rule(rule).parent.index()] = true);
         (0..self.n_nonterminals).map(SymbolId).filter(move |symbol| with[symbol.index()])
     }
 

@@ -284,7 +284,7 @@ pub fn groups(task: &Task) -> Groups {
 fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
     static MADE: Mutex<BTreeMap<usize, Named<Lexicon>>> = Mutex::new(BTreeMap::new());
     let make = || {
-        let more = n_weights.saturating_sub(Lexicon::default().n_params(grammar));
+        let more = n_weights.saturating_sub(Lexicon::default().space(grammar).n_params());
         let strings = std::iter::repeat_n([SymbolId(grammar.n_nonterminals)], more).collect();
         Named::new(Lexicon { sticks: vec![StickStrings { symbol: SymbolId(1), strings }] })
     };

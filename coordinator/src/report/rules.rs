@@ -52,7 +52,7 @@ mod tests {
         let mut saved = small();
         assert!(section(&saved).0.is_empty(), "an adaptor grammar's are not shown");
         let model = saved.of_grammar();
-        let n = model.lexicon.n_params(&model.grammar);
+        let n = model.lexicon.space(&model.grammar).n_params();
         let mut counts = vec![0.0; n];
         (counts[1], counts[2]) = (2.0, 6.0);
         let estimate = Estimate { alpha: vec![1.0; n], counts };

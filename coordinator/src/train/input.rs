@@ -306,8 +306,7 @@ fn grammar(
             (grammar, word)
         }
     };
-    let of_strings: Vec<SymbolId> =
-        grammar.substring_rules().map(|rule| grammar.rules[rule].parent).collect();
+    let of_strings: Vec<SymbolId> = grammar.substring_rules().map(|rule| grammar.rule(rule).parent).collect();
     match job.model.kind {
         ModelKind::Adaptor => {
             refuse_without_adaptors(job, &grammar)?;

@@ -329,8 +329,7 @@ fn index(fleet: &dyn Map, input: &Input, tasks: OnShards) -> Result<Vec<Indexed>
 /// Runs of stick strings, in parameter order: one ends with the string that brings it to the size of a shard.
 fn string_shards(grammar: &Grammar, lexicon: &Lexicon) -> StringShards {
     let mut shards = Vec::new();
-    for (number, stick) in lexicon.sticks.iter().enumerate() {
-        let params = lexicon.params(grammar, number);
+    for (params, stick) in lexicon.space(grammar).sticks().zip(&lexicon.sticks) {
         let (mut start, mut n_symbols) = (params.start, 0);
         for (param, string) in params.clone().zip(&stick.strings) {
             n_symbols += string.len();
@@ -355,8 +354,9 @@ fn unparsable_strings(shards: &StringShards, indexes: &[Indexed]) -> Vec<u32> {
 }
 
 fn without(grammar: &Grammar, lexicon: &Lexicon, gone: &[u32]) -> Lexicon {
-    let sticks = lexicon.sticks.iter().enumerate().map(|(number, stick)| {
-        let kept = lexicon.params(grammar, number).zip(&stick.strings);
+    let space = lexicon.space(grammar);
+    let sticks = space.sticks().zip(&lexicon.sticks).map(|(params, stick)| {
+        let kept = params.zip(&stick.strings);
         let kept = kept.filter(|(param, _)| gone.binary_search(param).is_err());
         StickStrings { symbol: stick.symbol, strings: kept.map(|(_, string)| string).collect() }
     });

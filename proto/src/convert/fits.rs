@@ -41,7 +41,8 @@ pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), 
         Shard::Trees { .. } => Ok(()),
         Shard::Strings(params) if params.is_empty() => Ok(()),
         Shard::Strings(params) => {
-            let strings = 1 + grammar.rules.len() as u64..lexicon.n_params(grammar) as u64;
+            let strings = lexicon.space(grammar).strings();
+            let strings = u64::from(strings.start)..u64::from(strings.end);
             in_range("shard.strings", [params.start, params.end - 1], strings)
         }
     }

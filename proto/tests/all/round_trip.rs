@@ -291,7 +291,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
     let word = grammar.value.symbol("W").expect("it is there");
     let strings = ["(é", "é", "(", "(éé"].map(symbols).iter().collect();
     let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
-    let n_params = lexicon.n_params(&grammar.value);
+    let n_params = lexicon.space(&grammar.value).n_params();
     let one = Wide { mantissa: 1.0, exponent: 0 };
     let decode = Decode {
         weights: vec![one; n_params + 1],
@@ -320,7 +320,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
     let sweep = |from, keep| {
         let prior = HyperPrior { shape: 1.0, scale: 10.0 };
         let settings = Settings { temperature: 1.5, relabel: true, hyper: Some(prior) };
-        let pseudo = vec![0.5; bare.value.n_params(&grammar.value)];
+        let pseudo = vec![0.5; bare.value.space(&grammar.value).n_params()];
         let sweeps = Sweeps { from, n: 2, settings, pseudo, stream: 7, keep };
         on(&bare, &shard_of_chains, Work::Sweep(sweeps))
     };

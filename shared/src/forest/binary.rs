@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::TooAmbiguous;
 use crate::grammar::ParamId;
 use crate::grammar::cycle::{components, is_cyclic};
-use crate::grammar::{Grammar, SymbolId};
+use crate::grammar::{Grammar, RuleId, StickId, SymbolId};
 use crate::limits::MAX_EDGES;
 
 /// How adapted nonterminals expand.
@@ -40,9 +40,9 @@ pub enum Kind {
     /// Expands by its productions: a plain nonterminal, a part of a right-hand side, or A° of an adapted A.
     Plain,
     /// An adapted nonterminal and the number of its stick.
-    Adapted(u32),
+    Adapted(StickId),
     /// A nonterminal that rewrites to substrings of the corpus, and the number of its stick.
-    Substrings(u32),
+    Substrings(StickId),
 }
 
 /// `parent → left` or `parent → left right`, weighted by `param`.
@@ -111,7 +111,7 @@ impl BinaryGrammar {
         let mut first = sets.of_yields(grammar, |children| children[0]);
         let mut last = sets.of_yields(grammar, |children| children[children.len() - 1]);
         let adapted: Vec<SymbolId> = grammar.adapted().collect();
-        let of_substrings: Vec<usize> = grammar.substring_rules().collect();
+        let of_substrings: Vec<RuleId> = grammar.substring_rules().collect();
         let mut kinds: Vec<Kind> = (0..n as u32)
             .map(|symbol| if symbol < grammar.n_nonterminals { Kind::Plain } else { Kind::Terminal })
             .collect();
@@ -119,7 +119,7 @@ impl BinaryGrammar {
         let mut productions: Vec<Vec<Production>> = vec![Vec::new(); n];
         let mut base = Vec::new();
         for (number, &symbol) in adapted.iter().enumerate() {
-            kinds[symbol.index()] = Kind::Adapted(number as u32);
+            kinds[symbol.index()] = Kind::Adapted(StickId(number as u32));
             base.push(kinds.len() as u32);
             kinds.push(Kind::Plain);
             printed.push(Some(symbol));
@@ -128,15 +128,15 @@ impl BinaryGrammar {
             last.push(last[symbol.index()]);
         }
         for (number, &rule) in of_substrings.iter().enumerate() {
-            kinds[grammar.rules[rule].parent.index()] = Kind::Substrings(number as u32);
+            kinds[grammar.rule(rule).parent.index()] = Kind::Substrings(StickId(number as u32));
         }
         let mut parts: FxHashMap<&[SymbolId], u32> = FxHashMap::default();
-        for (number, rule) in grammar.rules.iter().enumerate() {
+        for (number, rule) in (0..).map(RuleId).zip(&grammar.rules) {
             if of_substrings.binary_search(&number).is_ok() {
                 continue;
             }
             let mut parent = match kinds[rule.parent.index()] {
-                Kind::Adapted(stick) => base[stick as usize] as usize,
+                Kind::Adapted(stick) => base[stick.index()] as usize,
                 _ => rule.parent.index(),
             };
             let mut param = ParamId::of_rule(number);
@@ -211,7 +211,7 @@ impl BinaryGrammar {
     /// The productions of `symbol` through rules: those of A° for an adapted A.
     fn through_rules(&self, symbol: usize) -> &[Production] {
         match self.kinds[symbol] {
-            Kind::Adapted(number) => &self.productions[self.base[number as usize] as usize],
+            Kind::Adapted(number) => &self.productions[self.base[number.index()] as usize],
             _ => &self.productions[symbol],
         }
     }
@@ -241,7 +241,7 @@ impl BinaryGrammar {
         let mut edges = self.edges(|production| production.right.is_none());
         for (kind, edges) in self.kinds.iter().zip(&mut edges) {
             if let Kind::Adapted(number) = *kind {
-                *edges = vec![self.base[number as usize]]; // A → A°
+                *edges = vec![self.base[number.index()]]; // A → A°
             }
         }
         for symbol in components(&edges).into_iter().flatten() {
@@ -358,7 +358,7 @@ impl TerminalSets {
             edges[rule.parent.index()].push(end(&rule.children).0);
         }
         let mut is_full = vec![false; n];
-        grammar.substring_rules().for_each(|rule| is_full[grammar.rules[rule].parent.index()] = true);
+        grammar.substring_rules().for_each(|rule| is_full[grammar.rule(rule).parent.index()] = true);
         let mut set = vec![0; self.n_words()];
         // Symbols of a component have the same ends.
         for component in components(&edges) {

@@ -10,8 +10,7 @@ use rustc_hash::FxHashMap;
 use super::binary::{Adapted, BinaryGrammar, Kind};
 use super::strings::StringIndex;
 use super::{Edge, Forest, Label, TooAmbiguous};
-use crate::grammar::ParamId;
-use crate::grammar::SymbolId;
+use crate::grammar::{ParamId, StickId, SymbolId};
 use crate::limits::{MAX_EDGES, MAX_SPANS};
 
 /// Builds forests, reusing its scratch memory from item to item.
@@ -19,8 +18,6 @@ pub struct Builder<'a> {
     binary: &'a BinaryGrammar,
     strings: &'a StringIndex,
     adapted: Adapted,
-    /// The escape parameter of the first adapted nonterminal ([`Adapted::Open`] only).
-    first_escape: u32,
     /// Longest yield of an adapted nonterminal through its rules.
     max_yield: u32,
     /// [`MAX_EDGES`] and [`MAX_SPANS`].
@@ -31,16 +28,16 @@ pub struct Builder<'a> {
     /// Tokens and where they end, sorted.
     ends: Vec<(SymbolId, u32)>,
     goals: Vec<Goal>,
-    open: Vec<u32>,
+    open: Vec<GoalId>,
     /// Goals by the number of their symbol and span.
-    known: FxHashMap<u64, u32>,
+    known: FxHashMap<u64, GoalId>,
     /// Of tokens, where spans can start or end.
     n_places: u64,
     candidates: Vec<Edge>,
     /// Goals in the order in which they are closed.
-    order: Vec<u32>,
+    order: Vec<GoalId>,
     /// Goals by rank.
-    by_rank: Vec<u32>,
+    by_rank: Vec<GoalId>,
     /// `[n_keys]`: scratch of [`count_sort`].
     places: Vec<u32>,
     /// `[n_goals]`: the node of a goal; see [`UNPRODUCTIVE`], [`UNREACHED`] and [`REACHED`] before it has one.
@@ -50,7 +47,7 @@ pub struct Builder<'a> {
 
 /// A stick string that occurs in the item.
 struct Found {
-    stick: u32,
+    stick: StickId,
     end: u32,
     param: ParamId,
 }
@@ -61,10 +58,20 @@ struct Goal {
     edges: (u32, u32),
 }
 
-/// Stands for the empty derivation among goals.
-const EMPTY: u32 = u32::MAX;
+/// Index into [`Builder::goals`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct GoalId(u32);
 
-/// A goal without a derivation.
+impl GoalId {
+    /// Stands for the empty derivation.
+    const EMPTY: GoalId = GoalId(u32::MAX);
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// In the place of its node: a goal without a derivation.
 const UNPRODUCTIVE: u32 = u32::MAX;
 /// A goal with a derivation that is not known to be part of one of the root.
 const UNREACHED: u32 = u32::MAX - 1;
@@ -78,7 +85,6 @@ impl<'a> Builder<'a> {
             binary,
             strings,
             adapted,
-            first_escape: 0,
             max_yield: u32::MAX,
             most: [MAX_EDGES, MAX_SPANS],
             found: Vec::new(),
@@ -97,10 +103,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A builder whose adapted nonterminals also expand through their rules; that costs the parameter
-    /// `first_escape` + the nonterminal's number.
-    pub fn open(binary: &'a BinaryGrammar, strings: &'a StringIndex, first_escape: ParamId) -> Builder<'a> {
-        Builder { first_escape: first_escape.0, ..Builder::new(binary, strings, Adapted::Open) }
+    /// A builder whose adapted nonterminals also expand through their rules; that costs the escape of their stick.
+    pub fn open(binary: &'a BinaryGrammar, strings: &'a StringIndex) -> Builder<'a> {
+        Builder::new(binary, strings, Adapted::Open)
     }
 
     /// Lets adapted nonterminals expand through their rules to at most `max_yield` tokens, which bounds the cost of long
@@ -131,13 +136,15 @@ impl<'a> Builder<'a> {
         self.known.clear();
         self.n_places = tokens.len() as u64 + 1;
         self.candidates.clear();
-        if tokens.is_empty() || self.goal(root, 0, tokens.len(), tokens).is_none_or(|goal| goal == EMPTY) {
+        if tokens.is_empty()
+            || self.goal(root, 0, tokens.len(), tokens).is_none_or(|goal| goal == GoalId::EMPTY)
+        {
             return Ok(None);
         }
         while let Some(goal) = self.open.pop() {
             let first = self.candidates.len() as u32;
-            self.expand(self.goals[goal as usize].label, tokens)?;
-            self.goals[goal as usize].edges = (first, self.candidates.len() as u32);
+            self.expand(self.goals[goal.index()].label, tokens)?;
+            self.goals[goal.index()].edges = (first, self.candidates.len() as u32);
         }
         Ok(self.close(tokens.len()).then_some(&self.forest))
     }
@@ -148,7 +155,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The stick of a symbol that can only be one of its strings, whatever the span.
-    fn only_strings(&self, symbol: u32) -> Option<u32> {
+    fn only_strings(&self, symbol: u32) -> Option<StickId> {
         match self.binary.kinds[symbol as usize] {
             Kind::Adapted(stick) if self.adapted == Adapted::Strings => Some(stick),
             Kind::Substrings(stick) if self.adapted != Adapted::Open => Some(stick),
@@ -166,7 +173,7 @@ impl<'a> Builder<'a> {
             if finds {
                 let found = &mut self.found;
                 self.strings.matches(tokens, start, |stick, end, param| {
-                    found.push(Found { stick: stick as u32, end: end as u32, param });
+                    found.push(Found { stick, end: end as u32, param });
                 });
             }
             self.first_found.push(self.found.len() as u32);
@@ -177,16 +184,18 @@ impl<'a> Builder<'a> {
         self.first_found[start] as usize..self.first_found[start + 1] as usize
     }
 
-    fn string(&self, stick: u32, start: usize, end: usize) -> Option<ParamId> {
+    fn string(&self, stick: StickId, start: usize, end: usize) -> Option<ParamId> {
         let found = &self.found[self.found_at(start)];
         found.iter().find(|f| f.stick == stick && f.end == end as u32).map(|f| f.param)
     }
 
-    /// The goal of `symbol` over `[start, end)`, opened if it is new; `EMPTY` for a terminal that matches. `None` if
+    /// The goal of `symbol` over `[start, end)`, opened if it is new; [`GoalId::EMPTY`] for a terminal that matches. `None` if
     /// a glance tells that it has no derivation.
-    fn goal(&mut self, symbol: u32, start: usize, end: usize, tokens: &[SymbolId]) -> Option<u32> {
+    fn goal(&mut self, symbol: u32, start: usize, end: usize, tokens: &[SymbolId]) -> Option<GoalId> {
         match self.binary.kinds[symbol as usize] {
-            Kind::Terminal => return (end == start + 1 && tokens[start].0 == symbol).then_some(EMPTY),
+            Kind::Terminal => {
+                return (end == start + 1 && tokens[start].0 == symbol).then_some(GoalId::EMPTY);
+            }
             // Without its rules, it has to be a string.
             Kind::Adapted(stick) if !self.uses_rules(start, end) => {
                 self.string(stick, start, end)?;
@@ -201,7 +210,7 @@ impl<'a> Builder<'a> {
             }
         }
         let label = Label { symbol, start: start as u32, end: end as u32 };
-        let fresh = self.goals.len() as u32;
+        let fresh = GoalId(self.goals.len() as u32);
         let place = (u64::from(symbol) * self.n_places + start as u64) * self.n_places + end as u64;
         let goal = *self.known.entry(place).or_insert(fresh);
         if goal == fresh {
@@ -216,25 +225,25 @@ impl<'a> Builder<'a> {
         let (start, end) = (label.start as usize, label.end as usize);
         if let Kind::Adapted(stick) = self.binary.kinds[label.symbol as usize] {
             if let Some(param) = self.string(stick, start, end) {
-                self.candidates.push(Edge { param: param.0, tails: [EMPTY; 2] });
+                self.candidates.push(Edge { param: param.0, tails: [GoalId::EMPTY.0; 2] });
             }
             if !self.uses_rules(start, end) {
                 return Ok(());
             }
             let param = match self.adapted {
-                Adapted::Open => self.first_escape + stick,
+                Adapted::Open => self.strings.space().escape(stick).0,
                 Adapted::Strings | Adapted::Rules => ParamId::ONE.0,
             };
-            let base = self.binary.base[stick as usize];
+            let base = self.binary.base[stick.index()];
             if let Some(goal) = self.goal(base, start, end, tokens) {
-                self.candidates.push(Edge { param, tails: [goal, EMPTY] });
+                self.candidates.push(Edge { param, tails: [goal.0, GoalId::EMPTY.0] });
             }
             return Ok(());
         }
         if let Kind::Substrings(stick) = self.binary.kinds[label.symbol as usize] {
             let known = self.string(stick, start, end);
-            let param = known.map_or(self.first_escape + stick, |param| param.0);
-            self.candidates.push(Edge { param, tails: [EMPTY; 2] });
+            let param = known.map_or(self.strings.space().escape(stick).0, |param| param.0);
+            self.candidates.push(Edge { param, tails: [GoalId::EMPTY.0; 2] });
             return Ok(());
         }
         let binary = self.binary;
@@ -247,7 +256,7 @@ impl<'a> Builder<'a> {
             let (param, left) = (production.param.0, production.left);
             let Some(right) = production.right else {
                 if let Some(goal) = self.goal(left, start, end, tokens) {
-                    self.candidates.push(Edge { param, tails: [goal, EMPTY] });
+                    self.candidates.push(Edge { param, tails: [goal.0, GoalId::EMPTY.0] });
                 }
                 continue;
             };
@@ -303,21 +312,21 @@ impl<'a> Builder<'a> {
         if let Some(left) = self.goal(left, i, k, tokens)
             && let Some(right) = self.goal(right, k, j, tokens)
         {
-            self.candidates.push(Edge { param, tails: [left, right] });
+            self.candidates.push(Edge { param, tails: [left.0, right.0] });
         }
     }
 
     /// Puts the goals in order of length, then of rank, then of number.
     fn sort(&mut self, n_tokens: usize) {
         let Builder { binary, goals, order, by_rank, places, .. } = self;
-        let label = |goal: u32| goals[goal as usize].label;
+        let label = |goal: GoalId| goals[goal.index()].label;
         let rank = |goal| binary.rank[label(goal).symbol as usize] as usize;
         let length = |goal| (label(goal).end - label(goal).start) as usize;
         by_rank.clear();
-        by_rank.resize(goals.len(), 0);
-        count_sort(0..goals.len() as u32, by_rank, binary.n_ranks(), places, rank);
+        by_rank.resize(goals.len(), GoalId::EMPTY);
+        count_sort((0..goals.len() as u32).map(GoalId), by_rank, binary.n_ranks(), places, rank);
         order.clear();
-        order.resize(goals.len(), 0);
+        order.resize(goals.len(), GoalId::EMPTY);
         count_sort(by_rank.iter().copied(), order, n_tokens + 1, places, length);
     }
 
@@ -325,18 +334,18 @@ impl<'a> Builder<'a> {
     fn close(&mut self, n_tokens: usize) -> bool {
         self.sort(n_tokens);
         let Builder { goals, candidates, order, nodes, forest, .. } = self;
-        let edges = |goal: u32| {
-            let (first, end) = goals[goal as usize].edges;
+        let edges = |goal: GoalId| {
+            let (first, end) = goals[goal.index()].edges;
             &candidates[first as usize..end as usize]
         };
         let derives = |edge: &Edge, nodes: &[u32]| {
-            edge.tails.iter().all(|&tail| tail == EMPTY || nodes[tail as usize] != UNPRODUCTIVE)
+            edge.tails.iter().all(|&tail| tail == GoalId::EMPTY.0 || nodes[tail as usize] != UNPRODUCTIVE)
         };
         nodes.clear();
         nodes.resize(goals.len(), UNPRODUCTIVE);
         for &goal in order.iter() {
             if edges(goal).iter().any(|edge| derives(edge, nodes)) {
-                nodes[goal as usize] = UNREACHED;
+                nodes[goal.index()] = UNREACHED;
             }
         }
         if nodes[0] == UNPRODUCTIVE {
@@ -344,10 +353,10 @@ impl<'a> Builder<'a> {
         }
         nodes[0] = REACHED;
         for &goal in order.iter().rev() {
-            if nodes[goal as usize] == REACHED {
+            if nodes[goal.index()] == REACHED {
                 for edge in edges(goal) {
                     if derives(edge, nodes) {
-                        for &tail in edge.tails.iter().filter(|&&tail| tail != EMPTY) {
+                        for &tail in edge.tails.iter().filter(|&&tail| tail != GoalId::EMPTY.0) {
                             nodes[tail as usize] = REACHED;
                         }
                     }
@@ -357,14 +366,15 @@ impl<'a> Builder<'a> {
         forest.clear();
         forest.labels.push(Label::NONE);
         for &goal in order.iter() {
-            if nodes[goal as usize] == REACHED {
+            if nodes[goal.index()] == REACHED {
                 for edge in edges(goal).iter().filter(|edge| derives(edge, nodes)) {
-                    let tails = edge.tails.map(|tail| if tail == EMPTY { 0 } else { nodes[tail as usize] });
+                    let tails =
+                        edge.tails.map(|tail| if tail == GoalId::EMPTY.0 { 0 } else { nodes[tail as usize] });
                     forest.edges.push(Edge { param: edge.param, tails });
                 }
-                nodes[goal as usize] = forest.n_nodes() as u32;
+                nodes[goal.index()] = forest.n_nodes() as u32;
                 forest.end_node();
-                forest.labels.push(goals[goal as usize].label);
+                forest.labels.push(goals[goal.index()].label);
             }
         }
         true
@@ -373,11 +383,11 @@ impl<'a> Builder<'a> {
 
 /// Puts `items` into `sorted` by a key below `n_keys`; equal keys keep their order.
 fn count_sort(
-    items: impl Iterator<Item = u32> + Clone,
-    sorted: &mut [u32],
+    items: impl Iterator<Item = GoalId> + Clone,
+    sorted: &mut [GoalId],
     n_keys: usize,
     places: &mut Vec<u32>,
-    key: impl Fn(u32) -> usize,
+    key: impl Fn(GoalId) -> usize,
 ) {
     places.clear();
     places.resize(n_keys, 0);

@@ -6,7 +6,7 @@ use super::binary::{Adapted, BinaryGrammar};
 use super::build::Builder;
 use super::strings::StringIndex;
 use crate::grammar::lexicon::Lexicon;
-use crate::grammar::{Grammar, ParamId};
+use crate::grammar::{Grammar, ParamSpace};
 
 /// New strings are no longer than this, or than the longest learned one.
 const MAX_NEW_STRING: u32 = 64;
@@ -40,15 +40,14 @@ impl Prepared {
     /// Builds forests of sentences: of `open` ones, which training has never seen, with new strings as well.
     pub fn builder(&self, open: bool) -> Builder<'_> {
         match open {
-            true => Builder::open(&self.binary, &self.strings, self.first_escape())
-                .with_max_yield(self.longest_string()),
+            true => Builder::open(&self.binary, &self.strings).with_max_yield(self.longest_string()),
             false => Builder::new(&self.binary, &self.strings, Adapted::Strings),
         }
     }
 
-    /// The escape parameter of the first adapted nonterminal.
-    pub fn first_escape(&self) -> ParamId {
-        ParamId(self.lexicon.n_params(&self.grammar) as u32)
+    /// The parameters of the grammar and its strings.
+    pub fn space(&self) -> &ParamSpace {
+        self.strings.space()
     }
 
     fn longest_string(&self) -> u32 {

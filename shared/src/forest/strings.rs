@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
-use crate::grammar::{Grammar, SymbolId};
+use crate::grammar::{Grammar, ParamSpace, StickId, SymbolId};
 
 /// A trie over the strings of all sticks.
 pub struct StringIndex {
@@ -23,8 +23,7 @@ pub struct StringIndex {
     params: Vec<ParamId>,
     /// `[n_symbols]`: the root's child by that symbol; the root itself where there is none.
     first: Vec<u32>,
-    /// `[n_sticks]`: the parameters of the stick's strings.
-    sticks: Vec<Range<u32>>,
+    space: ParamSpace,
     lexicon: Arc<Lexicon>,
 }
 
@@ -50,11 +49,11 @@ impl StringIndex {
             nodes: vec![Node::below(SymbolId(0))],
             params: Vec::new(),
             first: vec![ROOT; grammar.symbols.len()],
-            sticks: (0..lexicon.sticks.len()).map(|stick| lexicon.params(grammar, stick)).collect(),
+            space: lexicon.space(grammar),
             lexicon,
         };
         // The strings that go on below the nodes of a level, by node, each list in order of parameters.
-        let mut level: Vec<ParamId> = index.sticks.iter().cloned().flatten().map(ParamId).collect();
+        let mut level: Vec<ParamId> = index.space.strings().map(ParamId).collect();
         let mut level_ends = vec![level.len()];
         let (mut node, mut depth) = (ROOT as usize, 0);
         let mut by_symbol: Vec<(SymbolId, ParamId)> = Vec::new();
@@ -97,6 +96,11 @@ impl StringIndex {
         index
     }
 
+    /// The parameters of the grammar and of these strings.
+    pub fn space(&self) -> &ParamSpace {
+        &self.space
+    }
+
     /// The string of `param` ends at `node`, the last one so far. Of equal strings on a stick the last counts.
     fn end_at(&mut self, node: usize, param: ParamId) {
         let here = &self.params[self.nodes[node].first_param as usize..];
@@ -106,15 +110,15 @@ impl StringIndex {
         self.params.push(param);
     }
 
-    fn stick(&self, param: ParamId) -> usize {
-        self.sticks.partition_point(|params| params.end <= param.0)
+    fn stick(&self, param: ParamId) -> StickId {
+        self.space.stick_of(param).expect("the index is of strings")
     }
 
     /// The stick of a parameter, and its string.
-    fn string(&self, param: ParamId) -> (usize, &[SymbolId]) {
+    fn string(&self, param: ParamId) -> (StickId, &[SymbolId]) {
         let stick = self.stick(param);
-        let at = param.0 - self.sticks[stick].start;
-        (stick, &self.lexicon.sticks[stick].strings[at as usize])
+        let at = param.0 - self.space.stick(stick).start;
+        (stick, &self.lexicon.sticks[stick.index()].strings[at as usize])
     }
 
     fn children(&self, node: u32) -> Range<usize> {
@@ -137,7 +141,7 @@ impl StringIndex {
     }
 
     /// Calls `found(stick, end, param)` for every stick string that starts at `tokens[start]`, shortest first.
-    pub fn matches(&self, tokens: &[SymbolId], start: usize, mut found: impl FnMut(usize, usize, ParamId)) {
+    pub fn matches(&self, tokens: &[SymbolId], start: usize, mut found: impl FnMut(StickId, usize, ParamId)) {
         let mut node = ROOT;
         for (at, &token) in tokens.iter().enumerate().skip(start) {
             let Some(next) = self.child(node, token) else { return };
@@ -157,8 +161,8 @@ impl StringIndex {
         }
     }
 
-    /// The parameter of `string` on stick number `stick`.
-    pub fn param(&self, stick: usize, string: &[SymbolId]) -> Option<ParamId> {
+    /// The parameter of `string` on `stick`.
+    pub fn param(&self, stick: StickId, string: &[SymbolId]) -> Option<ParamId> {
         let mut param = None;
         self.matches(string, 0, |on, end, found| {
             if (on, end) == (stick, string.len()) {
@@ -215,10 +219,10 @@ mod tests {
             for start in 0..tokens.len() {
                 let mut expected = Vec::new();
                 for end in start + 1..=tokens.len() {
-                    for (number, stick) in lexicon.sticks.iter().enumerate() {
+                    for (number, stick) in (0..).map(StickId).zip(&lexicon.sticks) {
                         // Of equal strings the last.
                         if let Some(at) = (0..stick.strings.len()).rfind(|&at| stick.strings[at] == tokens[start..end]) {
-                            expected.push((number, end, ParamId(index.sticks[number].start + at as u32)));
+                            expected.push((number, end, ParamId(index.space.stick(number).start + at as u32)));
                         }
                     }
                 }
@@ -226,12 +230,12 @@ mod tests {
                 index.matches(&tokens, start, |stick, end, param| found.push((stick, end, param)));
                 prop_assert_eq!(found, expected);
             }
-            for (number, stick) in lexicon.sticks.iter().enumerate() {
+            for (number, stick) in (0..).map(StickId).zip(&lexicon.sticks) {
                 for string in &stick.strings {
                     let longer = [string, &[SymbolId(3)]].concat();
                     for string in [string, &longer, &string[1..]] {
                         let last = (0..stick.strings.len()).rfind(|&at| stick.strings[at] == *string);
-                        let param = last.map(|at| ParamId(index.sticks[number].start + at as u32));
+                        let param = last.map(|at| ParamId(index.space.stick(number).start + at as u32));
                         prop_assert_eq!(index.param(number, string), param);
                     }
                 }

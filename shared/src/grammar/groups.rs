@@ -33,19 +33,19 @@ pub struct Estimate {
 impl Groups {
     /// Those of a grammar.
     pub fn new(grammar: &Grammar, lexicon: &Lexicon) -> Groups {
-        let mut start = ParamId::of_rule(0).index();
+        let space = lexicon.space(grammar);
+        let mut start = space.rules().start;
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for rules in grammar.rules.chunk_by(|a, b| a.parent == b.parent) {
             ranges.push(start..start + rules.len());
             start += rules.len();
         }
         let of_substrings =
-            lexicon.sticks.iter().enumerate().filter(|(_, of)| !grammar.is_adapted(of.symbol));
-        for (stick, _) in of_substrings {
-            let strings = lexicon.params(grammar, stick);
+            space.sticks().zip(&lexicon.sticks).filter(|(_, of)| !grammar.is_adapted(of.symbol));
+        for (strings, _) in of_substrings {
             ranges.push(strings.start as usize..strings.end as usize);
         }
-        Groups { ranges, n_sticks: lexicon.sticks.len(), n_params: lexicon.n_params(grammar) }
+        Groups { ranges, n_sticks: lexicon.sticks.len(), n_params: space.n_params() }
     }
 
     /// Number of multinomials.
@@ -100,11 +100,11 @@ impl Groups {
     /// The pseudo-counts that the grammar gives: those of its rules, and for a string that of its rule `X --> <substrings>`.
     pub fn alpha(&self, grammar: &Grammar) -> Vec<f64> {
         let mut alpha = vec![1.0; self.n_params];
-        for (rule, alpha) in grammar.rules.iter().zip(&mut alpha[ParamId::of_rule(0).index()..]) {
+        for (rule, alpha) in grammar.rules.iter().zip(&mut alpha[grammar.space().rules()]) {
             *alpha = rule.alpha;
         }
         for (rule, strings) in grammar.substring_rules().zip(self.sticks()) {
-            alpha[strings].fill(grammar.rules[rule].alpha);
+            alpha[strings].fill(grammar.rule(rule).alpha);
         }
         alpha
     }

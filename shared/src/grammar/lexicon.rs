@@ -2,12 +2,10 @@
 
 mod strings;
 
-use std::ops::Range;
-
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
-use super::{Grammar, ParamId, SymbolId};
+use super::{Grammar, ParamId, ParamSpace, SymbolId};
 use crate::limits::{MAX_SUBSTRING_SYMBOLS, MAX_SUBSTRINGS};
 pub use strings::Strings;
 
@@ -65,21 +63,14 @@ impl Lexicon {
         Ok(())
     }
 
-    /// Parameters of the strings of stick number `stick` (position in [`Lexicon::sticks`]).
-    pub fn params(&self, grammar: &Grammar, stick: usize) -> Range<u32> {
-        let before: usize = self.sticks[..stick].iter().map(|s| s.strings.len()).sum();
-        let first = (1 + grammar.rules.len() + before) as u32;
-        first..first + self.sticks[stick].strings.len() as u32
-    }
-
-    /// Number of parameters in all: the constant one, the rules, the strings.
-    pub fn n_params(&self, grammar: &Grammar) -> usize {
-        1 + grammar.rules.len() + self.sticks.iter().map(|s| s.strings.len()).sum::<usize>()
+    /// The parameters of `grammar` and of these strings.
+    pub fn space(&self, grammar: &Grammar) -> ParamSpace {
+        ParamSpace::new(grammar.rules.len(), self.sticks.iter().map(|stick| stick.strings.len()))
     }
 
     /// The nonterminal and string that `param` stands for, if it is a string's.
     pub fn string(&self, grammar: &Grammar, param: ParamId) -> Option<(SymbolId, &[SymbolId])> {
-        let mut at = param.index().checked_sub(1 + grammar.rules.len())?;
+        let mut at = param.0.checked_sub(grammar.space().first_string().0)? as usize;
         for stick in &self.sticks {
             if at < stick.strings.len() {
                 return Some((stick.symbol, &stick.strings[at]));
@@ -189,7 +180,7 @@ impl Substrings {
 
     /// All of them for each nonterminal of `grammar` that rewrites to substrings.
     pub fn lexicon(self, grammar: &Grammar) -> Lexicon {
-        let parents = grammar.substring_rules().map(|rule| grammar.rules[rule].parent);
+        let parents = grammar.substring_rules().map(|rule| grammar.rule(rule).parent);
         let strings = |symbol| StickStrings { symbol, strings: self.found.clone() };
         Lexicon { sticks: parents.map(strings).collect() }
     }

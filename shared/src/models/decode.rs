@@ -94,7 +94,6 @@ pub fn decode(
         with,
         weights: weights(),
         builder: prepared.builder(with.open),
-        first_escape: prepared.first_escape(),
         scratch: Scratch::default(),
         mbr: with.decoders.contains(&Decoder::MbrArcs).then(mbr).flatten(),
         inner: FxHashMap::default(),
@@ -111,7 +110,6 @@ struct Session<'a> {
     with: &'a Decode,
     weights: Weights<'a>,
     builder: Builder<'a>,
-    first_escape: ParamId,
     scratch: Scratch,
     /// Of a dependency grammar, for its own decoder.
     mbr: Option<Mbr<'a>>,
@@ -233,13 +231,13 @@ impl Session<'_> {
             return Ok(None);
         };
         match self.prepared.binary.kinds[symbol.index()] {
-            Kind::Adapted(stick) => self.builder.build(self.prepared.binary.base[stick as usize], string),
+            Kind::Adapted(stick) => self.builder.build(self.prepared.binary.base[stick.index()], string),
             _ => Ok(None),
         }
     }
 
     fn is_string(&self, edge: &Edge) -> bool {
-        edge.param as usize > self.prepared.grammar.rules.len() && edge.param < self.first_escape.0
+        self.prepared.space().strings().contains(&edge.param)
     }
 
     fn is_segment(&self, label: &str) -> bool {

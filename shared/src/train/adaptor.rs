@@ -71,11 +71,12 @@ impl Settings {
     /// Parameters that equal the priors, with all strings of `lexicon` in use, or the first of them if sticks grow.
     pub(super) fn prior(&self, grammar: &Grammar, lexicon: &Lexicon) -> Params {
         let in_use = self.growth.map_or(usize::MAX, |growth| growth.start);
-        let sticks = lexicon.sticks.iter().enumerate().map(|(number, strings)| {
+        let space = lexicon.space(grammar);
+        let sticks = space.sticks().zip(&lexicon.sticks).map(|(params, strings)| {
             let adaptor = grammar.adaptors[strings.symbol.index()].unwrap_or_default();
             Stick {
                 symbol: strings.symbol,
-                order: lexicon.params(grammar, number).take(in_use).map(ParamId).collect(),
+                order: params.take(in_use).map(ParamId).collect(),
                 gamma1: Vec::new(),
                 gamma2: Vec::new(),
                 discount: match self.pitman_yor {
@@ -146,7 +147,7 @@ pub struct State {
 impl State {
     /// Whether a trainer of this grammar and lexicon can go on from it; an error says what does not hold.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
-        if self.counts.len() != lexicon.n_params(grammar) {
+        if self.counts.len() != lexicon.space(grammar).n_params() {
             return Err("its counts are not those of its parameters".to_owned());
         }
         if !self.counts.iter().all(|&count| is_count(count)) {
@@ -173,7 +174,7 @@ impl Trainer {
             params: settings.prior(&grammar, &lexicon),
             rounds: 0,
             bound: None,
-            counts: vec![0.0; lexicon.n_params(&grammar)],
+            counts: vec![0.0; lexicon.space(&grammar).n_params()],
             before_drop: None,
             drop_share: settings.drop_share,
             grew: false,
@@ -285,11 +286,9 @@ impl Trainer {
     fn grow(&mut self) -> bool {
         let Some(Growth { start, step }) = self.settings.growth else { return false };
         let seen = start + (self.state.rounds - 1) * step;
-        let next = |stick: usize| {
-            let params = self.lexicon.params(&self.grammar, stick);
-            params.skip(seen).take(step).map(ParamId).collect::<Vec<_>>()
-        };
-        let next: Vec<ParamId> = (0..self.lexicon.sticks.len()).flat_map(next).collect();
+        let space = self.lexicon.space(&self.grammar);
+        let next: Vec<ParamId> =
+            space.sticks().flat_map(|strings| strings.skip(seen).take(step)).map(ParamId).collect();
         self.state.params.use_strings(&self.table, &next) > 0
     }
 }

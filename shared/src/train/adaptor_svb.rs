@@ -16,6 +16,7 @@
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ const IRREPLACEABLE: f64 = 30.0;
 impl State {
     /// Whether a trainer of this grammar and lexicon can go on from it; an error says what does not hold.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
-        let n_params = lexicon.n_params(grammar);
+        let n_params = lexicon.space(grammar).n_params();
         for statistics in [&self.uses, &self.sentences.counts, &self.sentences.losses] {
             if statistics.len() != n_params {
                 return Err("its statistics are not those of its parameters".to_owned());
@@ -109,7 +110,7 @@ impl Trainer {
         schedule: Schedule,
         select_every: usize,
     ) -> Trainer {
-        let zeros = || vec![0.0; lexicon.n_params(&grammar)];
+        let zeros = || vec![0.0; lexicon.space(&grammar).n_params()];
         let state = State {
             params: settings.prior(&grammar, &lexicon),
             rounds: 0,
@@ -230,15 +231,14 @@ impl Trainer {
     fn grow(&mut self) {
         let Some(Growth { start, step }) = self.settings.growth else { return };
         let seen = start + (self.state.rounds / self.select_every - 1) * step;
-        let next = |stick: usize| {
-            let mut strings = self.lexicon.params(&self.grammar, stick);
+        let next = |mut strings: Range<u32>| {
             let n = strings.len();
             let skipped = if n > 0 { seen % n } else { 0 };
             let first = strings.start;
             strings.start += skipped as u32;
             strings.chain(first..first + skipped as u32).take(step).map(ParamId).collect::<Vec<_>>()
         };
-        let next: Vec<ParamId> = (0..self.lexicon.sticks.len()).flat_map(next).collect();
+        let next: Vec<ParamId> = self.lexicon.space(&self.grammar).sticks().flat_map(next).collect();
         self.state.params.use_strings(&self.table, &next);
     }
 

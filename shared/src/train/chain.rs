@@ -125,7 +125,7 @@ impl State {
     /// Whether a trainer of this grammar can go on from it, as far as can be told without the sentences (a worker checks the rest);
     /// an error says what does not hold.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
-        let n_params = lexicon.n_params(grammar);
+        let n_params = lexicon.space(grammar).n_params();
         check_rounds(self.rounds)?;
         for share in &self.shards {
             let ShardState::Chain(state) = &share.carried else {
@@ -247,19 +247,20 @@ impl Trainer {
             let strings = strings.into_iter().map(|(string, _)| string).collect();
             lexicon.sticks.push(StickStrings { symbol, strings });
         }
-        let first = 1 + grammar.rules.len();
-        let counts: Vec<f64> = means.uses[..first].iter().copied().chain(uses).collect();
+        let rules = grammar.space();
+        let counts: Vec<f64> = means.uses[..rules.n_params()].iter().copied().chain(uses).collect();
         let hyper = self.first_hyper().iter().copied().chain(std::iter::repeat(self.settings.hyper));
-        let sticks = lexicon.sticks.iter().enumerate().zip(hyper).map(|((number, strings), hyper)| Stick {
+        let space = lexicon.space(grammar);
+        let sticks = space.sticks().zip(&lexicon.sticks).zip(hyper).map(|((params, strings), hyper)| Stick {
             symbol: strings.symbol,
-            order: lexicon.params(grammar, number).map(ParamId).collect(),
+            order: params.map(ParamId).collect(),
             gamma1: Vec::new(),
             gamma2: Vec::new(),
             discount: hyper.discount,
             concentration: hyper.concentration,
         });
         let mut params = adaptor::Params::new(grammar, sticks.collect());
-        params.alpha.copy_from_slice(&self.alpha[1..first]);
+        params.alpha.copy_from_slice(&self.alpha[rules.rules()]);
         params.update(&counts);
         (lexicon, params)
     }

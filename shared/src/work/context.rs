@@ -142,13 +142,11 @@ impl<'a> Context<'a> {
             Shard::Sentences(_) => Ok(()),
             Shard::Trees { .. } => Err(ComputeError::NotSentences),
             Shard::Strings(params) => {
-                let n_params = prepared.lexicon.n_params(&prepared.grammar);
-                let is_on_stick =
-                    !prepared.binary.base.is_empty() && params.start as usize > prepared.grammar.rules.len();
-                if is_on_stick && params.end as usize <= n_params {
+                let (strings, n_params) = (prepared.space().strings(), prepared.space().n_params());
+                let (start, end) = (params.start, params.end);
+                if !prepared.binary.base.is_empty() && strings.start <= start && end <= strings.end {
                     return Ok(());
                 }
-                let (start, end) = (params.start, params.end);
                 Err(ComputeError::NoSuchStrings { start, end, n_params })
             }
         }

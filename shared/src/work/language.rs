@@ -23,6 +23,6 @@ impl Language {
 
     /// The number of parameters: the constant one, the rules and the strings.
     pub fn n_params(&self) -> usize {
-        self.lexicon.value.n_params(&self.grammar.value)
+        self.lexicon.value.space(&self.grammar.value).n_params()
     }
 }

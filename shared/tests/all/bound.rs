@@ -275,7 +275,7 @@ fn strings_of_one_symbol_are_never_dropped() {
     totals.losses.fill(0.0);
     training.trainer.absorb(totals).unwrap();
     let length = |param| lexicon.string(&grammar, param).unwrap().1.len();
-    let single = (0..lexicon.n_params(&grammar) as u32)
+    let single = (0..lexicon.space(&grammar).n_params() as u32)
         .map(ParamId)
         .filter(|&param| lexicon.string(&grammar, param).is_some_and(|(_, string)| string.len() == 1));
     let left: Vec<ParamId> = training.trainer.params().in_use().collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shared::data::Sentence;
 use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId, syntax};
+use shared::grammar::{Grammar, StickId, SymbolId, syntax};
 use shared::num::Wide;
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
@@ -98,7 +98,7 @@ fn candidates_are_expected_under_unit_weights() {
 fn rounds_are_those_of_enumeration() {
     for (name, grammar, sentences) in cases() {
         let lexicon = choose(&grammar, &sentences, 1000, -0.2);
-        let n_params = lexicon.n_params(&grammar);
+        let n_params = lexicon.space(&grammar).n_params();
         let ln_weights: Vec<f64> =
             (0..n_params).map(|at| if at == 0 { 0.0 } else { -(at as f64 * 0.7).sin() - 1.5 }).collect();
         let run = Run::new(&grammar, &lexicon, &sentences);
@@ -117,7 +117,7 @@ fn rounds_are_those_of_enumeration() {
             add(None, sentence);
         });
         for (number, stick) in lexicon.sticks.iter().enumerate() {
-            for (param, string) in lexicon.params(&grammar, number).zip(&stick.strings) {
+            for (param, string) in lexicon.space(&grammar).stick(StickId(number as u32)).zip(&stick.strings) {
                 let log_z = add(Some(stick.symbol), string);
                 assert_close(found.log_z_strings[param as usize], log_z, 1e-12, name);
             }
@@ -153,7 +153,7 @@ fn strings_out_of_use_that_items_need_are_named() {
     let run = Run::new(&grammar, &lexicon, &[sentence.clone(), sentence]);
     let param = |name, string| support::param(&grammar, &lexicon, name, string);
     let missing = |gone: &[_]| {
-        let mut weights = vec![Wide::ONE; lexicon.n_params(&grammar)];
+        let mut weights = vec![Wide::ONE; lexicon.space(&grammar).n_params()];
         gone.iter().for_each(|&(name, string)| weights[param(name, string).index()] = Wide::ZERO);
         run.expect(&Engine::default(), &weights, false).missing
     };
@@ -173,7 +173,8 @@ fn multiplicities_multiply() {
     let lexicon = choose(&grammar, &sentences, 1000, -0.2);
     let n_rules = grammar.rules.len() as u32;
     let mut run = Run::new(&grammar, &lexicon, &sentences);
-    let weights = wide(&(0..lexicon.n_params(&grammar)).map(|at| -(at as f64 % 3.0)).collect::<Vec<_>>());
+    let weights =
+        wide(&(0..lexicon.space(&grammar).n_params()).map(|at| -(at as f64 % 3.0)).collect::<Vec<_>>());
     let merged = run.expect(&Engine::default(), &weights, true);
     let singly = sentences.iter().map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 });
     run.shards[0] = Named::new(Shard::Sentences(singly.collect()));

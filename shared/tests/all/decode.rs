@@ -7,7 +7,7 @@ use shared::forest::Prepared;
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, SymbolId};
+use shared::grammar::{Grammar, StickId, SymbolId};
 use shared::models::adaptor::Stick;
 use shared::models::decode::decode;
 use shared::models::decode::{Decode, Decoded, Decoder};
@@ -34,7 +34,7 @@ struct Case {
 
 impl Case {
     fn new(grammar: Grammar, lexicon: Lexicon, seed: usize) -> Case {
-        let n = lexicon.n_params(&grammar) + lexicon.sticks.len();
+        let n = lexicon.space(&grammar).n_params() + lexicon.sticks.len();
         // No two derivations weigh the same.
         let ln_weight = |at: usize| ((at * 37 + seed * 101) as f64).sin() * 1.5 - 1.5;
         let ln_weights = (0..n).map(|at| if at == 0 { 0.0 } else { ln_weight(at) }).collect();
@@ -417,7 +417,7 @@ fn escape_is_the_mass_of_new_tables() {
     let lexicon = support::lexicon(&grammar, &[("C", "a"), ("W", "a"), ("W", "b")]);
     let stick = |number: usize| Stick {
         symbol: lexicon.sticks[number].symbol,
-        order: lexicon.params(&grammar, number).map(ParamId).collect(),
+        order: lexicon.space(&grammar).stick(StickId(number as u32)).map(ParamId).collect(),
         gamma1: Vec::new(),
         gamma2: Vec::new(),
         discount: 0.25,
@@ -425,7 +425,7 @@ fn escape_is_the_mass_of_new_tables() {
     };
     let mut params = Params::new(&grammar, vec![stick(0), stick(1)]);
     let mut escapes_after = |uses: [f64; 3]| -> Vec<f64> {
-        let mut counts = vec![0.0; lexicon.n_params(&grammar)];
+        let mut counts = vec![0.0; lexicon.space(&grammar).n_params()];
         let n = counts.len();
         counts[n - 3..].copy_from_slice(&uses);
         params.update(&counts);

@@ -12,7 +12,7 @@ use shared::forest::dense::Dense;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, Rule, SymbolId};
+use shared::grammar::{Grammar, Rule, RuleId, SymbolId};
 use shared::num::{Noise, Wide};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
@@ -218,7 +218,7 @@ fn an_engine_answers_as_over_forests() {
     assert!(found.missing.is_empty() && found.log_z_items.is_empty());
     // Without N1 → b the first and the last have no derivation, and the others keep theirs.
     let is_b = |rule: &Rule| grammar.name(rule.children[0]) == "b";
-    let b = ParamId::of_rule(grammar.rules.iter().position(is_b).expect("N1 → b"));
+    let b = ParamId::of_rule(RuleId::at(grammar.rules.iter().position(is_b).expect("N1 → b")));
     weights[b.index()] = Wide::ZERO;
     let (_, _, found) = answers(&grammar, &sentences, &weights);
     assert_eq!(found.missing, [b]);

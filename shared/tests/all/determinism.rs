@@ -29,7 +29,7 @@ fn weights(grammar: &Grammar, lexicon: &Lexicon, gone: impl Fn(usize) -> bool) -
         _ if gone(at) => Wide::ZERO,
         _ => Wide::from_ln(-(at as f64 * 1.3).sin().abs() - 0.2),
     };
-    (0..lexicon.n_params(grammar)).map(weight).collect()
+    (0..lexicon.space(grammar).n_params()).map(weight).collect()
 }
 
 /// Strings of more than one symbol that are not among every `nth`.
@@ -100,7 +100,7 @@ fn what_an_engine_keeps_changes_no_bit() {
         }
         // Another lexicon in between.
         if round == 4 {
-            let n = other.lexicon.value.n_params(&grammar);
+            let n = other.lexicon.value.space(&grammar).n_params();
             other.expect(&kept, &vec![Wide::ONE; n], false);
             other.expect(&spilled, &vec![Wide::ONE; n], false);
             assert_eq!(n_files(), run.shards.len() + other.shards.len());
@@ -180,7 +180,7 @@ fn tasks_that_cannot_be_done_say_so() {
         trees: false,
         open: true,
     };
-    let expected = lexicon.n_params(&grammar) + 2;
+    let expected = lexicon.space(&grammar).n_params() + 2;
     let found = engine.run(&task(0, Work::Decode(Named::new(decode))));
     assert_eq!(found, Err(ComputeError::Weights { found: 3, expected }));
     let bare = Language { grammar: run.grammar.clone(), lexicon: Named::new(Lexicon::default()) };

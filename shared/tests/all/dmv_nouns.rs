@@ -16,7 +16,7 @@ use shared::forest::steps::{steps, tree};
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, SymbolId};
+use shared::grammar::{Grammar, StickId, SymbolId};
 use shared::models::adaptor::hyper::Fit;
 use shared::models::adaptor::start::{Start, base_weights};
 use shared::models::decode::decode as decode_trees;
@@ -95,7 +95,7 @@ fn without_adaptors_it_is_the_model() {
 #[test]
 fn every_tree_has_one_derivation() {
     let prepared = prepared();
-    let ones = wide(&vec![0.0; 1 + prepared.grammar.rules.len()]);
+    let ones = wide(&vec![0.0; prepared.grammar.space().n_params()]);
     let weights = Weights { wide: &ones, real: &real(&ones) };
     for n in 1..=5 {
         let (_, forest) = forest(&prepared, &random_tags(n, 4, n as u64));
@@ -164,14 +164,18 @@ impl Definition<'_> {
         let as_tokens = tokens(grammar, &names);
         let is_string = |param: &ParamId| lexicon.string(grammar, *param).unwrap().1 == as_tokens.as_slice();
         let (own, base) = (self.by_rules(tags, heads, word), self.exp(self.layout.n_params() + stick));
-        let as_string = lexicon.params(grammar, stick).map(ParamId).find(is_string).map_or(0.0, |param| {
-            let trees = all_trees(string.len());
-            let roots = trees.iter().map(|heads| (heads, root(heads)));
-            let fit = roots.filter(|&(_, root)| string[root - 1] == tag);
-            let all: f64 = fit.map(|(heads, root)| base * self.by_rules(&string, heads, root)).sum();
-            self.exp(param.index()) * base * own / all
-        });
-        let escape = lexicon.n_params(grammar) + stick;
+        let as_string =
+            lexicon.space(grammar).stick(StickId(stick as u32)).map(ParamId).find(is_string).map_or(
+                0.0,
+                |param| {
+                    let trees = all_trees(string.len());
+                    let roots = trees.iter().map(|heads| (heads, root(heads)));
+                    let fit = roots.filter(|&(_, root)| string[root - 1] == tag);
+                    let all: f64 = fit.map(|(heads, root)| base * self.by_rules(&string, heads, root)).sum();
+                    self.exp(param.index()) * base * own / all
+                },
+            );
+        let escape = lexicon.space(grammar).n_params() + stick;
         as_string + if self.open { self.exp(escape) * base * own } else { 0.0 }
     }
 
@@ -201,7 +205,7 @@ fn arcs_are_those_of_the_trees_inside_of_strings() {
     let items: Vec<Vec<SymbolId>> =
         sentences.iter().map(|numbers| tokens(&grammar, &named(numbers))).collect();
     let lexicon = choose(&grammar, &items, 6, 0.0);
-    let n_params = lexicon.n_params(&grammar) + lexicon.sticks.len();
+    let n_params = lexicon.space(&grammar).n_params() + lexicon.sticks.len();
     let prepared = Prepared::new(Arc::new(grammar), Arc::new(lexicon));
     let plain = Model::new(&names);
     let noise = Noise::new(4, 0);
@@ -336,7 +340,7 @@ fn with_base_weights_the_first_round_is_that_of_the_model() {
     let shards = Run::cut(&grammar, &lexicon, &items, 100, 1);
     let totals = shards.expect(&Engine::default(), &weights, false);
     // Strings are items too, each with what it weighs.
-    let of_strings: f64 = weights[1 + grammar.rules.len()..].iter().map(|weight| weight.ln()).sum();
+    let of_strings: f64 = weights[grammar.space().n_params()..].iter().map(|weight| weight.ln()).sum();
     assert_close(totals.log_z, expected + of_strings, 1e-10, "log Z");
 }
 
@@ -349,7 +353,7 @@ fn candidates_are_noun_constituents() {
     let lexicon = choose(&grammar, &items, 50, 0.0);
     for (stick, strings) in lexicon.sticks.iter().enumerate() {
         let noun = grammar.name(strings.symbol).strip_suffix(".phrase").unwrap();
-        for param in lexicon.params(&grammar, stick) {
+        for param in lexicon.space(&grammar).stick(StickId(stick as u32)) {
             let (_, string) = lexicon.string(&grammar, ParamId(param)).unwrap();
             let names: Vec<&str> = string.iter().map(|&token| grammar.name(token)).collect();
             let words: Vec<&str> =

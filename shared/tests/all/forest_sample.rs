@@ -86,7 +86,7 @@ fn draws_are_the_same_far_below_the_range_of_f64() {
 fn a_part_of_the_forest_has_derivations_of_its_own() {
     let grammar = support::grammar(GRAMMAR);
     let (whole, part) = (forest(&grammar, "b a b a"), forest(&grammar, "b a"));
-    let weights = vec![Wide::from_ln(-0.5); grammar.rules.len() + 1];
+    let weights = vec![Wide::from_ln(-0.5); grammar.space().n_params()];
     let weights = Weights { wide: &weights, real: &real(&weights) };
     let label = part.labels[part.root()];
     let node = whole.labels.iter().position(|&other| other == label).expect("it begins with the part");

@@ -14,7 +14,6 @@ use shared::forest::build::Builder;
 use shared::forest::chains::Chains;
 use shared::forest::inside::{Counts, Scratch, Weights, edge_posteriors, expect, real};
 use shared::forest::{Forest, Label};
-use shared::grammar::ParamId;
 use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::Wide;
@@ -110,7 +109,7 @@ struct Item {
 
 impl Case {
     fn n_params(&self) -> usize {
-        self.lexicon.n_params(&self.grammar)
+        self.lexicon.space(&self.grammar).n_params()
     }
 
     fn prepared(&self) -> Prepared {
@@ -141,7 +140,7 @@ impl Case {
             add(&mut builder, Mode::Strings, Some(stick), string);
         }
         add(&mut Builder::new(binary, strings, Adapted::Rules), Mode::Rules, None, &self.sentence);
-        let mut builder = Builder::open(binary, strings, ParamId(self.n_params() as u32));
+        let mut builder = Builder::open(binary, strings);
         add(&mut builder, Mode::Open, None, &self.sentence);
         for (stick, string) in self.strings() {
             add(&mut builder, Mode::Open, Some(stick), string);
@@ -155,7 +154,7 @@ impl Case {
     }
 
     fn first_string(&self) -> u32 {
-        1 + self.grammar.rules.len() as u32
+        self.grammar.space().first_string().0
     }
 
     /// A symbol of the grammar, rather than one that binarisation adds.
@@ -457,7 +456,7 @@ fn ten_thousand_tokens_keep_their_counts() {
     // S → W S and S → W weigh 1, so Z_n = x Z_{n−1} + y Z_{n−2}, with Z_0 = 1. For x = e^−2.5 and y = p·e^−5,
     // Z_n = e^−2.5n · F_n, where F_n = F_{n−1} + p·F_{n−2}, and d ln F_n / d ln p is the number of long words.
     let p = 0.3f64;
-    let mut ln_weights = vec![0.0; lexicon.n_params(&grammar)];
+    let mut ln_weights = vec![0.0; lexicon.space(&grammar).n_params()];
     let [one, two] = ["a", "a a"].map(|string| support::param(&grammar, &lexicon, "W", string).index());
     (ln_weights[one], ln_weights[two]) = (-2.5, p.ln() - 5.0);
     let (log_z, counts, _) = passes(&forest, &wide(&ln_weights));
@@ -479,7 +478,7 @@ fn tails_of_sticks_keep_their_counts() {
     let grammar = unigram();
     let lexicon = support::lexicon(&grammar, &[("W", "a"), ("W", "b"), ("W", "b b"), ("W", "a b")]);
     let sentence = support::tokens(&grammar, "a b b");
-    let mut ln_weights = vec![-0.5; lexicon.n_params(&grammar)];
+    let mut ln_weights = vec![-0.5; lexicon.space(&grammar).n_params()];
     ln_weights[0] = 0.0;
     for (string, ln) in [("a", -1.0), ("b", -15_000.0), ("b b", -30_000.5), ("a b", -15_001.5)] {
         ln_weights[support::param(&grammar, &lexicon, "W", string).index()] = ln;
@@ -504,7 +503,7 @@ fn edge_of_the_range_of_f64_is_not_felt() {
     let forest = builder.build(0, &support::tokens(&grammar, "a b")).unwrap().unwrap();
     let string = |string| support::param(&grammar, &lexicon, "W", string).index();
     for ln in (-600..600).map(f64::from) {
-        let mut ln_weights = vec![0.0; lexicon.n_params(&grammar)];
+        let mut ln_weights = vec![0.0; lexicon.space(&grammar).n_params()];
         [("a", ln), ("b", ln), ("a b", 2.0 * ln)].iter().for_each(|&(s, ln)| ln_weights[string(s)] = ln);
         let (log_z, counts, _) = passes(&forest, &wide(&ln_weights));
         assert_close(log_z, 2.0 * ln + 2.0f64.ln(), 1e-13, "log Z");
@@ -564,7 +563,7 @@ fn the_real_pass_hands_over_to_the_wide_one_at_its_limit() {
     let (mut n_real, mut n_wide) = (0, 0);
     for quarter in 160..280 {
         let bits = -f64::from(quarter) / 4.0;
-        let mut ln_weights = vec![-0.25; lexicon.n_params(&grammar)];
+        let mut ln_weights = vec![-0.25; lexicon.space(&grammar).n_params()];
         ln_weights[0] = 0.0;
         for (word, bits) in [("a", bits), ("b", bits - 1.5), ("a b", 2.0 * bits + 0.5)] {
             ln_weights[string(word)] = bits * std::f64::consts::LN_2;
@@ -594,7 +593,7 @@ fn weights_around_the_cutoff_keep_log_z_and_counts() {
     for half in 960..=1040 {
         for rival in (300..=530).step_by(10) {
             let (bits, rival) = (-f64::from(half) / 2.0, -f64::from(rival));
-            let mut ln_weights = vec![0.0; lexicon.n_params(&grammar)];
+            let mut ln_weights = vec![0.0; lexicon.space(&grammar).n_params()];
             for (word, bits) in [("a b", bits), ("a", rival), ("b", 0.0)] {
                 ln_weights[string(word)] = bits * std::f64::consts::LN_2;
             }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use shared::grammar::Grammar;
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
+use shared::grammar::{Grammar, StickId};
 use shared::models::adaptor::hyper::{Fit, expected_log_prior};
 use shared::models::adaptor::params::{Params, Stick};
 use shared::models::adaptor::start::Start;
@@ -30,7 +30,7 @@ fn lexicon(grammar: &Grammar) -> Lexicon {
 fn params(grammar: &Grammar, lexicon: &Lexicon, discount: f64, concentration: f64) -> Params {
     let stick = |(number, stick): (usize, &shared::grammar::lexicon::StickStrings)| Stick {
         symbol: stick.symbol,
-        order: lexicon.params(grammar, number).map(ParamId).collect(),
+        order: lexicon.space(grammar).stick(StickId(number as u32)).map(ParamId).collect(),
         gamma1: Vec::new(),
         gamma2: Vec::new(),
         discount,
@@ -59,7 +59,7 @@ fn figure_1_gamma_2_sums_over_later_atoms() {
     let (grammar, discount, concentration) = (grammar(), 0.3, 1.5);
     let lexicon = lexicon(&grammar);
     let mut params = params(&grammar, &lexicon, discount, concentration);
-    let counts = counts(lexicon.n_params(&grammar));
+    let counts = counts(lexicon.space(&grammar).n_params());
     params.update(&counts);
     let stick = &params.sticks[0];
     // Conjugacy: v_i was broken F_i times, and passed by every use of a later atom.
@@ -76,7 +76,7 @@ fn figure_1_tau_has_the_prior_in_it() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
     let mut params = params(&grammar, &lexicon, 0.0, 1.0);
-    let counts = counts(lexicon.n_params(&grammar));
+    let counts = counts(lexicon.space(&grammar).n_params());
     params.update(&counts);
     for (number, rule) in grammar.rules.iter().enumerate() {
         assert_close(params.tau[number], rule.alpha + counts[1 + number], 1e-15, "τ");
@@ -88,7 +88,7 @@ fn figure_1_updates_are_the_optimum_of_the_bound() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
     let mut params = params(&grammar, &lexicon, 0.4, 2.5);
-    let counts = counts(lexicon.n_params(&grammar));
+    let counts = counts(lexicon.space(&grammar).n_params());
     params.update(&counts);
     let best = bound(&params, &grammar, &lexicon, &counts);
     for factor in [0.8, 0.99, 1.01, 1.25] {
@@ -123,7 +123,7 @@ fn sticks_are_sorted_only_where_that_raises_the_bound() {
     for _ in 0..500 {
         let mut params = params(&grammar, &lexicon, 0.95 * uniform(), 5.0 * uniform() + 0.01);
         let scale = 3.0 * uniform();
-        let counts: Vec<f64> = (0..lexicon.n_params(&grammar)).map(|_| scale * uniform()).collect();
+        let counts: Vec<f64> = (0..lexicon.space(&grammar).n_params()).map(|_| scale * uniform()).collect();
         params.update(&counts);
         let before = bound(&params, &grammar, &lexicon, &counts);
         let uses = |param: ParamId| counts[param.index()];
@@ -147,7 +147,7 @@ fn figure_1_weight_of_an_atom_is_its_break_and_all_passes_before() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
     let mut params = params(&grammar, &lexicon, 0.2, 0.7);
-    params.update(&counts(lexicon.n_params(&grammar)));
+    params.update(&counts(lexicon.space(&grammar).n_params()));
     let weights = ln(&params.weights(&grammar, &lexicon));
     let stick = &params.sticks[0];
     let n = stick.order.len();
@@ -175,7 +175,7 @@ fn figure_1_counts_sentences_and_strings() {
     let lexicon = support::lexicon(&grammar, &[("W", "a b")]);
     let sentence = support::tokens(&grammar, "a b");
     let run = Run::new(&grammar, &lexicon, &[sentence.clone(), sentence]);
-    let weights = vec![Wide::ONE; lexicon.n_params(&grammar)];
+    let weights = vec![Wide::ONE; lexicon.space(&grammar).n_params()];
     let totals = run.expect(&Engine::default(), &weights, false);
     // S → W and the string twice, for the two sentences; W → a b once, for the string, however often it is used.
     assert_eq!(totals.counts[1..], [2.0, 1.0, 2.0]);
@@ -200,7 +200,7 @@ fn figure_2_prior_is_what_the_bound_depends_on() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
     let mut params = params(&grammar, &lexicon, 0.2, 1.0);
-    params.update(&counts(lexicon.n_params(&grammar)));
+    params.update(&counts(lexicon.space(&grammar).n_params()));
     let prior = |params: &Params| {
         let stick = &params.sticks[0];
         let atoms = 0..stick.order.len() - 1;
@@ -220,7 +220,7 @@ fn figure_2_without_a_discount_the_concentration_has_a_closed_form() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
     let mut params = params(&grammar, &lexicon, 0.0, 1.0);
-    params.update(&counts(lexicon.n_params(&grammar)));
+    params.update(&counts(lexicon.space(&grammar).n_params()));
     params.fit(&grammar, Fit { concentration: true, ..FIT_NOTHING });
     let slope = slope_of(&params, &grammar, |params, step| params.sticks[0].concentration += step);
     assert!(slope.abs() < 1e-8, "the bound's slope in the concentration is {slope}");
@@ -240,7 +240,7 @@ fn slope_of(params: &Params, grammar: &Grammar, change: impl Fn(&mut Params, f64
 fn figure_2_fits_climb_to_where_the_bound_is_flat() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
-    let counts = counts(lexicon.n_params(&grammar));
+    let counts = counts(lexicon.space(&grammar).n_params());
     type Change = fn(&mut Params, f64);
     let cases: [(&str, Fit, Change); 3] = [
         ("concentration", Fit { concentration: true, ..FIT_NOTHING }, |p, x| p.sticks[0].concentration += x),
@@ -327,8 +327,8 @@ fn figure_2_discount_is_found_again_and_the_printed_objective_drives_it_to_zero(
     let names: Vec<String> = (0..uses.len()).map(|atom| format!("v{atom}")).collect();
     let strings: Vec<(&str, &str)> = names.iter().map(|name| ("W", name.as_str())).collect();
     let lexicon = support::lexicon(&grammar, &strings);
-    let mut counts = vec![0.0; lexicon.n_params(&grammar)];
-    counts[1 + grammar.rules.len()..].copy_from_slice(&uses);
+    let mut counts = vec![0.0; lexicon.space(&grammar).n_params()];
+    counts[grammar.space().n_params()..].copy_from_slice(&uses);
 
     let mut params = params(&grammar, &lexicon, 0.1, 0.3);
     let fit = Fit { concentration: true, discount: true, alpha: false };
@@ -361,7 +361,7 @@ fn section_3_1_recursive_nonterminals_train_and_no_string_contains_itself() {
     let grammar = grammar(); // W → C W is adapted
     assert_eq!(grammar.recursive_adapted(), [grammar.symbol("W").unwrap()]);
     let lexicon = lexicon(&grammar);
-    let weights = vec![Wide::ONE; lexicon.n_params(&grammar)];
+    let weights = vec![Wide::ONE; lexicon.space(&grammar).n_params()];
     let strings_only = Run::new(&grammar, &lexicon, &[]);
     let totals = strings_only.expect(&Engine::default(), &weights, false);
     let uses = |string| totals.counts[support::param(&grammar, &lexicon, "W", string).index()];
@@ -412,7 +412,9 @@ fn hyper_parameters_beyond_the_limits_of_fits_do_not_move_downhill() {
     let grammar = grammar();
     let lexicon = lexicon(&grammar);
     for (discount, concentration) in [(0.0, 1e-5), (0.995, 1e-5), (0.995, 1e7), (0.0, 1e7)] {
-        for counts in [counts(lexicon.n_params(&grammar)), vec![0.0; lexicon.n_params(&grammar)]] {
+        for counts in
+            [counts(lexicon.space(&grammar).n_params()), vec![0.0; lexicon.space(&grammar).n_params()]]
+        {
             let mut params = params(&grammar, &lexicon, discount, concentration);
             params.update(&counts);
             let before = params.divergence(&grammar);

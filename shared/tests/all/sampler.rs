@@ -7,7 +7,7 @@ use shared::forest::Prepared;
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, SymbolId};
+use shared::grammar::{Grammar, RuleId, SymbolId};
 use shared::models::sampler::start::{self, StartError};
 use shared::models::sampler::state::{Choice, TableId};
 use shared::models::sampler::{Chain, Hyper, HyperPrior, Items, Prior, Settings, Start, State};
@@ -139,7 +139,7 @@ fn given_trees_are_the_start() {
             let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
             format!("{} {}", grammar.name(rule.parent), children.join(" ")) == text
         };
-        ParamId::of_rule(rules.iter().position(written).unwrap())
+        ParamId::of_rule(RuleId::at(rules.iter().position(written).unwrap()))
     };
     // S and Ws once in each tree's part that is not shared, letters once per word.
     assert_eq!([rule("S C"), rule("V a"), rule("V b")].map(|param| chain.uses()[param.index()]), [3, 2, 2]);
@@ -271,7 +271,7 @@ fn shards_of_a_pcfg_stay_close_to_one_chain() {
     );
     let sentences = corpus(&grammar, 120);
     let prior = Prior::new(&grammar, &support::lexicon(&grammar, &[]));
-    let n_params = 1 + grammar.rules.len();
+    let n_params = grammar.space().n_params();
     let run = |n_shards: usize, seed: u64| -> (Vec<f64>, f64) {
         let shards: Vec<Items> = sentences
             .chunks(sentences.len().div_ceil(n_shards))

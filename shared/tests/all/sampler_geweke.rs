@@ -3,7 +3,7 @@
 use rand_pcg::Pcg64Mcg;
 
 use shared::grammar::ParamId;
-use shared::grammar::{Grammar, SymbolId};
+use shared::grammar::{Grammar, RuleId, SymbolId};
 use shared::models::sampler::state::{Choice, Table, TableId};
 use shared::models::sampler::{Chain, Hyper, HyperPrior, Prior, Settings, State};
 use shared::num::random::{stream, uniform};
@@ -68,7 +68,7 @@ impl<'g> Simulator<'g> {
             rules.iter().map(|&rule| grammar.rules[rule].alpha + self.uses[rule]).collect();
         let rule = rules[pick(&weights, random)];
         self.uses[rule] += 1.0;
-        let (mut choices, mut string) = (vec![Choice::Param(ParamId::of_rule(rule))], Vec::new());
+        let (mut choices, mut string) = (vec![Choice::Param(ParamId::of_rule(RuleId::at(rule)))], Vec::new());
         for &child in &grammar.rules[rule].children {
             let (below, part) = self.draw(child, false, random);
             choices.extend(below);
@@ -167,8 +167,9 @@ fn prior_and_posterior_simulators_agree() {
         let world = World { trees: state.trees.clone(), tables: state.tables.clone(), yields: Vec::new() };
         let largest = world.customers().into_iter().max().unwrap_or(0);
         let words = grammar.symbol("W").unwrap();
-        let u =
-            ParamId::of_rule(grammar.rules.iter().position(|rule| grammar.name(rule.parent) == "U").unwrap());
+        let u = ParamId::of_rule(RuleId::at(
+            grammar.rules.iter().position(|rule| grammar.name(rule.parent) == "U").unwrap(),
+        ));
         vec![
             state.tables.len() as f64,
             f64::from(largest),

@@ -8,7 +8,7 @@ use shared::forest::build::Builder;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId, syntax};
+use shared::grammar::{Grammar, RuleId, StickId, SymbolId, syntax};
 use shared::num::Wide;
 
 const VERBS: &str = "1 1 Word --> V\n1 1 Word --> V M\n1 1 Word --> SM V M\n\
@@ -37,7 +37,7 @@ fn every_nonterminal_has_every_substring_once() {
     let strings: Vec<String> = lexicon.sticks[0].strings.iter().map(printed).collect();
     assert_eq!(strings, ["a", "aa", "aab", "ab", "b"]);
     assert_eq!(
-        lexicon.n_params(grammar),
+        lexicon.space(grammar).n_params(),
         1 + 6 + 15,
         "as many productions as the paper counts, and V → <substrings>"
     );
@@ -48,7 +48,7 @@ fn forest_holds_every_way_to_cut() {
     let (prepared, sentences) = prepared(VERBS, &["abca"]);
     let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
     let forest = builder.build(0, &sentences[0]).unwrap().unwrap();
-    let n_params = prepared.lexicon.n_params(&prepared.grammar);
+    let n_params = prepared.space().n_params();
     let weights = vec![Wide::ONE; n_params];
     let real = real(&weights);
     let mut uses = vec![0.0; n_params];
@@ -57,10 +57,10 @@ fn forest_holds_every_way_to_cut() {
         expect(&forest, &Weights { wide: &weights, real: &real }, 1.0, &mut counts, &mut Scratch::default());
     // One part, 3 places for one cut, 3 pairs of places for two.
     assert!((z.to_f64() - 7.0).abs() < 1e-12);
-    assert!((uses[ParamId::of_rule(1).index()] - 3.0 / 7.0).abs() < 1e-12);
-    let whole = prepared.strings.param(1, &sentences[0]).unwrap();
+    assert!((uses[ParamId::of_rule(RuleId(1)).index()] - 3.0 / 7.0).abs() < 1e-12);
+    let whole = prepared.strings.param(StickId(1), &sentences[0]).unwrap();
     assert!((uses[whole.index()] - 1.0 / 7.0).abs() < 1e-12);
-    let strings: f64 = uses[1 + prepared.grammar.rules.len()..].iter().sum();
+    let strings: f64 = uses[prepared.grammar.space().n_params()..].iter().sum();
     assert!((strings - (1.0 + 2.0 * 3.0 + 3.0 * 3.0) / 7.0).abs() < 1e-12);
 }
 
@@ -79,10 +79,10 @@ fn unseen_strings_take_the_escape() {
     let unseen = [sentences[1].clone(), sentences[0].clone()].concat(); // bab
     let strings = &prepared.strings;
     assert!(Builder::new(&prepared.binary, strings, Adapted::Strings).build(0, &unseen).unwrap().is_some());
-    let first_escape = ParamId(prepared.lexicon.n_params(&prepared.grammar) as u32);
-    let forest = Builder::open(&prepared.binary, strings, first_escape).build(0, &unseen).unwrap().unwrap();
-    let escapes: Vec<u32> =
-        forest.edges.iter().filter(|e| e.param >= first_escape.0).map(|e| e.param - first_escape.0).collect();
+    let escape =
+        |edge: &shared::forest::Edge| prepared.space().escape_of(ParamId(edge.param)).map(|stick| stick.0);
+    let forest = Builder::open(&prepared.binary, strings).build(0, &unseen).unwrap().unwrap();
+    let escapes: Vec<u32> = forest.edges.iter().filter_map(escape).collect();
     // `bab` alone, and `ba` before M.
     assert_eq!(escapes.iter().filter(|&&stick| stick == 1).count(), 2);
     assert!(escapes.iter().all(|&stick| stick < 3));

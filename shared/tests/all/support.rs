@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use shared::data::generate;
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, SymbolId, syntax};
+use shared::grammar::{Grammar, StickId, SymbolId, syntax};
 use shared::models::adaptor::candidates::Ranking;
 use shared::num::Wide;
 use shared::train::round::Totals;
@@ -45,7 +45,7 @@ pub fn lexicon(grammar: &Grammar, strings: &[(&str, &str)]) -> Lexicon {
 /// The parameter of a string.
 pub fn param(grammar: &Grammar, lexicon: &Lexicon, name: &str, string: &str) -> ParamId {
     let wanted = (grammar.symbol(name).unwrap(), tokens(grammar, string));
-    let params = (0..lexicon.n_params(grammar) as u32).map(ParamId);
+    let params = (0..lexicon.space(grammar).n_params() as u32).map(ParamId);
     let mut found =
         params.filter(|&param| lexicon.string(grammar, param) == Some((wanted.0, wanted.1.as_slice())));
     found.next().expect("a string of the lexicon")
@@ -125,7 +125,7 @@ impl<'a> Enumerator<'a> {
             let stick = self.grammar.adapted().position(|adapted| adapted == symbol).unwrap();
             let itself = Derivation { constituents: vec![(symbol, start, end)], ..Derivation::default() };
             if self.mode != Mode::Rules {
-                for param in self.lexicon.params(self.grammar, stick).map(ParamId) {
+                for param in self.lexicon.space(self.grammar).stick(StickId(stick as u32)).map(ParamId) {
                     if self.lexicon.string(self.grammar, param).unwrap().1 == &self.tokens[start..end] {
                         let mut derivation = itself.clone();
                         derivation.params.push(param.index());
@@ -135,7 +135,7 @@ impl<'a> Enumerator<'a> {
                 }
             }
             if self.mode != Mode::Strings {
-                let escape = self.lexicon.n_params(self.grammar) + stick;
+                let escape = self.lexicon.space(self.grammar).n_params() + stick;
                 for below in self.derive(symbol, true, start, end).iter() {
                     let mut derivation = itself.and(below);
                     derivation.params.extend((self.mode == Mode::Open).then_some(escape));
@@ -256,7 +256,7 @@ impl Run {
     ) -> Run {
         let mut shards: Vec<Shard> =
             shard::cut(sentences, shard_symbols).into_iter().map(|cut| cut.shard).collect();
-        let (mut start, end) = (1 + grammar.rules.len() as u32, lexicon.n_params(grammar) as u32);
+        let (mut start, end) = (grammar.space().first_string().0, lexicon.space(grammar).n_params() as u32);
         while start < end {
             shards.push(Shard::Strings(start..end.min(start + shard_strings)));
             start += shard_strings;
@@ -341,7 +341,7 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
         let run = Run::new(grammar, &lexicon, sentences);
         let without: BTreeSet<ParamId> = run.underivable(&engine).into_iter().collect();
         for (number, stick) in lexicon.sticks.iter_mut().enumerate() {
-            let mut params = run.lexicon.value.params(grammar, number);
+            let mut params = run.lexicon.value.space(grammar).stick(StickId(number as u32));
             let kept = stick.strings.iter().filter(|_| !without.contains(&ParamId(params.next().unwrap())));
             stick.strings = kept.collect();
         }

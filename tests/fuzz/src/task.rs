@@ -14,7 +14,7 @@ use shared::data::Sentence;
 use shared::data::eval::segmentation::score;
 use shared::grammar::groups::Groups;
 use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, SymbolId, syntax};
+use shared::grammar::{Grammar, StickId, SymbolId, syntax};
 use shared::models::adaptor::candidates::Ranking;
 use shared::models::adaptor::hyper;
 use shared::models::adaptor::start::Start;
@@ -162,7 +162,7 @@ fn work_with(task: &Task, answer: Answer) {
             index(task, covered);
         }
         Answer::Index(index) => {
-            let weights = vec![Wide::ONE; lexicon.n_params(grammar)];
+            let weights = vec![Wide::ONE; lexicon.space(grammar).n_params()];
             index.params.iter().for_each(|param| assert_eq!(weights[param.index()], Wide::ONE));
             index.unparsable.iter().for_each(|&item| assert!((item as usize) < task.shard.value.len()));
         }
@@ -357,7 +357,7 @@ pub fn examples() -> Vec<Example> {
         let mut sweep = |from, relabel: bool, keep| {
             let hyper = relabel.then_some(HyperPrior { shape: 1.0, scale: 10.0 });
             let settings = OfSweep { temperature: 1.5, relabel, hyper };
-            let pseudo = vec![0.5; empty.n_params(&grammar.value)];
+            let pseudo = vec![0.5; empty.space(&grammar.value).n_params()];
             let sweeps = Sweeps { from, n: 2, settings, pseudo, stream: 7, keep };
             match example(&empty, &sentences, Work::Sweep(sweeps)) {
                 Answer::Chained(chained) => chained,
@@ -371,7 +371,7 @@ pub fn examples() -> Vec<Example> {
         sweep(ChainFrom::ShardState(Named::new(chained.carried)), false, None);
         let lexicon = Lexicon { sticks: best(&adapted, &found) };
         example(&lexicon, &sentences, Work::Cover);
-        let first = lexicon.params(&grammar.value, 0);
+        let first = lexicon.space(&grammar.value).stick(StickId(0 as u32));
         for shard in [sentences.clone(), Named::new(Shard::Strings(first))] {
             let Answer::Index(index) = example(&lexicon, &shard, Work::Index) else {
                 panic!("an index was asked for")
@@ -397,7 +397,7 @@ pub fn examples() -> Vec<Example> {
             example(&lexicon, &shard, Work::Collapse(others));
         }
         for open in [false, true] {
-            let weights = vec![Wide::from_f64(0.3); lexicon.n_params(&grammar.value) + lexicon.sticks.len()];
+            let weights = vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_params() + lexicon.sticks.len()];
             let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
             let decode = Decode { weights, segments: vec![adapted[0]], decoders, trees: true, open };
             example(&lexicon, &sentences, Work::Decode(Named::new(decode)));

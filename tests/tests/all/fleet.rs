@@ -432,7 +432,7 @@ fn the_real_worker_answers_as_the_engine_does() {
             from: from(at),
             n: 2,
             settings: Settings { temperature: 1.5, relabel: true, hyper: None },
-            pseudo: vec![0.5; bare.value.n_params(&grammar.value)],
+            pseudo: vec![0.5; bare.value.space(&grammar.value).n_params()],
             stream: at as u64,
             keep: Some(vec![SymbolId(1)]),
         };

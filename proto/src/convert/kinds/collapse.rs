@@ -86,7 +86,7 @@ pub fn largest_answer(task: &Items<'_>, collapse: &Collapse) -> u64 {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
     let n_touched = n_touched(collapse) as u64;
     // Rules, and strings that are substrings of the sentence.
-    let n_rules = 1 + grammar.rules.len() as u64;
+    let n_rules = grammar.space().n_params() as u64;
     let n_sticks = lexicon.sticks.len() as u64;
     let own = |length: u64| n_touched.min(n_rules + n_sticks * length * (length + 1) / 2);
     let carried = |length| VARINT + own(length) * (VARINT + DOUBLE);

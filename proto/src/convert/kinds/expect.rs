@@ -44,7 +44,7 @@ pub fn check_answer(
     losses: bool,
     found: &Expectation,
 ) -> Result<(), WireError> {
-    let n_params = task.lexicon.n_params(task.grammar) as u64;
+    let n_params = task.lexicon.space(task.grammar).n_params() as u64;
     in_range("expectation.missing", found.missing.iter().map(|param| param.0), 0..n_params)?;
     if !found.missing.is_empty() {
         return Ok(()); // the counts mean nothing
@@ -73,5 +73,5 @@ pub fn largest_lease(language: &Language) -> u64 {
 
 pub fn largest_answer(task: &Items<'_>, n_touched: usize, losses: bool) -> u64 {
     let n_numbers = n_touched as u64 * (1 + u64::from(losses)) + task.shard.len() as u64;
-    n_numbers * DOUBLE + task.lexicon.n_params(task.grammar) as u64 * VARINT
+    n_numbers * DOUBLE + task.lexicon.space(task.grammar).n_params() as u64 * VARINT
 }

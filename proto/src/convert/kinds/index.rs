@@ -22,12 +22,12 @@ pub fn from_wire(message: v1::Index) -> Result<Index, WireError> {
 }
 
 pub fn check_answer(task: &Items<'_>, index: &Index) -> Result<(), WireError> {
-    let n_params = task.lexicon.n_params(task.grammar) as u64;
+    let n_params = task.lexicon.space(task.grammar).n_params() as u64;
     in_range("index.params", index.params.iter().map(|param| param.0), 0..n_params)?;
     in_range("index.unparsable", index.unparsable.iter().copied(), 0..task.shard.len() as u64)
 }
 
 pub fn largest_answer(task: &Items<'_>) -> u64 {
-    let n_params = task.lexicon.n_params(task.grammar) as u64;
+    let n_params = task.lexicon.space(task.grammar).n_params() as u64;
     (n_params + task.shard.len() as u64) * VARINT
 }

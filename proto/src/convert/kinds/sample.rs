@@ -56,7 +56,7 @@ pub fn check(task: &Items<'_>, sample: &Sample) -> Result<(), WireError> {
 
 pub fn check_answer(task: &Items<'_>, sample: &Sample, sampled: &Sampled) -> Result<(), WireError> {
     let Sample { weights, keep, .. } = sample;
-    let n_params = task.lexicon.n_params(task.grammar) as u64;
+    let n_params = task.lexicon.space(task.grammar).n_params() as u64;
 
     in_range("sampled.missing", sampled.missing.iter().map(|param| param.0), 0..n_params)?;
     if !sampled.missing.is_empty() {
@@ -77,5 +77,5 @@ pub fn largest_answer(task: &Items<'_>, Sample { weights, keep, .. }: &Sample) -
     let (grammar, lexicon) = (task.grammar, task.lexicon);
     let of_tree = |length| segmentation(length).saturating_add(tree(grammar, length));
     let trees = keep.as_ref().map_or(0, |_| of_occurrences(task.shard, of_tree));
-    trees.saturating_add(weights.len() as u64 * DOUBLE + lexicon.n_params(grammar) as u64 * VARINT)
+    trees.saturating_add(weights.len() as u64 * DOUBLE + lexicon.space(grammar).n_params() as u64 * VARINT)
 }

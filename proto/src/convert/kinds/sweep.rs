@@ -152,7 +152,7 @@ pub fn check(task: &Items<'_>, sweeps: &Sweeps) -> Result<(), WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
     let Sweeps { from, pseudo, keep, .. } = sweeps;
 
-    same_length("sweeps.pseudo", pseudo.len(), lexicon.n_params(grammar))?;
+    same_length("sweeps.pseudo", pseudo.len(), lexicon.space(grammar).n_params())?;
     nonterminals("sweeps.segments", grammar, keep.iter().flatten())?;
     match from {
         ChainFrom::Start { .. } => Ok(()),
@@ -173,7 +173,7 @@ fn chain<'c>(task: &Items<'_>, carried: &'c ShardState) -> Result<&'c State, Wir
         adapted("chain.symbols", at, grammar, table.symbol)?;
     }
     // The constant one rewrites nothing.
-    let params = 1..lexicon.n_params(grammar) as u64;
+    let params = 1..lexicon.space(grammar).n_params() as u64;
     in_range("chain.trees", state.trees.iter().flatten().filter_map(param), params.clone())?;
     in_range("chain.labels", state.tables.iter().flat_map(|table| &table.label).filter_map(param), params)?;
     Ok(state)
@@ -194,7 +194,7 @@ pub fn check_answer(
 ) -> Result<(), WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
     let Chained { uses, trees, labels, strings, analyses, carried, log_seating: _ } = found;
-    same_length("chained.uses", uses.len(), lexicon.n_params(grammar))?;
+    same_length("chained.uses", uses.len(), lexicon.space(grammar).n_params())?;
     let state = chain(task, carried)?;
     let most_nodes = of_occurrences(task.shard, |length| n_nodes(grammar, length));
     at_most("chained.tree_moves", trees.proposed, u64::from(*n).saturating_mul(state.trees.len() as u64))?;
@@ -225,7 +225,7 @@ pub fn largest_answer(task: &Items<'_>, sweeps: &Sweeps) -> u64 {
     // A node is a choice of its tree, and the first one at a table is also a choice of the label, whose symbol and length are told.
     let derivation = |length| VARINT + n_nodes(grammar, length).saturating_mul(4 * VARINT);
     let state = of_occurrences(task.shard, derivation);
-    let uses = lexicon.n_params(grammar) as u64 * VARINT;
+    let uses = lexicon.space(grammar).n_params() as u64 * VARINT;
     let processes = grammar.adapted().count() as u64 * (2 * DOUBLE + VARINT);
     let kept = if sweeps.keep.is_some() {
         let strings = |length| labelled_substrings(grammar, length, length, 2 * VARINT);

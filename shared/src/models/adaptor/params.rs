@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
-use crate::grammar::{Grammar, SymbolId};
+use crate::grammar::{Grammar, RuleId, SymbolId};
 use crate::limits::is_parameter;
 use crate::num::Wide;
 use crate::num::blocks::{self, BLOCK};
@@ -88,8 +88,7 @@ impl Params {
         let of_params = self.sticks.iter().map(|stick| stick.symbol);
         let same = of_params.eq(lexicon.sticks.iter().map(|stick| stick.symbol));
         holds(same, "sticks and adapted nonterminals differ")?;
-        for (at, stick) in self.sticks.iter().enumerate() {
-            let strings = lexicon.params(grammar, at);
+        for (strings, stick) in lexicon.space(grammar).sticks().zip(&self.sticks) {
             holds(
                 stick.order.iter().all(|param| strings.contains(&param.0)),
                 "a stick has a string it lacks",
@@ -104,8 +103,8 @@ impl Params {
 
     /// Weight one for every rule and every string in use: what the first round runs with. `[n_params]`
     pub fn uniform_weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
-        let mut weights = vec![Wide::ZERO; lexicon.n_params(grammar)];
-        weights[..=grammar.rules.len()].fill(Wide::ONE);
+        let mut weights = vec![Wide::ZERO; lexicon.space(grammar).n_params()];
+        weights[..grammar.space().n_params()].fill(Wide::ONE);
         for param in self.sticks.iter().flat_map(|stick| &stick.order) {
             weights[param.index()] = Wide::ONE;
         }
@@ -114,13 +113,14 @@ impl Params {
 
     /// exp E_q[log θ] and exp E_q[log π], by parameter; zero for strings that are not in use. `[n_params]`
     pub fn weights(&self, grammar: &Grammar, lexicon: &Lexicon) -> Vec<Wide> {
-        let mut weights = vec![Wide::ZERO; lexicon.n_params(grammar)];
+        let mut weights = vec![Wide::ZERO; lexicon.space(grammar).n_params()];
         weights[ParamId::ONE.index()] = Wide::ONE;
+        let of_rules = &mut weights[grammar.space().rules()];
         for rules in groups(grammar) {
             let psi_sum = digamma(self.tau[rules.clone()].iter().sum());
             for rule in rules {
                 // φ_{A→β} = Ψ(τ_{A→β}) − Ψ(Σ τ)  (Fig. 1, line 5)
-                weights[ParamId::of_rule(rule).index()] = Wide::from_ln(digamma(self.tau[rule]) - psi_sum);
+                of_rules[rule] = Wide::from_ln(digamma(self.tau[rule]) - psi_sum);
             }
         }
         for stick in &self.sticks {
@@ -154,9 +154,9 @@ impl Params {
 
     /// Sets τ and γ from the expected counts of a round, `[n_params]`.
     pub fn update(&mut self, counts: &[f64]) {
-        for (rule, tau) in self.tau.iter_mut().enumerate() {
+        for ((rule, tau), alpha) in (0..).map(RuleId).zip(&mut self.tau).zip(&self.alpha) {
             // τ_{A→β} = α_A + f(A→β)  (Fig. 1, line 3, with the prior)
-            *tau = self.alpha[rule] + counts[ParamId::of_rule(rule).index()];
+            *tau = alpha + counts[ParamId::of_rule(rule).index()];
         }
         self.sticks.iter_mut().for_each(|stick| stick.update(&|param| counts[param.index()]));
     }

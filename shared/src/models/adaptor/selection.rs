@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 
 use super::Params;
-use crate::grammar::Grammar;
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
+use crate::grammar::{Grammar, ParamSpace, StickId};
 
 /// What a round says about every string, `[n_params]` each.
 pub struct Evidence<'a> {
@@ -45,7 +45,7 @@ impl Params {
     /// Takes `params` into use, at the end of their sticks; gives how many were not in use before.
     pub fn use_strings(&mut self, table: &StringTable, params: &[ParamId]) -> usize {
         let mut taken = 0;
-        for (number, stick) in self.sticks.iter_mut().enumerate() {
+        for (number, stick) in (0..).map(StickId).zip(&mut self.sticks) {
             let mut known: BTreeSet<ParamId> = stick.order.iter().copied().collect();
             let fresh = params.iter().filter(|&&param| table.stick(param) == number && known.insert(param));
             let before = stick.order.len();
@@ -63,8 +63,7 @@ impl Params {
 
 /// Stick and length of every string, by parameter.
 pub struct StringTable {
-    first: u32,
-    ends: Vec<u32>,
+    space: ParamSpace,
     lengths: Vec<u32>,
 }
 
@@ -73,19 +72,18 @@ impl StringTable {
     pub fn new(grammar: &Grammar, lexicon: &Lexicon) -> StringTable {
         let strings = lexicon.sticks.iter().flat_map(|stick| &stick.strings);
         StringTable {
-            first: 1 + grammar.rules.len() as u32,
-            ends: (0..lexicon.sticks.len()).map(|stick| lexicon.params(grammar, stick).end).collect(),
+            space: lexicon.space(grammar),
             lengths: strings.map(|string| string.len() as u32).collect(),
         }
     }
 
-    /// Number of the stick that the string `param` is on.
-    pub fn stick(&self, param: ParamId) -> usize {
-        self.ends.partition_point(|&end| end <= param.0)
+    /// The stick that the string `param` is on.
+    pub fn stick(&self, param: ParamId) -> StickId {
+        self.space.stick_of(param).expect("it is a string's")
     }
 
     /// Symbols in the string `param`.
     pub fn length(&self, param: ParamId) -> u32 {
-        self.lengths[(param.0 - self.first) as usize]
+        self.lengths[(param.0 - self.space.first_string().0) as usize]
     }
 }

@@ -37,12 +37,8 @@ pub fn base_weights(grammar: &Grammar, lexicon: &Lexicon, rules: &[Wide]) -> Res
     let rule_weights = Weights { wide: rules, real: &real };
     let mut scratch = Scratch::default();
     let mut weights = rules.to_vec();
-    for (number, stick) in lexicon.sticks.iter().enumerate() {
-        debug_assert_eq!(
-            weights.len() as u32,
-            lexicon.params(grammar, number).start,
-            "strings come in order"
-        );
+    for (params, stick) in lexicon.space(grammar).sticks().zip(&lexicon.sticks) {
+        debug_assert_eq!(weights.len() as u32, params.start, "strings come in order");
         for string in &stick.strings {
             let forest = builder.build(stick.symbol.0, string)?;
             let weight = forest.map_or(Wide::ZERO, |forest| {

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::forest::{Edge, Forest};
-use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
+use crate::grammar::{ParamId, RuleId};
 
 /// A side of a head.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -95,12 +95,12 @@ impl Layout {
             Event::Continue { head, side, valence } => of(head, side, 2 * valence as u32 + 1),
             Event::Attach { head, side, child } => of(head, side, 4 + child),
         };
-        ParamId::of_rule(rule as usize)
+        ParamId::of_rule(RuleId(rule))
     }
 
     /// The event of a parameter; none of [`ParamId::ONE`].
     pub fn event(&self, param: ParamId) -> Option<Event> {
-        let rule = param.0.checked_sub(ParamId::of_rule(0).0)?;
+        let rule = param.0.checked_sub(ParamId::of_rule(RuleId(0)).0)?;
         let Some(at) = rule.checked_sub(self.n_tags) else { return Some(Event::Root(rule)) };
         let (of, at) = (at / (4 + self.n_tags), at % (4 + self.n_tags));
         let (head, side) = (of / 2, if of % 2 == 0 { Side::Left } else { Side::Right });
@@ -164,10 +164,10 @@ mod tests {
         let tags: Vec<String> = ["N", "V", "D"].map(str::to_owned).to_vec();
         let made = grammar(&tags).unwrap();
         let layout = Layout::new(3);
-        assert_eq!(layout.n_params(), 1 + made.rules.len());
+        assert_eq!(layout.n_params(), made.space().n_params());
         assert_eq!(layout.event(ParamId::ONE), None);
         for (event, (rule, at)) in layout.events().zip(made.rules.iter().zip(0..)) {
-            assert_eq!(layout.param(event), ParamId::of_rule(at));
+            assert_eq!(layout.param(event), ParamId::of_rule(RuleId::at(at)));
             let side = |side: Side| ["L", "R"][side as usize];
             let state = |head: u32, of: Side, valence: Valence| {
                 format!("{}.{}{}", tags[head as usize], side(of), ["", ".rest"][valence as usize])

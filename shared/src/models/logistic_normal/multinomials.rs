@@ -81,7 +81,7 @@ impl Multinomials {
 
     /// The nonterminal of which they are the rules, in the grammar from which they were made.
     pub fn parent(&self, grammar: &Grammar, multinomial: usize) -> SymbolId {
-        grammar.rules[self.ranges[multinomial].start - ParamId::of_rule(0).index()].parent
+        grammar.rules[self.ranges[multinomial].start - grammar.space().rules().start].parent
     }
 
     /// How many.

@@ -58,7 +58,7 @@ impl Params {
         }
         self.estimate.check(&Groups::new(grammar, lexicon))?;
         let weighs = |weight: &Wide| weight.is_weight();
-        if self.weights.len() != lexicon.n_params(grammar) || !self.weights.iter().all(weighs) {
+        if self.weights.len() != lexicon.space(grammar).n_params() || !self.weights.iter().all(weighs) {
             return Err("a rule has no weight".to_owned());
         }
         if self.escapes.len() != lexicon.sticks.len() || !self.escapes.iter().all(weighs) {

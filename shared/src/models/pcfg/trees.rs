@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::tree::Tree;
-use crate::grammar::{Grammar, SymbolId};
+use crate::grammar::{Grammar, RuleId, SymbolId};
 
 /// Why a tree is not one of the grammar.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -37,14 +37,15 @@ pub fn counts(grammar: &Grammar, lexicon: &Lexicon, trees: &[Tree]) -> Result<Ve
     let symbols: FxHashMap<&str, SymbolId> =
         grammar.symbols.iter().zip(0..).map(|(name, id)| (name.as_str(), SymbolId(id))).collect();
     let mut params: FxHashMap<(SymbolId, &[SymbolId]), ParamId> = FxHashMap::default();
-    for (at, rule) in grammar.rules.iter().enumerate() {
-        params.insert((rule.parent, &rule.children), ParamId::of_rule(at));
+    for (id, rule) in (0..).map(RuleId).zip(&grammar.rules) {
+        params.insert((rule.parent, &rule.children), ParamId::of_rule(id));
     }
-    for (number, stick) in lexicon.sticks.iter().enumerate() {
-        let strings = lexicon.params(grammar, number).map(ParamId).zip(&stick.strings);
+    let space = lexicon.space(grammar);
+    for (of_stick, stick) in space.sticks().zip(&lexicon.sticks) {
+        let strings = of_stick.map(ParamId).zip(&stick.strings);
         params.extend(strings.map(|(param, string)| ((stick.symbol, string), param)));
     }
-    let mut counts = vec![0.0; lexicon.n_params(grammar)];
+    let mut counts = vec![0.0; space.n_params()];
     for (at, tree) in trees.iter().enumerate() {
         count(grammar, &symbols, &params, tree, &mut counts).map_err(|foreign| (at, foreign))?;
     }

@@ -18,7 +18,7 @@ use crate::forest::build::Builder;
 use crate::forest::{Edge, Forest};
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
-use crate::grammar::{Grammar, SymbolId};
+use crate::grammar::{Grammar, ParamSpace, StickId, SymbolId};
 
 /// Forests and strings of a shard. Built once, read by every sweep of every chain.
 pub struct Items {
@@ -47,7 +47,7 @@ pub(super) struct Item {
 /// A string of the shard.
 pub(super) struct StringOf {
     /// The number of its adapted nonterminal.
-    pub adapted: u32,
+    pub adapted: StickId,
     /// The shortest item it occurs in.
     pub item: u32,
     /// The node of A° over it there.
@@ -81,11 +81,10 @@ impl Items {
             unparsable: Vec::new(),
             prepared: prepared.clone(),
         };
-        let first_escape = prepared.lexicon.n_params(&grammar) as u32;
         let mut builder = if items.adapted.is_empty() {
             Builder::new(&prepared.binary, &prepared.strings, Adapted::Rules)
         } else {
-            Builder::open(&prepared.binary, &prepared.strings, ParamId(first_escape))
+            Builder::open(&prepared.binary, &prepared.strings)
         };
         let mut local = FxHashMap::default();
         for (at, sentence) in (0..).zip(sentences) {
@@ -100,7 +99,7 @@ impl Items {
                 strings: Vec::new(),
             };
             if let Some(forest) = forest {
-                items.adopt(&mut item, forest, first_escape, &mut local);
+                items.adopt(&mut item, forest, &mut local);
             }
             items.items.push(item);
             items.occurrences.extend((0..sentence.multiplicity).map(|_| at));
@@ -109,17 +108,11 @@ impl Items {
     }
 
     /// Gives `item` its forest, with edges by position in its weights and edges for tables.
-    fn adopt(
-        &mut self,
-        item: &mut Item,
-        mut forest: Forest,
-        first_escape: u32,
-        local: &mut FxHashMap<u32, u32>,
-    ) {
+    fn adopt(&mut self, item: &mut Item, mut forest: Forest, local: &mut FxHashMap<u32, u32>) {
         let strings = self.find_strings(item, &forest);
         local.clear();
         local.insert(ParamId::ONE.0, 0);
-        for param in forest.params().filter(|param| param.0 < first_escape) {
+        for param in forest.params().filter(|&param| self.space().escape_of(param).is_none()) {
             local.entry(param.0).or_insert_with(|| {
                 item.params.push(param);
                 item.params.len() as u32
@@ -136,8 +129,8 @@ impl Items {
                 edges.push(Edge { param, tails: [0; 2] });
             }
             for edge in forest.edges_of(node) {
-                let opens = edge.param.checked_sub(first_escape);
-                let param = opens.map_or_else(|| local[&edge.param], |adapted| first_opens + adapted);
+                let opens = self.space().escape_of(ParamId(edge.param));
+                let param = opens.map_or_else(|| local[&edge.param], |adapted| first_opens + adapted.0);
                 edges.push(Edge { param, tails: edge.tails });
             }
             first_edge.push(edges.len() as u32);
@@ -222,7 +215,7 @@ impl Items {
     }
 
     /// The number of an adapted nonterminal, `None` for others.
-    pub(super) fn number(&self, symbol: SymbolId) -> Option<u32> {
+    pub(super) fn number(&self, symbol: SymbolId) -> Option<StickId> {
         match *self.prepared.binary.kinds.get(symbol.index())? {
             Kind::Adapted(number) => Some(number),
             _ => None,
@@ -237,21 +230,22 @@ impl Items {
         &self.strings
     }
 
-    /// Number of parameters of the model.
-    pub(super) fn n_params(&self) -> usize {
-        self.prepared.lexicon.n_params(&self.prepared.grammar)
+    /// The parameters of the model.
+    pub(super) fn space(&self) -> &ParamSpace {
+        self.prepared.space()
     }
 
     /// What `param` rewrites to what.
     pub(super) fn expansion(&self, param: ParamId) -> Option<(SymbolId, &[SymbolId])> {
-        match self.prepared.grammar.rules.get(param.index().wrapping_sub(1)) {
+        let grammar = &self.prepared.grammar;
+        match self.space().rule(param).map(|rule| grammar.rule(rule)) {
             Some(rule) => Some((rule.parent, &rule.children)),
-            None => self.prepared.lexicon.string(&self.prepared.grammar, param),
+            None => self.prepared.lexicon.string(grammar, param),
         }
     }
 
     /// The string of adapted nonterminal number `adapted` with that yield, if it occurs.
-    pub(super) fn string(&self, adapted: u32, tokens: &[SymbolId]) -> Option<u32> {
+    pub(super) fn string(&self, adapted: StickId, tokens: &[SymbolId]) -> Option<u32> {
         let mut yielded = 0;
         for &token in tokens {
             yielded = *self.index.children.get(&(yielded, token))?;
@@ -289,7 +283,7 @@ struct StringIndex {
     /// (node, token) → node; the root is node 0.
     children: FxHashMap<(u32, SymbolId), u32>,
     /// (node, number of the adapted nonterminal) → string.
-    strings: FxHashMap<(u32, u32), u32>,
+    strings: FxHashMap<(u32, StickId), u32>,
 }
 
 impl StringIndex {

@@ -103,7 +103,7 @@ impl<'a> Seating<'a> {
     pub fn state(&mut self, trees: &mut [Vec<Choice>]) -> State {
         self.renumber(trees);
         let table = |serving: &Serving| Table {
-            symbol: self.items.adapted()[self.items.strings()[serving.string as usize].adapted as usize],
+            symbol: self.items.adapted()[self.items.strings()[serving.string as usize].adapted.index()],
             label: serving.label.clone(),
         };
         State {
@@ -181,7 +181,7 @@ impl<'a> Seating<'a> {
     }
 
     pub fn adapted(&self, string: u32) -> usize {
-        self.items.strings()[string as usize].adapted as usize
+        self.items.strings()[string as usize].adapted.index()
     }
 
     pub fn string(&self, table: TableId) -> u32 {
@@ -305,7 +305,7 @@ impl<'a> Seating<'a> {
                 let table = &mut self.tables[id.index()];
                 let string = &mut self.strings[table.string as usize];
                 let restaurant =
-                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted as usize];
+                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
                 product.times(restaurant.seats(table.customers));
                 if table.customers == 0 {
                     string.tables.push(id);
@@ -330,7 +330,7 @@ impl<'a> Seating<'a> {
                 let table = &mut self.tables[id.index()];
                 let string = &mut self.strings[table.string as usize];
                 let restaurant =
-                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted as usize];
+                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
                 table.customers -= 1;
                 string.customers -= 1;
                 restaurant.customers -= 1;

@@ -11,7 +11,7 @@ use super::seating::Seating;
 use super::state::{Choice, Hyper, TableId};
 use crate::grammar::ParamId;
 use crate::grammar::tree::Tree;
-use crate::grammar::{Grammar, SymbolId};
+use crate::grammar::{Grammar, StickId, SymbolId};
 use crate::num::random::permutation;
 
 /// Where the first trees come from.
@@ -144,7 +144,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(items: &'a Items) -> Reader<'a> {
         let symbols = items.grammar().symbols.iter().map(String::as_str).zip((0..).map(SymbolId)).collect();
-        let params = (0..items.n_params() as u32).map(ParamId);
+        let params = (0..items.space().n_params() as u32).map(ParamId);
         let params =
             params.filter_map(|param| items.expansion(param).map(|expansion| (expansion, param))).collect();
         Reader { items, symbols, params }
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         let mut read = Vec::new();
         let mut choices = Vec::new();
         // Nodes whose labels are being written: where they end, the tokens before, and what was written around them.
-        let mut around: Vec<(usize, usize, u32, Vec<Choice>)> = Vec::new();
+        let mut around: Vec<(usize, usize, StickId, Vec<Choice>)> = Vec::new();
         for at in 0..=nodes.len() {
             while let Some((_, first, adapted, outer)) = around.pop_if(|(end, ..)| *end == at) {
                 let string = self.items.string(adapted, &read[first..]).ok_or(other.clone())?;

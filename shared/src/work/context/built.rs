@@ -105,7 +105,7 @@ impl BuiltShard {
         let mut building = Building {
             builder: Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings),
             constraints,
-            first_string: 1 + prepared.grammar.rules.len() as u32,
+            first_string: prepared.grammar.space().first_string().0,
             chains: Chains::default(),
             items: Vec::with_capacity(shard.len()),
         };
@@ -124,7 +124,7 @@ impl BuiltShard {
                     let Kind::Adapted(stick) = prepared.binary.kinds[symbol.index()] else {
                         unreachable!("the lexicon has strings of adapted nonterminals")
                     };
-                    building.add(prepared.binary.base[stick as usize], string, 1.0, Some(param))?;
+                    building.add(prepared.binary.base[stick.index()], string, 1.0, Some(param))?;
                 }
             }
             Shard::Trees { .. } => unreachable!("the engine reads trees without forests"),

@@ -49,7 +49,7 @@ pub fn run(context: &Context<'_>, max_length: u32) -> Result<Candidates, Compute
     let (sentences, prepared) = (context.sentences()?, context.prepared());
     let mut limited = rules_builder(&prepared).with_max_yield(max_length);
     let mut unlimited = rules_builder(&prepared);
-    let wide = vec![Wide::ONE; 1 + prepared.grammar.rules.len()];
+    let wide = vec![Wide::ONE; prepared.grammar.space().n_params()];
     let weights = Weights { real: &real(&wide), wide: &wide };
     let mut scratch = Scratch::default();
     let mut known: FxHashMap<(SymbolId, &[SymbolId]), u32> = FxHashMap::default();

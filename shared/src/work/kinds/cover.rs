@@ -42,7 +42,7 @@ fn cheapest_missing(prepared: &Prepared, forest: &Forest, tokens: &[SymbolId]) -
         &tokens[label.start as usize..label.end as usize]
     };
     let stick_of = |node: usize| match prepared.binary.kinds[forest.labels[node].symbol as usize] {
-        Kind::Adapted(stick) => Some(stick as usize),
+        Kind::Adapted(stick) => Some(stick),
         _ => None,
     };
     let known: Vec<bool> = (0..forest.n_nodes())

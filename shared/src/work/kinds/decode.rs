@@ -9,7 +9,7 @@ use crate::work::heap::{flat, rows};
 /// The analyses of every sentence of the shard.
 pub fn run(context: &Context<'_>, with: &Decode) -> Result<Vec<Decoded>, ComputeError> {
     let (sentences, prepared) = (context.sentences()?, context.prepared());
-    let expected = prepared.lexicon.n_params(&prepared.grammar) + prepared.lexicon.sticks.len();
+    let expected = prepared.space().n_with_escapes();
     if with.weights.len() != expected {
         return Err(ComputeError::Weights { found: with.weights.len(), expected });
     }

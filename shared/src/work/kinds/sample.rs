@@ -95,7 +95,7 @@ fn draw(
             shard.chains.distribute(&uses, &mut answer.counts);
         }
         Some(segments) => {
-            let mut weights = vec![Wide::ZERO; prepared.lexicon.n_params(&prepared.grammar)];
+            let mut weights = vec![Wide::ZERO; prepared.space().n_params()];
             let mut local = vec![0; weights.len()];
             for (at, (param, &weight)) in shard.index.params.iter().zip(&sample.weights).enumerate() {
                 (weights[param.index()], local[param.index()]) = (weight, at);

@@ -87,7 +87,7 @@ impl Chained {
 pub fn run(context: &Context<'_>, sweeps: &Sweeps) -> Result<Chained, ComputeError> {
     context.sentences()?;
     let prepared = context.prepared();
-    let n_params = prepared.lexicon.n_params(&prepared.grammar);
+    let n_params = prepared.space().n_params();
     if sweeps.pseudo.len() != n_params {
         return Err(ComputeError::Weights { found: sweeps.pseudo.len(), expected: n_params });
     }

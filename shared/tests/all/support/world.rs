@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shared::data::Sentence;
 use shared::forest::Prepared;
 use shared::grammar::ParamId;
-use shared::grammar::{Grammar, SymbolId};
+use shared::grammar::{Grammar, RuleId, SymbolId};
 use shared::models::sampler::state::{Choice, Table, TableId};
 use shared::models::sampler::{Hyper, Items, start};
 
@@ -103,7 +103,7 @@ impl World {
                         if rule.parent == symbol {
                             let mut expanded = search.clone();
                             let written = expanded.written.last_mut().unwrap();
-                            written.push(Choice::Param(ParamId::of_rule(number)));
+                            written.push(Choice::Param(ParamId::of_rule(RuleId::at(number))));
                             expanded
                                 .todo
                                 .extend(rule.children.iter().rev().map(|&child| Todo::Symbol(child)));

@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         };
         let Kind::Adapted(stick) = prepared.binary.kinds[symbol.index()] else { return Ok(None) };
-        let forest = self.builder.build(prepared.binary.base[stick as usize], string)?;
+        let forest = self.builder.build(prepared.binary.base[stick.index()], string)?;
         let Some(forest) = forest else { return Ok(None) };
         let mut governed = vec![Vec::new(); forest.n_nodes()];
         governed[forest.root()].push((0, 1.0));
