@@ -1,6 +1,6 @@
 //! Compiles `v1/*.proto` in pure Rust, without a system protoc, and keeps their description.
 
-/// What a coordinator tells of itself, which is printed as JSON under the names of the .proto file.
+/// Messages of the coordinator's status that are also printed as JSON, under the names of the .proto file.
 const PRINTED: [&str; 8] = [
     "Snapshot",
     "JobSnapshot",

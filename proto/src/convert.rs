@@ -1,12 +1,11 @@
 //! The one conversion between the wire and the domain.
 //!
-//! In: messages of `v1`, from a peer that may be old, broken or hostile. Out: domain values of which every
-//! size, index, count and number has been checked, or a [`WireError`] that names the field, what was found
-//! and what was expected.
+//! In: messages of `v1`, from a peer that may be old, broken or hostile. Out: domain values whose sizes, indexes,
+//! counts and numbers are all checked, or a [`WireError`] that names the field, the value found and the value expected.
 //!
-//! Here, [`Wire::from_wire`] checks what a value can say about itself; [`fits`] checks what it says about
-//! others (tokens against the grammar, an answer against its task); a [`lease`] and its [`blob`]s are how tasks travel. Each kind of
-//! work has a file in `convert/kinds`.
+//! Here, [`Wire::from_wire`] checks a value by itself; [`fits`] checks values against each other (tokens against the
+//! grammar, an answer against its task). A task travels as a [`lease`] and [`blob`]s. Each kind of work has a file in
+//! `convert/kinds`.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -31,24 +30,24 @@ mod sizes;
 mod state;
 mod trees;
 
-/// Why a message is not a value.
+/// A message that does not encode a valid value.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum WireError {
-    /// Not a message of the expected type.
+    /// Bytes that are not a message of the expected type.
     #[error("{message}: {source}")]
     Malformed {
-        /// The type.
+        /// The expected type of message.
         message: &'static str,
         /// Why.
         source: prost::DecodeError,
     },
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("{field}: missing")]
     Missing {
         /// The field.
         field: &'static str,
     },
-    /// A string, list or name that must not be empty is.
+    /// A string, list or name is empty that must not be.
     #[error("{field}[{at}]: empty, expected at least one element")]
     Empty {
         /// The field.
@@ -66,14 +65,14 @@ pub enum WireError {
         /// Elements expected.
         expected: u64,
     },
-    /// More than there can be.
+    /// A quantity above its limit.
     #[error("{field}: {found}, expected at most {expected}")]
     Excess {
-        /// What there is too much of.
+        /// The field or quantity.
         field: &'static str,
-        /// How much of it.
+        /// The value found.
         found: u64,
-        /// The most that is allowed.
+        /// The largest allowed value.
         expected: u64,
     },
     /// An index or enumerator outside its range.
@@ -85,12 +84,12 @@ pub enum WireError {
         at: usize,
         /// The index.
         found: i64,
-        /// Smallest that is allowed.
+        /// Smallest allowed value.
         start: u64,
-        /// Smallest beyond what is allowed.
+        /// End of the range, exclusive.
         end: u64,
     },
-    /// An exponent that products cannot be made with, or one of zero.
+    /// An exponent so large that products overflow, or a nonzero exponent of the number zero.
     #[error("{field}[{at}]: {found}, expected at most {largest} in magnitude")]
     Exponent {
         /// The field.
@@ -99,7 +98,7 @@ pub enum WireError {
         at: usize,
         /// The exponent.
         found: i64,
-        /// Largest magnitude that is allowed.
+        /// Largest allowed magnitude.
         largest: i64,
     },
     /// A number outside its domain.
@@ -111,10 +110,10 @@ pub enum WireError {
         at: usize,
         /// The number.
         found: f64,
-        /// The domain, in words.
+        /// Description of the domain.
         expected: &'static str,
     },
-    /// Elements that must ascend do not.
+    /// Elements that are not in strictly ascending order.
     #[error("{field}[{at}]: not above the element before it, expected ascending order without repeats")]
     Order {
         /// The field.
@@ -122,62 +121,62 @@ pub enum WireError {
         /// Position in it.
         at: usize,
     },
-    /// The tables of a grammar do not make a grammar.
+    /// The tables of a grammar do not form a valid grammar.
     #[error("grammar: {0}")]
     Grammar(#[from] Defect),
-    /// What a shard carries does not hold together, or is not of this shard.
+    /// The state of a shard is inconsistent, or belongs to another shard.
     #[error("carried: {problem}")]
     ShardState {
-        /// What does not hold.
+        /// The condition that fails.
         problem: String,
     },
-    /// Rules of a treebank do not hold together, or trees are not made of them.
+    /// Rules of a treebank are inconsistent, or trees use other rules.
     #[error("trees: {problem}")]
     Trees {
-        /// What does not hold.
+        /// The condition that fails.
         problem: String,
     },
-    /// Priors, or what was found of them, do not hold together, or are not of this grammar.
+    /// Priors or their statistics are inconsistent, or belong to another grammar.
     #[error("fit: {problem}")]
     Fit {
-        /// What does not hold.
+        /// The condition that fails.
         problem: String,
     },
-    /// The content is not what its name says.
+    /// The content does not match its hash.
     #[error("{field}: the content does not have the declared hash")]
     Hash {
         /// The field.
         field: &'static str,
     },
-    /// An answer of another kind than the task asks for.
+    /// An answer whose kind differs from that of its task.
     #[error("answer: {found}, expected {expected}")]
     Kind {
         /// Kind of the answer.
         found: &'static str,
-        /// Kind the task asks for.
+        /// Kind of the task.
         expected: &'static str,
     },
 }
 
-/// A domain value with a form on the wire.
+/// A domain value that can be sent as a message.
 pub trait Wire: Sized {
-    /// Its form on the wire.
+    /// The type of the message.
     type Message: Message + Default;
-    /// Name of the form, for errors.
+    /// Name of the message in errors.
     const NAME: &'static str;
 
-    /// To the wire.
+    /// Converts the value to a message.
     fn to_wire(&self) -> Self::Message;
 
-    /// From the wire, checked.
+    /// Checks a message and converts it to a value.
     fn from_wire(message: Self::Message) -> Result<Self, WireError>;
 
-    /// As a payload.
+    /// Encodes the value as a payload.
     fn to_bytes(&self) -> Bytes {
         self.to_wire().encode_to_vec().into()
     }
 
-    /// From a payload, checked.
+    /// Decodes and checks a payload.
     fn from_bytes(bytes: Bytes) -> Result<Self, WireError> {
         Self::from_wire(decoded(Self::NAME, bytes)?)
     }
@@ -320,7 +319,7 @@ impl Wire for Vec<Wide> {
     }
 }
 
-/// Parameters, sorted, each once.
+/// Checks that parameters are sorted and distinct.
 fn params(field: &'static str, params: Vec<u32>) -> Result<Vec<ParamId>, WireError> {
     ascending(field, &params)?;
     Ok(params.into_iter().map(ParamId).collect())
@@ -360,7 +359,7 @@ fn ragged(field: &'static str, strings: Option<v1::Strings>) -> Result<Vec<Vec<u
     cut(field, lengths, &symbols)
 }
 
-/// Pieces of these lengths.
+/// Cuts `elements` into pieces of the given lengths.
 fn cut<T: Clone>(field: &'static str, lengths: Vec<u32>, elements: &[T]) -> Result<Vec<Vec<T>>, WireError> {
     Ok(pieces(field, lengths, elements)?.map(<[T]>::to_vec).collect())
 }
@@ -382,7 +381,7 @@ fn pieces<'a, T>(
     }))
 }
 
-/// Strings of symbols, none of them empty.
+/// Strings of symbols; none is empty.
 fn symbol_strings(field: &'static str, strings: Option<v1::Strings>) -> Result<Strings, WireError> {
     let v1::Strings { lengths, symbols } = strings.ok_or(WireError::Missing { field })?;
     let symbols: Vec<SymbolId> = symbols.into_iter().map(SymbolId).collect();
@@ -394,7 +393,7 @@ fn symbol_strings(field: &'static str, strings: Option<v1::Strings>) -> Result<S
     }
 }
 
-/// Pairs of symbol and string, sorted, each once.
+/// Pairs of symbol and string, sorted and distinct.
 fn labelled_strings(
     field: &'static str,
     symbols: Vec<u32>,
@@ -460,7 +459,7 @@ fn analyses_to_wire(analyses: &[Analysis]) -> (v1::Strings, Vec<String>) {
     (ends, analyses.iter().map(|analysis| analysis.tree.clone()).collect())
 }
 
-/// From fields of these names.
+/// Analyses from two parallel fields, which errors name.
 fn analyses_from_wire(
     [ends_field, trees_field]: [&'static str; 2],
     ends: Option<v1::Strings>,

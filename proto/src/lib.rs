@@ -3,9 +3,9 @@
 //! In: bytes from a peer that may be old, broken or hostile. Out: values that are valid, or a typed error.
 //! Invariant: only [`convert`] turns messages into domain values, and past it nothing is checked again.
 //!
-//! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (what watchers see),
-//! `v1/jobs.proto` (what is asked of a service), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`] (who may join),
-//! [`route`] (how a coordinator is dialed).
+//! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (the status of a coordinator),
+//! `v1/jobs.proto` (requests to a service), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`]
+//! (authentication), [`route`] (connecting to a coordinator).
 
 /// Generated from `v1/*.proto`, where the messages are documented.
 #[expect(missing_docs, reason = "documented in the .proto files")]
@@ -28,33 +28,32 @@ pub mod route;
 
 pub mod log;
 
-/// The messages' description, for the reflection service.
+/// Encoded descriptors of the messages, for the gRPC reflection service.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// Version of the protocol, sent in every hello; peers of another version are refused.
 pub const VERSION: u32 = 4;
 
-/// Largest message either side takes: a piece and its envelope.
+/// Largest message that either side accepts, in bytes: a piece and its envelope.
 pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;
 
-/// Most tasks that a worker may compute at the same time.
+/// Maximum number of tasks that a worker may compute at the same time.
 pub const MAX_SLOTS: u32 = 4096;
 
-/// Most bytes of a worker's name.
+/// Maximum length of a worker's name, in bytes.
 pub const MAX_NAME: usize = 256;
 
-/// Most blobs that a worker may claim to hold: a hello is one message.
+/// Maximum number of blobs that a worker may claim to hold: a hello is one message.
 pub const MAX_HELD: usize = 16 * 1024;
 
-/// How often a worker gives a sign of life.
+/// Interval between the heartbeats of a worker.
 pub const BEAT: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// How often either side makes sure of the connection; HTTP/2 does not by itself, and a peer that was cut off
-/// would never be noticed.
+/// Interval between HTTP/2 keep-alive pings. Without them neither side would notice that the network lost its peer.
 pub const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Silence on the connection, after such a question, that ends it.
+/// Time without an answer to a keep-alive ping after which the connection is closed.
 pub const KEEP_ALIVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// Bytes under way before the receiver has taken them: a few pieces.
+/// HTTP/2 flow-control window in bytes: a few pieces.
 pub const WINDOW: u32 = 8 << 20;

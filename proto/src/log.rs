@@ -1,7 +1,6 @@
-//! Logs of both programs: for people or for programs, on standard error, filtered by [`VARIABLE`].
+//! Logs of both programs on standard error, as text or JSON, filtered by [`VARIABLE`].
 //!
-//! Lines are written by a thread of their own: whoever logs never waits for whoever reads, and lines that nobody reads in
-//! time are dropped.
+//! A separate thread writes the lines, so that logging never blocks. Lines are dropped when the reader is too slow.
 
 use std::fmt;
 use std::io::IsTerminal as _;
@@ -10,16 +9,16 @@ use std::str::FromStr;
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::EnvFilter;
 
-/// Environment variable that says what is logged: a level, or levels by module.
+/// Environment variable that holds the log filter: a level, or levels by module.
 pub const VARIABLE: &str = "GRAMMATON_LOG";
 
-/// Forms of logs.
+/// Format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Form {
-    /// For people.
+    /// Lines of text.
     #[default]
     Text,
-    /// For programs: an object per line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -44,8 +43,7 @@ impl fmt::Display for Form {
     }
 }
 
-/// Begins to log; `usual` is what is logged if [`VARIABLE`] is not set. Dropping the guard writes what is still to be
-/// written.
+/// Starts logging; `usual` is the filter if [`VARIABLE`] is not set. Dropping the guard writes the remaining lines.
 pub fn start(form: Form, usual: &str) -> Result<WorkerGuard, String> {
     let filter = std::env::var(VARIABLE).unwrap_or_else(|_| usual.to_owned());
     let filter = EnvFilter::try_new(filter)

@@ -1,9 +1,8 @@
-//! Payloads: large values cut into pieces, and put together again under a declared size and checksum.
+//! Payloads: large values sent in pieces, with a declared size and checksum.
 //!
-//! In: pieces from a peer, in order, after a head that declared their [`v1::Extent`]. Out: the whole, or a
-//! typed error. Invariants: no more memory is taken than has arrived, and never more than the receiver can need;
-//! what comes out has the declared size and checksum.
-//! Does not look inside: that is [`crate::convert`].
+//! In: pieces from a peer, in order, after a head that declares their [`v1::Extent`]. Out: the whole payload, or a
+//! typed error. Invariants: memory use never exceeds the bytes received, nor the limit that the receiver sets; the
+//! payload has the declared size and checksum. [`crate::convert`] decodes the content.
 
 use prost::bytes::Bytes;
 
@@ -12,7 +11,7 @@ use crate::v1;
 /// Bytes of a full piece.
 pub const PIECE: usize = 1 << 20;
 
-/// Largest payload that is taken from a peer: 1 GiB.
+/// Largest payload that is accepted from a peer: 1 GiB.
 pub const MAX_PAYLOAD: u64 = 1 << 30;
 
 /// Why a payload is refused.
@@ -21,15 +20,15 @@ pub enum PayloadError {
     /// The head declares no extent.
     #[error("a payload's head declares no extent")]
     NoExtent,
-    /// The declared size is beyond what the receiver can need.
+    /// The declared size is above the receiver's limit.
     #[error("payload of {found} bytes, expected at most {expected}")]
     TooLarge {
         /// Bytes declared.
         found: u64,
-        /// The most that there can be.
+        /// The receiver's limit in bytes.
         expected: u64,
     },
-    /// The declared checksum is not one.
+    /// The declared checksum has the wrong length.
     #[error("checksum of {found} bytes, expected {}", blake3::OUT_LEN)]
     ChecksumLength {
         /// Bytes of the checksum.
@@ -41,7 +40,7 @@ pub enum PayloadError {
         /// Bytes of the piece.
         found: usize,
     },
-    /// More bytes came than were declared.
+    /// More bytes arrived than were declared.
     #[error("payload grew to {found} bytes, expected {expected} as declared")]
     Overrun {
         /// Bytes declared.
@@ -49,7 +48,7 @@ pub enum PayloadError {
         /// Bytes arrived.
         found: u64,
     },
-    /// The bytes are not those that were declared.
+    /// The bytes do not match the declared checksum.
     #[error("payload of {size} bytes does not match its checksum; the connection or the peer is broken")]
     Checksum {
         /// Bytes of the payload.
@@ -65,7 +64,7 @@ pub fn extent(payload: &[u8]) -> v1::Extent {
     }
 }
 
-/// `payload` in pieces, none of them empty; shares its memory.
+/// Cuts `payload` into pieces that share its memory; none is empty.
 pub fn pieces(payload: Bytes) -> impl Iterator<Item = v1::Piece> {
     (0..payload.len()).step_by(PIECE).map(move |start| {
         let end = payload.len().min(start + PIECE);
@@ -73,27 +72,27 @@ pub fn pieces(payload: Bytes) -> impl Iterator<Item = v1::Piece> {
     })
 }
 
-/// A payload of which some pieces are still to come.
+/// A payload of which some pieces have not arrived.
 #[derive(Debug)]
 pub struct Assembly {
-    /// Bytes declared, more than have arrived.
+    /// Declared bytes; more than have arrived.
     size: u64,
     checksum: blake3::Hash,
     arrived: Vec<u8>,
 }
 
-/// What is there after a head or a piece.
+/// State of a payload after its head or a piece.
 #[derive(Debug)]
 pub enum Progress {
-    /// More pieces are to come.
+    /// Some pieces have not arrived.
     Partial(Assembly),
-    /// All of it, verified.
+    /// The whole payload, verified.
     Whole(Bytes),
 }
 
 impl Assembly {
-    /// Begins a payload of the declared extent, which is at most `largest` (and [`MAX_PAYLOAD`]); one of no
-    /// bytes is whole at once.
+    /// Starts to receive a payload of the declared extent, at most `largest` and [`MAX_PAYLOAD`] bytes. A payload of zero
+    /// bytes is complete at once.
     pub fn begin(extent: Option<v1::Extent>, largest: u64) -> Result<Progress, PayloadError> {
         let v1::Extent { size, checksum } = extent.ok_or(PayloadError::NoExtent)?;
         let expected = largest.min(MAX_PAYLOAD);

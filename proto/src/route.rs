@@ -1,9 +1,8 @@
-//! The way to a coordinator: from its address to an open channel.
+//! Connecting to a coordinator: from its address to an open channel.
 //!
-//! In: URL, TLS. Out: a channel, and in [`Verdict`] whatever the connection shows of an identity that will never
-//! do, even if it shows only after the channel is open (in TLS 1.3 a client learns that its certificate is not
-//! accepted when it first reads). Invariant: each opening resolves the name again, so a coordinator may come back
-//! elsewhere.
+//! In: URL and TLS settings. Out: a channel, and a [`Verdict`] with the first permanent error of authentication, even if
+//! it occurs after the channel is open (in TLS 1.3 a client learns that its certificate is rejected when it first reads).
+//! Invariant: each call of [`Route::open`] resolves the host name again, so a coordinator may restart at another address.
 
 use std::io;
 use std::pin::Pin;
@@ -20,36 +19,38 @@ use tonic::transport::{Channel, Endpoint, Error, Uri};
 
 use crate::tls::{self, ClientTls, Distrust};
 
-/// How long a connection may take to come about.
+/// Timeout of opening a connection.
 pub const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a connection shows of an identity that will never do; the first finding stays.
+/// The first permanent error of authentication on a connection, if there was one.
 pub type Verdict = Arc<OnceLock<Distrust>>;
 
-/// Why an address is not a way to a coordinator.
+/// An address and certificates that cannot reach a coordinator.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RouteError {
-    /// Not an address.
+    /// The URL is not the address of a coordinator.
     #[error("{url}: not the address of a coordinator, expected http://host:port or https://host:port")]
     Url {
-        /// As given.
+        /// The URL.
         url: String,
     },
-    /// `https://`, and nobody to trust.
-    #[error("{url}: whom to trust is not said; give the certificate of the coordinator's authority as --ca")]
+    /// `https://` without the certificate of an authority.
+    #[error(
+        "{url}: https:// needs --ca; give the certificate of the authority that signed the coordinator's"
+    )]
     NoAuthority {
-        /// As given.
+        /// The URL.
         url: String,
     },
-    /// Certificates, and no TLS to show them in.
+    /// Certificates for a URL without TLS.
     #[error("{url}: --ca, --cert and --key are for TLS; write https://, or leave them out")]
     Clear {
-        /// As given.
+        /// The URL.
         url: String,
     },
 }
 
-/// Where to dial and how; the address is checked.
+/// A checked address and the TLS settings to dial it with.
 #[derive(Clone)]
 pub struct Route {
     endpoint: Endpoint,
@@ -59,7 +60,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Checks the address, and that it goes with the certificates.
+    /// Checks the address, and that certificates are given if and only if it is `https://`.
     pub fn new(url: &str, tls: Option<&ClientTls>) -> Result<Route, RouteError> {
         let not_one = || RouteError::Url { url: url.into() };
         let uri: Uri = url.parse().map_err(|_| not_one())?;
@@ -75,7 +76,7 @@ impl Route {
             }
             _ => return Err(not_one()),
         };
-        // TLS is ours; the channel only has to name the address as it was given.
+        // The connector below does TLS itself, so the channel gets an http:// URL with the original authority.
         let endpoint = Endpoint::from_shared(format!("http://{authority}")).map_err(|_| not_one())?;
         let endpoint = endpoint
             .origin(uri.clone())
@@ -89,14 +90,14 @@ impl Route {
         Ok(Route { endpoint, host, port, tls })
     }
 
-    /// Whether strangers may listen on the way: beyond loopback, and not encrypted.
+    /// Whether the connection can be eavesdropped: beyond loopback, and not encrypted.
     pub fn is_open(&self) -> bool {
         let is_loopback = |address: std::net::IpAddr| address.is_loopback();
         let loopback = self.host.parse().map_or(self.host == "localhost", is_loopback);
         !loopback && self.tls.is_none()
     }
 
-    /// Connects. What is found out about identity, now or later, is in `verdict`.
+    /// Connects. `verdict` receives a permanent error of authentication, now or later.
     pub async fn open(&self, verdict: &Verdict) -> Result<Channel, Error> {
         let (route, verdict) = (self.clone(), verdict.clone());
         let connect = move |_: Uri| {
@@ -133,11 +134,11 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection that notes what reading from it says about identity.
+/// A connection that stores a permanent error of authentication when a read fails with one.
 struct Observed {
     io: Box<dyn Stream>,
     verdict: Verdict,
-    /// Plain, and nothing was read yet.
+    /// Whether the connection is plain and nothing has been read yet.
     unheard: bool,
 }
 

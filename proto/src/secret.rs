@@ -1,20 +1,20 @@
 //! Files that hold secrets.
 //!
-//! Whoever else can read such a file knows the secret: that is worth a warning, and not an error, since only its
-//! owner can say who shares the machine.
+//! If every user of the machine can read the file, that is a warning and not an error, since only the owner knows who
+//! uses the machine.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Anybody on the machine may read.
+/// Permission bit: other users may read.
 const OTHERS_READ: u32 = 0o004;
 
-/// The text of the file; warns if others may read it as well.
+/// Reads the text of the file; warns if other users may read it too.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     if is_exposed(path)? {
         let path = path.display();
-        tracing::warn!("{path}: everybody on this machine may read this secret; run `chmod 600 {path}`");
+        tracing::warn!("{path}: every user of this machine can read this secret; run `chmod 600 {path}`");
     }
     std::fs::read_to_string(path)
 }

@@ -1,10 +1,10 @@
-//! Mutual TLS: who coordinator and workers are, by certificates.
+//! Mutual TLS: authentication of coordinator and workers by certificates.
 //!
-//! In: PEM files. Out: [`ServerTls`] and [`ClientTls`], the two sides of one idea: show the own certificate, trust
-//! those that a certificate authority has signed. When a handshake fails, [`Distrust::of`] tells what will fail
-//! again, until somebody changes a file or an address, from what is the network's fault.
-//! Invariants: one provider of cryptography, ring; HTTP/2 is all that is spoken inside, but for [`https`]; a key is never printed,
-//! not even by `Debug`. Does not reload: certificates are those of the process's start.
+//! In: PEM files. Out: [`ServerTls`] and [`ClientTls`]: each side shows its own certificate, and trusts certificates that
+//! a given authority signed. When a handshake fails, [`Distrust::of`] distinguishes permanent errors (a wrong certificate
+//! or address) from errors of the network.
+//! Invariants: ring is the only provider of cryptography; the protocol inside is HTTP/2, except for [`https`]; a key is never
+//! printed, not even by `Debug`. Certificates are read once, when the process starts.
 
 use std::error::Error;
 use std::fmt;
@@ -23,24 +23,24 @@ use crate::secret;
 /// First byte of a TLS connection: a handshake record.
 pub const HANDSHAKE: u8 = 22;
 
-/// First byte of a TLS peer that does not like what it heard: an alert record.
+/// First byte of a TLS peer that rejects a message: an alert record.
 pub const ALERT: u8 = 21;
 
-/// Name of the protocol inside, as negotiated by TLS.
+/// ALPN name of HTTP/2.
 const HTTP2: &[u8] = b"h2";
 
-/// The same, where browsers come to.
+/// ALPN name of HTTP/1.1, for browsers.
 const HTTP1: &[u8] = b"http/1.1";
 
-/// Makes ring the cryptography of everything in this process; each `main` begins with it.
+/// Installs ring as the process's provider of cryptography; each `main` begins with it.
 ///
-/// The libraries would choose by themselves, and panic if they found two.
+/// Without it, rustls would panic if several providers are linked.
 pub fn install_provider() {
-    // An error means that it was done already.
+    // An error means that a provider is installed already.
     let _ = ring::default_provider().install_default();
 }
 
-/// Why files do not make an identity, or an authority.
+/// An error in the files of an identity or an authority.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file cannot be read.
@@ -51,7 +51,7 @@ pub enum TlsError {
         /// Why.
         source: io::Error,
     },
-    /// Not PEM.
+    /// The file is not valid PEM.
     #[error("{}: broken PEM: {source}", path.display())]
     Malformed {
         /// The file.
@@ -59,13 +59,13 @@ pub enum TlsError {
         /// Why.
         source: pem::Error,
     },
-    /// No certificate there.
+    /// The file has no certificate.
     #[error("{}: no certificate in it, expected PEM (BEGIN CERTIFICATE)", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// No key there.
+    /// The file has no private key.
     #[error("{}: no private key in it, expected unencrypted PEM (BEGIN PRIVATE KEY)", path.display())]
     NoKey {
         /// The file.
@@ -98,7 +98,7 @@ pub struct IdentityFiles<'a> {
     pub key: &'a Path,
 }
 
-/// The coordinator's side.
+/// TLS settings of a coordinator.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -106,7 +106,7 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// Shows the identity; if there is an authority in `clients`, demands a certificate signed by it.
+    /// Reads the identity; if `clients` names an authority, clients must show a certificate signed by it.
     pub fn read(identity: IdentityFiles<'_>, clients: Option<&Path>) -> Result<ServerTls, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -127,7 +127,7 @@ impl ServerTls {
         };
         let (certificates, key) = own(identity)?;
         let mut config =
-            builder.with_single_cert(certificates, key).map_err(|error| misfit(identity, &error))?;
+            builder.with_single_cert(certificates, key).map_err(|error| identity_error(identity, &error))?;
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Ok(ServerTls { config: Arc::new(config), mutual: clients.is_some() })
     }
@@ -137,7 +137,7 @@ impl ServerTls {
         self.mutual
     }
 
-    /// For the handshake.
+    /// The settings in the form that rustls takes.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
@@ -149,26 +149,27 @@ impl fmt::Debug for ServerTls {
     }
 }
 
-/// For a port that browsers come to: the same identity, HTTP/1.1 inside, and no certificate asked for.
+/// TLS settings of a port for browsers: the same identity, HTTP/1.1 inside, and no client certificates.
 pub fn https(identity: IdentityFiles<'_>) -> Result<Arc<ServerConfig>, TlsError> {
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring has cipher suites for the versions that rustls thinks safe")
         .with_no_client_auth();
     let (certificates, key) = own(identity)?;
-    let mut config = builder.with_single_cert(certificates, key).map_err(|error| misfit(identity, &error))?;
+    let mut config =
+        builder.with_single_cert(certificates, key).map_err(|error| identity_error(identity, &error))?;
     config.alpn_protocols = vec![HTTP1.to_vec()];
     Ok(Arc::new(config))
 }
 
-/// The worker's side.
+/// TLS settings of a worker or client.
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
 }
 
 impl ClientTls {
-    /// Trusts coordinators signed by the authority in `servers`; shows the identity, if there is one.
+    /// Reads the authority in `servers`, which must have signed the coordinator's certificate, and the identity to show.
     pub fn read(servers: &Path, identity: Option<IdentityFiles<'_>>) -> Result<ClientTls, TlsError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -179,14 +180,14 @@ impl ClientTls {
             Some(identity) => {
                 let (certificates, key) = own(identity)?;
                 let built = builder.with_client_auth_cert(certificates, key);
-                built.map_err(|error| misfit(identity, &error))?
+                built.map_err(|error| identity_error(identity, &error))?
             }
         };
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Ok(ClientTls { config: Arc::new(config) })
     }
 
-    /// For the handshake.
+    /// The settings in the form that rustls takes.
     pub fn config(&self) -> Arc<ClientConfig> {
         self.config.clone()
     }
@@ -229,7 +230,7 @@ fn own(files: IdentityFiles<'_>) -> Result<(Vec<CertificateDer<'static>>, Privat
     Ok((certificates, key))
 }
 
-fn misfit(files: IdentityFiles<'_>, error: &rustls::Error) -> TlsError {
+fn identity_error(files: IdentityFiles<'_>, error: &rustls::Error) -> TlsError {
     match error {
         rustls::Error::InconsistentKeys(_) => {
             TlsError::Mismatch { certificate: files.certificate.into(), key: files.key.into() }
@@ -239,26 +240,26 @@ fn misfit(files: IdentityFiles<'_>, error: &rustls::Error) -> TlsError {
     }
 }
 
-/// The names that a peer's certificate gives its owner; empty if it gives none.
+/// DNS and URI names in a peer's certificate; empty if it has none.
 pub fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = webpki::EndEntityCert::try_from(certificate) else { return Vec::new() };
     let hosts = certificate.valid_dns_names().map(str::to_owned);
     hosts.chain(certificate.valid_uri_names().map(str::to_owned)).collect()
 }
 
-/// Why two peers will not come to terms, however often they try.
+/// A permanent error of authentication: dialing again cannot help.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Distrust {
-    /// Signed by somebody else.
+    /// The certificate is signed by an unknown authority.
     #[error("its certificate is not signed by an authority that is trusted here (--ca)")]
     Foreign,
-    /// Too old.
+    /// The certificate has expired.
     #[error("its certificate has expired; make a new one")]
     Expired,
-    /// From the future.
+    /// The certificate is not valid yet.
     #[error("its certificate is not valid yet; look at the clocks of both machines")]
     NotYet,
-    /// For another host.
+    /// The certificate is for another host.
     #[error("its certificate is for {presented}, not for {expected}; dial it by a name in its certificate")]
     Name {
         /// The name that was dialed.
@@ -266,7 +267,7 @@ pub enum Distrust {
         /// The names in the certificate.
         presented: String,
     },
-    /// Unusable in some other way.
+    /// The certificate is invalid for another reason.
     #[error("its certificate is not accepted: {0}")]
     Certificate(String),
     /// The peer shows no certificate.
@@ -278,26 +279,26 @@ pub enum Distrust {
     /// The peer does not accept the certificate of this side.
     #[error("it does not accept the certificate of this side: {0}")]
     Rejected(String),
-    /// No version or cipher in common.
+    /// No TLS version or cipher in common.
     #[error("no common version of TLS: {0}")]
     Incompatible(String),
-    /// TLS was spoken to a peer that does not speak it.
+    /// This side uses TLS and the peer does not.
     #[error("it does not speak TLS; dial it as http://, or give it --cert and --key")]
     Plain,
-    /// Plain HTTP was spoken to a peer that speaks TLS.
+    /// This side uses plain HTTP and the peer uses TLS.
     #[error("it speaks TLS; dial it as https:// with --ca")]
     Encrypted,
 }
 
 impl Distrust {
-    /// What `error`, or a cause of it, says about identity; nothing if it is about something else.
+    /// The permanent error of authentication among `error` and its causes, if there is one.
     pub fn of(error: &(dyn Error + 'static)) -> Option<Distrust> {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(error) = error.downcast_ref::<rustls::Error>() {
                 return Distrust::of_tls(error);
             }
-            // The source of an I/O error is that of the error in it, which so would be passed over.
+            // `source` of an I/O error skips the error that it wraps, so that one is looked at first.
             next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
                 Some(within) => Some(within),
                 None => error.source(),
@@ -357,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identity_is_told_from_trouble_through_any_chain_of_causes() {
+    fn errors_of_authentication_are_found_in_any_chain_of_causes() {
         let foreign = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let wrapped = io::Error::other(io::Error::new(io::ErrorKind::InvalidData, foreign));
         assert_eq!(Distrust::of(&wrapped), Some(Distrust::Foreign));

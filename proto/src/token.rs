@@ -1,7 +1,7 @@
 //! Bearer tokens: who may join a fleet.
 //!
-//! In: a file or the environment variable [`TOKEN_VARIABLE`]. Invariants: a token is never printed, not even
-//! by `Debug`, and is compared in constant time. Sent as `authorization: Bearer …`.
+//! In: a file, or the environment variable [`TOKEN_VARIABLE`]. Clients send the token as `authorization: Bearer …`.
+//! Invariants: a token is never printed, not even by `Debug`, and is compared in constant time.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use tonic::metadata::{Ascii, MetadataValue};
 
 use crate::secret;
 
-/// Environment variable that holds the token where no file is named.
+/// Environment variable that holds the token if no file is given.
 pub const TOKEN_VARIABLE: &str = "GRAMMATON_TOKEN";
 
 /// A secret that coordinator and workers share.
 #[derive(Clone)]
 pub struct Token(String);
 
-/// Why a token cannot be used.
+/// An error in reading a token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
@@ -28,7 +28,7 @@ pub enum TokenError {
         /// Why.
         source: std::io::Error,
     },
-    /// Nothing there, or characters that a header cannot carry.
+    /// The token is empty, or has characters that a header cannot hold.
     #[error("{origin}: a token must be visible ASCII without spaces, at least one character")]
     Unusable {
         /// The file or variable.
@@ -37,7 +37,7 @@ pub enum TokenError {
 }
 
 impl Token {
-    /// `secret`, without surrounding white space; `origin` names its source in errors.
+    /// Makes a token of `secret` without surrounding white space; `origin` names its source in errors.
     pub fn new(secret: &str, origin: &str) -> Result<Token, TokenError> {
         let secret = secret.trim();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -46,7 +46,7 @@ impl Token {
         Ok(Token(secret.into()))
     }
 
-    /// From `file` if one is named, else from [`TOKEN_VARIABLE`] if it is set, else none.
+    /// Reads the token from `file` if it is given, else from [`TOKEN_VARIABLE`] if it is set; else returns `None`.
     pub fn find(file: Option<&Path>) -> Result<Option<Token>, TokenError> {
         if let Some(path) = file {
             let text =
@@ -62,7 +62,7 @@ impl Token {
         }
     }
 
-    /// Value of the `authorization` header, marked so that the libraries below, which log headers, leave it out.
+    /// Value of the `authorization` header, marked as sensitive so that libraries do not log it.
     pub fn header(&self) -> MetadataValue<Ascii> {
         let header = self.bearer().parse();
         let mut header: MetadataValue<Ascii> = header.expect("visible ASCII is what headers are made of");
@@ -74,7 +74,7 @@ impl Token {
         format!("Bearer {}", self.0)
     }
 
-    /// Whether `header` carries this token; takes the same time wherever they differ.
+    /// Whether `header` carries this token; the time does not depend on where the two differ.
     pub fn admits(&self, header: Option<&str>) -> bool {
         let expected = self.bearer();
         header.is_some_and(|header| expected.as_bytes().ct_eq(header.as_bytes()).into())

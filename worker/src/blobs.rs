@@ -1,9 +1,9 @@
-//! Grammars, lexicons, shards, what these carry, and decoding weights that the worker keeps from lease to lease, by content.
+//! Cache of blobs between leases, by content hash: grammars, lexicons, shards, their states, decoding weights and priors.
 //!
-//! In: blobs and leases as they arrive, and what shards carry on from answers. Out: tasks, complete and consistent. The
-//! coordinator says what to release; the worker forgets nothing by itself, and says what it keeps of its own, so that both
-//! always agree on what is held. Invariants: what was sent is within the capacity, or the latest lease needs all of it; what
-//! was computed here is kept only where there is room beside all the rest.
+//! In: blobs and leases as they arrive, and new states of shards from answers. Out: complete and consistent tasks. The
+//! coordinator decides what to release. The worker evicts nothing by itself, and reports the states that it keeps, so that
+//! both sides agree on the content of the cache. Invariants: blobs that were sent fit the capacity, or the latest lease
+//! needs all of them; a state that was computed here is kept only if it fits beside everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,21 @@ use proto::convert::{WireError, fits, lease};
 use proto::v1;
 use shared::work::task::{Answer, ContentHash, Language, Named, Task, Work};
 
-/// Blobs that one lease can need: grammar, lexicon, shard, and weights to decode with or what the shard carries.
+/// Maximum number of blobs of a lease: grammar, lexicon, shard, and decoding weights, priors or the shard's state.
 const PER_LEASE: usize = 4;
 
-/// What a shard carries on from an answer.
+/// The new state of a shard, from an answer.
 #[derive(Clone)]
 pub(crate) struct CarriedOn {
     blob: Blob,
-    /// On the wire.
+    /// Encoded size in bytes.
     size: u64,
-    /// What it takes the place of: the coordinator releases that.
+    /// The state that it replaces, which the coordinator releases.
     before: Option<ContentHash>,
 }
 
 impl CarriedOn {
-    /// From the answer to `task`.
+    /// Takes the state from the answer to `task`, if the answer has one.
     pub fn of(task: &Task, answer: Answer) -> Option<CarriedOn> {
         let blob = Blob::ShardState(Named::new(blob::carried_on(answer)?));
         let before = blob::carried(&task.work).map(|before| before.hash);
@@ -37,35 +37,35 @@ impl CarriedOn {
 
 struct Held {
     blob: Blob,
-    /// On the wire.
+    /// Encoded size in bytes.
     size: u64,
     /// Whether the coordinator sent it.
     sent: bool,
 }
 
-/// What is held.
+/// The cache.
 pub(crate) struct Blobs {
-    /// Bytes that the coordinator was told it may leave here, beyond what the latest lease needs.
+    /// Capacity in encoded bytes. Blobs that the latest lease needs may exceed it.
     capacity: u64,
     held: BTreeMap<ContentHash, Held>,
-    /// Blobs that came since the latest lease.
+    /// Number of blobs that arrived since the latest lease.
     since_lease: usize,
-    /// Pairs of blobs found to go with the grammar and lexicon named first; checked once.
+    /// Hashes of grammar, lexicon and a blob that was checked against them.
     fits: BTreeSet<[ContentHash; 3]>,
 }
 
 impl Blobs {
-    /// Nothing yet, and room for `capacity` bytes.
+    /// An empty cache of `capacity` bytes.
     pub fn new(capacity: u64) -> Blobs {
         Blobs { capacity, held: BTreeMap::new(), since_lease: 0, fits: BTreeSet::new() }
     }
 
-    /// Hash and size of each.
+    /// Hash and encoded size of each blob.
     pub fn held(&self) -> impl Iterator<Item = (ContentHash, u64)> {
         self.held.iter().map(|(&hash, held)| (hash, held.size))
     }
 
-    /// Readies them for a new connection, which can be told of at most `count`; any will do.
+    /// Prepares for a new connection, whose hello can list at most `count` blobs; evicts any others.
     pub fn ready(&mut self, count: usize) {
         self.since_lease = 0;
         while self.held.len() > count {
@@ -73,7 +73,7 @@ impl Blobs {
         }
     }
 
-    /// Notes that a blob is about to come; there are only so many to a lease.
+    /// Counts a blob that is about to arrive; an error if a lease cannot need so many.
     pub fn expect_blob(&mut self) -> Result<(), WireError> {
         self.since_lease += 1;
         let (found, expected) = (self.since_lease as u64, PER_LEASE as u64);
@@ -83,7 +83,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// The most bytes that the payload of a lease with this head can have.
+    /// Upper bound on the bytes of the payload of a lease with this head.
     pub fn largest_lease(&self, head: &v1::LeaseHead) -> Result<u64, WireError> {
         Ok(fits::largest_lease(lease::asked(head)?, self.language(head)?.as_ref()))
     }
@@ -93,8 +93,8 @@ impl Blobs {
         self.held.insert(blob.hash(), Held { blob, size, sent: true });
     }
 
-    /// Keeps what was computed here, if there is room for it once it has taken its place; answers what to tell the coordinator,
-    /// who knows of it already if it is here.
+    /// Stores a state that was computed here, if there is room after it replaces its predecessor. Returns the message for the
+    /// coordinator; `None` if there is no room, or the coordinator knows of the state.
     pub fn keep(&mut self, carried: CarriedOn) -> Option<v1::Held> {
         let CarriedOn { blob, size, before } = carried;
         let hash = blob.hash();
@@ -107,7 +107,7 @@ impl Blobs {
         Some(v1::Held { hash: blob::hash_to_wire(hash), size })
     }
 
-    /// Forgets those that the coordinator releases.
+    /// Removes the blobs that the coordinator releases.
     pub fn release(&mut self, release: &v1::Release) -> Result<(), WireError> {
         for hash in &release.hashes {
             let hash = blob::hash_from_wire("release.hashes", hash)?;
@@ -117,7 +117,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// The task that is assigned.
+    /// Assembles and checks an assigned task.
     pub fn task(&mut self, head: &v1::LeaseHead, payload: Bytes) -> Result<Task, WireError> {
         self.since_lease = 0;
         let language = self.language(head)?;
@@ -132,7 +132,7 @@ impl Blobs {
         Ok(task)
     }
 
-    /// Whether the coordinator had everything released that is beyond the capacity and not needed.
+    /// Checks that the coordinator has released the blobs beyond the capacity that the task does not need.
     fn check_room(&self, task: &Task) -> Result<(), WireError> {
         let needed: Vec<ContentHash> = Blob::of_task(task).iter().map(Blob::hash).collect();
         let sent = || self.held.iter().filter(|(_, held)| held.sent);
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Of `n` occurrences that use nothing: `n` bytes and a few.
+    /// A state of `n` occurrences without counts, of `n` bytes and a few.
     fn carried_on(n: usize, before: Option<&CarriedOn>) -> CarriedOn {
         let blob = Blob::ShardState(Named::new(ShardState::Counts(vec![vec![]; n])));
         let before = before.map(|before| before.blob.hash());
@@ -196,20 +196,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shard_carries_on_is_kept_once_and_only_where_there_is_room() {
+    fn a_state_is_kept_once_and_only_if_there_is_room() {
         let [first, second, third] = [100, 101, 102].map(|n| carried_on(n, None));
         let mut blobs = Blobs::new(250);
-        let told = blobs.keep(first.clone()).expect("there is room");
-        assert_eq!((&told.hash[..], told.size), (&first.blob.hash().0[..], first.size));
+        let reported = blobs.keep(first.clone()).expect("there is room");
+        assert_eq!((&reported.hash[..], reported.size), (&first.blob.hash().0[..], first.size));
         assert_eq!(blobs.keep(first.clone()), None, "the coordinator knows");
         assert!(blobs.keep(second.clone()).is_some() && blobs.keep(third.clone()).is_none());
         let next = carried_on(102, Some(&second));
-        assert!(blobs.keep(next).is_some(), "there will be room when what was before is released");
+        assert!(blobs.keep(next).is_some(), "there is room when the state before is released");
         assert_eq!(blobs.held().count(), 3);
     }
 
     #[test]
-    fn what_is_computed_here_takes_no_room_from_what_is_sent() {
+    fn states_computed_here_take_no_room_from_blobs_that_are_sent() {
         let mut blobs = Blobs::new(250);
         assert!(blobs.keep(carried_on(200, None)).is_some());
         let sent = carried_on(201, None);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_that_carries_something_has_it_kept() {
+    fn only_an_answer_with_a_state_is_kept() {
         let task = task();
         assert!(CarriedOn::of(&task, Answer::Expectation(Expectation::default())).is_none());
         let carried = ShardState::Counts(vec![]);

@@ -1,7 +1,7 @@
 //! One connection to the coordinator, from dialing to its end.
 //!
-//! In: parcels to send. Out: [`News`] for the driver, in the order of the stream; the last one says why the
-//! connection ended. A sign of life goes out every second unless something else does.
+//! In: messages to send. Out: [`News`] for the driver, in the order of the stream; the last one is why the
+//! connection ended. The connection sends a heartbeat every second unless it sends something else.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,33 +28,33 @@ use crate::membership::Event;
 use crate::pool::Computed;
 use crate::{RunError, WorkerConfig};
 
-/// How long a coordinator may take to say whether it takes this worker: many may come at once.
+/// Timeout of the coordinator's welcome; many workers may join at once.
 const WELCOME_WITHIN: Duration = Duration::from_secs(30);
 
-/// Messages that may wait for a slow network: a few pieces.
+/// Capacity of the channel to the network, in messages: a few pieces.
 const UNDER_WAY: usize = 4;
 
-/// What the driver hears from the connection.
+/// Events that the connection reports to the driver.
 pub(crate) enum News {
-    /// Something for the membership.
+    /// An event for the membership.
     Happened(Event),
-    /// A task was assigned, by the session that welcomed this worker.
+    /// A task that the session that welcomed this worker assigned.
     Assigned(LeaseId, Box<Task>),
 }
 
-/// What the driver sends.
-pub(crate) enum Parcel {
-    /// An answer, or why there is none.
+/// Messages from the driver to the coordinator.
+pub(crate) enum Message {
+    /// An answer or a failure.
     Answer(Computed),
-    /// Assign nothing more.
+    /// A request for no more tasks.
     Drain,
 }
 
 /// Why a connection ended.
 enum End {
-    /// The two will not come to terms.
+    /// A permanent refusal.
     Refused(String),
-    /// The coordinator has no room for now.
+    /// The fleet is full for now.
     Full(String),
     /// Anything else; dialing again may help.
     Lost(String),
@@ -66,26 +66,26 @@ impl From<String> for End {
     }
 }
 
-/// Leases of a connection that are not answered on it.
+/// Leases of a connection without an answer.
 type Assigned = Arc<Mutex<BTreeSet<LeaseId>>>;
 
-/// Who dials.
+/// Dials the coordinator.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     route: Route,
     config: WorkerConfig,
-    /// This process, on every connection.
+    /// Id of this process, the same for every connection.
     instance: InstanceId,
 }
 
 impl Dialer {
-    /// Checks address and identity. A token goes where others may listen only with a warning.
+    /// Checks address and identity; warns if the token would travel unencrypted beyond loopback.
     pub fn new(config: &WorkerConfig, instance: InstanceId) -> Result<Dialer, RunError> {
         let route = Route::new(&config.coordinator, config.tls.as_ref())?;
         if route.is_open() && config.token.is_some() {
             warn!(
-                "{}: the token travels in clear, and whoever listens on the way learns it; use TLS, or a network \
-                 that you trust",
+                "{}: the token travels unencrypted, and can be read on the way; use TLS, or a network \
+                that you trust",
                 config.coordinator
             );
         } else if route.is_open() && !config.insecure {
@@ -94,12 +94,12 @@ impl Dialer {
         Ok(Dialer { route, config: config.clone(), instance })
     }
 
-    /// Dials and stays connected until either side ends it; dropping the sender of `parcels` does, after all
-    /// of them were sent.
+    /// Dials and stays connected until either side closes the connection. Dropping the sender of `messages` closes it after
+    /// all of them are sent.
     pub async fn run(
         self,
         blobs: Arc<Mutex<Blobs>>,
-        parcels: mpsc::Receiver<Parcel>,
+        messages: mpsc::Receiver<Message>,
         news: mpsc::Sender<News>,
     ) {
         let verdict = Verdict::default();
@@ -107,7 +107,7 @@ impl Dialer {
             Ok((outgoing, incoming)) => {
                 let assigned = Assigned::default();
                 let sender =
-                    tokio::spawn(send(parcels, outgoing, assigned.clone(), blobs.clone(), news.clone()));
+                    tokio::spawn(send(messages, outgoing, assigned.clone(), blobs.clone(), news.clone()));
                 let Err(end) = receive(incoming, blobs, &assigned, self.config.threads, &news).await;
                 sender.abort();
                 end
@@ -137,7 +137,7 @@ impl Dialer {
             .max_encoding_message_size(MAX_MESSAGE);
         let (outgoing, stream) = mpsc::channel(UNDER_WAY);
         let hello = from_worker::Message::Hello(self.hello(blobs));
-        // The channel has just been made, and has room.
+        // The channel is new, and has room.
         let _ = outgoing.try_send(FromWorker { message: Some(hello) });
         let mut request = Request::new(ReceiverStream::new(stream));
         if let Some(token) = &self.config.token {
@@ -174,9 +174,9 @@ fn chain(error: &dyn std::error::Error) -> String {
     line
 }
 
-/// Sends parcels and signs of life until there are no more parcels, or nobody to send them to.
+/// Sends messages and heartbeats until there are no more messages, or the connection has ended.
 async fn send(
-    mut parcels: mpsc::Receiver<Parcel>,
+    mut messages: mpsc::Receiver<Message>,
     outgoing: mpsc::Sender<FromWorker>,
     assigned: Assigned,
     blobs: Arc<Mutex<Blobs>>,
@@ -185,30 +185,30 @@ async fn send(
     let mut beats = tokio::time::interval(proto::BEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let parcel = tokio::select! {
-            parcel = parcels.recv() => match parcel {
-                Some(parcel) => Some(parcel),
+        let message = tokio::select! {
+            message = messages.recv() => match message {
+                Some(message) => Some(message),
                 None => return,
             },
             _ = beats.tick() => None,
         };
-        let sent = match parcel {
+        let sent = match message {
             None => send_message(&outgoing, from_worker::Message::Beat(v1::Beat {})).await,
-            Some(Parcel::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
-            Some(Parcel::Answer(computed)) => {
-                let errand = computed.errand;
-                // Once the coordinator has it, it may assign the next one.
-                let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&errand.lease);
-                // Said in the order in which it comes to be held, so that both sides agree on what is.
+            Some(Message::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
+            Some(Message::Answer(computed)) => {
+                let lease = computed.lease;
+                // The coordinator may assign the next task as soon as it has the answer.
+                let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&lease.id);
+                // Reported in the order in which blobs are stored, so that both sides agree on the content of the cache.
                 let carried = computed.carried.filter(|_| is_here);
                 let keep = |carried| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(carried);
                 let kept = carried.and_then(keep);
-                let sent = send_answer(&outgoing, errand.lease, computed.answer, computed.busy, kept).await;
-                sent && news.send(News::Happened(Event::Sent { errand })).await.is_ok()
+                let sent = send_answer(&outgoing, lease.id, computed.answer, computed.busy, kept).await;
+                sent && news.send(News::Happened(Event::Sent { lease })).await.is_ok()
             }
         };
         if !sent {
-            return; // the receiving side knows why
+            return; // the receiving side reports the reason
         }
     }
 }
@@ -245,13 +245,13 @@ async fn send_answer(
     true
 }
 
-/// Whose payload is arriving.
+/// Head of the payload that is arriving.
 enum Head {
     Blob(v1::BlobHead),
     Lease(v1::LeaseHead),
 }
 
-/// Receives until the connection ends; why it did.
+/// Receives until the connection ends, and returns the reason.
 async fn receive(
     mut incoming: Streaming<FromCoordinator>,
     blobs: Arc<Mutex<Blobs>>,
@@ -266,7 +266,7 @@ async fn receive(
             true => incoming.message().await,
             false => tokio::time::timeout(WELCOME_WITHIN, incoming.message())
                 .await
-                .map_err(|_| "the coordinator does not welcome".to_owned())?,
+                .map_err(|_| "the coordinator sent no welcome in time".to_owned())?,
         };
         let message = message.map_err(|status| status.message().to_owned())?;
         let message = message.ok_or_else(|| "closed by the coordinator".to_owned())?.message;
@@ -295,11 +295,9 @@ async fn receive(
             }
             (Some(from_coordinator::Message::Lease(head)), None) => {
                 let lease = wire(blob::lease_id_from_wire(head.id))?;
-                // As many as there are threads, and one that waits.
+                // One task per thread, and one that waits.
                 if !admit(assigned, lease, slots as usize + 1) {
-                    return Err(
-                        format!("the coordinator assigned more tasks than {slots} threads take").into()
-                    );
+                    return Err(format!("the coordinator assigned too many tasks for {slots} threads").into());
                 }
                 let largest =
                     wire(blobs.lock().unwrap_or_else(PoisonError::into_inner).largest_lease(&head))?;
@@ -316,7 +314,7 @@ async fn receive(
             Progress::Whole(payload) => {
                 let blobs = blobs.clone();
                 let take = move || take(head, payload, &blobs);
-                // Large values take a while to decode; signs of life must not wait for them.
+                // Large values take a while to decode; heartbeats must not wait for them.
                 let taken = tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?;
                 if let Some(assigned) = taken? {
                     tell(news, assigned).await?;
@@ -326,14 +324,14 @@ async fn receive(
     }
 }
 
-/// Notes the lease, unless there are `limit` already.
+/// Adds the lease unless there are `limit` already; returns whether it was added.
 fn admit(assigned: &Assigned, lease: LeaseId, limit: usize) -> bool {
     let mut assigned = assigned.lock().unwrap_or_else(PoisonError::into_inner);
     assigned.len() < limit && assigned.insert(lease)
 }
 
 fn refused(refusal: &v1::Refusal) -> End {
-    // What a peer says goes into one line of a log.
+    // The peer's text must fit one line of a log.
     let said: String = refusal.detail.chars().filter(|letter| !letter.is_control()).take(500).collect();
     let detail = format!("the coordinator refused this worker: {said}");
     match refusal.reason() {
@@ -350,7 +348,7 @@ fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<News>
     match head {
         Head::Blob(head) => {
             let (hash, size) = (wire(blob::hash_from_wire("blob.hash", &head.hash))?, payload.len() as u64);
-            // Before the lock is taken: signs of life must not wait for that either.
+            // Decoded before the lock is taken: heartbeats must not wait for that either.
             let blob = wire(Blob::from_bytes(head.kind, hash, payload))?;
             lock().insert(blob, size);
             Ok(None)

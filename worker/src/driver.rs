@@ -1,4 +1,4 @@
-//! Owns the worker's clock and channels: waits for one event, asks the membership, does what it says.
+//! Owner of the worker's clock and channels: waits for an event, asks the membership, and performs its actions.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,24 +11,24 @@ use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
 use crate::blobs::Blobs;
-use crate::connection::{Dialer, News, Parcel};
-use crate::membership::{Action, Errand, Event, Membership, Outcome};
+use crate::connection::{Dialer, Message, News};
+use crate::membership::{Action, Event, Membership, Outcome, SessionLease};
 use crate::pool::{self, Computed, Job};
 use crate::{RunError, WorkerConfig};
 
-/// How long the last answers may take to go out.
+/// Time limit for sending the last answers.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How soon the same trouble is told again.
+/// Interval between equal warnings.
 const WARN_AGAIN: Duration = Duration::from_secs(30);
 
-/// The present moment.
+/// The current time.
 #[expect(clippy::disallowed_methods, reason = "the driver owns the worker's clock")]
 pub(crate) fn clock() -> Instant {
     Instant::now()
 }
 
-/// A name for this process that no other one can guess: hashes under keys that the standard library draws from the operating system.
+/// Unguessable id of this process: hashes under keys that the standard library draws from the operating system.
 fn instance() -> InstanceId {
     let keys = RandomState::new();
     let mut instance = [0; 16];
@@ -38,8 +38,8 @@ fn instance() -> InstanceId {
     InstanceId(instance)
 }
 
-/// Works for the coordinator until the job is finished or `shutdown` is; then finishes the tasks it has,
-/// answers them and leaves.
+/// Works for the coordinator until the job is finished or `shutdown` completes; then finishes its tasks, answers them and
+/// leaves.
 pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
     if !(1..=proto::MAX_SLOTS).contains(&config.threads) {
         return Err(RunError::Threads { found: config.threads });
@@ -49,14 +49,14 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     }
     let dialer = Dialer::new(&config, instance())?;
     let started = clock();
-    // A thread waits here with its answer only if the driver is behind by one answer of every thread.
+    // Room for one answer of every thread.
     let (to_driver, mut computed) = mpsc::channel(config.threads as usize);
     let jobs = pool::start(config.threads, config.compute.clone(), to_driver)?;
-    // Few: a connection that brings more than the driver takes should slow down the coordinator.
+    // Small, so that a driver that falls behind slows down the coordinator.
     let (to_news, mut news) = mpsc::channel(16);
     let mut membership = Membership::new(config.give_up_after, std::process::id());
     let blobs = Arc::new(Mutex::new(Blobs::new(config.cache_bytes)));
-    let mut desk = Desk { jobs, dialer, to_news, parcels: None, blobs, answers: BTreeMap::new() };
+    let mut desk = Desk { jobs, dialer, to_news, messages: None, blobs, answers: BTreeMap::new() };
     let mut session = None;
     let (mut terminated, mut warned) = (false, None);
     tokio::pin!(shutdown);
@@ -94,7 +94,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     Ok(())
 }
 
-/// Tells what happens; what happens again and again only now and then.
+/// Logs an event; repeated warnings only at intervals.
 fn report(event: &Event, config: &WorkerConfig, warned: &mut Option<(String, Instant)>) {
     match event {
         Event::Welcomed { .. } => {
@@ -110,7 +110,7 @@ fn report(event: &Event, config: &WorkerConfig, warned: &mut Option<(String, Ins
                 warn!(coordinator = config.coordinator, detail, "not connected");
             }
         },
-        Event::Terminated => info!("asked to leave; finishing the tasks in work"),
+        Event::Terminated => info!("stopping; finishing the open tasks"),
         _ => {}
     }
 }
@@ -119,38 +119,38 @@ struct Desk {
     jobs: std::sync::mpsc::Sender<Job>,
     dialer: Dialer,
     to_news: mpsc::Sender<News>,
-    /// To the connection, if there is one.
-    parcels: Option<mpsc::Sender<Parcel>>,
+    /// Channel to the connection, if there is one.
+    messages: Option<mpsc::Sender<Message>>,
     blobs: Arc<Mutex<Blobs>>,
-    /// Computed, and not sent or discarded.
-    answers: BTreeMap<Errand, Computed>,
+    /// Answers that are computed and neither sent nor discarded.
+    answers: BTreeMap<SessionLease, Computed>,
 }
 
 impl Desk {
     fn keep(&mut self, computed: Computed) -> Event {
-        let errand = computed.errand;
-        self.answers.insert(errand, computed);
-        Event::Computed { errand }
+        let lease = computed.lease;
+        self.answers.insert(lease, computed);
+        Event::Computed { lease }
     }
 
-    /// What the news means to the membership, if anything; `session` is that of the latest welcome.
+    /// Converts news to an event of the membership, if it is one; `session` is that of the latest welcome.
     fn note(&mut self, news: News, session: &mut Option<SessionId>) -> Option<Event> {
         match news {
             News::Happened(event) => {
                 if let Event::Welcomed { session: welcomed } = &event {
                     *session = Some(*welcomed);
                 }
-                if let Event::Sent { errand } = &event {
-                    self.answers.remove(errand);
+                if let Event::Sent { lease } = &event {
+                    self.answers.remove(lease);
                 }
                 Some(event)
             }
-            News::Assigned(lease, task) => {
-                let errand = Errand { session: (*session)?, lease };
-                debug!(%lease, "assigned");
-                // The threads live as long as this desk.
-                let _ = self.jobs.send(Job { errand, task: *task });
-                Some(Event::Assigned { errand })
+            News::Assigned(id, task) => {
+                let lease = SessionLease { session: (*session)?, id };
+                debug!(lease = %id, "assigned");
+                // The threads live as long as this value.
+                let _ = self.jobs.send(Job { lease, task: *task });
+                Some(Event::Assigned { lease })
             }
         }
     }
@@ -158,38 +158,38 @@ impl Desk {
     fn perform(&mut self, action: Action) -> Option<Outcome> {
         match action {
             Action::Dial => {
-                // One answer at a time, and the drain.
-                let (parcels, received) = mpsc::channel(2);
-                self.parcels = Some(parcels);
+                // At most one answer at a time, and the drain.
+                let (messages, received) = mpsc::channel(2);
+                self.messages = Some(messages);
                 tokio::spawn(self.dialer.clone().run(self.blobs.clone(), received, self.to_news.clone()));
             }
-            Action::Send(errand) => {
-                if let Some(computed) = self.answers.get(&errand) {
-                    self.post(Parcel::Answer(computed.clone()));
+            Action::Send(lease) => {
+                if let Some(computed) = self.answers.get(&lease) {
+                    self.post(Message::Answer(computed.clone()));
                 }
             }
-            Action::Discard(errand) => {
-                self.answers.remove(&errand);
+            Action::Discard(lease) => {
+                self.answers.remove(&lease);
             }
-            Action::Drain => self.post(Parcel::Drain),
+            Action::Drain => self.post(Message::Drain),
             Action::Stop(outcome) => return Some(outcome),
         }
         None
     }
 
-    fn post(&mut self, parcel: Parcel) {
-        if let Some(parcels) = &self.parcels {
-            // There is room; a connection that has ended says so itself.
-            let _ = parcels.try_send(parcel);
+    fn post(&mut self, message: Message) {
+        if let Some(messages) = &self.messages {
+            // There is room; a connection that has ended reports it itself.
+            let _ = messages.try_send(message);
         }
     }
 
-    /// Lets the connection send what it has, and waits for its end.
+    /// Lets the connection send its queued messages, and waits for its end.
     async fn close(self, news: &mut mpsc::Receiver<News>) {
-        let Desk { parcels, to_news, .. } = self;
-        drop((parcels, to_news));
+        let Desk { messages, to_news, .. } = self;
+        drop((messages, to_news));
         let ended = async { while news.recv().await.is_some() {} };
-        // A coordinator that does not answer need not be waited for.
+        // An error means that the time limit has passed.
         let _ = tokio::time::timeout(FAREWELL, ended).await;
     }
 }

@@ -1,10 +1,11 @@
-//! The worker: joins a coordinator, computes what it is assigned, answers, and owns nothing worth losing.
+//! The worker: joins a coordinator, computes the tasks that it is assigned, and answers them. It holds no state that the
+//! coordinator could not rebuild.
 //!
-//! In: tasks over one stream that it opens itself. Out: their answers. Computing happens on threads of its
-//! own, so that signs of life never wait for it.
+//! In: tasks over one stream that it opens itself. Out: their answers. Tasks are computed on separate threads, so that
+//! heartbeats never wait for them.
 //!
-//! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (what is
-//! kept), `pool` (the threads).
+//! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (the cache), `pool` (the
+//! threads).
 
 use std::time::Duration;
 
@@ -25,26 +26,26 @@ mod pool;
 pub use driver::run;
 pub use shared::work::engine::{Compute, engine};
 
-/// Which coordinator, and with what.
+/// Settings of a worker.
 #[derive(Clone)]
 pub struct WorkerConfig {
     /// `http://host:port` of the coordinator, or `https://`.
     pub coordinator: String,
     /// Threads that compute, at least 1.
     pub threads: u32,
-    /// What the coordinator asks for.
+    /// Token to show to the coordinator.
     pub token: Option<Token>,
-    /// Whom to trust over `https://`, and the own certificate.
+    /// Authority to trust over `https://`, and the own certificate.
     pub tls: Option<ClientTls>,
-    /// What the coordinator calls this worker in logs and summaries.
+    /// Name of this worker in the coordinator's logs and summaries.
     pub name: String,
     /// Allows a coordinator beyond loopback without token or TLS.
     pub insecure: bool,
-    /// How long to look for a coordinator that cannot be reached, or has no room.
+    /// Time after which the worker exits if it cannot reach a coordinator, or its fleet is full.
     pub give_up_after: Duration,
     /// Encoded bytes of grammars, lexicons and shards to keep.
     pub cache_bytes: u64,
-    /// How tasks are computed.
+    /// Function that computes a task.
     pub compute: Compute,
 }
 
@@ -64,46 +65,46 @@ impl Default for WorkerConfig {
     }
 }
 
-/// Why a worker ends without having been told that the job is finished, or to leave.
+/// Errors that end a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The coordinator's address is not a way to it.
+    /// The coordinator's address is invalid, or does not match the TLS settings.
     #[error(transparent)]
     Route(#[from] RouteError),
-    /// A coordinator beyond loopback, with neither token nor TLS.
+    /// The coordinator is beyond loopback, and there is neither token nor TLS.
     #[error(
         "{url}: refusing a coordinator beyond loopback without a token; give one (--token-file, or {}), or use \
-         https:// with --ca, or say --insecure",
+        https:// with --ca, or give --insecure",
         proto::token::TOKEN_VARIABLE
     )]
     Exposed {
         /// As given.
         url: String,
     },
-    /// A name that no coordinator takes.
+    /// The name is too long.
     #[error("--name of {found} bytes, expected at most {}", proto::MAX_NAME)]
     Name {
         /// Bytes given.
         found: usize,
     },
-    /// A number of threads that no coordinator takes.
+    /// The number of threads is out of range.
     #[error("{found} threads, expected 1 to {}", proto::MAX_SLOTS)]
     Threads {
         /// As given.
         found: u32,
     },
-    /// The coordinator does not want this worker, or this worker does not trust it.
+    /// The coordinator refused this worker, or this worker does not trust the coordinator.
     #[error("{detail}")]
     Refused {
-        /// Who refused whom, and why.
+        /// Which side refused, and why.
         detail: String,
     },
-    /// The coordinator could not be reached, or had no room, for too long.
-    #[error("no place with a coordinator at {url} for {waited:?}, giving up: {detail}")]
+    /// The coordinator could not be reached, or its fleet was full, for too long.
+    #[error("could not join the coordinator at {url} for {waited:?}, giving up: {detail}")]
     GaveUp {
         /// As given.
         url: String,
-        /// For how long.
+        /// Time since the worker was last a member, or since its start.
         waited: Duration,
         /// The last error.
         detail: String,

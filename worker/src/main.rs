@@ -16,8 +16,8 @@ use worker::WorkerConfig;
 /// Computes for a Grammaton coordinator until its job is finished.
 #[derive(Parser)]
 #[command(name = "grammaton-worker", version, after_help = format!(
-    "Exit codes: 0 job finished, or asked to leave (SIGTERM, Ctrl-C: tasks in work are finished first; a second \
-     one ends at once); 2 refused, given up, or bad use.\n\
+    "Exit codes: 0 job finished, or stopped by SIGTERM or Ctrl-C (open tasks are finished first; a second signal \
+    ends at once); 2 refused, given up, or bad usage.\n\
      The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG chooses them."
 ))]
 struct Arguments {
@@ -45,16 +45,16 @@ struct Arguments {
     /// Work for a coordinator beyond loopback without token or TLS
     #[arg(long)]
     insecure: bool,
-    /// Seconds to look for a coordinator that cannot be reached, or has no room
+    /// Seconds to keep trying while the coordinator cannot be reached, or its fleet is full
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     give_up_after: u64,
-    /// Form of the logs on standard error
+    /// Format of the logs on standard error
     #[arg(long, default_value_t, value_name = "text|json")]
     log: Form,
-    /// Mebibytes of shards, a quarter, and of their forests to keep in memory
+    /// Mebibytes of memory for shards (a quarter) and their forests
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     memory: u32,
-    /// Folder for the forests that memory has no room for; without it, they are built anew in every round
+    /// Folder for forests that do not fit in memory; without it, they are rebuilt in every round
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
 }
@@ -87,7 +87,10 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
     let tls = arguments.ca.as_deref().map(|ca| ClientTls::read(ca, identity)).transpose()?;
     let spill = match &arguments.spill {
         Some(folder) => Some(tempfile::tempdir_in(folder).with_context(|| {
-            format!("{}: cannot keep forests there; allow it, or name another --spill", folder.display())
+            format!(
+                "{}: cannot write forests there; make it writable, or choose another --spill",
+                folder.display()
+            )
         })?),
         None => None,
     };
@@ -128,7 +131,7 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
         };
         Ok(worker::run(config, shutdown).await?)
     });
-    // Threads may still compute what nobody wants any more.
+    // Exits at once: threads may still compute tasks that are no longer needed.
     runtime.shutdown_background();
     result
 }

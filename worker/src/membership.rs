@@ -11,10 +11,10 @@
 //!     any ──Finished, Refused, not taken in for give_up_after──> stopped
 //! ```
 //!
-//! A refusal is for good: the same worker would be refused again. A full fleet is not: it may have room later.
+//! A refusal is permanent: the same worker would be refused again. A full fleet is not: it may have room later.
 //!
-//! Invariant: an answer is kept until it was sent to the session that asked for it, over as many connections
-//! as that takes; the coordinator may have assigned its task again by then, and takes whichever answer is first.
+//! Invariant: an answer is kept until it is sent to the session that asked for it, over any number of connections. If
+//! the coordinator has assigned the task again meanwhile, the first answer counts.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,90 +28,89 @@ const BACK_OFF_CAP: Duration = Duration::from_secs(5);
 
 /// A lease and the session that gave it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Errand {
+pub struct SessionLease {
     /// The session.
     pub session: SessionId,
-    /// The lease.
-    pub lease: LeaseId,
+    /// The id of the lease in its session.
+    pub id: LeaseId,
 }
 
-/// What happened.
+/// Input of the state machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The coordinator took this worker in.
+    /// The coordinator accepted this worker.
     Welcomed {
-        /// Its session.
+        /// Session of the coordinator.
         session: SessionId,
     },
-    /// The coordinator does not want this worker, or this worker does not trust the coordinator, and that will
-    /// stay so.
+    /// The coordinator refused this worker, or this worker does not trust the coordinator; dialing again cannot help.
     Refused {
         /// Why.
         detail: String,
     },
-    /// The coordinator takes no more members for now; the connection has ended.
+    /// The fleet is full for now; the connection has ended.
     Full {
-        /// What it said.
+        /// The coordinator's explanation.
         detail: String,
     },
-    /// The connection ended, or could not be made.
+    /// The connection ended, or could not be opened.
     Disconnected {
         /// Why.
         detail: String,
     },
     /// A task was assigned.
     Assigned {
-        /// By whom and which.
-        errand: Errand,
+        /// The task.
+        lease: SessionLease,
     },
-    /// A task was computed, or found impossible.
+    /// A task was computed, or failed.
     Computed {
-        /// Which.
-        errand: Errand,
+        /// The task.
+        lease: SessionLease,
     },
-    /// The answer is on its way.
+    /// An answer was passed to the network.
     Sent {
-        /// To which.
-        errand: Errand,
+        /// The task that it answers.
+        lease: SessionLease,
     },
-    /// Somebody wants this process to end.
+    /// The process was asked to end.
     Terminated,
-    /// The coordinator says that the job is finished.
+    /// The coordinator reports that the job is finished.
     Finished,
     /// Time passed.
     Tick,
 }
 
-/// What to do.
+/// Output of the state machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Connect and say hello.
     Dial,
-    /// Send the answer; the next one follows when it was sent.
-    Send(Errand),
-    /// Forget the answer: nobody wants it.
-    Discard(Errand),
+    /// Send the answer; the next one follows after [`Event::Sent`].
+    Send(SessionLease),
+    /// Drop the answer, which no session waits for.
+    Discard(SessionLease),
     /// Tell the coordinator to assign nothing more.
     Drain,
     /// End.
     Stop(Outcome),
 }
 
-/// How it ended.
+/// How a membership ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The job is finished.
     Finished,
-    /// As asked by whoever runs this process.
+    /// The process was asked to end.
     Left,
-    /// The two will not come to terms.
+    /// A permanent refusal, by either side.
     Refused {
         /// Why.
         detail: String,
     },
-    /// No coordinator took this worker in for too long.
+    /// No coordinator accepted this worker for too long.
     GaveUp {
-        /// How long.
+        /// Time since the worker was last a member, or since its start.
         waited: Duration,
         /// The last error.
         detail: String,
@@ -127,27 +126,28 @@ enum State {
     Stopped,
 }
 
-/// Decides, never acts.
+/// State machine of a worker's membership.
 #[derive(Debug)]
 pub struct Membership {
     state: State,
     give_up_after: Duration,
-    /// Thousandths of the back-off's second half that this worker waits, so that not all dial at once.
+    /// Share of the second half of the back-off that this worker waits, in thousandths, so that workers do not dial all at
+    /// once.
     stagger: u32,
     /// Attempts since the last welcome.
     attempts: u32,
-    /// Last time at which the coordinator was there; at first, the start.
+    /// Last time at which this worker was a member; at first, its start.
     present_at: Duration,
-    /// Being computed, of the present session.
-    running: BTreeSet<Errand>,
-    /// Computed and not sent, of the present session.
-    unsent: BTreeSet<Errand>,
-    /// The one of `unsent` that is being sent.
-    sending: Option<Errand>,
+    /// Tasks of the current session that are being computed.
+    running: BTreeSet<SessionLease>,
+    /// Tasks of the current session that are computed and not sent.
+    unsent: BTreeSet<SessionLease>,
+    /// The task of `unsent` that is being sent.
+    sending: Option<SessionLease>,
 }
 
 impl Membership {
-    /// Dials at the first [`Event::Tick`]. `stagger` is any number that differs between workers.
+    /// A membership that dials at the first [`Event::Tick`]. `stagger` is any number that differs between workers.
     pub fn new(give_up_after: Duration, stagger: u32) -> Membership {
         Membership {
             state: State::Away { retry_at: Duration::ZERO },
@@ -161,7 +161,7 @@ impl Membership {
         }
     }
 
-    /// Takes note of `event` and says what to do.
+    /// Updates the state and returns the actions.
     pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         match (self.state, event) {
@@ -183,23 +183,23 @@ impl Membership {
                 }
                 self.retreat(now, detail, self.back_off(), &mut actions);
             }
-            // Whoever asks for room asks rarely: those who have it are at work.
+            // Retries after a full fleet are rare: its members are at work.
             (_, Event::Full { detail }) => {
                 self.retreat(now, detail, self.staggered(BACK_OFF_CAP), &mut actions)
             }
-            (_, Event::Assigned { errand }) => {
-                self.running.insert(errand);
+            (_, Event::Assigned { lease }) => {
+                self.running.insert(lease);
             }
-            (_, Event::Computed { errand }) => {
-                if self.running.remove(&errand) {
-                    self.unsent.insert(errand);
+            (_, Event::Computed { lease }) => {
+                if self.running.remove(&lease) {
+                    self.unsent.insert(lease);
                 } else {
-                    actions.push(Action::Discard(errand));
+                    actions.push(Action::Discard(lease));
                 }
             }
-            (_, Event::Sent { errand }) => {
+            (_, Event::Sent { lease }) => {
                 self.sending = None;
-                self.unsent.remove(&errand);
+                self.unsent.remove(&lease);
             }
             (State::Joined { session }, Event::Terminated) => {
                 self.state = State::Draining { session };
@@ -213,7 +213,7 @@ impl Membership {
         actions
     }
 
-    /// When [`Event::Tick`] is due, if nothing else happens before.
+    /// Time at which [`Event::Tick`] is due, if no other event happens before.
     pub fn next_deadline(&self) -> Option<Duration> {
         match self.state {
             State::Away { retry_at } => Some(retry_at),
@@ -225,14 +225,14 @@ impl Membership {
         self.state = State::Joined { session };
         self.attempts = 0;
         self.present_at = now;
-        // Another process of the coordinator knows nothing of leases given by the one before.
-        self.running.retain(|errand| errand.session == session);
-        let stale = self.unsent.iter().filter(|errand| errand.session != session);
-        actions.extend(stale.map(|&errand| Action::Discard(errand)));
-        self.unsent.retain(|errand| errand.session == session);
+        // A new process of the coordinator does not know the leases of the old one.
+        self.running.retain(|lease| lease.session == session);
+        let stale = self.unsent.iter().filter(|lease| lease.session != session);
+        actions.extend(stale.map(|&lease| Action::Discard(lease)));
+        self.unsent.retain(|lease| lease.session == session);
     }
 
-    /// Dials again after `delay`, unless nobody took this worker in for too long.
+    /// Dials again after `delay`, unless no coordinator accepted this worker for too long.
     fn retreat(&mut self, now: Duration, detail: String, delay: Duration, actions: &mut Vec<Action>) {
         self.sending = None;
         let waited = now.saturating_sub(self.present_at);
@@ -243,15 +243,15 @@ impl Membership {
         }
     }
 
-    /// Sends the next answer if none is being sent, and leaves when there is nothing more to answer.
+    /// Sends the next answer if none is being sent, and leaves after the last one.
     fn send(&mut self, actions: &mut Vec<Action>) {
         let (State::Joined { session } | State::Draining { session }) = self.state else { return };
-        debug_assert!(self.unsent.iter().all(|errand| errand.session == session));
+        debug_assert!(self.unsent.iter().all(|lease| lease.session == session));
         if self.sending.is_none()
-            && let Some(&errand) = self.unsent.first()
+            && let Some(&lease) = self.unsent.first()
         {
-            self.sending = Some(errand);
-            actions.push(Action::Send(errand));
+            self.sending = Some(lease);
+            actions.push(Action::Send(lease));
         }
         let done = self.running.is_empty() && self.unsent.is_empty();
         if done && matches!(self.state, State::Draining { .. }) {
@@ -264,13 +264,13 @@ impl Membership {
         actions.push(Action::Stop(outcome));
     }
 
-    /// Doubles with each attempt, up to a cap.
+    /// Delay before the next attempt: doubles with each attempt, up to a cap.
     fn back_off(&self) -> Duration {
         let doublings = self.attempts.saturating_sub(1).min(10);
         self.staggered((BACK_OFF_FIRST * (1 << doublings)).min(BACK_OFF_CAP))
     }
 
-    /// Between half of `full` and all of it.
+    /// Delay between half of `full` and `full`.
     fn staggered(&self, full: Duration) -> Duration {
         full / 2 + full / 2 * self.stagger / 1000
     }
@@ -285,9 +285,9 @@ mod tests {
     const FIRST: SessionId = SessionId([1; 16]);
     const SECOND: SessionId = SessionId([2; 16]);
 
-    fn errand(session: SessionId, task: u32) -> Errand {
-        let lease = LeaseId { batch: BatchId(0), task: TaskIndex(task), attempt: Attempt(0) };
-        Errand { session, lease }
+    fn lease(session: SessionId, task: u32) -> SessionLease {
+        let id = LeaseId { batch: BatchId(0), task: TaskIndex(task), attempt: Attempt(0) };
+        SessionLease { session, id }
     }
 
     fn at(seconds: u64) -> Duration {
@@ -308,21 +308,21 @@ mod tests {
     #[test]
     fn answers_are_sent_one_after_the_other() {
         let mut worker = joined();
-        let (a, b) = (errand(FIRST, 0), errand(FIRST, 1));
-        assert_eq!(worker.handle(at(1), Event::Assigned { errand: a }), []);
-        assert_eq!(worker.handle(at(1), Event::Assigned { errand: b }), []);
-        assert_eq!(worker.handle(at(2), Event::Computed { errand: a }), [Action::Send(a)]);
-        assert_eq!(worker.handle(at(3), Event::Computed { errand: b }), []);
-        assert_eq!(worker.handle(at(4), Event::Sent { errand: a }), [Action::Send(b)]);
-        assert_eq!(worker.handle(at(5), Event::Sent { errand: b }), []);
+        let (a, b) = (lease(FIRST, 0), lease(FIRST, 1));
+        assert_eq!(worker.handle(at(1), Event::Assigned { lease: a }), []);
+        assert_eq!(worker.handle(at(1), Event::Assigned { lease: b }), []);
+        assert_eq!(worker.handle(at(2), Event::Computed { lease: a }), [Action::Send(a)]);
+        assert_eq!(worker.handle(at(3), Event::Computed { lease: b }), []);
+        assert_eq!(worker.handle(at(4), Event::Sent { lease: a }), [Action::Send(b)]);
+        assert_eq!(worker.handle(at(5), Event::Sent { lease: b }), []);
     }
 
     #[test]
     fn an_answer_outlives_the_connection_but_not_the_session() {
         let mut worker = joined();
-        let a = errand(FIRST, 0);
-        worker.handle(at(1), Event::Assigned { errand: a });
-        worker.handle(at(2), Event::Computed { errand: a });
+        let a = lease(FIRST, 0);
+        worker.handle(at(1), Event::Assigned { lease: a });
+        worker.handle(at(2), Event::Computed { lease: a });
         worker.handle(at(3), disconnected());
         assert_eq!(worker.handle(at(4), Event::Tick), [Action::Dial]);
         assert_eq!(worker.handle(at(4), Event::Welcomed { session: FIRST }), [Action::Send(a)]);
@@ -332,34 +332,34 @@ mod tests {
     }
 
     #[test]
-    fn what_another_session_asked_for_is_discarded_even_under_the_same_name() {
+    fn an_answer_to_an_old_session_is_discarded_even_if_its_lease_id_is_reused() {
         let mut worker = joined();
-        worker.handle(at(1), Event::Assigned { errand: errand(FIRST, 0) });
+        worker.handle(at(1), Event::Assigned { lease: lease(FIRST, 0) });
         worker.handle(at(2), disconnected());
         worker.handle(at(3), Event::Tick);
         worker.handle(at(3), Event::Welcomed { session: SECOND });
-        worker.handle(at(4), Event::Assigned { errand: errand(SECOND, 0) });
-        let (old, new) = (errand(FIRST, 0), errand(SECOND, 0));
-        assert_eq!(worker.handle(at(5), Event::Computed { errand: old }), [Action::Discard(old)]);
-        assert_eq!(worker.handle(at(6), Event::Computed { errand: new }), [Action::Send(new)]);
+        worker.handle(at(4), Event::Assigned { lease: lease(SECOND, 0) });
+        let (old, new) = (lease(FIRST, 0), lease(SECOND, 0));
+        assert_eq!(worker.handle(at(5), Event::Computed { lease: old }), [Action::Discard(old)]);
+        assert_eq!(worker.handle(at(6), Event::Computed { lease: new }), [Action::Send(new)]);
     }
 
     #[test]
     fn a_terminated_worker_answers_what_it_has_and_leaves() {
         let mut worker = joined();
-        let a = errand(FIRST, 0);
-        worker.handle(at(1), Event::Assigned { errand: a });
+        let a = lease(FIRST, 0);
+        worker.handle(at(1), Event::Assigned { lease: a });
         assert_eq!(worker.handle(at(2), Event::Terminated), [Action::Drain]);
         assert_eq!(worker.handle(at(2), Event::Terminated), []);
-        assert_eq!(worker.handle(at(3), Event::Computed { errand: a }), [Action::Send(a)]);
-        assert_eq!(worker.handle(at(4), Event::Sent { errand: a }), [Action::Stop(Outcome::Left)]);
+        assert_eq!(worker.handle(at(3), Event::Computed { lease: a }), [Action::Send(a)]);
+        assert_eq!(worker.handle(at(4), Event::Sent { lease: a }), [Action::Stop(Outcome::Left)]);
 
         let idle = joined().handle(at(1), Event::Terminated);
         assert_eq!(idle, [Action::Drain, Action::Stop(Outcome::Left)]);
     }
 
     #[test]
-    fn a_refusal_is_for_good_and_a_full_fleet_is_not() {
+    fn a_refusal_is_permanent_and_a_full_fleet_is_not() {
         let detail = || "as the test wants it".to_owned();
         let refused = joined().handle(at(1), Event::Refused { detail: detail() });
         assert_eq!(refused, [Action::Stop(Outcome::Refused { detail: detail() })]);
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(retry_at, at(1) + BACK_OFF_CAP / 2);
         assert_eq!(worker.handle(retry_at, Event::Tick), [Action::Dial]);
         assert_eq!(worker.handle(retry_at, Event::Welcomed { session: FIRST }), []);
-        // Full again, after a while as a member: it waits anew, but not for ever.
+        // Full again, after a while as a member: the time to wait starts again, and ends.
         assert_eq!(worker.handle(at(50), disconnected()), []);
         assert_eq!(worker.handle(at(59), Event::Tick), [Action::Dial]);
         assert_eq!(worker.handle(at(109), full()), []);

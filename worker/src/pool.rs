@@ -1,7 +1,7 @@
-//! Threads that compute; nothing else runs on them, and they run nothing else.
+//! Compute threads.
 //!
-//! In: tasks. Out: encoded answers, so that the network's threads need not encode them. A panic in a
-//! computation fails the task; the thread lives on.
+//! In: tasks. Out: encoded answers, so that the network's threads need not encode them. A panic in a computation fails the
+//! task; the thread continues.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,37 +14,37 @@ use shared::work::task::Task;
 
 use crate::blobs::CarriedOn;
 use crate::driver::clock;
-use crate::membership::Errand;
+use crate::membership::SessionLease;
 use crate::{Compute, RunError};
 
 /// A task to compute.
 pub(crate) struct Job {
-    /// For whom.
-    pub errand: Errand,
-    /// What.
+    /// The lease that it belongs to.
+    pub lease: SessionLease,
+    /// The task.
     pub task: Task,
 }
 
-/// What came of it.
+/// A computed task.
 #[derive(Clone)]
 pub(crate) struct Computed {
-    /// For whom.
-    pub errand: Errand,
+    /// The lease that it belongs to.
+    pub lease: SessionLease,
     /// The encoded answer, or why there is none.
     pub answer: Result<Bytes, String>,
-    /// What the shard carries on, if it does.
+    /// The new state of the shard, if the answer has one.
     pub carried: Option<CarriedOn>,
-    /// Time spent.
+    /// Compute time.
     pub busy: Duration,
 }
 
-/// Starts `threads` threads; they end when the returned sender is dropped, or nobody wants their answers.
+/// Starts `threads` threads; they end when the returned sender or the receiver of `computed` is dropped.
 pub(crate) fn start(
     threads: u32,
     compute: Compute,
     computed: tokio::sync::mpsc::Sender<Computed>,
 ) -> Result<Sender<Job>, RunError> {
-    // Not bounded here: the coordinator assigns each connection one task more than there are threads.
+    // Unbounded: the coordinator assigns each connection at most one task more than there are threads.
     let (jobs, received) = channel();
     let received = Arc::new(Mutex::new(received));
     for thread in 0..threads {
@@ -61,9 +61,9 @@ fn work(jobs: &Mutex<Receiver<Job>>, compute: &Compute, computed: &tokio::sync::
     loop {
         // The lock is held while waiting: the others wait for the lock instead of the channel.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { errand, task }) = job else { return };
+        let Ok(Job { lease, task }) = job else { return };
         let begun = clock();
-        // The engine's caches hold finished values only, so a panic leaves nothing half-made behind.
+        // The engine's caches hold only finished values, so a panic cannot leave them inconsistent.
         let (answer, carried) = match catch_unwind(AssertUnwindSafe(|| compute(&task))) {
             Ok(Ok(answer)) => (Ok(answer.to_bytes()), CarriedOn::of(&task, answer)),
             Ok(Err(error)) => (Err(error.to_string()), None),
@@ -72,7 +72,7 @@ fn work(jobs: &Mutex<Receiver<Job>>, compute: &Compute, computed: &tokio::sync::
                 (Err(panicked.into()), None)
             }
         };
-        if computed.blocking_send(Computed { errand, answer, carried, busy: begun.elapsed() }).is_err() {
+        if computed.blocking_send(Computed { lease, answer, carried, busy: begun.elapsed() }).is_err() {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! Blobs: the large values of tasks, which travel by name and only once.
+//! Blobs: the large values of tasks, which are sent once and then referred to by hash.
 
 use std::sync::LazyLock;
 
@@ -22,15 +22,15 @@ use crate::v1;
 pub enum Blob {
     /// A grammar.
     Grammar(Named<Grammar>),
-    /// Stick strings.
+    /// The strings of all sticks.
     Lexicon(Named<Lexicon>),
-    /// Items.
+    /// The items of a shard.
     Shard(Named<Shard>),
-    /// What to decode with.
+    /// Weights and options for decoding.
     Decode(Named<Decode>),
-    /// What a shard carries.
+    /// The state of a shard between rounds.
     ShardState(Named<ShardState>),
-    /// What to fit sentences to.
+    /// The priors that sentences are fitted to.
     Fit(Named<Fit>),
 }
 
@@ -60,7 +60,7 @@ impl Blob {
         }
     }
 
-    /// Kind, for the head.
+    /// Kind of the blob, for the head of its payload.
     pub fn kind(&self) -> v1::blob_head::Kind {
         match self {
             Blob::Grammar(_) => v1::blob_head::Kind::Grammar,
@@ -72,7 +72,7 @@ impl Blob {
         }
     }
 
-    /// The payload.
+    /// Encodes the payload.
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Blob::Grammar(named) => named.value.to_bytes(),
@@ -84,7 +84,7 @@ impl Blob {
         }
     }
 
-    /// From kind and hash of the head, and the payload; checked to have the hash.
+    /// Decodes a blob of the head's kind, and checks that its content has the head's hash.
     pub fn from_bytes(kind: i32, hash: ContentHash, payload: Bytes) -> Result<Blob, WireError> {
         let blob = match v1::blob_head::Kind::try_from(kind) {
             Ok(v1::blob_head::Kind::Grammar) => Blob::Grammar(Named::new(Grammar::from_bytes(payload)?)),
@@ -117,7 +117,7 @@ pub fn language(task: &Task) -> &Language {
     task.language.as_ref().unwrap_or(&UNREAD)
 }
 
-/// What the shard carries on from an answer, if it does.
+/// The new state of the shard in an answer, if the answer has one.
 pub fn carried_on(answer: Answer) -> Option<ShardState> {
     match answer {
         Answer::Collapsed(Collapsed { carried, .. }) | Answer::Chained(Chained { carried, .. }) => {
@@ -128,7 +128,7 @@ pub fn carried_on(answer: Answer) -> Option<ShardState> {
     }
 }
 
-/// What the shard of this work carries, if it is to be told.
+/// The state of the shard that this work starts from, if it needs one.
 pub fn carried(work: &Work) -> Option<&Named<ShardState>> {
     match work {
         Work::Collapse(Collapse::Others { carried, .. })
@@ -138,30 +138,30 @@ pub fn carried(work: &Work) -> Option<&Named<ShardState>> {
     }
 }
 
-/// A lease's name to the wire.
+/// Converts the id of a lease to a message.
 pub fn lease_id_to_wire(id: LeaseId) -> v1::LeaseId {
     v1::LeaseId { batch: id.batch.0, task: id.task.0, attempt: id.attempt.0 }
 }
 
-/// A lease's name from the wire; whether there is such a lease is for the receiver to say.
+/// Converts a message to the id of a lease. The receiver checks whether the lease exists.
 pub fn lease_id_from_wire(id: Option<v1::LeaseId>) -> Result<LeaseId, WireError> {
     let v1::LeaseId { batch, task, attempt } = id.ok_or(WireError::Missing { field: "lease.id" })?;
     Ok(LeaseId { batch: BatchId(batch), task: TaskIndex(task), attempt: Attempt(attempt) })
 }
 
-/// A content hash to the wire.
+/// Converts a content hash to bytes.
 pub fn hash_to_wire(hash: ContentHash) -> Bytes {
     Bytes::copy_from_slice(&hash.0)
 }
 
-/// A content hash from the wire.
+/// Converts bytes to a content hash; errors name `field`.
 pub fn hash_from_wire(field: &'static str, bytes: &[u8]) -> Result<ContentHash, WireError> {
     let expected = size_of::<ContentHash>() as u64;
     let length = |_| WireError::Length { field, found: bytes.len() as u64, expected };
     Ok(ContentHash(bytes.try_into().map_err(length)?))
 }
 
-/// A session's name from the wire.
+/// Converts bytes to the id of a session.
 pub fn session_from_wire(bytes: &[u8]) -> Result<SessionId, WireError> {
     let expected = size_of::<SessionId>() as u64;
     let length = |_| WireError::Length { field: "welcome.session", found: bytes.len() as u64, expected };

@@ -54,7 +54,7 @@ pub fn terminals<'a>(
     in_range(field, symbols.into_iter().map(|symbol| symbol.0), terminals)
 }
 
-/// Whether segments end where their sentence does.
+/// Checks that the last segment ends where the sentence ends.
 pub fn whole<'a>(
     field: &'static str,
     ends: impl IntoIterator<Item = &'a Vec<u32>>,
@@ -68,7 +68,7 @@ pub fn sentences(shard: &Shard) -> &[Sentence] {
     if let Shard::Sentences(sentences) = shard { sentences } else { &[] }
 }
 
-/// How often there is a sentence.
+/// Number of sentences, each counted with its multiplicity.
 pub fn n_occurrences(shard: &Shard) -> usize {
     sentences(shard).iter().map(|sentence| sentence.multiplicity as usize).sum()
 }

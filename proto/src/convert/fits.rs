@@ -1,10 +1,10 @@
-//! What values from the wire say about each other: tokens about the grammar, an answer about its task.
+//! Checks of received values against each other: tokens against the grammar, an answer against its task.
 //!
-//! In: values that are valid by themselves. Out: nothing, or a [`WireError`]. Does not check what only
-//! inference can: whether sentences have derivations, or whether counts are right.
+//! In: values that are valid by themselves. Out: nothing, or a [`WireError`]. What only inference can check is not
+//! checked: whether sentences have derivations, and whether counts are right.
 //!
-//! And, before a payload is taken, how large it can be at most ([`largest_answer`], [`largest_lease`]), so that
-//! no peer can be made to set aside a gigabyte for ten numbers.
+//! [`largest_answer`] and [`largest_lease`] bound the size of a payload before it is received, so that a peer cannot
+//! make the receiver allocate a gigabyte for ten numbers.
 
 use shared::grammar::Grammar;
 use shared::grammar::lexicon::Lexicon;
@@ -17,7 +17,8 @@ use super::sizes::ENVELOPE;
 use super::{WireError, in_range, same_length};
 use crate::v1::lease_head::Work as Asked;
 
-/// Whether there is a stick for each nonterminal of `grammar` that rewrites to strings, of strings of its terminals.
+/// Checks that `lexicon` has one stick for each nonterminal of `grammar` that rewrites to strings, and that the strings
+/// consist of terminals of `grammar`.
 pub fn lexicon(grammar: &Grammar, lexicon: &Lexicon) -> Result<(), WireError> {
     same_length("lexicon.sticks", lexicon.sticks.len(), grammar.with_strings().count())?;
     for (at, (stick, symbol)) in lexicon.sticks.iter().zip(grammar.with_strings()).enumerate() {
@@ -31,13 +32,13 @@ pub fn lexicon(grammar: &Grammar, lexicon: &Lexicon) -> Result<(), WireError> {
     Ok(())
 }
 
-/// Whether the items are made of terminals of `grammar`, or are strings of `lexicon`.
+/// Checks that the items consist of terminals of `grammar`, or are strings of `lexicon`.
 pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), WireError> {
     match shard {
         Shard::Sentences(sentences) => {
             terminals("shard.tokens", grammar, sentences.iter().flat_map(|sentence| &sentence.tokens))
         }
-        // They are checked when they are read.
+        // Trees are checked when they are decoded.
         Shard::Trees { .. } => Ok(()),
         Shard::Strings(params) if params.is_empty() => Ok(()),
         Shard::Strings(params) => {
@@ -48,8 +49,8 @@ pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), 
     }
 }
 
-/// Whether what a task is to be done with is of its grammar, its lexicon, its shard. How many parameters the shard touches, and
-/// so how many weights there are to be, comes out when it is computed.
+/// Checks the request of a task against its grammar, lexicon and shard. The number of weights is checked when the task is
+/// computed, since only the shard's index tells how many parameters the shard touches.
 pub fn work(task: &Task) -> Result<(), WireError> {
     let items = || Items::of(task);
     match &task.work {
@@ -63,7 +64,7 @@ pub fn work(task: &Task) -> Result<(), WireError> {
     }
 }
 
-/// Whether `answer` can be one to `task`: its kind, its lengths, its indexes.
+/// Checks the kind, the lengths and the indexes of `answer` against `task`.
 pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
     let items = || Items::of(task);
     match (&task.work, answer) {
@@ -87,7 +88,7 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
     }
 }
 
-/// The most bytes that the payload of a lease of this work can have, whose items are computed with `language`.
+/// Upper bound on the bytes of a lease's payload.
 pub fn largest_lease(work: &Asked, language: Option<&Language>) -> u64 {
     match work {
         Asked::Candidates(_) | Asked::Cover(_) | Asked::Index(_) | Asked::Decode(_) | Asked::Fit(_) => 0,
@@ -97,7 +98,7 @@ pub fn largest_lease(work: &Asked, language: Option<&Language>) -> u64 {
     }
 }
 
-/// The most bytes that an answer to `task` can have.
+/// Upper bound on the bytes of an answer to `task`.
 pub fn largest_answer(task: &Task) -> u64 {
     // Without what it is to be computed with, a task has no answer.
     largest_body(task).unwrap_or(0).saturating_add(ENVELOPE)

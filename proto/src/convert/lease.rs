@@ -1,4 +1,4 @@
-//! Leases: the head says which work is asked for, and names the blobs that it needs; the payload has the rest.
+//! Leases: the head names the kind of work and the blobs that it needs; the payload holds the rest of the request.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -11,7 +11,7 @@ use super::{Wire, WireError, decoded};
 use crate::v1::lease_head::{self as head, Work as Asked};
 use crate::{payload, v1};
 
-/// Head of the lease of `task`, and its payload.
+/// Head and payload of a lease of `task`.
 pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
     let carried = carried(&task.work).map(|carried| hash_to_wire(carried.hash)).unwrap_or_default();
     let (work, payload) = match &task.work {
@@ -53,7 +53,7 @@ pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
     (head, payload)
 }
 
-/// The work that a head asks for. An error says that it names none.
+/// Returns the work that a head asks for; an error if the field is missing.
 pub fn asked(head: &v1::LeaseHead) -> Result<&Asked, WireError> {
     head.work.as_ref().ok_or(WireError::Missing { field: "lease.work" })
 }
@@ -78,7 +78,7 @@ pub fn language_from_wire<'b>(
     Ok(Some(Language { grammar, lexicon }))
 }
 
-/// The work that a lease asks for; `find` looks up a blob that the head names in a field.
+/// Decodes the work that a lease asks for; `find` looks up a blob by field name and hash.
 pub fn work_from_wire(
     head: &v1::LeaseHead,
     payload: Bytes,

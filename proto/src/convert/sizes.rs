@@ -1,4 +1,4 @@
-//! The most bytes that parts of an answer can have on the wire.
+//! Upper bounds on the encoded sizes of parts of an answer, in bytes.
 
 use shared::data::Sentence;
 use shared::grammar::{Grammar, ParamId};
@@ -12,7 +12,7 @@ pub const ENVELOPE: u64 = 128;
 pub const VARINT: u64 = 5;
 /// Bytes of a number.
 pub const DOUBLE: u64 = 8;
-/// Bytes of a number of half the precision.
+/// Bytes of a number in single precision.
 pub const FLOAT: u64 = 4;
 /// Bytes of an exponent, at most.
 pub const EXPONENT: u64 = 10;
@@ -21,7 +21,7 @@ pub fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// Of values of that size by the length of a sentence, one for each occurrence.
+/// Sum over all occurrences of sentences of `size` of the sentence's length.
 pub fn of_occurrences(shard: &Shard, size: impl Fn(u64) -> u64) -> u64 {
     let of_sentence = |sentence: &Sentence| {
         size(sentence.tokens.len() as u64).saturating_mul(u64::from(sentence.multiplicity))
@@ -40,25 +40,25 @@ pub fn item_lengths(task: &Items<'_>) -> impl Iterator<Item = u64> {
     sentences.iter().map(|sentence| sentence.tokens.len() as u64).chain(strings)
 }
 
-/// All substrings of an item of up to `max_length`, once for every adapted nonterminal, and `extra` bytes each.
+/// All substrings of an item of length at most `max_length`, once for every adapted nonterminal, with `extra` bytes each.
 pub fn labelled_substrings(grammar: &Grammar, length: u64, max_length: u64, extra: u64) -> u64 {
     let n_labels = grammar.adaptors.iter().flatten().count() as u64;
     let of_length = |span: u64| (length - span + 1) * ((2 + span) * VARINT + extra);
     sum((1..=length.min(max_length)).map(of_length)).saturating_mul(n_labels)
 }
 
-/// A sentence that is cut everywhere.
+/// The end positions of a sentence with a boundary after every token.
 pub fn segmentation(length: u64) -> u64 {
     (1 + length) * VARINT
 }
 
-/// Nodes of a tree that goes through every nonterminal at each of them: it branches less often than it has leaves, and without
-/// cycles passes each nonterminal once between.
+/// Largest number of nodes of a tree. A tree branches less often than it has leaves, and between two branchings it has
+/// each nonterminal at most once, as grammars have no cycles.
 pub fn n_nodes(grammar: &Grammar, length: u64) -> u64 {
     2 * length * (1 + u64::from(grammar.n_nonterminals))
 }
 
-/// The largest tree.
+/// The largest bracketed tree over a sentence of `length` tokens.
 pub fn tree(grammar: &Grammar, length: u64) -> u64 {
     let longest = grammar.symbols.iter().map(|name| name.len() as u64).max().unwrap_or(0);
     // Every letter escaped, two brackets and a space.

@@ -1,8 +1,7 @@
-//! What a shard carries from round to round.
+//! The state of a shard between rounds.
 //!
-//! It travels as packed fields, in which most indexes take a byte or two, and every length is checked. A choice of a derivation is one
-//! number, which mostly takes a byte or two as well. Whether derivations belong to the sentences comes out when the chain goes on
-//! ([`State::check`]).
+//! It travels as packed fields, in which most indexes and most choices of derivations take one or two bytes, and every
+//! length is checked. [`State::check`] checks derivations against the sentences when the chain continues.
 
 use shared::grammar::{ParamId, SymbolId};
 use shared::models::latent::collapsed::Own;
@@ -48,7 +47,7 @@ fn counts_from_wire(message: v1::CarriedCounts) -> Result<ShardState, WireError>
     let mut counts = counts.into_iter();
     let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
     let carried = ShardState::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
-    // Of which shard it is, its task says.
+    // The number of parameters is checked against the task.
     carried.check(usize::MAX).map_err(|problem| WireError::ShardState { problem })?;
     Ok(carried)
 }
@@ -87,7 +86,7 @@ fn trees_to_wire(own: &Own) -> v1::CarriedTrees {
     }
 }
 
-/// Of which shard they are, and that they are counts, its task says.
+/// Converts own counts of trees; their number and their values are checked against the task.
 fn trees_from_wire(message: v1::CarriedTrees) -> Result<Own, WireError> {
     let v1::CarriedTrees { lengths, counts } = message;
     Ok(Own { trees: cut("carried.trees", lengths, &counts)? })
@@ -121,7 +120,7 @@ fn derivations_to_wire<'a>(derivations: impl Iterator<Item = &'a [Choice]>) -> v
     message
 }
 
-/// The derivation at each position sits at tables below `n_tables` of it.
+/// Converts derivations; the one at position `at` may only refer to tables below `n_tables(at)`.
 fn derivations_from_wire(
     field: &'static str,
     message: Option<v1::Derivations>,

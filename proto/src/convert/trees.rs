@@ -1,7 +1,7 @@
 //! Shards of trees.
 //!
-//! A shard of trees says everything about itself, so all of it is checked here: the rules against labels and words, the trees
-//! against the rules.
+//! A shard of trees holds its own rules, so all of it is checked here: the rules against labels and words, the trees against
+//! the rules.
 
 use shared::data::treebank::{LabelId, Rhs, Rule, RuleId, Rules, WordId};
 use shared::models::latent;

@@ -1,4 +1,4 @@
-//! Logistic-normal priors and what sentences say of them: what survives the wire, and what is refused.
+//! Conversion of logistic-normal priors and their statistics: round trips, and refusals.
 
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, WireError, fits, lease};
@@ -14,7 +14,7 @@ use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
 
-/// One rule of the nonterminal T, which has nothing to learn.
+/// A grammar whose nonterminal T has one rule, and so no prior.
 const GRAMMAR: &str = "1 1 S --> A S\n1 1 S --> A\n1 1 S --> T\n1 1 A --> a\n1 1 A --> b\n1 1 T --> a b\n";
 
 fn priors() -> Vec<Prior> {
@@ -81,7 +81,7 @@ fn works_and_answers_survive_the_wire() {
     }
 }
 
-/// A mixture with two components, one of which says all that one can say.
+/// A mixture with two components, one of which sets every field.
 fn mixed() -> Task {
     let tags = ["NOUN", "VERB"].map(str::to_owned);
     let grammar = shared::models::dmv::grammar(&tags).unwrap();
@@ -139,7 +139,7 @@ fn mixtures_survive_the_wire() {
 }
 
 #[test]
-fn what_is_no_mixture_is_refused() {
+fn invalid_mixtures_are_refused() {
     let task = mixed();
     let sent = |change: fn(&mut v1::Fit)| {
         let mut message = fit(&task).value.to_wire();
@@ -173,7 +173,7 @@ fn what_is_no_mixture_is_refused() {
 }
 
 #[test]
-fn what_is_no_prior_is_refused() {
+fn invalid_priors_are_refused() {
     let (task, _) = answered();
     let sent = |change: fn(&mut v1::Fit)| {
         let mut message = fit(&task).value.to_wire();
@@ -208,7 +208,7 @@ fn what_is_no_prior_is_refused() {
 }
 
 #[test]
-fn priors_are_those_of_the_grammar() {
+fn priors_of_another_grammar_are_refused() {
     let error = |task: &Task| fits::work(task).unwrap_err().to_string();
     assert_eq!(error(&task(priors()[1..].to_vec())), "fit: 1 priors, expected 2");
     let (mut adapted, _) = answered();
@@ -221,7 +221,7 @@ fn priors_are_those_of_the_grammar() {
 }
 
 #[test]
-fn answers_are_those_of_their_task() {
+fn answers_to_another_task_are_refused() {
     let (task, answer) = answered();
     let Answer::Fitted(Fitted::Statistics(statistics)) = answer else { panic!("{answer:?}") };
     assert_eq!(statistics.n_sentences, 4);

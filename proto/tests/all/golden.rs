@@ -1,4 +1,4 @@
-//! The bytes of messages are the protocol: as long as its version is the same, they are too.
+//! The bytes of messages change only together with the version of the protocol.
 
 use prost::Message;
 use proto::convert::blob::Blob;
@@ -6,7 +6,8 @@ use proto::convert::{Wire, lease};
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, Task};
 
-/// The version of the protocol, and the hashes of the messages of every example. If a message has to change, the version does too.
+/// The version of the protocol, and the hashes of the messages of every example. When the bytes of a message change, raise
+/// the version.
 const GOLDEN: (u32, &[&str]) = (
     4,
     &[
@@ -16,7 +17,7 @@ const GOLDEN: (u32, &[&str]) = (
     ],
 );
 
-/// The hash of all that travels for a task: the head of its lease, its payload, its blobs, and the answer.
+/// Hash of all messages of a task: the head of its lease, its payload, its blobs, and the answer.
 fn hash((task, answer): &(Task, Answer)) -> String {
     let id = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
     let (head, payload) = lease::to_wire(id, task);

@@ -1,4 +1,4 @@
-//! Trees, passes over them and their answers: what survives the wire, and what is refused.
+//! Conversion of shards of trees, passes over them and their answers: round trips, and refusals.
 
 use prost::Message as _;
 use proto::convert::blob::{self, Blob};
@@ -119,7 +119,7 @@ fn passes_and_answers_are_of_their_shard() {
     assert!(matches!(fits::work(&task(of(foreign))), Err(WireError::ShardState { .. })));
     let chain = Named::new(ShardState::Counts(Vec::new()));
     assert!(matches!(fits::work(&task(of(chain))), Err(WireError::ShardState { .. })));
-    // The first answer carries nothing, the second does; neither is one to the other's task.
+    // The first answer carries no state, the second does; neither fits the other's task.
     assert!(fits::answer(&answered[0].0, &answered[1].1).is_err());
     assert!(fits::answer(&answered[1].0, &answered[0].1).is_err());
     let Answer::Annotated(mut short) = answered[0].1.clone() else { panic!() };

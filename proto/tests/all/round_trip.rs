@@ -1,4 +1,4 @@
-//! Laws of the conversion: values survive the wire unchanged, and broken bytes are errors, never panics.
+//! Laws of the conversion: values are unchanged after a round trip, and broken bytes are errors, never panics.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ fn carried() -> impl Strategy<Value = ShardState> {
     prop_oneof![counts, state().prop_map(ShardState::Chain)]
 }
 
-/// Tables at which labels sit come before their own.
+/// States whose labels refer only to earlier tables.
 fn state() -> impl Strategy<Value = State> {
     let choices = |at_least| vec((any::<bool>(), any::<u32>()), at_least..4);
     let hyper = (0.0..0.99f64, f64::MIN_POSITIVE..9.0f64)
@@ -256,7 +256,7 @@ proptest! {
                 *byte ^= 1 << bit;
             }
         }
-        // Either an error, or a value that is valid and so survives the wire itself.
+        // Either an error, or a valid value, which has a round trip of its own.
         if let Ok(read) = Answer::from_bytes(bytes.into()) {
             prop_assert_eq!(Answer::from_bytes(read.to_bytes()).unwrap(), read);
         }
@@ -378,7 +378,7 @@ fn no_answer_is_larger_than_its_task_allows() {
 }
 
 #[test]
-fn leases_name_their_blobs_and_say_the_rest() {
+fn a_lease_names_its_blobs_and_its_payload_has_the_rest() {
     for (task, _) in answered() {
         let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
         let (head, payload) = lease::to_wire(lease, &task);
@@ -392,7 +392,7 @@ fn leases_name_their_blobs_and_say_the_rest() {
         assert_eq!(fits::work(&again), Ok(()));
         assert_eq!(lease::to_wire(lease, &again), (head.clone(), payload.clone()));
 
-        // A blob of another kind does not do.
+        // A blob of another kind is refused.
         let shard = |_, _: &[u8]| Ok(Blob::Shard(task.shard.clone()));
         let fourth = blobs.len() > 3;
         assert_eq!(lease::work_from_wire(&head, payload, shard).is_err(), fourth, "{:?}", task.work);
@@ -400,7 +400,7 @@ fn leases_name_their_blobs_and_say_the_rest() {
 }
 
 #[test]
-fn what_is_carried_is_of_its_shard() {
+fn the_state_of_another_shard_is_refused() {
     let (task, answer) = answered().pop().unwrap();
     let Answer::Collapsed(collapsed) = answer else { panic!("a pass was asked for") };
     let Work::Collapse(Collapse::Others { pseudo, sums, temperature, .. }) = &task.work else {
@@ -440,7 +440,7 @@ fn what_is_carried_is_of_its_shard() {
     assert!(fits::answer(&task, &Answer::Collapsed(needy)).is_err(), "a pass has no weights of zero");
 }
 
-/// The tasks that are sweeps, from a start, from given trees, and from what is carried, and their answers.
+/// Tasks of sweeps from a start, from given trees, and from a state, with their answers.
 fn swept() -> [(Task, Sweeps, Chained); 3] {
     let swept = answered().into_iter().filter_map(|(task, answer)| match (task.work.clone(), answer) {
         (Work::Sweep(sweeps), Answer::Chained(chained)) => Some((task, sweeps, chained)),
@@ -450,7 +450,7 @@ fn swept() -> [(Task, Sweeps, Chained); 3] {
 }
 
 #[test]
-fn chains_are_of_their_shard() {
+fn chains_of_another_shard_are_refused() {
     let [(started, sweeps, chained), (_, _, unkept), (resumed, ..)] = swept();
     let ShardState::Chain(state) = &chained.carried else { panic!("a chain is carried") };
     assert_eq!((state.trees.len(), chained.analyses.len()), (9, 6), "three sentences, three times each");
@@ -525,12 +525,12 @@ fn sweeps_and_their_answers_fit_their_shard() {
     let strings = Chained { strings: chained.strings.clone(), ..unkept.clone() };
     let analyses = Chained { analyses: chained.analyses.clone(), ..unkept };
     for unasked in [strings, analyses] {
-        assert!(fits::answer(&given, &Answer::Chained(unasked)).is_err(), "nobody asked for trees");
+        assert!(fits::answer(&given, &Answer::Chained(unasked)).is_err(), "trees were not requested");
     }
 }
 
 #[test]
-fn what_a_chain_can_say_about_itself_is_checked() {
+fn a_chain_is_checked_by_itself() {
     let derivations = |lengths: &[u32], choices: &[u64]| {
         Some(v1::Derivations { lengths: lengths.into(), choices: choices.into() })
     };
@@ -647,7 +647,7 @@ fn what_a_chain_can_say_about_itself_is_checked() {
 }
 
 #[test]
-fn trees_are_of_their_sentences_and_only_of_those_asked_for() {
+fn sampled_trees_fit_their_sentences_and_the_request() {
     let mut all = answered();
     let (kept, Answer::Sampled(sampled)) = all.remove(all.len() - 3) else { panic!("trees were asked for") };
     let (unkept, Answer::Sampled(counted)) = all.remove(all.len() - 3) else {
@@ -664,13 +664,13 @@ fn trees_are_of_their_sentences_and_only_of_those_asked_for() {
     let mut fewer = sampled.clone();
     fewer.counts.pop();
     assert!(fits(&kept, &fewer).is_err());
-    // With strings out of use that are needed, the rest means nothing.
+    // If an unused string is needed, the rest of the answer is ignored.
     assert_eq!(fits(&kept, &Sampled { missing: vec![ParamId(1)], ..Sampled::default() }), Ok(()));
     assert!(fits(&kept, &Sampled { missing: vec![ParamId(999)], ..Sampled::default() }).is_err());
 }
 
 #[test]
-fn lexicons_are_of_their_grammar_and_readings_end_where_sentences_do() {
+fn lexicons_fit_their_grammar_and_segmentations_cover_their_sentences() {
     let (task, answer) = answered().swap_remove(2);
     let Language { grammar, lexicon } = task.language.clone().unwrap();
     let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
@@ -695,14 +695,14 @@ fn lexicons_are_of_their_grammar_and_readings_end_where_sentences_do() {
 }
 
 #[test]
-fn ten_numbers_are_never_worth_a_gigabyte() {
+fn a_small_task_never_allows_a_large_answer() {
     let (mut task, _) = answered().swap_remove(2);
     task.work = Work::Expect { weights: vec![Wide { mantissa: 1.0, exponent: 0 }; 10], losses: false };
     assert!(fits::largest_answer(&task) < 1024, "{}", fits::largest_answer(&task));
 }
 
 #[test]
-fn what_a_value_can_say_about_itself_is_checked() {
+fn a_value_is_checked_by_itself() {
     let weights = |mantissa, exponent| v1::Weights { mantissas: vec![mantissa], exponents: vec![exponent] };
     for (mantissa, exponent) in [
         (2.0, 0),

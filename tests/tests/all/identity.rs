@@ -382,7 +382,7 @@ fn trouble_of_the_network_is_not_a_matter_of_identity() {
         // The same trouble is a warning now and then, and else a detail.
         command.env("GRAMMATON_LOG", "debug");
         let log = complaint(command.args(["--give-up-after", "1"]));
-        assert!(log.contains("no place with a coordinator at"), "{log}");
+        assert!(log.contains("could not join the coordinator at"), "{log}");
         assert!(log.matches("not connected").count() >= 2, "it tried again: {log}");
     }
 }
@@ -435,7 +435,7 @@ fn no_secret_is_logged_or_on_a_command_line() {
         for (who, log) in [("coordinator", coordinator.log()), ("worker", worker.log())] {
             // The search would find nothing in an empty log either.
             assert!(log.contains("TRACE") && log.contains("h2::"), "{who} logs everything");
-            assert!(log.contains("everybody on this machine may read this secret"), "{who} warns");
+            assert!(log.contains("every user of this machine can read this secret"), "{who} warns");
             // A member's certificate is named where it joins.
             let named = log.contains("certificate=\"rack-7.example\"");
             assert_eq!(named, who == "coordinator" && scheme == "https", "{who} over {scheme}");

@@ -1,4 +1,4 @@
-//! The command line: help, and bad use told in one line with exit code 2.
+//! The command line: help, and errors of usage in one line with exit code 2.
 
 use assert_cmd::Command;
 
@@ -53,7 +53,7 @@ fn bad_arguments_are_refused_in_one_line() {
 }
 
 #[test]
-fn a_coordinator_that_never_comes_is_given_up() {
+fn a_worker_gives_up_if_no_coordinator_appears() {
     let error = refused(&["--coordinator", "http://127.0.0.1:1", "--give-up-after", "0"]);
-    assert!(error.contains("no place with a coordinator at http://127.0.0.1:1 for"), "{error}");
+    assert!(error.contains("could not join the coordinator at http://127.0.0.1:1 for"), "{error}");
 }

@@ -13,7 +13,7 @@ use crate::convert::{
 use crate::payload::MAX_PAYLOAD;
 use crate::v1;
 
-/// The most bytes of a request: numbers for every split rule may be in it.
+/// Upper bound on the bytes of a request, which may hold numbers for every split rule.
 pub const LARGEST_LEASE: u64 = MAX_PAYLOAD;
 
 pub fn request_to_wire(annotate: &Annotate) -> v1::Annotate {
@@ -51,7 +51,7 @@ fn weights_to_wire(weights: &Weights) -> v1::SplitWeights {
     v1::SplitWeights { values: weights.values.clone(), exponents: weights.exponents.clone() }
 }
 
-/// Exponents add up over a tree, which has less than 2^30 nodes in any payload.
+/// Largest exponent of a weight, so that the sum over a tree cannot overflow: no payload holds a tree of 2^30 nodes.
 const LARGEST_EXPONENT: i64 = 1 << 32;
 
 fn weights_from_wire(message: v1::SplitWeights) -> Result<Weights, WireError> {
@@ -88,7 +88,7 @@ pub fn largest_answer(shard: &Shard, annotate: &Annotate) -> u64 {
     n_counts * DOUBLE + n_own * FLOAT + shard.len() as u64 * VARINT
 }
 
-/// Whether a pass is one over the trees of `shard`.
+/// Checks the numbers of a request against the trees of `shard`.
 pub fn check(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
     match &annotate.pass {
@@ -103,7 +103,7 @@ pub fn check(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
     }
 }
 
-/// Whether an answer is one to that pass over `shard`.
+/// Checks an answer against the request and the trees of `shard`.
 pub fn check_answer(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
     same_length("annotated.counts", annotated.expectation.counts.len(), layout.n_params())?;
@@ -119,7 +119,7 @@ pub fn check_answer(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -
     }
 }
 
-/// Numbers of an answer: its counts, and those that the shard carries.
+/// Largest numbers of elements of an answer: its counts, and the own counts that the shard keeps.
 fn n_numbers(shard: &Shard, annotate: &Annotate) -> [u64; 2] {
     let Ok((layout, trees)) = layout(shard, annotate) else { return [0; 2] };
     let own = |rule: &RuleId| layout.blocks[rule.index()].n_entries() as u64;

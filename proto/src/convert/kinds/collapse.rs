@@ -65,7 +65,7 @@ pub fn check_answer(task: &Items<'_>, collapse: &Collapse, collapsed: &Collapsed
     check_carried(task.shard, n_touched, &collapsed.carried)
 }
 
-/// Whether it is what a shard that touches `n_params` parameters carries.
+/// Checks that `carried` is the state of a shard that touches `n_params` parameters.
 fn check_carried(shard: &Shard, n_params: usize, carried: &ShardState) -> Result<(), WireError> {
     let ShardState::Counts(counts) = carried else {
         return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
@@ -74,7 +74,7 @@ fn check_carried(shard: &Shard, n_params: usize, carried: &ShardState) -> Result
     carried.check(n_params).map_err(|problem| WireError::ShardState { problem })
 }
 
-/// Parameters of the shard's index.
+/// Number of parameters in the shard's index.
 fn n_touched(collapse: &Collapse) -> usize {
     match collapse {
         Collapse::Start { weights } => weights.len(),

@@ -1,4 +1,4 @@
-//! Strings that sentences need and the lexicon lacks.
+//! Strings that the lexicon lacks and some sentence needs for a derivation.
 
 use shared::work::task::Missing;
 

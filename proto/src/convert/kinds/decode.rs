@@ -101,7 +101,7 @@ pub fn largest_answer(task: &Items<'_>, decode: &Decode) -> u64 {
     sum(item_lengths(task).map(|length| decoded_sentence(task.grammar, decode, length)))
 }
 
-/// Segmentations and trees, one per decoder.
+/// Upper bound on the bytes of a decoded sentence: one segmentation and one tree per decoder.
 fn decoded_sentence(grammar: &Grammar, decode: &Decode, length: u64) -> u64 {
     let n_decoders = decode.decoders.len() as u64;
     let tree = if decode.trees { tree(grammar, length) } else { 0 };

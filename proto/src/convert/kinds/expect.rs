@@ -47,12 +47,12 @@ pub fn check_answer(
     let n_params = task.lexicon.space(task.grammar).n_params() as u64;
     in_range("expectation.missing", found.missing.iter().map(|param| param.0), 0..n_params)?;
     if !found.missing.is_empty() {
-        return Ok(()); // the counts mean nothing
+        return Ok(()); // strings are missing, so the counts are not used
     }
     check_lengths(task.shard, n_touched, losses, found)
 }
 
-/// Whether there are as many numbers as the shard asks for.
+/// Checks the numbers of counts, losses and items.
 pub fn check_lengths(
     shard: &Shard,
     n_touched: usize,
@@ -65,7 +65,7 @@ pub fn check_lengths(
     same_length("expectation.log_z_items", found.log_z_items.len(), n_log_z)
 }
 
-/// The most bytes of weights by the index of a shard, and of a list of nonterminals.
+/// Upper bound on the bytes of the weights of a shard and a list of nonterminals.
 pub fn largest_lease(language: &Language) -> u64 {
     let segments = u64::from(language.grammar.value.n_nonterminals) * VARINT;
     ENVELOPE + language.n_params() as u64 * (DOUBLE + EXPONENT) + segments

@@ -1,7 +1,7 @@
-//! Logistic-normal priors, components of mixtures, and what sentences say of them, to the wire and back.
+//! Conversion of logistic-normal priors, components of mixtures, and the statistics of sentences under them.
 //!
-//! Numbers of all multinomials are packed fields, one multinomial after the other. Of symmetric matrices the lower triangle travels;
-//! what follows from a prior is computed again, to the same bits.
+//! Numbers of all multinomials are packed fields, one multinomial after the other. A symmetric matrix travels as its
+//! lower triangle; the receiver derives its factors again, to the same bits.
 
 use shared::grammar::Grammar;
 use shared::models::dmv::Side;
@@ -16,22 +16,22 @@ use crate::convert::sizes::{DOUBLE, EXPONENT, VARINT, sum};
 use crate::convert::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};
 use crate::v1;
 
-/// Largest magnitude of means and covariances, so that no sum over a shard is beyond all bounds.
+/// Largest magnitude of means and covariances, so that no sum over a shard overflows.
 const LARGEST: f64 = 1e12;
-/// Most rounds of a sentence.
+/// Maximum number of rounds of a sentence.
 const MAX_ROUNDS: u64 = 1_000_000;
 const BOUNDED: &str = "from -1e12 to 1e12";
 const FINITE: &str = "that is finite";
 const SHARE: &str = "from 0 to 1";
 const SHARES: &str = "of 1 or less, as the sum of all";
-/// How far the sum of weights may be above 1: the solver's rounding.
+/// Tolerance of the sum of weights above 1, for the rounding of the solver.
 const SLACK: f64 = 1e-6;
 
 fn bounded(number: f64) -> bool {
     number.abs() <= LARGEST
 }
 
-/// Numbers of the lower triangle of a matrix of `n` rows.
+/// Number of elements of the lower triangle of a matrix of `n` rows.
 fn triangle(n: u32) -> u32 {
     n * (n + 1) / 2
 }
@@ -203,7 +203,7 @@ pub fn largest_answer(with: &Fit) -> u64 {
     sum(with.priors.iter().map(of_prior)).saturating_add(with.n_parts() as u64 * (DOUBLE + EXPONENT))
 }
 
-/// Whether priors are those of `grammar`, and components say something of it.
+/// Checks that priors match the multinomials of `grammar`, and that components name its tags.
 fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
     let multinomials =
         Multinomials::new(grammar).map_err(|unsuited| WireError::Fit { problem: unsuited.to_string() })?;
@@ -216,7 +216,7 @@ fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
     constraints.map(drop).map_err(|unsuited| WireError::Fit { problem: unsuited.to_string() })
 }
 
-/// Whether an answer is of a shard with so many sentences, equal ones counted once and as often as they occur.
+/// Checks an answer for a shard of `n_items` distinct sentences and `n_occurrences` sentences in all.
 fn answers(fit: &Fit, n_items: usize, n_occurrences: usize, found: &Fitted) -> Result<(), WireError> {
     match found {
         Fitted::Statistics(statistics) => {

@@ -60,7 +60,7 @@ pub fn check_answer(task: &Items<'_>, sample: &Sample, sampled: &Sampled) -> Res
 
     in_range("sampled.missing", sampled.missing.iter().map(|param| param.0), 0..n_params)?;
     if !sampled.missing.is_empty() {
-        return Ok(()); // the counts mean nothing
+        return Ok(()); // strings are missing, so the counts are not used
     }
     same_length("sampled.counts", sampled.counts.len(), weights.len())?;
     let n_trees = if keep.is_some() { n_occurrences(task.shard) } else { 0 };

@@ -1,4 +1,4 @@
-//! Sweeps of Markov chains: what is asked, and what is answered.
+//! Sweeps of Markov chains.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use crate::convert::{
 use crate::payload::MAX_PAYLOAD;
 use crate::v1;
 
-/// Most sweeps of a round.
+/// Maximum number of sweeps of a round.
 const MAX_SWEEPS: u64 = 1_000_000;
-/// Largest parameter of the prior of concentrations: far beyond it, the density is no number.
+/// Largest parameter of the prior of concentrations; far above it, the density overflows.
 const MAX_HYPER: f64 = 1e9;
-/// The most bytes of a request: trees of all sentences may be in it.
+/// Upper bound on the bytes of a request, which may hold trees of all sentences.
 pub const LARGEST_LEASE: u64 = MAX_PAYLOAD;
 
 pub fn request_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
@@ -121,7 +121,7 @@ pub fn from_wire(message: v1::Chained) -> Result<Chained, WireError> {
     })
 }
 
-/// Sorted, each once, with tables that all have customers.
+/// Strings in use, sorted and distinct; each has at least as many customers as tables.
 fn used_strings(message: v1::UsedStrings) -> Result<Vec<Uses>, WireError> {
     let v1::UsedStrings { symbols, strings, customers, tables } = message;
     let labelled = labelled_strings("chained.strings", symbols, strings)?;
@@ -161,7 +161,7 @@ pub fn check(task: &Items<'_>, sweeps: &Sweeps) -> Result<(), WireError> {
     }
 }
 
-/// Whether it is the state of a chain over the shard.
+/// Checks that `carried` is the state of a chain over the shard of `task`.
 fn chain<'c>(task: &Items<'_>, carried: &'c ShardState) -> Result<&'c State, WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
     let ShardState::Chain(state) = carried else {
@@ -172,7 +172,7 @@ fn chain<'c>(task: &Items<'_>, carried: &'c ShardState) -> Result<&'c State, Wir
     for (at, table) in state.tables.iter().enumerate() {
         adapted("chain.symbols", at, grammar, table.symbol)?;
     }
-    // The constant one rewrites nothing.
+    // The constant parameter is not a rule.
     let params = 1..lexicon.space(grammar).n_params() as u64;
     in_range("chain.trees", state.trees.iter().flatten().filter_map(param), params.clone())?;
     in_range("chain.labels", state.tables.iter().flat_map(|table| &table.label).filter_map(param), params)?;
@@ -186,7 +186,7 @@ fn param(choice: &Choice) -> Option<u32> {
     }
 }
 
-/// Whether a chain can have come there by these sweeps.
+/// Checks that these sweeps can have produced the answer.
 pub fn check_answer(
     task: &Items<'_>,
     Sweeps { n, keep, .. }: &Sweeps,
@@ -219,10 +219,11 @@ pub fn check_answer(
     same_length("chained.trees", analyses.len(), n_derived)
 }
 
-/// A state, and what was asked for of it.
+/// Upper bound on the bytes of an answer: a state, and the trees if they are requested.
 pub fn largest_answer(task: &Items<'_>, sweeps: &Sweeps) -> u64 {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
-    // A node is a choice of its tree, and the first one at a table is also a choice of the label, whose symbol and length are told.
+    // A node is a choice of its tree. The first customer of a table also adds the choices of the label, with its symbol and
+    // length.
     let derivation = |length| VARINT + n_nodes(grammar, length).saturating_mul(4 * VARINT);
     let state = of_occurrences(task.shard, derivation);
     let uses = lexicon.space(grammar).n_params() as u64 * VARINT;
