@@ -1,15 +1,16 @@
-//! Whose turn it is: accounts, one to each job, that share the slots of all members by weight.
+//! Fair sharing: accounts, one per job, that share the slots of all members by weight.
 //!
-//! In: what is assigned on whose account, and how long it took. Out: the order in which accounts are served. Start-time fair queueing
+//! In: leases by account, and their durations. Out: the order in which accounts are served. Start-time fair queueing
 //! (Goyal, Vin & Cheng 1996) over slot time: an account's *virtual time* is the slot time that it used, divided by its share, and the
-//! account that is behind the others is served next; ties are broken by id. The *clock* is the virtual time at which the latest task was
-//! assigned. It differs from theirs in three ways, since the cost of a task is unknown before its answer, and jobs pause between rounds:
+//! account with the least virtual time is served next; ties are broken by id. The *clock* is the virtual time at which the latest task
+//! was assigned. It differs from the paper in three ways, since the cost of a task is unknown before its answer, and jobs pause between
+//! rounds:
 //!
-//! - A lease is charged with the mean of the account's leases so far, and with what it really took when it ends.
-//! - An account that had nothing to assign does not return at the clock, but behind it by as much as all slots do in `CREDIT`, if it
-//!   was behind: a pause between rounds costs a job nothing, and a job that comes back from a long one has the fleet to itself for that
-//!   long at most. A new one begins at the clock.
-//! - Slots are many: what is compared is a sum over all of them.
+//! - A lease is charged the mean duration of the account's leases so far, and its actual duration when it ends.
+//! - An account that had nothing to assign returns with its old virtual time, but behind the clock by at most `CREDIT` of all slots. So
+//!   a pause between rounds costs a job nothing, and after a long pause it has the fleet to itself for at most that long. A new account
+//!   begins at the clock.
+//! - There are many slots; slot time is summed over all of them.
 //!
 //! Invariant (`Accounts::check`): an account's holders are the members that hold its leases.
 
@@ -18,24 +19,24 @@ use std::time::Duration;
 
 use super::MemberId;
 
-/// Time of the whole fleet that an account may catch up on.
+/// Maximum time of the whole fleet that an account may catch up on.
 const CREDIT: Duration = Duration::from_secs(2);
 
-/// What a lease is charged before one of its account has ended.
+/// Charge of a lease before any lease of its account has ended.
 const FIRST_CHARGE: Duration = Duration::from_millis(100);
 
-/// Names an account; whoever opens accounts chooses it.
+/// Id of an account, chosen by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct AccountId(pub u64);
 
-/// On whose behalf batches are computed: one job.
+/// An account: one job, on whose behalf batches are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
-    /// Its name.
+    /// Id.
     pub id: AccountId,
-    /// Its weight among the accounts that have tasks to assign; at least 1.
+    /// Weight among the accounts that have tasks to assign; at least 1.
     pub share: u32,
-    /// How many members may hold its leases at a time, at least 1; without it, all.
+    /// Maximum number of members that may hold its leases at the same time, at least 1; `None`: unlimited.
     pub max_members: Option<usize>,
 }
 
@@ -46,41 +47,41 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Whether one member alone computes all there is.
+    /// Whether only one member at a time may compute for it.
     pub(super) fn is_for_one(&self) -> bool {
         self.max_members.is_some_and(|most| most <= 1)
     }
 
-    /// Slot time as virtual time.
+    /// Converts slot time to virtual time.
     fn virtually(&self, time: Duration) -> Duration {
         time / self.share.max(1)
     }
 }
 
-/// What a lease was charged.
+/// Charge of a lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Charge {
     account: AccountId,
-    /// In virtual time.
+    /// Virtual time.
     amount: Duration,
 }
 
-/// What is known of an account.
+/// State of an account.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// As it was given with the latest of its batches.
+    /// The account as its latest batch declared it.
     pub account: Account,
-    /// Slot time of the leases that ended.
+    /// Slot time of ended leases.
     pub used: Duration,
-    /// How many these are.
+    /// Number of ended leases.
     n_ended: u64,
-    /// Virtual time, that of leases that have not ended estimated.
+    /// Virtual time, including estimates for leases that have not ended.
     time: Duration,
-    /// Whether it had something to assign when tasks were assigned last.
+    /// Whether it had tasks to assign when tasks were assigned last.
     waits: bool,
-    /// Who holds leases of it, and how many.
+    /// Number of its leases by member.
     holders: BTreeMap<MemberId, usize>,
-    /// Whether it is forgotten once nobody holds a lease of it.
+    /// Whether it is removed when its last lease ends.
     closed: bool,
 }
 
@@ -90,7 +91,7 @@ impl Ledger {
         self.holders.keys().copied()
     }
 
-    /// Whether no further member may hold leases of it.
+    /// Whether it has reached its maximum number of members.
     pub fn is_full(&self) -> bool {
         self.account.max_members.is_some_and(|most| self.holders.len() >= most.max(1))
     }
@@ -100,14 +101,14 @@ impl Ledger {
         !self.is_full() || self.holders.contains_key(&member)
     }
 
-    /// What the next lease is expected to take.
+    /// Expected slot time of the next lease.
     fn estimate(&self) -> Duration {
         let mean = self.used.as_nanos().checked_div(self.n_ended.into());
         mean.map_or(FIRST_CHARGE, |mean| Duration::from_nanos(mean as u64))
     }
 }
 
-/// All accounts that are not forgotten.
+/// All accounts.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     all: BTreeMap<AccountId, Ledger>,
@@ -115,7 +116,7 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// The account has a batch.
+    /// Adds or updates the account of a new batch.
     pub fn open(&mut self, account: Account) {
         let ledger = self.all.entry(account.id).or_insert(Ledger {
             account,
@@ -129,7 +130,7 @@ impl Accounts {
         (ledger.account, ledger.closed) = (account, false);
     }
 
-    /// The account will have no more batches.
+    /// Closes an account that has no more batches.
     pub fn close(&mut self, id: AccountId) {
         if let Some(ledger) = self.all.get_mut(&id) {
             ledger.closed = true;
@@ -137,17 +138,17 @@ impl Accounts {
         }
     }
 
-    /// What is known of an account.
+    /// State of an account.
     pub fn get(&self, id: AccountId) -> Option<&Ledger> {
         self.all.get(&id)
     }
 
-    /// All of them, by id.
+    /// All accounts, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Ledger> {
         self.all.values()
     }
 
-    /// Those that have tasks to assign now are `waiting`, and there are so many slots.
+    /// Updates which accounts are `waiting` with tasks to assign, given the number of slots.
     pub fn queue(&mut self, waiting: impl Fn(AccountId) -> bool, n_slots: usize) {
         for (&id, ledger) in &mut self.all {
             let waited = std::mem::replace(&mut ledger.waits, waiting(id));
@@ -158,12 +159,12 @@ impl Accounts {
         }
     }
 
-    /// By this the next account is chosen, the least first.
+    /// Sort key of accounts: the least is served next.
     pub fn turn(&self, id: AccountId) -> (Duration, AccountId) {
         (self.all.get(&id).map_or(Duration::MAX, |ledger| ledger.time), id)
     }
 
-    /// A task is assigned to `member`.
+    /// Charges the account for a task assigned to `member`.
     pub fn charge(&mut self, id: AccountId, member: MemberId) -> Charge {
         let Some(ledger) = self.all.get_mut(&id) else {
             return Charge { account: id, amount: Duration::ZERO };
@@ -175,7 +176,7 @@ impl Accounts {
         Charge { account: id, amount }
     }
 
-    /// A lease that `member` held has ended, after that much slot time.
+    /// Replaces the charge of an ended lease of `member` by the slot time that it used.
     pub fn settle(&mut self, member: MemberId, charge: Charge, used: Duration) {
         let Charge { account: id, amount } = charge;
         let Some(ledger) = self.all.get_mut(&id) else { return };
@@ -198,7 +199,7 @@ impl Accounts {
         }
     }
 
-    /// Whether holders are those of these leases; an error says that they are not.
+    /// Checks the holders of all accounts against the leases held.
     pub fn check(&self, held: impl Iterator<Item = (MemberId, Charge)>) -> Result<(), String> {
         let mut holders: BTreeMap<AccountId, BTreeMap<MemberId, usize>> = BTreeMap::new();
         for (member, charge) in held {
@@ -208,7 +209,11 @@ impl Accounts {
             Some(holders) => *holders == ledger.holders,
             None => ledger.holders.is_empty(),
         };
-        if self.all.iter().all(agree) { Ok(()) } else { Err("holders of an account are not counted".into()) }
+        if self.all.iter().all(agree) {
+            Ok(())
+        } else {
+            Err("the holders of an account do not match the leases".into())
+        }
     }
 }
 
@@ -222,7 +227,7 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Lends one task after the other to whoever is next; how much slot time each account used by the end.
+    /// Assigns `n` tasks, each to the next account; returns the slot time that each account used.
     fn assign(accounts: &mut Accounts, tasks: &[(u64, u64)], n: usize) -> Vec<Duration> {
         for _ in 0..n {
             accounts.queue(|id| tasks.iter().any(|&(account, _)| id.0 == account), SLOTS);
@@ -243,20 +248,20 @@ mod tests {
     }
 
     #[test]
-    fn slot_time_is_shared_by_weight_whatever_a_task_takes() {
+    fn slot_time_is_shared_by_weight_for_tasks_of_any_duration() {
         let used = assign(&mut of(&[1, 3]), &[(0, 1000), (1, 10)], 10_000);
         let ratio = used[1].as_secs_f64() / used[0].as_secs_f64();
         assert!((2.9..3.1).contains(&ratio), "{used:?}");
     }
 
     #[test]
-    fn who_pauses_catches_up_on_a_little_and_no_more() {
+    fn an_account_catches_up_on_a_pause_by_at_most_the_credit() {
         for (paused, caught_up) in [(100, millis(10_000)), (10_000, CREDIT * SLOTS as u32)] {
             let mut accounts = of(&[1, 1]);
             assign(&mut accounts, &[(0, 100), (1, 100)], 1000);
             assign(&mut accounts, &[(0, 100)], paused);
             let before = accounts.get(AccountId(1)).unwrap().used;
-            // As many as are assigned to this one alone.
+            // Number of tasks that are assigned to this account alone.
             let mut n = 0;
             while accounts.turn(AccountId(1)) < accounts.turn(AccountId(0)) {
                 assign(&mut accounts, &[(0, 100), (1, 100)], 1);
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_account_has_no_claim_to_the_past() {
+    fn a_new_account_begins_at_the_clock() {
         let mut accounts = of(&[1]);
         assign(&mut accounts, &[(0, 100)], 1000);
         accounts.open(Account { id: AccountId(1), ..Account::default() });
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_forgotten_when_nobody_computes_for_it() {
+    fn a_closed_account_is_removed_when_its_last_lease_ends() {
         let mut accounts = of(&[1]);
         let charge = accounts.charge(AccountId(0), MemberId(7));
         accounts.close(AccountId(0));

@@ -1,7 +1,8 @@
-//! Who is assigned what: whenever something happened, until no slot is idle for which there is a task.
+//! Assignment of tasks to members, after each event, until no slot is idle for which there is a task.
 //!
-//! First the tasks that go alone; then free ones, to slots, and beyond them if there are plenty; then, to whoever idles still, what is late.
-//! Cost: that of the leases given, and a walk over open batches; one over members only where slots stay idle, or somebody is to be set aside.
+//! First the tasks that go alone; then free tasks, to slots, and beyond them if there are plenty; then backups of late tasks, to members
+//! that are still idle. Cost: proportional to the leases given, and a walk over open batches; a walk over members only if slots stay
+//! idle, or a member is to be set aside.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -15,19 +16,19 @@ use super::free::Offer;
 use super::members::{Member, Room};
 use super::{Action, MemberId, POISON, Scheduler};
 
-/// The way of an account's tasks through the members: to each that has room one in turn, until none takes any; offer after offer.
+/// Round-robin of an account's tasks over the members with room, until none takes any, offer after offer.
 struct Turns {
     account: AccountId,
-    /// Those of its batches that have something to assign.
+    /// Its batches with tasks to assign.
     batches: Vec<BatchId>,
-    /// The offer that is made, and those to come.
+    /// The current offer, and the offers after it.
     offers: VecDeque<Offer>,
-    /// Whose turn it is; nobody was asked yet if there is none.
+    /// Members left in this turn; `None` before the first.
     members: Option<VecDeque<MemberId>>,
 }
 
 impl Scheduler {
-    /// Lends whatever can be assigned.
+    /// Assigns all tasks that can be assigned.
     pub(super) fn assign(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if !self.assembled || self.batches.is_empty() {
             return;
@@ -36,15 +37,14 @@ impl Scheduler {
         let with_alone: Vec<BatchId> =
             self.batches.values().filter(with_alone).map(|batch| batch.id).collect();
         for batch in with_alone {
-            self.lend_alone(now, batch, actions);
+            self.assign_alone(now, batch, actions);
         }
-        self.lend_free(now, actions);
-        self.lend_backups(now, actions);
+        self.assign_free(now, actions);
+        self.assign_backups(now, actions);
     }
 
-    /// Lends tasks of the batch that go alone to members that hold nothing; if there are not enough of these, one is set aside until it
-    /// does.
-    fn lend_alone(&mut self, now: Duration, id: BatchId, actions: &mut Vec<Action>) {
+    /// Assigns tasks of the batch that go alone to members that hold nothing; if there are too few of them, sets one member aside.
+    fn assign_alone(&mut self, now: Duration, id: BatchId, actions: &mut Vec<Action>) {
         let batch = &self.batches[&id];
         let (tasks, aside): (Vec<TaskIndex>, _) = (batch.ready_alone().collect(), batch.aside);
         self.set_aside(id, None);
@@ -53,7 +53,7 @@ impl Scheduler {
             let batch = &self.batches[&id];
             let taker = self.members.with(Room::Slot).find(|&member| self.may(member, batch, task));
             match taker {
-                Some(member) => self.lend_to(now, member, id, task, actions),
+                Some(member) => self.assign_to(now, member, id, task, actions),
                 None => left = left.or(Some(task)),
             }
         }
@@ -72,7 +72,7 @@ impl Scheduler {
         self.set_aside(id, aside);
     }
 
-    /// That member, and no other, is assigned nothing for the sake of the batch.
+    /// Sets `aside` aside for the batch, instead of the member before.
     fn set_aside(&mut self, id: BatchId, aside: Option<MemberId>) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if let Some(before) = std::mem::replace(&mut batch.aside, aside) {
@@ -83,8 +83,8 @@ impl Scheduler {
         }
     }
 
-    /// Lends until no healthy member has a free slot, or no free task that it may have.
-    fn lend_free(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    /// Assigns free tasks until no healthy member has a free slot and a free task that it may have.
+    fn assign_free(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let mut n_ready: usize = self.batches.values().map(Batch::n_ready).sum();
         let n_slots = self.members.n_slots();
         for (room, enough) in [(Room::Slot, 0), (Room::Beyond, n_slots)] {
@@ -94,7 +94,7 @@ impl Scheduler {
             let mut all = self.turns(room);
             self.accounts.queue(|id| all.iter().any(|turns| turns.account == id), n_slots);
             while let Some(at) = (0..all.len()).min_by_key(|&at| self.accounts.turn(all[at].account)) {
-                if self.lend_next(now, room, n_ready > enough, &mut all[at], actions) {
+                if self.assign_next(now, room, n_ready > enough, &mut all[at], actions) {
                     n_ready -= 1;
                 } else {
                     all.remove(at);
@@ -103,11 +103,11 @@ impl Scheduler {
         }
     }
 
-    /// The turns of all accounts that have something to assign to members with that room.
+    /// Turns of all accounts that have tasks for members with that room.
     fn turns(&self, room: Room) -> Vec<Turns> {
         let mut all: Vec<Turns> = Vec::new();
         for batch in self.batches.values() {
-            // The only task that may be begun does not wait beyond the slots.
+            // The only task that may begin does not wait beyond the slots.
             if batch.n_ready() == 0 || room == Room::Beyond && batch.only.is_some() {
                 continue;
             }
@@ -124,9 +124,9 @@ impl Scheduler {
         all
     }
 
-    /// Lends the account's next task to a member with that room; whether there was one. Another offer is begun only where there are `more`
-    /// tasks than enough.
-    fn lend_next(
+    /// Assigns the account's next task to a member with that room; returns whether there was one. Goes on to the next offer only if there
+    /// are `more` tasks.
+    fn assign_next(
         &mut self,
         now: Duration,
         room: Room,
@@ -143,7 +143,7 @@ impl Scheduler {
             let mut members = turns.members.take().unwrap_or_else(all);
             while let Some(member) = members.pop_front() {
                 if let Some((batch, task)) = self.offered(member, room, offer, turns) {
-                    self.lend_to(now, member, batch, task, actions);
+                    self.assign_to(now, member, batch, task, actions);
                     members.push_back(member);
                     turns.members = Some(members);
                     return true;
@@ -154,7 +154,7 @@ impl Scheduler {
         false
     }
 
-    /// What the member is offered on the account, if it has that room.
+    /// The task that the member is offered on the account, if it has that room.
     fn offered(
         &self,
         member: MemberId,
@@ -171,8 +171,8 @@ impl Scheduler {
         turns.batches.iter().find_map(of)
     }
 
-    /// Lends tasks a second time that are late, to members that have nothing else to do.
-    fn lend_backups(&mut self, now: Duration, actions: &mut Vec<Action>) {
+    /// Assigns backups of late tasks to idle members.
+    fn assign_backups(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let idle: Vec<MemberId> = self.members.with(Room::Slot).collect();
         if idle.is_empty() {
             return;
@@ -184,13 +184,12 @@ impl Scheduler {
                     |&(batch, task): &(BatchId, TaskIndex)| self.may(member, &self.batches[&batch], task);
                 let Some(at) = late.iter().position(may) else { break };
                 let (batch, task) = late.remove(at);
-                self.lend_to(now, member, batch, task, actions);
+                self.assign_to(now, member, batch, task, actions);
             }
         }
     }
 
-    /// Tasks that one member holds alone, and for too long, that somebody who idles might have; by whose turn it is: at once those of
-    /// suspects, then the oldest.
+    /// Late tasks with one holder that an idle member may have: first the tasks of suspects, then the oldest ones.
     fn late(&self, now: Duration) -> Vec<(BatchId, TaskIndex)> {
         let mut of_suspects: BTreeMap<BatchId, Vec<TaskIndex>> = BTreeMap::new();
         for lease in self.members.suspects().flat_map(|member| member.leases.keys()) {
@@ -203,8 +202,9 @@ impl Scheduler {
         for batch in batches {
             let mut late = of_suspects.remove(&batch.id).unwrap_or_default();
             late.retain(|&task| batch.is_lone(task));
-            let (timeouts, n_suspect) = (self.backup_patience(batch), late.len());
-            for &(_, task) in batch.lone.iter().take_while(|(lent_at, _)| *lent_at + timeouts <= now) {
+            let (timeouts, n_suspect) = (self.backup_timeout(batch), late.len());
+            for &(_, task) in batch.lone.iter().take_while(|(assigned_at, _)| *assigned_at + timeouts <= now)
+            {
                 if !late[..n_suspect].contains(&task) {
                     late.push(task);
                 }
@@ -214,28 +214,28 @@ impl Scheduler {
         all
     }
 
-    /// When the first task will be late that an idle member may have.
+    /// Time at which the first task becomes late that an idle member may have.
     pub(super) fn next_backup(&self) -> Option<Duration> {
         self.members.with(Room::Slot).next()?;
         let of = |batch: &Batch| {
             let wanted =
                 |task| self.with_room(batch.account, Room::Slot).any(|member| self.may(member, batch, task));
-            let (lent_at, _) = batch.lone.iter().find(|(_, task)| wanted(*task))?;
-            Some(*lent_at + self.backup_patience(batch))
+            let (assigned_at, _) = batch.lone.iter().find(|(_, task)| wanted(*task))?;
+            Some(*assigned_at + self.backup_timeout(batch))
         };
         self.batches.values().filter_map(of).min()
     }
 
-    /// The age at which a lease is late. Before anything was answered there is nothing to compare with: a member that gives signs of life
-    /// and no answer has as long as one that is silent.
-    fn backup_patience(&self, batch: &Batch) -> Duration {
+    /// Age at which a lease is late. Before the first answer there is no mean age to compare with, and the timeout of silent members
+    /// applies.
+    fn backup_timeout(&self, batch: &Batch) -> Duration {
         match batch.answered_age.checked_div(batch.n_done as u32) {
             Some(mean) => self.timeouts.backup_after.max(mean * self.timeouts.backup_factor),
             None => self.timeouts.dead_after,
         }
     }
 
-    fn lend_to(
+    fn assign_to(
         &mut self,
         now: Duration,
         member: MemberId,
@@ -253,7 +253,7 @@ impl Scheduler {
         actions.push(Action::Assign { member, lease });
     }
 
-    /// The members with that room that may hold leases of the account, by id.
+    /// Members with that room that may hold leases of the account, by id.
     fn with_room(&self, account: AccountId, room: Room) -> Box<dyn Iterator<Item = MemberId> + '_> {
         match self.accounts.get(account).filter(|ledger| ledger.is_full()) {
             Some(ledger) => {
@@ -265,14 +265,14 @@ impl Scheduler {
         }
     }
 
-    /// Whether the member may be assigned the task, if it has room for it.
+    /// Whether the member may be assigned the task and has room for it.
     fn may(&self, member: MemberId, batch: &Batch, task: TaskIndex) -> bool {
         let holds_nothing = || self.members.get(member).is_some_and(|state| state.leases.is_empty());
         (!batch.goes_alone(task) || holds_nothing()) && self.may_once_empty(member, batch, task)
     }
 
-    /// The same if it held nothing. A task that was failed before goes to the best member for it, which may have to become free
-    /// first.
+    /// Whether the member may be assigned the task if it held nothing. A task that has failed before goes to the best member for it,
+    /// which may have to become free first.
     fn may_once_empty(&self, id: MemberId, batch: &Batch, task: TaskIndex) -> bool {
         let Some(member) = self.members.get(id).filter(|_| self.admits(id, batch, task)) else {
             return false;
@@ -296,28 +296,28 @@ impl Scheduler {
         batch.tasks[task.index()].blame.suit(member, computed_replica)
     }
 
-    /// How well the members suit the task that stay and may have it, now or once they have room.
+    /// Preferences of all members that may have the task, now or when they have room.
     fn candidates(&self, batch: &Batch, task: TaskIndex) -> impl Iterator<Item = Suit> {
         let stay = self.members.iter().filter(|(_, member)| !member.draining);
         let admitted = stay.filter(move |&(id, _)| self.admits(id, batch, task));
         admitted.map(move |(id, member)| self.suit(id, member, batch, task))
     }
 
-    /// Whether there is no use in trying the task again: [`POISON`] different workers failed it, or it failed that often and each member
-    /// that is there had to do with it.
+    /// Whether the task is given up: [`POISON`] different workers have failed it, or it has failed that often and every present member is
+    /// involved.
     pub(super) fn is_hopeless(&self, batch: &Batch, task: TaskIndex) -> bool {
         let blame = &batch.tasks[task.index()].blame;
         let could_try = |suit| matches!(suit, Suit::Fresh | Suit::ComputedReplica);
         blame.is_proof() || blame.len() >= POISON && !self.candidates(batch, task).any(could_try)
     }
 
-    /// Whether a task and its replica must go to one member, since there is no other.
+    /// Whether a task and its replica must go to the same member, since there is no other.
     fn is_only_choice(&self, account: AccountId) -> bool {
         let is_for_one = |ledger: &Ledger| ledger.account.is_for_one();
         self.members.n_healthy() == 1 || self.accounts.get(account).is_some_and(is_for_one)
     }
 
-    /// Whether the member, which has a free slot, could be assigned a free task.
+    /// Whether the member, which has a free slot, may be assigned a free task.
     pub(super) fn could_begin(&self, member: MemberId) -> bool {
         self.batches.values().any(|batch| {
             let mut beside = batch.free.iter().filter(|&task| batch.only.is_none_or(|only| only == task));

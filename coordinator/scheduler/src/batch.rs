@@ -1,4 +1,4 @@
-//! An open batch: its tasks, who holds each, which of them go alone, and which could do with a second holder.
+//! An open batch: its tasks, their holders, the tasks that go alone, and the tasks that may need a backup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,93 +14,93 @@ use super::identity::Process;
 use super::members::Member;
 use super::{MemberId, Needs, POISON};
 
-/// Who computed a shard last, or came with it or with what it carries.
+/// The member that computed each shard last, or joined with the shard or its state.
 pub(super) type Affinity = FxHashMap<ContentHash, Home>;
 
-/// Where a shard is at home.
+/// The preferred member of a shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home {
-    /// With whom.
+    /// The member.
     pub member: MemberId,
-    /// For whom it was computed there.
+    /// The account for which the member computed it, if it did.
     pub account: Option<AccountId>,
 }
 
-/// Whom a lease was given to.
+/// The member that a lease was given to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Assignee {
     /// The member, which may be gone.
     pub member: MemberId,
-    /// Its worker's process, which may have returned as another member.
+    /// Its worker's process, which may have reconnected as another member.
     pub process: Process,
 }
 
-/// What a lease is to a member that answers it.
+/// Claim of a member to a lease that it answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Claim {
-    /// It was given to the member, or to the member that this worker was before; its task waits for an answer.
+    /// The lease was given to the member, or to an earlier member of its process; its task has no answer.
     Open,
-    /// Its batch is over, or its task was answered; whose it was may be forgotten.
+    /// The batch has ended, or the task has an answer; the holder may be unknown.
     Over,
-    /// It was never given to the member.
+    /// The lease was never given to the member.
     Foreign,
 }
 
 /// A task of a batch: free, assigned, or answered.
 #[derive(Debug)]
 pub(super) struct Task {
-    /// What some member may have already.
+    /// Blobs that some member may have cached.
     pub needs: Needs,
-    /// The task with the same answer that must not go to the same member.
+    /// Replica of the task, which must not go to the same member.
     pub replica: Option<TaskIndex>,
-    /// Whether it came in for an audit alone, the second of a pair: it goes to whoever has time, and its shard does
-    /// not change hands.
+    /// Whether it is the second task of a pair, which exists only for the audit: it goes to any idle member, and does not
+    /// change the affinity of its shard.
     pub audits: bool,
-    /// Whom it was assigned to, by attempt.
+    /// Members that it was assigned to, by attempt.
     pub assignees: Vec<Assignee>,
-    /// Holders that failed it; that they are [`POISON`], only one that held nothing else tells, if it was lost.
+    /// Holders that failed it. The loss that reaches [`POISON`] is proof only if the member held nothing else.
     pub blame: Blame,
-    /// Whose answer counted.
+    /// The member whose answer was accepted.
     pub answered_by: Option<Assignee>,
-    /// Members with a lease of it, and since when.
+    /// Members that hold a lease of it, and since when.
     pub holders: BTreeMap<MemberId, Duration>,
 }
 
 impl Task {
-    /// The time of assigning, if it waits for one holder alone.
+    /// Time at which it was assigned, if it has exactly one holder and no answer.
     fn lone(&self) -> Option<Duration> {
         let (None, 1) = (self.answered_by, self.holders.len()) else { return None };
         self.holders.values().next().copied()
     }
 }
 
-/// A batch that is open.
+/// An open batch.
 #[derive(Debug)]
 pub(super) struct Batch {
     /// Its id.
     pub id: BatchId,
-    /// On whose account.
+    /// Account of its job.
     pub account: AccountId,
-    /// All of its tasks.
+    /// All tasks, by index.
     pub tasks: Vec<Task>,
-    /// How many are answered.
+    /// Number of answered tasks.
     pub n_done: usize,
-    /// The only one that may be begun, while answers are not taken as fast as they come.
+    /// The only task that may begin, while the backlog of answers is full.
     pub only: Option<TaskIndex>,
-    /// Those that nobody holds, but for those that go alone.
+    /// Free tasks, except those that go alone.
     pub free: Free,
-    /// Those that nobody holds and that go alone.
+    /// Free tasks that go alone.
     pub alone: BTreeSet<TaskIndex>,
-    /// The member that is set aside for these; holds something still.
+    /// The member that is set aside for them, and still holds other leases.
     pub aside: Option<MemberId>,
-    /// Those that wait for one holder alone, by the time of assigning.
+    /// Tasks with exactly one holder and no answer, by the time at which they were assigned.
     pub lone: BTreeSet<(Duration, TaskIndex)>,
     /// Sum of the ages of the accepted leases.
     pub answered_age: Duration,
 }
 
 impl Batch {
-    /// Tasks that need these, all free.
+    /// A batch of free tasks with these needs.
     pub fn new(
         id: BatchId,
         account: AccountId,
@@ -138,7 +138,7 @@ impl Batch {
         }
     }
 
-    /// Sorts the free tasks that prefer nobody by the members that have what they need.
+    /// Assigns a preferred member to the free tasks without one, from what members have cached.
     pub fn prefer_affinity(&mut self, affinity: &Affinity) {
         let found = self.free.unowned().filter(|&task| self.preferred(task, affinity).is_some());
         for task in found.collect::<Vec<_>>() {
@@ -146,13 +146,13 @@ impl Batch {
         }
     }
 
-    /// `member` is gone: no free task prefers it any more, and it is set aside no more.
+    /// Removes `member` as preferred member of free tasks, and as the member set aside.
     pub fn disown(&mut self, member: MemberId) {
         self.free.disown(member);
         self.aside = self.aside.filter(|&aside| aside != member);
     }
 
-    /// Nobody holds `task`.
+    /// Makes `task` free.
     fn release(&mut self, task: TaskIndex, affinity: &Affinity) {
         if self.goes_alone(task) {
             self.alone.insert(task);
@@ -167,12 +167,12 @@ impl Batch {
         carried.or_else(|| affinity.get(&needs.shard)).filter(|_| !audits).map(|home| home.member)
     }
 
-    /// How many tasks nobody holds.
+    /// Number of free tasks.
     pub fn n_free(&self) -> usize {
         self.free.len() + self.alone.len()
     }
 
-    /// How many of these may be begun, and beside others.
+    /// Number of free tasks that may begin, except those that go alone.
     pub fn n_ready(&self) -> usize {
         match self.only {
             Some(task) => usize::from(self.free.contains(task)),
@@ -180,17 +180,17 @@ impl Batch {
         }
     }
 
-    /// Those that may be begun and go alone.
+    /// Free tasks that may begin and go alone.
     pub fn ready_alone(&self) -> impl Iterator<Item = TaskIndex> {
         self.alone.iter().copied().filter(|&task| self.only.is_none_or(|only| only == task))
     }
 
-    /// Whether `task` is assigned only to a member that holds nothing else: one more holder that is lost, and it is poison.
+    /// Whether `task` goes alone: one more failure makes it poison.
     pub fn goes_alone(&self, task: TaskIndex) -> bool {
         self.tasks[task.index()].blame.len() >= POISON - 1
     }
 
-    /// A task that may be begun, of those that `member` is offered and `may` take.
+    /// A task that may begin, which `member` is offered and `may` take.
     pub fn offer(
         &self,
         member: MemberId,
@@ -198,20 +198,20 @@ impl Batch {
         may: impl Fn(TaskIndex) -> bool,
     ) -> Option<TaskIndex> {
         match (self.only, offer) {
-            // Whoever comes first is as good as any other.
+            // Any task of the offer is as good as another, so the first one is taken.
             (Some(task), Offer::Own) => Some(task).filter(|&task| self.free.contains(task) && may(task)),
             (Some(_), Offer::Unowned | Offer::Others) => None,
             (None, offer) => self.free.offer(member, offer, may),
         }
     }
 
-    /// Whether `lease` was given, and its task has no answer.
+    /// Whether `lease` was given and its task has no answer.
     pub fn is_open(&self, lease: LeaseId) -> bool {
         let task = self.tasks.get(lease.task.index());
         task.is_some_and(|task| task.answered_by.is_none()) && self.assignee(lease).is_some()
     }
 
-    /// What `lease`, which is of this batch, is to a member with that id, of that process if it is still there.
+    /// Claim of `member` to a `lease` of this batch; `process` is that of the member, if it is present.
     pub fn claim(&self, lease: LeaseId, member: MemberId, process: Option<Process>) -> Claim {
         let is_own = |assignee: &Assignee| assignee.member == member || Some(assignee.process) == process;
         match self.assignee(lease) {
@@ -222,13 +222,13 @@ impl Batch {
         }
     }
 
-    /// Whom the lease was given to, if it ever was.
+    /// The member that the lease was given to, if it was given.
     fn assignee(&self, lease: LeaseId) -> Option<Assignee> {
         let task = self.tasks.get(lease.task.index()).filter(|_| lease.batch == self.id)?;
         task.assignees.get(lease.attempt.0 as usize).copied()
     }
 
-    /// Whether `task` waits for one holder alone.
+    /// Whether `task` has exactly one holder and no answer.
     pub fn is_lone(&self, task: TaskIndex) -> bool {
         self.tasks[task.index()].lone().is_some()
     }
@@ -238,7 +238,7 @@ impl Batch {
         self.tasks[task.index()].holders.contains_key(&member)
     }
 
-    /// Whether `member`, or its process, holds the replica of `task`, or gave the answer to it that counted.
+    /// Whether `member` or its process holds the replica of `task`, or gave its accepted answer.
     pub fn computed_replica(&self, id: MemberId, member: &Member, task: TaskIndex) -> bool {
         self.tasks[task.index()].replica.is_some_and(|replica| {
             let Task { holders, answered_by, .. } = &self.tasks[replica.index()];
@@ -247,7 +247,7 @@ impl Batch {
         })
     }
 
-    /// Lends `task`.
+    /// Assigns `task`; returns the lease.
     pub fn assign(&mut self, now: Duration, to: Assignee, task: TaskIndex) -> LeaseId {
         self.remove(task);
         let attempt = self.change(task, |task| {
@@ -258,12 +258,12 @@ impl Batch {
         LeaseId { batch: self.id, task, attempt }
     }
 
-    /// `member` no longer holds `task`; that others hold it, or that it was answered, is not looked at.
+    /// Removes `member` from the holders of `task`, without making the task free.
     pub fn give_back(&mut self, member: MemberId, task: TaskIndex) {
         self.change(task, |task| task.holders.remove(&member));
     }
 
-    /// A holder of `task` holds it no longer, and is to `blame` for that or not. Returns whether the task has no holder left.
+    /// Removes a holder of `task` and records a failure if it is to `blame`. Returns whether the task has no holder left.
     pub fn drop_holder(
         &mut self,
         member: MemberId,
@@ -283,7 +283,7 @@ impl Batch {
         is_left
     }
 
-    /// The answer to `task` counts; the lease was of that age.
+    /// Accepts an answer to `task`, from a lease of that `age`.
     pub fn accept(&mut self, by: Assignee, task: TaskIndex, age: Duration) {
         self.remove(task);
         self.change(task, |task| task.answered_by = Some(by));
@@ -291,15 +291,15 @@ impl Batch {
         self.answered_age += age;
     }
 
-    /// All leases of open tasks were given that much later.
-    pub fn forgive(&mut self, now: Duration, time: Duration) {
+    /// Shifts the times of all leases of open tasks by `time`.
+    pub fn shift_times(&mut self, now: Duration, time: Duration) {
         for task in 0..self.tasks.len() as u32 {
-            let later = |lent_at: &mut Duration| *lent_at = now.min(*lent_at + time);
+            let later = |assigned_at: &mut Duration| *assigned_at = now.min(*assigned_at + time);
             self.change(TaskIndex(task), |task| task.holders.values_mut().for_each(later));
         }
     }
 
-    /// `task` is free no longer, if it was.
+    /// Removes `task` from the free tasks, if it is free.
     fn remove(&mut self, task: TaskIndex) {
         self.free.remove(task);
         self.alone.remove(&task);
@@ -310,14 +310,14 @@ impl Batch {
         let before = state.lone();
         let result = change(state);
         let after = state.lone();
-        if let Some(lent_at) = before {
-            self.lone.remove(&(lent_at, task));
+        if let Some(assigned_at) = before {
+            self.lone.remove(&(assigned_at, task));
         }
-        self.lone.extend(after.map(|lent_at| (lent_at, task)));
+        self.lone.extend(after.map(|assigned_at| (assigned_at, task)));
         result
     }
 
-    /// Whether the tasks are in one state each, and listed as they are; an error names what is wrong.
+    /// Checks that each task is in exactly one state and in the right indexes; an error names the first violation.
     pub fn check(&self) -> Result<(), String> {
         self.free.check()?;
         let mut lone = BTreeSet::new();
@@ -325,20 +325,20 @@ impl Batch {
             let done = state.answered_by.is_some();
             let (beside, alone) = (self.free.contains(task), self.alone.contains(&task));
             if beside && self.goes_alone(task) || alone && !self.goes_alone(task) {
-                return Err(format!("task {} does not go as it should", task.0));
+                return Err(format!("task {} is in the wrong set of free tasks", task.0));
             }
             let states = u32::from(beside) + u32::from(alone) + u32::from(done);
             if states + u32::from(!done && !state.holders.is_empty()) != 1 {
-                return Err(format!("task {} is not in one state", task.0));
+                return Err(format!("task {} is not in exactly one state", task.0));
             }
-            lone.extend(state.lone().map(|lent_at| (lent_at, task)));
+            lone.extend(state.lone().map(|assigned_at| (assigned_at, task)));
         }
         let done = self.tasks.iter().filter(|task| task.answered_by.is_some()).count();
         if done != self.n_done || done == self.tasks.len() {
-            return Err("done tasks are not counted".into());
+            return Err("the number of done tasks is wrong".into());
         }
         if lone != self.lone {
-            return Err("tasks with one holder are not listed".into());
+            return Err("the index of tasks with one holder is wrong".into());
         }
         Ok(())
     }

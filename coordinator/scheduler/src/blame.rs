@@ -1,8 +1,8 @@
-//! The members that failed a task, who may try it next, and when it is given up.
+//! Failures of a task: which members may try it next, and when it is given up.
 //!
-//! In: losses of holders and failures that they report. Out: how well a member suits the task now ([`Suit`]), and whether enough different
-//! workers failed it ([`Blame::is_proof`]). One stranger that returns under new names is one worker here: until a member has given an
-//! answer that counted, it is told from others by its [`Origin`] alone.
+//! In: losses of holders and failures that they report. Out: the preference of a member for the task ([`Suit`]), and whether enough
+//! different workers have failed it ([`Blame::is_proof`]). An attacker that reconnects under new names counts as one worker: members
+//! without an accepted answer are distinguished by their [`Origin`] alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::POISON;
 use super::identity::{Identity, Origin, Process};
 use super::members::Member;
 
-/// How well a member suits a task that was failed before; the least is the best.
+/// Preference of a member for a task that has failed before; the least is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Suit {
-    /// It has had nothing to do with the failures.
+    /// It is not involved in the failures.
     Fresh,
-    /// The same, and it holds or answered the task's replica: the two would not audit each other.
+    /// It is not involved in the failures, but holds or answered the task's replica, so an audit would be void.
     ComputedReplica,
-    /// It came after a failure from where that one came from, and has not given an answer that counted.
+    /// It joined after a failure from the same origin, and has no accepted answer.
     SameOrigin,
     /// It failed the task itself.
     Failed,
@@ -33,13 +33,13 @@ struct Entry {
     at: Duration,
     name: String,
     identity: Identity,
-    /// Whether it had given an answer that counted.
+    /// Whether the member had an accepted answer.
     is_proven: bool,
-    /// Whether the member was lost, or else reported that the task fails.
+    /// Whether the member was lost; otherwise it reported the failure.
     is_loss: bool,
 }
 
-/// What makes two failures those of different workers.
+/// Identity by which failures of different workers are counted.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Worker<'a> {
     Proven(Process),
@@ -47,7 +47,7 @@ enum Worker<'a> {
 }
 
 impl Blame {
-    /// `member` failed the task: it was lost with it, or reported a failure.
+    /// Records that `member` failed the task: it was lost while it held the task, or reported a failure.
     pub fn add(&mut self, at: Duration, member: &Member, is_loss: bool) {
         let (identity, is_proven) = (member.identity.clone(), member.is_proven);
         self.0.push(Entry { at, name: member.name.clone(), identity, is_proven, is_loss });
@@ -58,28 +58,28 @@ impl Blame {
         self.0.len()
     }
 
-    /// Whether there was no failure.
+    /// Whether there are no failures.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Number of failures by which the member was lost.
+    /// Number of failures in which the member was lost.
     pub fn n_losses(&self) -> usize {
         self.0.iter().filter(|entry| entry.is_loss).count()
     }
 
-    /// The names of the members that reported a failure.
+    /// Names of the members that reported a failure.
     pub fn reporters(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|entry| !entry.is_loss).map(|entry| &entry.name[..])
     }
 
-    /// Whether [`POISON`] different workers failed the task.
+    /// Whether [`POISON`] different workers have failed the task.
     pub fn is_proof(&self) -> bool {
         let workers: BTreeSet<Worker<'_>> = self.0.iter().map(Entry::worker).collect();
         workers.len() >= POISON
     }
 
-    /// How well `member` suits the task, of whose replica it knows or not.
+    /// Preference of `member` for the task; `computed_replica` is whether it holds or answered the replica.
     pub fn suit(&self, member: &Member, computed_replica: bool) -> Suit {
         let is_same = |entry: &Entry| entry.identity.process == member.identity.process;
         let followed = |entry: &Entry| {

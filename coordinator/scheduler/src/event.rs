@@ -1,4 +1,4 @@
-//! What the scheduler hears and what it says: events, actions, and the reasons given in them.
+//! Input and output of the scheduler: events, actions, and causes of losses and failures.
 
 use std::time::Duration;
 
@@ -9,39 +9,39 @@ use super::MemberId;
 use super::accounts::{Account, AccountId};
 use super::identity::Identity;
 
-/// Why a member is gone.
+/// Cause of the loss of a member.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Cause {
-    /// Nothing was heard of it.
+    /// It sent nothing, not even heartbeats.
     #[error("silent for {0:?}")]
     Silent(Duration),
-    /// The connection ended, or the process did.
+    /// Its connection or its process ended.
     #[error("connection lost: {0}")]
     Disconnected(String),
-    /// It sent what no worker of this version sends.
+    /// It sent a message that breaks the protocol.
     #[error("broke the protocol: {0}")]
     Protocol(String),
-    /// It answered, or failed, a lease that it was never given.
+    /// It answered or failed a lease that it was never given.
     #[error("broke the protocol: it answered lease {lease}, which was not given to it")]
     NotHolder {
         /// The lease.
         lease: LeaseId,
     },
-    /// It lives, and does not answer.
+    /// It sends heartbeats and no answer.
     #[error("still computing task {} after {age:?}", task.0)]
     Overdue {
         /// The task that it was assigned.
         task: TaskIndex,
-        /// Since then.
+        /// Age of the lease.
         age: Duration,
     },
-    /// It left after answering all it had.
+    /// It left after it answered all its leases.
     #[error("left")]
     Left,
 }
 
 impl Cause {
-    /// A word for it, to count by.
+    /// Name of the kind of cause, for counters.
     pub fn kind(&self) -> &'static str {
         match self {
             Cause::Silent(_) => "silent",
@@ -53,18 +53,18 @@ impl Cause {
     }
 }
 
-/// Why a batch has no result.
+/// Cause of the failure of a batch.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Failure {
-    /// The task fails wherever it is computed: in this process, or at every member that tried it.
+    /// The task fails in this process, or on every member that tried it.
     #[error("task {}: {detail}", task.0)]
     Task {
         /// The task.
         task: TaskIndex,
-        /// Why, by the last of them.
+        /// Error of the last attempt.
         detail: String,
     },
-    /// The task's holders were lost again and again.
+    /// The task's holders were lost repeatedly.
     #[error(
         "task {} was lost with its worker {losses} times, last because the worker {cause}; look at its \
          sentences and at the workers' memory", task.0
@@ -72,12 +72,12 @@ pub enum Failure {
     Poison {
         /// The task.
         task: TaskIndex,
-        /// Holders lost.
+        /// Number of holders lost.
         losses: usize,
-        /// Why the last holder was lost.
+        /// Cause of the last loss.
         cause: Cause,
     },
-    /// A thread of this process does not come to an end with it.
+    /// A thread of this process does not finish the task.
     #[error(
         "task {}: a thread of this process has been computing it for {age:?}; look at its sentences, or allow more \
          with --lease-deadline SECONDS", task.0
@@ -85,69 +85,69 @@ pub enum Failure {
     Overdue {
         /// The task.
         task: TaskIndex,
-        /// Since it was assigned.
+        /// Time since it was assigned.
         age: Duration,
     },
-    /// Nobody is left to compute.
+    /// There are no members left.
     #[error("no workers for {waited:?}; start some and run the job again")]
     NoMembers {
-        /// How long there were none.
+        /// Time without members.
         waited: Duration,
     },
 }
 
-/// What a task needs that some member may have already.
+/// Blobs of a task that some member may have cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// What it computes on.
+    /// Hash of the shard.
     pub shard: ContentHash,
-    /// What the shard carries.
+    /// Hash of the shard's state, if it has one.
     pub carried: Option<ContentHash>,
 }
 
-/// What happened.
+/// Input of the state machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A worker registered.
     MemberJoined {
-        /// Its id, never used before.
+        /// New id, never used before.
         member: MemberId,
-        /// What it calls itself; a worker that returns goes by the same name.
+        /// Name that the worker chose; it keeps it when it reconnects.
         name: String,
-        /// What tells it from other workers.
+        /// Identity of the worker.
         identity: Identity,
-        /// Tasks that it computes at the same time, ≥ 1.
+        /// Number of tasks that it computes at the same time, at least 1.
         slots: u32,
-        /// Shards, and what they carry, that it kept from an earlier connection.
+        /// Shards and states that it has cached since an earlier connection.
         holds: Vec<ContentHash>,
-        /// Whether silence means something: threads of this process are never suspect.
+        /// Whether the heartbeat timeout applies; false for threads of this process.
         watched: bool,
     },
-    /// It takes no more leases.
+    /// A member accepts no more leases.
     MemberDraining {
         /// The member.
         member: MemberId,
     },
-    /// It is gone.
+    /// A member is gone.
     MemberLost {
         /// The member.
         member: MemberId,
         /// Why.
         cause: Cause,
     },
-    /// A sign of life.
+    /// A message or heartbeat arrived.
     Heard {
         /// The member.
         member: MemberId,
     },
     /// A valid answer arrived.
     Answered {
-        /// From whom; may be gone by now.
+        /// The sender, which may be gone by now.
         member: MemberId,
-        /// To which lease; its batch may be over.
+        /// The lease; its batch may have ended.
         lease: LeaseId,
     },
-    /// The task cannot be computed.
+    /// A member reported that a task cannot be computed.
     Failed {
         /// The member.
         member: MemberId,
@@ -155,43 +155,43 @@ pub enum Event {
         lease: LeaseId,
         /// Why.
         detail: String,
-        /// Whether this process found that out: a remote member may be wrong, so another one tries the task as well.
+        /// Whether this process computed it. A remote member may be wrong, so another member tries the task as well.
         is_certain: bool,
     },
-    /// Tasks to compute, beside those of other batches.
+    /// A new batch of tasks.
     BatchSubmitted {
-        /// Its id, never used before.
+        /// New id, never used before.
         batch: BatchId,
-        /// On whose behalf.
+        /// Account of the job.
         account: Account,
-        /// What each task needs.
+        /// Needs of each task.
         needs: Vec<Needs>,
-        /// Pairs of tasks with the same answer, to be computed by two members, so that one audits the other; a
-        /// task is in one pair at most, and the second of a pair came in for the audit alone.
+        /// Pairs of tasks with the same answer, to be computed by two different members for an audit. A task is in at most one
+        /// pair; the second task of a pair exists only for the audit.
         replicas: Vec<(TaskIndex, TaskIndex)>,
     },
-    /// Nobody wants the answers of an open batch any more.
+    /// An open batch was cancelled by its caller.
     BatchCancelled {
         /// The batch.
         batch: BatchId,
     },
-    /// There will be no more batches on this account; none is open.
+    /// An account without open batches has ended.
     AccountClosed {
         /// The account.
         account: AccountId,
     },
-    /// The answers that the caller of an open batch has yet to take fill the room for them, or do so no longer.
+    /// The backlog of answers that the caller of an open batch has not taken became full, or is no longer full.
     Backlog {
         /// The batch.
         batch: BatchId,
-        /// The answer that the caller takes next: while there is no room, no other task is begun.
+        /// If the backlog is full, the task whose answer the caller takes next: no other task may begin.
         only: Option<TaskIndex>,
     },
-    /// Time passed, and nothing else happened.
+    /// Time passed without another event.
     Tick,
 }
 
-/// What to do.
+/// Output of the state machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Send the task to the member.
@@ -201,16 +201,16 @@ pub enum Action {
         /// The lease.
         lease: LeaseId,
     },
-    /// This answer counts.
+    /// Accept this answer.
     Accept {
-        /// Who gave it.
+        /// The member that sent it.
         member: MemberId,
         /// The lease.
         lease: LeaseId,
     },
-    /// This answer does not count: there was one before, or its batch is over.
+    /// Discard this answer: its task has one already, or its batch has ended.
     Discard {
-        /// Who gave it.
+        /// The member that sent it.
         member: MemberId,
         /// The lease.
         lease: LeaseId,
@@ -222,13 +222,13 @@ pub enum Action {
         /// Why.
         cause: Cause,
     },
-    /// Say that there are not enough members.
+    /// Report that there are not enough members.
     ReportWaiting {
-        /// Members there.
+        /// Number of present members.
         members: usize,
-        /// Members needed.
+        /// Number of members needed.
         wanted: usize,
-        /// Whether it is the first time, before there ever were enough: how a run with remote members begins.
+        /// Whether this is the first report of a run that never had enough members.
         just_begun: bool,
     },
     /// Every task has its answer.
@@ -236,7 +236,7 @@ pub enum Action {
         /// The batch.
         batch: BatchId,
     },
-    /// The batch is over without a result.
+    /// The batch failed.
     Fail {
         /// The batch.
         batch: BatchId,

@@ -1,4 +1,4 @@
-//! The tasks of a batch that nobody holds, by the member that each would best go to.
+//! Free tasks of a batch, by preferred member.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use shared::work::lease::TaskIndex;
 
 use super::MemberId;
 
-/// The member that a task would best go to, if there is one.
+/// The preferred member of a task, if there is one.
 pub(super) type Preferred = Option<MemberId>;
 
-/// Which free tasks a member is offered.
+/// Which free tasks are offered to a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Offer {
-    /// Those that prefer it.
+    /// Tasks that prefer it.
     Own,
-    /// Those that prefer nobody.
+    /// Tasks without a preferred member.
     Unowned,
-    /// Any, from whoever is preferred by the most of them.
+    /// Any task, from the member that most tasks prefer.
     Others,
 }
 
@@ -25,14 +25,14 @@ pub(super) enum Offer {
 #[derive(Debug, Default)]
 pub(super) struct Free {
     preferred: FxHashMap<TaskIndex, Preferred>,
-    /// No set is empty.
+    /// Free tasks by preferred member; no set is empty.
     by_preferred: BTreeMap<Preferred, BTreeSet<TaskIndex>>,
-    /// The number of tasks in each of these sets.
+    /// Number of tasks in each of these sets.
     sizes: BTreeSet<(usize, Preferred)>,
 }
 
 impl Free {
-    /// How many there are.
+    /// Number of free tasks.
     pub fn len(&self) -> usize {
         self.preferred.len()
     }
@@ -42,38 +42,38 @@ impl Free {
         self.preferred.contains_key(&task)
     }
 
-    /// All of them.
+    /// All free tasks.
     pub fn iter(&self) -> impl Iterator<Item = TaskIndex> {
         self.by_preferred.values().flatten().copied()
     }
 
-    /// `task` is free from now on.
+    /// Adds a free task.
     pub fn insert(&mut self, task: TaskIndex, preferred: Preferred) {
         self.remove(task);
         self.preferred.insert(task, preferred);
         self.resize(preferred, |tasks| tasks.insert(task));
     }
 
-    /// `task` is free no longer, if it was.
+    /// Removes `task`, if it is free.
     pub fn remove(&mut self, task: TaskIndex) {
         if let Some(preferred) = self.preferred.remove(&task) {
             self.resize(preferred, |tasks| tasks.remove(&task));
         }
     }
 
-    /// Those that prefer nobody.
+    /// Tasks without a preferred member.
     pub fn unowned(&self) -> impl Iterator<Item = TaskIndex> {
         self.by_preferred.get(&None).into_iter().flatten().copied()
     }
 
-    /// Those that prefer `member` prefer nobody from now on.
+    /// Clears the preference of the tasks that prefer `member`.
     pub fn disown(&mut self, member: MemberId) {
         for task in self.by_preferred.get(&Some(member)).cloned().unwrap_or_default() {
             self.insert(task, None);
         }
     }
 
-    /// The first task that `member` is offered and `may` take.
+    /// The first task of the offer to `member` that it `may` take.
     pub fn offer(
         &self,
         member: MemberId,
@@ -100,7 +100,7 @@ impl Free {
         }
     }
 
-    /// Whether the three views agree; an error says so.
+    /// Checks that the three indexes agree.
     pub fn check(&self) -> Result<(), String> {
         let sizes = self.by_preferred.iter().map(|(&preferred, tasks)| (tasks.len(), preferred));
         let of_task = |(&preferred, tasks): (&Preferred, &BTreeSet<TaskIndex>)| {
@@ -112,6 +112,6 @@ impl Free {
         if agree && self.sizes == sizes.collect() {
             return Ok(());
         }
-        Err("free tasks are not counted, or are in two sets".into())
+        Err("the numbers of free tasks are wrong, or a task is in two sets".into())
     }
 }

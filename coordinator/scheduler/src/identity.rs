@@ -1,4 +1,4 @@
-//! What tells one worker from another, whatever it calls itself.
+//! Identity of workers, independent of the names that they choose.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use shared::work::lease::InstanceId;
 
 use super::MemberId;
 
-/// What the coordinator knows of a member beside its name, which anybody can choose.
+/// Identity of a member beside its name, which the worker chooses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// The worker's process. A member that returns with it is the same worker, and may answer the leases of the member that it was.
+    /// The worker's process. A member with the same process is the same worker, and may answer the leases of the earlier member.
     pub process: Process,
-    /// Where the worker is.
+    /// Origin of the connection.
     pub origin: Origin,
 }
 
 /// A worker's process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Process {
-    /// One that names itself by its secret, and so can return.
+    /// A process with a secret id, which can reconnect.
     Named(InstanceId),
-    /// One that does not: each of its connections counts as another process.
+    /// A process without id: each of its connections counts as another process.
     Unnamed(MemberId),
 }
 
-/// Where a worker is, in words: the names in its certificate, or without one its address. A stranger has few of them, however often it
+/// Origin of a worker: the names in its certificate, or without one its address. An attacker has few of them, however often it
 /// connects; honest workers may share one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Origin(pub Arc<str>);

@@ -1,8 +1,8 @@
-//! Which member computes which task: a pure state machine.
+//! The scheduler: assigns tasks to members, as a pure state machine.
 //!
-//! In: [`Event`]s with the time at which they happened. Out: [`Action`]s for the driver. Several *batches* of tasks may be open at a
-//! time, each on the *account* of a job; [`accounts`] says whose turn it is. No clock, no channels, no values: tasks are known by index,
-//! shards by hash.
+//! In: [`Event`]s with the time at which they happened. Out: [`Action`]s for the driver. Several *batches* of tasks may be open at the
+//! same time, each on the *account* of a job; [`accounts`] shares the slots fairly. No clock, no channels, no values: tasks are
+//! identified by index, shards by hash.
 //!
 //! A task:
 //!
@@ -15,45 +15,48 @@
 //!              three workers failed it: Fail                     all done: BatchDone
 //! ```
 //!
-//! A member *fails* a task if it is lost with it, or reports that it cannot be computed. Either may be the member's fault, so the task goes to
-//! a member that did not fail it, if there is one (`blame`). It is given up when [`POISON`] different workers failed it, or when it was failed
-//! that often and each member that is there had to do with it. A worker that returns is the same worker ([`Identity`]). What this process itself
-//! finds impossible fails at once.
+//! A member *fails* a task if it is lost while it holds the task, or reports that the task cannot be computed. Either may be the member's
+//! fault, so the task goes to a member that has not failed it, if there is one (`blame`). The task is given up when [`POISON`] different
+//! workers have failed it, or when it has failed that often and every present member is involved in the failures. A worker that
+//! reconnects is the same worker ([`Identity`]). A task that fails in this process is given up at once.
 //!
-//! Neither a failure nor a loss in one batch ends another one. A member that dies takes tasks of several jobs with it, and what killed it is
-//! one of them at most. So a task that was failed once less than makes it poison is assigned only *alone*: to a member that holds
-//! nothing else and is assigned nothing else until that lease ends. If every member holds something, one is *set aside*: it is assigned
-//! nothing until it holds nothing. That the task is poison is only said when it was lost alone.
+//! Neither a failure nor a loss in one batch ends another batch. A member that dies may hold tasks of several jobs, of which at most one
+//! killed it. So a task that is one failure short of [`POISON`] is assigned only *alone*: to a member that holds nothing else, and is
+//! assigned nothing else until that lease ends. If every member holds something, one is *set aside*: it is assigned nothing until it
+//! holds nothing. A loss proves a task to be poison only if the member held it alone.
 //!
-//! A lease is its holder's. An answer or a failure counts only if it comes from the member that the lease was given to, or from the member as
-//! which that one's process returned; any other member that sends one breaks the protocol, and is forgotten.
+//! Only the holder of a lease may answer it. An answer or a failure counts only if it comes from the member that the lease was given to, or
+//! from the same process under a new connection. Any other member that sends one breaks the protocol, and is removed.
 //!
-//! An audited task has a *replica*, a task with the same answer. A member that holds or answered one of them is not assigned
-//! the other, unless it is the only healthy one, or the only one that did not fail it.
+//! An audited task has a *replica*, a task with the same answer. A member that holds or answered one of the two is not assigned
+//! the other, unless it is the only healthy member, or the only one that has not failed it.
 //!
 //! A member:
 //!
 //! ```text
 //!     joined ──> healthy ──suspect_after──> suspect ──dead_after──> gone (Forget)
 //!                 │   ^                        │
-//!                 │   └───── any sign of life ─┘
+//!                 │   └────── any message ─────┘
 //!                 ├ MemberDraining ──> draining ── MemberLost ──> gone
 //!                 └ a lease is lease_deadline old ──> gone (Forget)
 //! ```
 //!
-//! One whose name was lost, or wrong about failures, again and again is on probation, and is assigned one task at a time. One that has not given
-//! an answer yet is assigned few, unless it is the only one.
+//! A member is on probation, and is assigned one task at a time, if workers of its name were lost repeatedly, or repeatedly reported
+//! failures of tasks that others answered. A member without an accepted answer is assigned few tasks, unless it is the only member.
 //!
-//! Invariants ([`Scheduler::check`], after each event): a task is free, assigned or done; a member holds at most
-//! `slots + 1` leases; no task of any batch is free while a healthy member that may have it has a free slot, but for those that may not be
-//! begun while the caller has answers enough ([`Event::Backlog`]), and for the slots of members that are set aside or hold a task alone; an
-//! account's leases are with as many members as it may have. A result depends on the task alone, so of several answers the first one counts, whoever
-//! sent it and however late.
+//! Invariants ([`Scheduler::check`], after each event):
+//! - A task is free, assigned or done.
+//! - A member holds at most `slots + 1` leases.
+//! - No task is free while a healthy member that may have it has a free slot. Exceptions: tasks that may not begin while the caller has a
+//!   backlog of answers ([`Event::Backlog`]), and slots of members that are set aside or hold a task alone.
+//! - At most `max_members` members hold leases of an account.
 //!
-//! Placement (`assigning`): the account whose turn it is is served with the best task and member that it has. A shard goes to the member that computed it last, who has its forests and what it carries, or to the one that
-//! came with what it carries, but never is a slot left idle for that. The one lease beyond the slots (so that the next task is there when one ends) is given
-//! only while more tasks are free, of all batches, than there are slots: at the end it would make tasks queue behind a busy member. Ties are
-//! broken by id.
+//! A result depends on the task alone, so the first of several answers counts.
+//!
+//! Placement (`assignment`): the next account is served with its best pair of task and member. A shard goes to the member that computed it
+//! last, which has its forests and its state, or to a member that joined with its state; but no slot is left idle for that. Each member
+//! may hold one lease beyond its slots, so that the next task is there when one ends. Such a lease is given only while more tasks are
+//! free, in all batches, than there are slots: at the end, tasks would queue behind a busy member. Ties are broken by id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -87,15 +90,15 @@ mod scenarios;
 #[cfg(test)]
 mod simulation;
 
-/// Different workers that have to fail a task before it is given up; also how often it is tried where there are not as many. A single machine may
-/// have too little memory, and two may be of the same faulty make.
+/// Number of different workers that must fail a task before it is given up; with fewer workers, number of failures. One machine may have
+/// too little memory, and two may share a fault.
 pub const POISON: usize = 3;
 
-/// A worker as the coordinator sees it, from joining to leaving; a worker that returns is a new member.
+/// Id of a connection of a worker, from joining to leaving; a worker that reconnects is a new member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct MemberId(pub u64);
 
-/// Numbers of tasks; one that is audited counts twice.
+/// Numbers of tasks by state; an audited task counts twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shards {
     /// Not assigned.
@@ -114,38 +117,38 @@ impl std::ops::AddAssign for Shards {
     }
 }
 
-/// How a member is.
+/// State of a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemberState {
-    /// Heard of lately.
+    /// Heard from recently.
     Healthy,
-    /// Silent for a while.
+    /// Not heard from for [`Timeouts::suspect_after`].
     Suspect,
-    /// Takes no more leases.
+    /// Accepts no more leases.
     Draining,
-    /// No longer there.
+    /// Removed, for this cause.
     Gone(Cause),
 }
 
-/// When to give up on whom.
+/// Timeouts of members, leases and batches.
 #[derive(Clone, Debug)]
 pub struct Timeouts {
-    /// Members to wait for before the first task is assigned; at least 1.
+    /// Number of members to wait for before the first task is assigned; at least 1.
     pub min_members: usize,
-    /// How long a batch waits without any member, once there were some.
+    /// Time that a batch waits without members, after there were enough, before it fails.
     pub no_workers_grace: Duration,
-    /// Silence after which a member is assigned nothing more.
+    /// Heartbeat timeout after which a member is assigned nothing more.
     pub suspect_after: Duration,
-    /// Silence after which a member is forgotten.
+    /// Heartbeat timeout after which a member is removed.
     pub dead_after: Duration,
-    /// Age of a lease at which its holder counts as stuck, though it still gives signs of life.
+    /// Age of a lease at which its holder counts as stuck, despite its heartbeats.
     pub lease_deadline: Duration,
-    /// How often waiting for members is reported.
+    /// Interval between reports of waiting for members.
     pub report_waiting: Duration,
-    /// Least age of a lease before an idle member may compute its task as well; also needs
-    /// [`Timeouts::backup_factor`].
+    /// Minimum age of a lease before an idle member may compute its task as a backup; [`Timeouts::backup_factor`] must
+    /// hold as well.
     pub backup_after: Duration,
-    /// Least age of such a lease, as a multiple of the mean age of answered ones.
+    /// Minimum age of that lease, as a multiple of the mean age of answered leases.
     pub backup_factor: u32,
 }
 
@@ -164,61 +167,61 @@ impl Default for Timeouts {
     }
 }
 
-/// A member that is there, at a moment.
+/// A present member at a point in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Presence {
-    /// How it is.
+    /// State of the member.
     pub state: MemberState,
-    /// Whether it is assigned one task at a time, for the losses and failures of its name.
+    /// Whether it is assigned one task at a time, because of losses and failures under its name.
     pub on_probation: bool,
-    /// Last sign of life.
+    /// Time of its last message.
     pub heard: Duration,
-    /// Whether it is assigned nothing until it holds nothing, for a task that goes alone.
+    /// Whether it is set aside: assigned nothing until it holds nothing, for a task that goes alone.
     pub is_aside: bool,
-    /// Leases that it holds, of open batches or earlier ones.
+    /// Number of leases that it holds, of open and earlier batches.
     pub n_leases: usize,
-    /// When the oldest of them was assigned.
+    /// Time at which the oldest of them was assigned.
     pub oldest_lease: Option<Duration>,
 }
 
-/// An account, at a moment.
+/// An account at a point in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// As it was given with the latest of its batches.
+    /// The account as its latest batch declared it.
     pub account: Account,
-    /// The one of its batches that is open the longest.
+    /// Its oldest open batch.
     pub batch: Option<BatchId>,
-    /// The tasks of all its open batches.
+    /// Tasks of all its open batches.
     pub shards: Shards,
-    /// The oldest lease of a task of these without an answer: when it was assigned, and to whom.
+    /// Oldest lease of an unanswered task: when it was assigned, and to which member.
     pub oldest: Option<(Duration, MemberId, LeaseId)>,
-    /// Slot time of its leases that ended.
+    /// Slot time of its ended leases.
     pub slot_time: Duration,
-    /// Members that hold its leases.
+    /// Number of members that hold its leases.
     pub n_members: usize,
 }
 
-/// Decides, never acts.
+/// The state machine.
 #[derive(Debug)]
 pub struct Scheduler {
     timeouts: Timeouts,
     members: Members,
     records: Records,
     accounts: Accounts,
-    /// Those that are open.
+    /// Open batches.
     batches: BTreeMap<BatchId, Batch>,
-    /// Only members that are there.
+    /// Last member of each shard; only present members.
     affinity: Affinity,
-    /// Whether `min_members` were there once.
+    /// Whether `min_members` members have been present at the same time.
     assembled: bool,
-    /// Since when there is no member, once assembled.
+    /// Time since which there is no member, once assembled.
     empty_since: Option<Duration>,
-    /// When to report waiting next, while a batch waits for members.
+    /// Time of the next report, while a batch waits for members.
     report_at: Option<Duration>,
 }
 
 impl Scheduler {
-    /// Without members or tasks.
+    /// A scheduler without members or tasks.
     pub fn new(timeouts: Timeouts) -> Scheduler {
         Scheduler {
             members: Members::new(&timeouts),
@@ -233,14 +236,14 @@ impl Scheduler {
         }
     }
 
-    /// Takes note of `event` and says what to do.
+    /// Updates the state and returns the actions.
     pub fn handle(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let actions = self.decide(now, event);
         debug_assert_eq!(self.check(), Ok(()), "after {actions:?}");
         actions
     }
 
-    /// As [`Scheduler::handle`], and leaves checking to the caller.
+    /// [`Scheduler::handle`] without the check of the invariants.
     fn decide(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         match event {
@@ -292,17 +295,20 @@ impl Scheduler {
         actions
     }
 
-    /// When [`Event::Tick`] is due, if nothing else happens before.
+    /// Time at which [`Event::Tick`] is due, if no other event happens before.
     pub fn next_deadline(&self) -> Option<Duration> {
-        let silence = self.members.next_silence().map(|(at, _)| at);
-        let overdue =
-            self.members.assigned().first().map(|&(lent_at, ..)| lent_at + self.timeouts.lease_deadline);
+        let heartbeat = self.members.next_timeout().map(|(at, _)| at);
+        let overdue = self
+            .members
+            .assigned()
+            .first()
+            .map(|&(assigned_at, ..)| assigned_at + self.timeouts.lease_deadline);
         let grace = self.empty_since.filter(|_| !self.batches.is_empty());
         let grace = grace.map(|since| since + self.timeouts.no_workers_grace);
-        [silence, overdue, grace, self.report_at, self.next_backup()].into_iter().flatten().min()
+        [heartbeat, overdue, grace, self.report_at, self.next_backup()].into_iter().flatten().min()
     }
 
-    /// How a member that is there is.
+    /// State of a present member.
     pub fn member(&self, id: MemberId) -> Option<Presence> {
         let member = self.members.get(id)?;
         let state = match (member.draining, member.suspect) {
@@ -310,22 +316,22 @@ impl Scheduler {
             (false, true) => MemberState::Suspect,
             (false, false) => MemberState::Healthy,
         };
-        let oldest_lease = member.leases.values().map(|lease| lease.lent_at).min();
+        let oldest_lease = member.leases.values().map(|lease| lease.assigned_at).min();
         let Member { on_probation, heard, aside: is_aside, .. } = *member;
         Some(Presence { state, on_probation, heard, is_aside, n_leases: member.leases.len(), oldest_lease })
     }
 
-    /// How often workers of that name were lost.
+    /// Number of losses of workers of that name.
     pub fn losses(&self, name: &str) -> u32 {
         self.records.losses(name)
     }
 
-    /// How many tasks workers of that name failed that others answered.
+    /// Number of tasks that workers of that name failed and others answered.
     pub fn failures(&self, name: &str) -> u32 {
         self.records.failures(name)
     }
 
-    /// How all accounts are that have something in work, or had once and are not closed; by id.
+    /// All accounts that have open tasks or are not closed, by id.
     pub fn accounts(&self) -> Vec<Standing> {
         let standing = |ledger: &accounts::Ledger| Standing {
             account: ledger.account,
@@ -343,10 +349,10 @@ impl Scheduler {
             let (free, done) = (batch.n_free(), batch.n_done);
             standing.shards += Shards { free, assigned: batch.tasks.len() - free - done, done };
         }
-        for &(lent_at, member, lease) in self.members.assigned() {
+        for &(assigned_at, member, lease) in self.members.assigned() {
             let batch = self.batches.get(&lease.batch).filter(|batch| batch.is_open(lease));
             if let Some(standing) = batch.and_then(|batch| standings.get_mut(&batch.account)) {
-                standing.oldest.get_or_insert((lent_at, member, lease));
+                standing.oldest.get_or_insert((assigned_at, member, lease));
             }
         }
         standings.into_values().collect()
@@ -391,7 +397,7 @@ impl Scheduler {
             self.accounts.settle(id, held.charge, held.slot_time(now));
             let Some(batch) = self.batches.get_mut(&lease.batch) else { continue };
             let blame = |blame: &mut Blame| {
-                // The last one tells only if it held the task alone: others may have been lost for what they held beside it.
+                // The last loss is proof only if the member held the task alone: otherwise another task may have killed it.
                 if counts && (held.alone || blame.len() < POISON - 1) {
                     blame.add(now, &member, true);
                 }
@@ -410,13 +416,13 @@ impl Scheduler {
         }
     }
 
-    /// Loses a member of whom nothing good is to be expected.
+    /// Removes a member that is silent, stuck or breaks the protocol.
     fn forget(&mut self, now: Duration, member: MemberId, cause: Cause, actions: &mut Vec<Action>) {
         self.lose(now, member, &cause, actions);
         actions.push(Action::Forget { member, cause });
     }
 
-    /// What the lease is to the member. A member that says anything of a lease that is not its own is forgotten.
+    /// Returns the member's claim to the lease. A member that answers a lease of another member is removed.
     fn claim(&mut self, now: Duration, member: MemberId, lease: LeaseId, actions: &mut Vec<Action>) -> Claim {
         self.hear(now, member);
         let process = self.members.get(member).map(|member| member.identity.process);
@@ -435,13 +441,13 @@ impl Scheduler {
         }
         let held = self.give_back(now, id, lease);
         if held.is_some() || claim == Claim::Open {
-            self.praise(id);
+            self.count_answer(id);
         }
         let Some(batch) = self.batches.get_mut(&lease.batch).filter(|_| claim == Claim::Open) else {
             actions.push(Action::Discard { member: id, lease });
             return;
         };
-        let age = held.map_or(Duration::ZERO, |held| now.saturating_sub(held.lent_at));
+        let age = held.map_or(Duration::ZERO, |held| now.saturating_sub(held.assigned_at));
         let task = &batch.tasks[lease.task.index()];
         let by = task.assignees[lease.attempt.0 as usize];
         let wrong: Vec<String> = task.blame.reporters().map(str::to_owned).collect();
@@ -463,7 +469,7 @@ impl Scheduler {
         }
     }
 
-    /// A member says that its task fails. If that is not certain, another one tries it, as long as there is one.
+    /// Handles a reported failure. Unless the failure is certain, another member tries the task, if there is one.
     fn report(
         &mut self,
         now: Duration,
@@ -488,7 +494,7 @@ impl Scheduler {
         }
     }
 
-    /// An answer of that process counted.
+    /// Records that an answer of that process was accepted.
     fn prove(&mut self, process: Process) {
         if !self.records.prove(process) {
             return;
@@ -499,15 +505,15 @@ impl Scheduler {
         }
     }
 
-    /// An answer shortens the probation of a member that is on one.
-    fn praise(&mut self, id: MemberId) {
+    /// Counts an answer towards the end of the member's probation.
+    fn count_answer(&mut self, id: MemberId) {
         let Some(member) = self.members.get(id).filter(|member| member.on_probation) else { return };
         let name = member.name.clone();
         self.records.answered(&name);
         self.review(&name);
     }
 
-    /// Puts members of that name on probation, or takes them off it, as their record has it.
+    /// Updates the probation of members of that name from their record.
     fn review(&mut self, name: &str) {
         let on_probation = self.records.is_on_probation(name);
         let namesakes = self.members.iter().filter(|(_, member)| member.name == name);
@@ -537,21 +543,21 @@ impl Scheduler {
         self.empty_since = self.empty_since.map(|_| now);
     }
 
-    /// Gives up on the silent and the stuck. Only a tick does, which comes when nothing else is there to be heard.
+    /// Removes silent and stuck members. Only a tick does this, since it comes when no other event is waiting.
     fn tick(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let late = self.next_deadline().map_or(Duration::ZERO, |due| now.saturating_sub(due));
         if late > self.timeouts.suspect_after / 2 {
-            // This process was stopped: it heard nobody, and nobody it.
-            self.members.forgive(now, late);
-            self.batches.values_mut().for_each(|batch| batch.forgive(now, late));
+            // This process was stopped, and received nothing meanwhile.
+            self.members.shift_times(now, late);
+            self.batches.values_mut().for_each(|batch| batch.shift_times(now, late));
         }
         self.suspect(now, actions);
         self.give_up_overdue(now, actions);
     }
 
-    /// Suspects and forgets the silent.
+    /// Suspects and removes silent members.
     fn suspect(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        while let Some((_, id)) = self.members.next_silence().filter(|&(at, _)| at <= now) {
+        while let Some((_, id)) = self.members.next_timeout().filter(|&(at, _)| at <= now) {
             let heard = self.members.get(id).map_or(now, |member| member.heard);
             let silence = now.saturating_sub(heard);
             if silence >= self.timeouts.dead_after {
@@ -562,11 +568,11 @@ impl Scheduler {
         }
     }
 
-    /// Forgets whoever lives and does not answer. A thread of this process cannot be forgotten: if its task is
-    /// waited for, its batch fails, and in any case there is one slot less.
+    /// Removes members whose leases are overdue. A thread of this process cannot be removed: its batch fails if the task is still
+    /// open, and in any case the process has one slot less.
     fn give_up_overdue(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        while let Some((lent_at, id, lease)) = self.members.assigned().first().copied() {
-            let (task, age) = (self.original(lease), now.saturating_sub(lent_at));
+        while let Some((assigned_at, id, lease)) = self.members.assigned().first().copied() {
+            let (task, age) = (self.original(lease), now.saturating_sub(assigned_at));
             if age < self.timeouts.lease_deadline {
                 return;
             }
@@ -589,7 +595,7 @@ impl Scheduler {
         }
     }
 
-    /// Says that members are wanting, and gives up, as time has it.
+    /// Reports waiting for members, and fails the batches when the grace period is over.
     fn await_members(&mut self, now: Duration, actions: &mut Vec<Action>) {
         if self.batches.is_empty() {
             return;
@@ -613,18 +619,18 @@ impl Scheduler {
         }
     }
 
-    /// The task as people know it: not the one that came in for an audit, but its replica.
+    /// The task under its index without audits: an audit's copy is mapped to its original.
     fn original(&self, lease: LeaseId) -> TaskIndex {
         let task = self.batches.get(&lease.batch).and_then(|batch| batch.tasks.get(lease.task.index()));
         task.filter(|task| task.audits).and_then(|task| task.replica).unwrap_or(lease.task)
     }
 
-    /// Whether an answer to `lease` is wanted.
+    /// Whether the task of `lease` has no answer yet.
     fn is_open(&self, lease: LeaseId) -> bool {
         self.batches.get(&lease.batch).is_some_and(|batch| batch.is_open(lease))
     }
 
-    /// The member no longer holds the lease; gives it back, if it did.
+    /// Removes the lease from the member; returns it if the member held it.
     fn give_back(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> Option<Lease> {
         let held = self.members.give_back(now, id, lease)?;
         self.accounts.settle(id, held.charge, held.slot_time(now));
@@ -650,19 +656,22 @@ impl Scheduler {
         }
     }
 
-    /// The invariants; an error names the one that does not hold.
+    /// Checks the invariants; an error names the one that fails.
     pub fn check(&self) -> Result<(), String> {
         let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
         self.members.check()?;
         for (id, member) in self.members.iter() {
             let within = member.leases.len() <= member.slots as usize + 1;
-            ensure(within, &format!("{id:?} holds more than its slots and one"))?;
+            ensure(within, &format!("{id:?} holds more than slots + 1 leases"))?;
             let is_alone = !member.is_alone() || member.leases.len() == 1;
-            ensure(is_alone, &format!("{id:?} holds something beside what goes alone"))?;
+            ensure(is_alone, &format!("{id:?} holds another lease beside a task that goes alone"))?;
             let on_probation = self.records.is_on_probation(&member.name);
-            ensure(member.on_probation == on_probation, &format!("{id:?} is not trusted as it should be"))?;
+            ensure(
+                member.on_probation == on_probation,
+                &format!("the probation of {id:?} differs from its record"),
+            )?;
             let is_proven = !member.watched || self.records.is_proven(member.identity.process);
-            ensure(member.is_proven == is_proven, &format!("{id:?} is not proven as it should be"))?;
+            ensure(member.is_proven == is_proven, &format!("is_proven of {id:?} differs from the records"))?;
         }
         let is_there = |home: &Home| self.members.get(home.member).is_some();
         ensure(self.affinity.values().all(is_there), "affinity to a lost member")?;
@@ -673,10 +682,10 @@ impl Scheduler {
         self.batches.values().try_for_each(Batch::check)?;
         let held =
             self.members.assigned().iter().filter(|(.., lease)| self.batches.contains_key(&lease.batch));
-        let held = held.map(|&(lent_at, id, lease)| (lease.batch, lease.task, id, lent_at));
+        let held = held.map(|&(assigned_at, id, lease)| (lease.batch, lease.task, id, assigned_at));
         let holders = self.batches.values().flat_map(|batch| {
             (0..).map(TaskIndex).zip(&batch.tasks).flat_map(move |(at, task)| {
-                task.holders.iter().map(move |(&holder, &lent_at)| (batch.id, at, holder, lent_at))
+                task.holders.iter().map(move |(&holder, &assigned_at)| (batch.id, at, holder, assigned_at))
             })
         });
         let (held, holders): (BTreeSet<_>, BTreeSet<_>) = (held.collect(), holders.collect());
@@ -685,8 +694,8 @@ impl Scheduler {
         let set_aside = self.batches.values().filter_map(|batch| batch.aside);
         let (aside, mut set_aside): (Vec<_>, Vec<_>) = (aside.collect(), set_aside.collect());
         set_aside.sort_unstable();
-        ensure(aside == set_aside, "members are set aside for nothing, or twice")?;
+        ensure(aside == set_aside, "members are set aside without need, or twice")?;
         let idle = self.assembled && self.members.with(Room::Slot).any(|id| self.could_begin(id));
-        ensure(!idle, "a slot is idle while a task is free that its member may have")
+        ensure(!idle, "a slot is idle while its member may have a free task")
     }
 }

@@ -1,8 +1,8 @@
-//! The members that are there, each with its leases, and the orders in which they are looked for.
+//! Present members with their leases, and indexes to find them.
 //!
-//! In: changes, one member at a time. Out: who idles, who is silent for too long, which lease is the oldest, without
-//! a walk over all of them. Invariant ([`Members::check`]): the orders hold exactly the members that they name,
-//! since a member changes only within [`Members::change`].
+//! In: changes, one member at a time. Out: idle members, silent members and the oldest lease, without a walk over all
+//! members. Invariant ([`Members::check`]): the indexes agree with the members, since a member changes only within
+//! [`Members::change`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,94 +13,94 @@ use super::accounts::Charge;
 use super::identity::Identity;
 use super::{MemberId, Timeouts};
 
-/// A lease, at its holder.
+/// A lease of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
-    /// When it was assigned.
-    pub lent_at: Duration,
-    /// Since when it is computed; that beyond the slots waits until another one ends.
+    /// Time at which it was assigned.
+    pub assigned_at: Duration,
+    /// Time at which computation began; `None` for the lease beyond the slots, which waits until another one ends.
     pub begun: Option<Duration>,
-    /// Whether its holder is assigned nothing else until it ends.
+    /// Whether the task goes alone: its holder is assigned nothing else until it ends.
     pub alone: bool,
-    /// What it was charged.
+    /// Virtual time charged to the account.
     pub charge: Charge,
 }
 
 impl Lease {
-    /// How long it took a slot.
+    /// Time for which it has occupied a slot.
     pub fn slot_time(&self, now: Duration) -> Duration {
         self.begun.map_or(Duration::ZERO, |begun| now.saturating_sub(begun))
     }
 }
 
-/// Slots of a member beside others before its first answer that counts, however many it claims: one that never answers holds few tasks,
-/// and an honest one computes on two threads for the time of one task.
+/// Maximum number of slots of a member before its first accepted answer, if there are other members. A worker that never answers
+/// holds few tasks, and an honest worker computes on two threads for the duration of one task.
 pub(super) const UNPROVEN_SLOTS: usize = 2;
 
-/// A worker as the scheduler sees it.
+/// A present member.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// What it calls itself.
+    /// Name that the worker chose.
     pub name: String,
-    /// What tells it from others.
+    /// Identity of the worker.
     pub identity: Identity,
-    /// When it joined.
+    /// Time at which it joined.
     pub joined: Duration,
-    /// Tasks that it computes at the same time, as it says.
+    /// Declared number of tasks that it computes at the same time.
     pub slots: u32,
-    /// Whether an answer of its process counted, or it is a member of this process.
+    /// Whether an answer of its process was accepted, or it is a member of this process.
     pub is_proven: bool,
-    /// Whether there is no other member.
+    /// Whether it is the only member.
     pub is_sole: bool,
-    /// Whether it is assigned one task at a time, for the losses of its name.
+    /// Whether it is assigned one task at a time, because of losses under its name.
     pub on_probation: bool,
-    /// Whether silence means something.
+    /// Whether the heartbeat timeout applies.
     pub watched: bool,
-    /// Last sign of life.
+    /// Time of its last message.
     pub heard: Duration,
-    /// Whether it was silent for a while.
+    /// Whether it is suspect.
     pub suspect: bool,
-    /// Whether it takes no more leases.
+    /// Whether it accepts no more leases.
     pub draining: bool,
-    /// Whether it is assigned nothing until it holds nothing, for a task that goes alone.
+    /// Whether it is set aside: assigned nothing until it holds nothing, for a task that goes alone.
     pub aside: bool,
-    /// Assigned and not answered, of open batches or of earlier ones; one at most waits.
+    /// Unanswered leases, of open and earlier batches; at most one of them waits for a slot.
     pub leases: BTreeMap<LeaseId, Lease>,
 }
 
-/// For what a member has room.
+/// Free capacity of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Room {
-    /// A task to compute now.
+    /// A free slot: room for a task to compute now.
     Slot,
-    /// The one task that waits until another one ends.
+    /// Room for the one task beyond the slots, which waits until another one ends.
     Beyond,
-    /// Nothing.
+    /// No room.
     Nothing,
 }
 
 impl Member {
-    /// Whether it may be assigned anything.
+    /// Whether it may be assigned tasks.
     pub fn is_healthy(&self) -> bool {
         !self.suspect && !self.draining
     }
 
-    /// Leases that it may hold for its slots.
+    /// Number of leases that it may hold in slots.
     pub fn limit(&self) -> usize {
         match self.slots as usize {
             _ if self.on_probation => 1,
-            // A member that is alone keeps no other waiting.
+            // The only member keeps no other waiting.
             slots if self.is_proven || self.is_sole => slots,
             slots => slots.min(UNPROVEN_SLOTS),
         }
     }
 
-    /// Whether it holds a lease beside which there is no other.
+    /// Whether it holds a task that goes alone.
     pub fn is_alone(&self) -> bool {
         self.leases.values().next().is_some_and(|lease| lease.alone)
     }
 
-    /// For what it has room at this moment.
+    /// Its free capacity.
     pub fn room(&self) -> Room {
         match self.leases.len() {
             _ if !self.is_healthy() || self.aside || self.is_alone() => Room::Nothing,
@@ -111,29 +111,29 @@ impl Member {
     }
 }
 
-/// All members that are there.
+/// All present members.
 #[derive(Debug)]
 pub(super) struct Members {
     suspect_after: Duration,
     dead_after: Duration,
     all: BTreeMap<MemberId, Member>,
-    /// Those that have room for [`Room::Slot`].
+    /// Members with [`Room::Slot`].
     idle: BTreeSet<MemberId>,
-    /// Those that have room for [`Room::Beyond`].
+    /// Members with [`Room::Beyond`].
     busy: BTreeSet<MemberId>,
-    /// Those that are suspect.
+    /// Suspect members.
     suspects: BTreeSet<MemberId>,
-    /// The watched ones, by the time at which further silence makes them suspect, or dead.
-    silences: BTreeSet<(Duration, MemberId)>,
-    /// All leases, by the time of assigning.
+    /// Watched members, by the time at which their next heartbeat timeout expires.
+    timeouts_due: BTreeSet<(Duration, MemberId)>,
+    /// All leases, by the time at which they were assigned.
     assigned: BTreeSet<(Duration, MemberId, LeaseId)>,
     n_healthy: usize,
-    /// Leases that the healthy ones may hold for their slots.
+    /// Number of leases that healthy members may hold in slots.
     n_slots: usize,
 }
 
 impl Members {
-    /// Nobody.
+    /// No members.
     pub fn new(timeouts: &Timeouts) -> Members {
         Members {
             suspect_after: timeouts.suspect_after,
@@ -142,32 +142,32 @@ impl Members {
             idle: BTreeSet::new(),
             busy: BTreeSet::new(),
             suspects: BTreeSet::new(),
-            silences: BTreeSet::new(),
+            timeouts_due: BTreeSet::new(),
             assigned: BTreeSet::new(),
             n_healthy: 0,
             n_slots: 0,
         }
     }
 
-    /// One more.
+    /// Adds a member.
     pub fn insert(&mut self, id: MemberId, member: Member) {
         self.all.insert(id, member);
         self.list(id);
         self.review_sole();
     }
 
-    /// One less; gives it back with its leases.
+    /// Removes a member; returns it with its leases.
     pub fn remove(&mut self, id: MemberId) -> Option<Member> {
         self.unlist(id);
         let member = self.all.remove(&id)?;
         for (&id_of_lease, lease) in &member.leases {
-            self.assigned.remove(&(lease.lent_at, id, id_of_lease));
+            self.assigned.remove(&(lease.assigned_at, id, id_of_lease));
         }
         self.review_sole();
         Some(member)
     }
 
-    /// Notes whether a member is the only one: no more than two can have become so, or ceased to be.
+    /// Updates `is_sole`, which can change for at most two members.
     fn review_sole(&mut self) {
         let is_sole = self.all.len() == 1;
         let ids: Vec<MemberId> =
@@ -177,7 +177,7 @@ impl Members {
         }
     }
 
-    /// Changes a member that is there in whatever decides on its place; leases have ways of their own.
+    /// Changes fields of a present member, other than its leases, and updates the indexes.
     pub fn change<R>(&mut self, id: MemberId, change: impl FnOnce(&mut Member) -> R) -> Option<R> {
         self.unlist(id);
         let result = self.all.get_mut(&id).map(change);
@@ -185,18 +185,18 @@ impl Members {
         result
     }
 
-    /// The member holds the lease from now on.
+    /// Adds a lease to the member.
     pub fn assign(&mut self, now: Duration, id: MemberId, lease: LeaseId, alone: bool, charge: Charge) {
         let assigned = self.change(id, |member| {
             let begun = (member.leases.len() < member.limit()).then_some(now);
-            member.leases.insert(lease, Lease { lent_at: now, begun, alone, charge });
+            member.leases.insert(lease, Lease { assigned_at: now, begun, alone, charge });
         });
         if assigned.is_some() {
             self.assigned.insert((now, id, lease));
         }
     }
 
-    /// The member no longer holds the lease; gives it back, if it did.
+    /// Removes the lease from the member; returns it if the member held it.
     pub fn give_back(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> Option<Lease> {
         let give_back = |member: &mut Member| {
             let ended = member.leases.remove(&lease)?;
@@ -207,47 +207,47 @@ impl Members {
             Some(ended)
         };
         let ended = self.change(id, give_back).flatten()?;
-        self.assigned.remove(&(ended.lent_at, id, lease));
+        self.assigned.remove(&(ended.assigned_at, id, lease));
         Some(ended)
     }
 
-    /// Nobody was heard, and no lease grew older, in the `time` before `now`: this process was stopped.
-    pub fn forgive(&mut self, now: Duration, time: Duration) {
+    /// Shifts all times by `time`, for which this process was stopped.
+    pub fn shift_times(&mut self, now: Duration, time: Duration) {
         let (ids, mut assigned): (Vec<MemberId>, _) = (self.all.keys().copied().collect(), BTreeSet::new());
         for id in ids {
             self.change(id, |member| {
                 member.heard = now;
                 for (&id_of_lease, lease) in &mut member.leases {
                     let later = |at: Duration| now.min(at + time);
-                    (lease.lent_at, lease.begun) = (later(lease.lent_at), lease.begun.map(later));
-                    assigned.insert((lease.lent_at, id, id_of_lease));
+                    (lease.assigned_at, lease.begun) = (later(lease.assigned_at), lease.begun.map(later));
+                    assigned.insert((lease.assigned_at, id, id_of_lease));
                 }
             });
         }
         self.assigned = assigned;
     }
 
-    /// The member of that id.
+    /// The member with that id.
     pub fn get(&self, id: MemberId) -> Option<&Member> {
         self.all.get(&id)
     }
 
-    /// Everybody, by id.
+    /// All members, by id.
     pub fn iter(&self) -> impl Iterator<Item = (MemberId, &Member)> {
         self.all.iter().map(|(&id, member)| (id, member))
     }
 
-    /// How many there are.
+    /// Number of members.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether nobody is there.
+    /// Whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Those that have `room`, by id.
+    /// Members with `room`, by id.
     pub fn with(&self, room: Room) -> impl Iterator<Item = MemberId> {
         let listed = match room {
             Room::Slot => Some(&self.idle),
@@ -257,24 +257,24 @@ impl Members {
         listed.into_iter().flatten().copied()
     }
 
-    /// Those that were silent for a while, by id.
+    /// Suspect members, by id.
     pub fn suspects(&self) -> impl Iterator<Item = &Member> {
         self.suspects.iter().filter_map(|id| self.all.get(id))
     }
 
-    /// Number of members that may be assigned something.
+    /// Number of members that may be assigned tasks.
     pub fn n_healthy(&self) -> usize {
         self.n_healthy
     }
 
-    /// Number of leases that they may hold for their slots.
+    /// Number of leases that healthy members may hold in slots.
     pub fn n_slots(&self) -> usize {
         self.n_slots
     }
 
-    /// Who will have been silent for too long next, and when.
-    pub fn next_silence(&self) -> Option<(Duration, MemberId)> {
-        self.silences.first().copied()
+    /// The next heartbeat timeout: its time and its member.
+    pub fn next_timeout(&self) -> Option<(Duration, MemberId)> {
+        self.timeouts_due.first().copied()
     }
 
     /// All leases, the oldest first.
@@ -296,12 +296,12 @@ impl Members {
         if member.suspect {
             self.suspects.insert(id);
         }
-        self.silences.extend(self.silence_of(member).map(|at| (at, id)));
+        self.timeouts_due.extend(self.timeout_of(member).map(|at| (at, id)));
     }
 
     fn unlist(&mut self, id: MemberId) {
         let Some(member) = self.all.get(&id) else { return };
-        let silence = self.silence_of(member);
+        let silence = self.timeout_of(member);
         if member.is_healthy() {
             self.n_healthy -= 1;
             self.n_slots -= member.limit();
@@ -310,24 +310,24 @@ impl Members {
         self.busy.remove(&id);
         self.suspects.remove(&id);
         if let Some(at) = silence {
-            self.silences.remove(&(at, id));
+            self.timeouts_due.remove(&(at, id));
         }
     }
 
-    fn silence_of(&self, member: &Member) -> Option<Duration> {
+    fn timeout_of(&self, member: &Member) -> Option<Duration> {
         let timeouts = if member.suspect { self.dead_after } else { self.suspect_after };
         member.watched.then(|| member.heard + timeouts)
     }
 
-    /// Whether the orders hold what they should; an error names the one that does not.
+    /// Checks the indexes; an error names the one that is wrong.
     pub fn check(&self) -> Result<(), String> {
         let those = |is: &dyn Fn(&Member) -> bool| -> BTreeSet<MemberId> {
             self.all.iter().filter(|(_, member)| is(member)).map(|(&id, _)| id).collect()
         };
         let healthy = || self.all.values().filter(|member| member.is_healthy());
-        let silences = self.all.iter().filter_map(|(&id, member)| Some((self.silence_of(member)?, id)));
+        let timeouts_due = self.all.iter().filter_map(|(&id, member)| Some((self.timeout_of(member)?, id)));
         let assigned = self.all.iter().flat_map(|(&id, member)| {
-            member.leases.iter().map(move |(&id_of_lease, lease)| (lease.lent_at, id, id_of_lease))
+            member.leases.iter().map(move |(&id_of_lease, lease)| (lease.assigned_at, id, id_of_lease))
         });
         let orders = [
             ("sole member", self.all.values().all(|member| member.is_sole == (self.all.len() == 1))),
@@ -336,11 +336,11 @@ impl Members {
             ("suspects", self.suspects == those(&|member| member.suspect)),
             ("healthy members", self.n_healthy == healthy().count()),
             ("slots", self.n_slots == healthy().map(Member::limit).sum::<usize>()),
-            ("silences", self.silences == silences.collect()),
+            ("timeouts_due", self.timeouts_due == timeouts_due.collect()),
             ("leases by age", self.assigned == assigned.collect()),
         ];
         match orders.iter().find(|(_, holds)| !holds) {
-            Some((order, _)) => Err(format!("{order} are not what the members are")),
+            Some((order, _)) => Err(format!("the index of {order} does not match the members")),
             None => Ok(()),
         }
     }

@@ -1,35 +1,35 @@
-//! How workers did so far, by name, so that one that fails again and again is trusted with less.
+//! Records of workers by name: losses, failures and probation.
 //!
-//! In: losses, failures that were wrong, and answers. Out: who is on probation, which means one task at a time: a worker that was lost
-//! or reported a failure of a task that another one answered, [`MANY`] times within [`RECENTLY`], until it has answered [`ENOUGH`] tasks in a row. And which processes are
-//! proven: an answer of theirs counted.
+//! In: losses, wrong reports of failures, and answers. Out: which names are on probation, and so are assigned one task at a time. A
+//! name is on probation after [`MANY`] losses or wrong reports within [`RECENTLY`], until its workers have answered [`ENOUGH`] tasks
+//! in a row. Also which processes are proven, that is, had an answer accepted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::identity::Process;
 
-/// Losses and failures that put a name on probation.
+/// Number of losses and failures that put a name on probation.
 const MANY: usize = 3;
 
-/// The time within which they count.
+/// Time within which they count.
 const RECENTLY: Duration = Duration::from_secs(5 * 60);
 
-/// Answers, with no loss or failure between them, that end a probation.
+/// Number of answers, with no loss or failure between them, that end a probation.
 const ENOUGH: u32 = 10;
 
 #[derive(Debug, Default)]
 struct Record {
     losses: u32,
-    /// Failures that it reported of tasks that another one answered.
+    /// Number of reported failures of tasks that another worker answered.
     failures: u32,
-    /// The times of the last losses and failures, [`MANY`] at most.
+    /// Times of the last losses and failures, at most [`MANY`].
     recent: Vec<Duration>,
-    /// Answers that are still wanting; 0 if it is not on probation.
+    /// Number of answers until the probation ends; 0 without probation.
     wanting: u32,
 }
 
-/// Records of all names that were lost or failed once; members of the same name share one.
+/// Records of all names with a loss or failure; members of the same name share one.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     by_name: BTreeMap<String, Record>,
@@ -37,33 +37,33 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// A worker of that name was lost.
+    /// Records the loss of a worker of that name.
     pub fn lost(&mut self, now: Duration, name: &str) {
         let record = self.by_name.entry(name.to_owned()).or_default();
         record.losses += 1;
         record.note(now);
     }
 
-    /// A worker of that name reported that a task fails, and another one answered it.
+    /// Records a reported failure of a task that another worker answered.
     pub fn failed(&mut self, now: Duration, name: &str) {
         let record = self.by_name.entry(name.to_owned()).or_default();
         record.failures += 1;
         record.note(now);
     }
 
-    /// A worker of that name answered.
+    /// Records an answer of a worker of that name.
     pub fn answered(&mut self, name: &str) {
         if let Some(record) = self.by_name.get_mut(name) {
             record.wanting = record.wanting.saturating_sub(1);
         }
     }
 
-    /// An answer of that process counted; whether it was the first.
+    /// Records an accepted answer of that process; returns whether it was the first.
     pub fn prove(&mut self, process: Process) -> bool {
         self.proven.insert(process)
     }
 
-    /// Whether an answer of that process counted.
+    /// Whether an answer of that process was accepted.
     pub fn is_proven(&self, process: Process) -> bool {
         self.proven.contains(&process)
     }
@@ -73,19 +73,19 @@ impl Records {
         self.by_name.get(name).is_some_and(|record| record.wanting > 0)
     }
 
-    /// How often workers of that name were lost.
+    /// Number of losses of workers of that name.
     pub fn losses(&self, name: &str) -> u32 {
         self.by_name.get(name).map_or(0, |record| record.losses)
     }
 
-    /// How many failures workers of that name reported of tasks that others answered.
+    /// Number of reported failures of tasks that others answered.
     pub fn failures(&self, name: &str) -> u32 {
         self.by_name.get(name).map_or(0, |record| record.failures)
     }
 }
 
 impl Record {
-    /// A loss or a failure.
+    /// Records a loss or a failure.
     fn note(&mut self, now: Duration) {
         if self.recent.len() == MANY {
             self.recent.remove(0);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_in_short_time_mean_probation_until_it_answers_well() {
+    fn repeated_losses_mean_probation_until_enough_answers() {
         let mut records = Records::default();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         for at in [0, 3, 6, 9] {
@@ -115,7 +115,7 @@ mod tests {
         (0..9).for_each(|_| records.answered("bob"));
         records.lost(minutes(60), "bob");
         (0..9).for_each(|_| records.answered("bob"));
-        assert!(records.is_on_probation("bob"), "ten in a row were wanted");
+        assert!(records.is_on_probation("bob"), "ten answers in a row are needed");
         records.answered("bob");
         assert!(!records.is_on_probation("bob"));
         assert_eq!((records.losses("bob"), records.losses("alice")), (6, 0));

@@ -1,9 +1,9 @@
-//! Scripted stories: events in, actions out, readable in review.
+//! Scenarios: events in, actions out.
 //!
-//! A line is `time  event  | actions`, in the order in which they come. Time is in seconds; members and shards
-//! are letters, `b=bob` is a member with another name and process than its letter, `b@x` one that comes from x and not from a place of its own; a lease is `batch.task.attempt`; `0+2` is an
-//! audited task and its replica; `0=x` is a task whose shard carries x; `2@1*3/4` is a batch on an account of share 3 and 4 members at most.
-//! `-` means no action.
+//! A line is `time  event  | actions`, in chronological order. Time is in seconds. Members and shards are letters; `b=bob` is a member
+//! whose name and process differ from its letter; `b@x` is a member from origin x instead of an origin of its own. A lease is
+//! `batch.task.attempt`; `0+2` is an audited task and its replica; `0=x` is a task whose shard has state x; `2@1*3/4` is batch 2 on
+//! account 1 of share 3 with at most 4 members. `-` means no action.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn member(word: &str) -> MemberId {
     MemberId(u64::from(word.as_bytes()[0] - b'a'))
 }
 
-/// What a member calls itself, and the process that it is of.
+/// Name and process of a member.
 fn name(word: &str) -> &str {
     let word = word.split_once('@').map_or(word, |(word, _)| word);
     word.split_once('=').map_or(word, |(_, name)| name)
@@ -35,16 +35,16 @@ fn shards(word: &str) -> Vec<ContentHash> {
 
 fn lease(word: &str) -> LeaseId {
     let numbers: Vec<u32> = word.split('.').map(|number| number.parse().unwrap()).collect();
-    let [batch, task, attempt] = numbers[..] else { panic!("{word} is no lease") };
+    let [batch, task, attempt] = numbers[..] else { panic!("{word} is not a lease") };
     LeaseId { batch: BatchId(batch.into()), task: TaskIndex(task), attempt: Attempt(attempt) }
 }
 
 fn replica(word: &str) -> (TaskIndex, TaskIndex) {
-    let (task, replica) = word.split_once('+').unwrap_or_else(|| panic!("{word} is no pair"));
+    let (task, replica) = word.split_once('+').unwrap_or_else(|| panic!("{word} is not a pair"));
     (TaskIndex(task.parse().unwrap()), TaskIndex(replica.parse().unwrap()))
 }
 
-/// Batch 2 on account 1, whose share is 3 and which may have 4 members: `2@1*3/4`; only the batch must be there.
+/// Parses `2@1*3/4`: batch 2 on account 1, of share 3 and at most 4 members; only the batch is required.
 fn batch(word: &str) -> (BatchId, Account) {
     let (rest, members) = word.split_once('/').map_or((word, None), |(rest, n)| (rest, n.parse().ok()));
     let (rest, share) = rest.split_once('*').unwrap_or((rest, "1"));
@@ -98,7 +98,7 @@ fn event(words: &[&str]) -> Event {
         }
         ["cancel", word] => Event::BatchCancelled { batch: batch(word).0 },
         ["tick"] => Event::Tick,
-        _ => panic!("{words:?} is no event"),
+        _ => panic!("{words:?} is not an event"),
     }
 }
 
@@ -117,9 +117,9 @@ fn print(action: &Action) -> String {
     }
 }
 
-fn tell(timeouts: Timeouts, story: &str) {
+fn run(timeouts: Timeouts, scenario: &str) {
     let mut scheduler = Scheduler::new(timeouts);
-    for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in scenario.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (happens, expected) = line.split_once('|').unwrap_or_else(|| panic!("no actions: {line}"));
         let words: Vec<&str> = happens.split_whitespace().collect();
         let now = Duration::from_secs_f64(words[0].parse().unwrap());
@@ -130,8 +130,8 @@ fn tell(timeouts: Timeouts, story: &str) {
 }
 
 #[test]
-fn tasks_fill_slots_in_turn_and_one_more_waits_while_there_are_plenty() {
-    tell(
+fn tasks_fill_slots_in_turn_and_one_more_waits_if_there_are_plenty() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -148,8 +148,8 @@ fn tasks_fill_slots_in_turn_and_one_more_waits_while_there_are_plenty() {
 }
 
 #[test]
-fn a_shard_returns_to_its_member_unless_another_one_idles() {
-    tell(
+fn a_shard_returns_to_its_member_unless_another_is_idle() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -169,8 +169,8 @@ fn a_shard_returns_to_its_member_unless_another_one_idles() {
 }
 
 #[test]
-fn a_shard_goes_to_who_came_with_what_it_carries_unless_another_one_idles() {
-    tell(
+fn a_shard_goes_to_the_member_that_joined_with_its_state_unless_another_is_idle() {
+    run(
         Timeouts::default(),
         "
         0 join a 1 pq       | -
@@ -187,8 +187,8 @@ fn a_shard_goes_to_who_came_with_what_it_carries_unless_another_one_idles() {
 }
 
 #[test]
-fn a_member_that_returns_is_given_the_shards_that_it_kept() {
-    tell(
+fn a_member_that_reconnects_is_assigned_the_shards_that_it_kept() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -200,8 +200,8 @@ fn a_member_that_returns_is_given_the_shards_that_it_kept() {
 }
 
 #[test]
-fn only_the_tasks_of_a_lost_member_are_lent_again() {
-    tell(
+fn only_the_tasks_of_a_lost_member_are_assigned_again() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -215,8 +215,8 @@ fn only_the_tasks_of_a_lost_member_are_lent_again() {
 }
 
 #[test]
-fn silence_makes_suspect_then_dead_and_a_late_answer_counts_if_it_is_the_first() {
-    tell(
+fn a_silent_member_is_suspect_then_dead_and_its_late_answer_counts_if_it_is_the_first() {
+    run(
         Timeouts::default(),
         "
         0    join a 1       | -
@@ -235,8 +235,8 @@ fn silence_makes_suspect_then_dead_and_a_late_answer_counts_if_it_is_the_first()
 }
 
 #[test]
-fn a_suspect_that_is_heard_is_trusted_again() {
-    tell(
+fn a_suspect_that_is_heard_is_healthy_again() {
+    run(
         Timeouts::default(),
         "
         0    join a 1       | -
@@ -248,8 +248,8 @@ fn a_suspect_that_is_heard_is_trusted_again() {
 }
 
 #[test]
-fn a_coordinator_that_was_stopped_itself_suspects_nobody() {
-    tell(
+fn a_coordinator_that_was_stopped_itself_suspects_no_member() {
+    run(
         Timeouts::default(),
         "
         0    join a 1       | -
@@ -260,8 +260,8 @@ fn a_coordinator_that_was_stopped_itself_suspects_nobody() {
 }
 
 #[test]
-fn a_slow_task_is_lent_a_second_time_to_an_idle_member() {
-    tell(
+fn a_slow_task_gets_a_backup_on_an_idle_member() {
+    run(
         Timeouts::default(),
         "
         0    join a 1       | -
@@ -277,8 +277,8 @@ fn a_slow_task_is_lent_a_second_time_to_an_idle_member() {
 }
 
 #[test]
-fn who_joins_is_lent_a_task_at_once_that_is_free_or_late() {
-    tell(
+fn a_new_member_is_assigned_a_free_or_late_task_at_once() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -293,8 +293,8 @@ fn who_joins_is_lent_a_task_at_once_that_is_free_or_late() {
 }
 
 #[test]
-fn a_task_that_is_lost_with_three_members_is_poison() {
-    tell(
+fn a_task_lost_with_three_members_is_poison() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -310,7 +310,7 @@ fn a_task_that_is_lost_with_three_members_is_poison() {
 
 #[test]
 fn an_impossible_task_fails_the_batch_at_once_and_the_next_one_goes_on() {
-    tell(
+    run(
         Timeouts::default(),
         "
         0 join a 2          | -
@@ -326,8 +326,8 @@ fn an_impossible_task_fails_the_batch_at_once_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn the_first_members_are_awaited_for_ever_and_reported() {
-    tell(
+fn a_batch_waits_for_the_first_members_without_limit_and_reports_it() {
+    run(
         Timeouts { min_members: 2, ..Timeouts::default() },
         "
         0   submit 1 p      | waiting 0/2, just begun
@@ -345,8 +345,8 @@ fn the_first_members_are_awaited_for_ever_and_reported() {
 }
 
 #[test]
-fn without_members_a_batch_fails_after_the_grace() {
-    tell(
+fn a_batch_without_members_fails_after_the_grace_period() {
+    run(
         Timeouts::default(),
         "
         0  join a 1         | -
@@ -362,8 +362,8 @@ fn without_members_a_batch_fails_after_the_grace() {
 }
 
 #[test]
-fn a_draining_member_answers_but_is_lent_nothing() {
-    tell(
+fn a_draining_member_answers_and_is_assigned_nothing() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -379,8 +379,8 @@ fn a_draining_member_answers_but_is_lent_nothing() {
 }
 
 #[test]
-fn a_member_that_lives_and_does_not_answer_is_forgotten_and_its_task_lent_again() {
-    tell(
+fn a_member_with_heartbeats_and_no_answer_is_removed_and_its_task_assigned_again() {
+    run(
         Timeouts { lease_deadline: Duration::from_secs(60), ..Timeouts::default() },
         "
         0  join a 1         | -
@@ -395,7 +395,7 @@ fn a_member_that_lives_and_does_not_answer_is_forgotten_and_its_task_lent_again(
 
 #[test]
 fn a_task_on_which_three_members_are_stuck_is_poison() {
-    tell(
+    run(
         Timeouts { lease_deadline: Duration::from_secs(4), ..Timeouts::default() },
         "
         0  join a 1         | -
@@ -410,8 +410,8 @@ fn a_task_on_which_three_members_are_stuck_is_poison() {
 }
 
 #[test]
-fn a_stuck_thread_of_this_process_fails_the_batch_and_is_one_slot_less() {
-    tell(
+fn a_stuck_thread_of_this_process_fails_the_batch_and_loses_its_slot() {
+    run(
         Timeouts { lease_deadline: Duration::from_secs(60), ..Timeouts::default() },
         "
         0  thread a 2       | -
@@ -425,8 +425,8 @@ fn a_stuck_thread_of_this_process_fails_the_batch_and_is_one_slot_less() {
 }
 
 #[test]
-fn twins_go_to_different_members() {
-    tell(
+fn replicas_go_to_different_members() {
+    run(
         Timeouts::default(),
         "
         0 join a 2          | -
@@ -443,8 +443,8 @@ fn twins_go_to_different_members() {
 }
 
 #[test]
-fn a_member_audits_itself_only_when_it_is_the_only_healthy_one() {
-    tell(
+fn a_member_audits_itself_only_if_it_is_the_only_healthy_one() {
+    run(
         Timeouts::default(),
         "
         0 join a 3          | -
@@ -459,8 +459,8 @@ fn a_member_audits_itself_only_when_it_is_the_only_healthy_one() {
 }
 
 #[test]
-fn a_worker_that_is_lost_again_and_again_is_lent_one_task_at_a_time() {
-    tell(
+fn a_worker_that_is_lost_repeatedly_is_assigned_one_task_at_a_time() {
+    run(
         Timeouts::default(),
         "
         0 join a=bob 2      | -
@@ -487,7 +487,7 @@ fn a_worker_that_is_lost_again_and_again_is_lent_one_task_at_a_time() {
 
 #[test]
 fn accounts_take_turns_by_share() {
-    tell(
+    run(
         Timeouts::default(),
         "
         0 join a 1            | -
@@ -504,8 +504,8 @@ fn accounts_take_turns_by_share() {
 }
 
 #[test]
-fn an_account_has_no_more_members_than_it_may() {
-    tell(
+fn an_account_has_at_most_its_maximum_number_of_members() {
+    run(
         Timeouts::default(),
         "
         0 join a 1            | -
@@ -519,8 +519,8 @@ fn an_account_has_no_more_members_than_it_may() {
 }
 
 #[test]
-fn what_ends_one_batch_ends_no_other() {
-    tell(
+fn the_failure_of_a_batch_ends_no_other_batch() {
+    run(
         Timeouts::default(),
         "
         0 join a 2            | -
@@ -536,8 +536,8 @@ fn what_ends_one_batch_ends_no_other() {
 }
 
 #[test]
-fn who_dies_with_tasks_of_two_jobs_shows_which_of_them_is_poison() {
-    tell(
+fn of_the_tasks_of_two_jobs_only_the_one_that_kills_alone_is_poison() {
+    run(
         Timeouts::default(),
         "
         0 join a 2            | -
@@ -555,7 +555,7 @@ fn who_dies_with_tasks_of_two_jobs_shows_which_of_them_is_poison() {
 
 #[test]
 fn a_member_is_set_aside_for_a_task_that_goes_alone() {
-    tell(
+    run(
         Timeouts::default(),
         "
         0 join a 1            | -
@@ -574,7 +574,7 @@ fn a_member_is_set_aside_for_a_task_that_goes_alone() {
 
 #[test]
 fn an_answer_counts_only_from_the_holder_of_its_lease() {
-    tell(
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -589,8 +589,8 @@ fn an_answer_counts_only_from_the_holder_of_its_lease() {
 }
 
 #[test]
-fn a_failure_or_an_answer_of_a_lease_that_never_was_breaks_the_protocol() {
-    tell(
+fn a_failure_or_an_answer_to_an_unknown_lease_breaks_the_protocol() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -605,8 +605,8 @@ fn a_failure_or_an_answer_of_a_lease_that_never_was_breaks_the_protocol() {
 }
 
 #[test]
-fn a_process_that_returns_answers_the_leases_of_the_member_that_it_was() {
-    tell(
+fn a_process_that_reconnects_answers_the_leases_of_its_earlier_member() {
+    run(
         Timeouts::default(),
         "
         0 join a=alice 1    | -
@@ -620,8 +620,8 @@ fn a_process_that_returns_answers_the_leases_of_the_member_that_it_was() {
 }
 
 #[test]
-fn a_stranger_that_hangs_up_again_and_again_ends_no_batch_while_another_worker_is_there() {
-    tell(
+fn an_attacker_that_disconnects_repeatedly_ends_no_batch_while_another_worker_is_present() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -639,8 +639,8 @@ fn a_stranger_that_hangs_up_again_and_again_ends_no_batch_while_another_worker_i
 }
 
 #[test]
-fn a_stranger_that_has_a_task_alone_fails_it_three_times_before_the_batch_ends() {
-    tell(
+fn an_attacker_without_other_workers_fails_a_task_three_times_before_the_batch_ends() {
+    run(
         Timeouts::default(),
         "
         0 join m 1          | -
@@ -653,8 +653,8 @@ fn a_stranger_that_has_a_task_alone_fails_it_three_times_before_the_batch_ends()
 }
 
 #[test]
-fn a_task_that_one_member_fails_is_tried_by_another() {
-    tell(
+fn a_task_that_one_member_fails_goes_to_another() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -667,8 +667,8 @@ fn a_task_that_one_member_fails_is_tried_by_another() {
 }
 
 #[test]
-fn a_task_that_three_workers_fail_ends_the_batch_though_there_are_others() {
-    tell(
+fn a_task_that_three_workers_fail_ends_the_batch_even_if_there_are_others() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -684,8 +684,8 @@ fn a_task_that_three_workers_fail_ends_the_batch_though_there_are_others() {
 }
 
 #[test]
-fn whose_failures_others_answer_is_put_on_probation() {
-    tell(
+fn a_worker_that_fails_tasks_that_others_answer_is_put_on_probation() {
+    run(
         Timeouts::default(),
         "
         0  join a 2         | -
@@ -708,8 +708,8 @@ fn whose_failures_others_answer_is_put_on_probation() {
 }
 
 #[test]
-fn a_twin_that_another_member_fails_is_computed_by_who_answered_the_first_rather_than_not() {
-    tell(
+fn a_replica_that_another_member_fails_goes_to_the_member_that_answered_the_original() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -723,8 +723,8 @@ fn a_twin_that_another_member_fails_is_computed_by_who_answered_the_first_rather
 }
 
 #[test]
-fn a_member_beside_others_is_lent_little_before_its_first_answer() {
-    tell(
+fn a_member_beside_others_is_assigned_few_tasks_before_its_first_answer() {
+    run(
         Timeouts::default(),
         "
         0 join a 1          | -
@@ -736,8 +736,8 @@ fn a_member_beside_others_is_lent_little_before_its_first_answer() {
 }
 
 #[test]
-fn a_member_that_is_alone_is_lent_as_much_as_it_claims() {
-    tell(
+fn the_only_member_is_assigned_as_many_tasks_as_it_has_slots() {
+    run(
         Timeouts::default(),
         "
         0 join a 5          | -
@@ -747,8 +747,8 @@ fn a_member_that_is_alone_is_lent_as_much_as_it_claims() {
 }
 
 #[test]
-fn a_member_that_gives_signs_of_life_and_no_answer_has_a_backup_in_the_first_batch() {
-    tell(
+fn a_member_with_heartbeats_and_no_answer_has_a_backup_in_the_first_batch() {
+    run(
         Timeouts::default(),
         "
         0  join a 1         | -

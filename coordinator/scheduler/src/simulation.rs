@@ -1,8 +1,8 @@
-//! The scheduler against thousands of worlds that lose, delay, repeat and reorder, in virtual time, from a seed.
+//! Simulation of the scheduler in virtual time, in thousands of random worlds that lose, delay, repeat and reorder messages.
 //!
-//! What a world does is told in [`world`], what is checked in [`invariants`]. Most worlds have a handful of members, some more than a
-//! thousand. A failure prints its seed and the last that happened; run it alone with
-//! `SEED=… cargo test -p grammaton-scheduler simulation`. `WORLDS=100000` simulates so many of them.
+//! [`world`] is the simulated environment, [`invariants`] the checks. Most worlds have a handful of members, some more than a
+//! thousand. A failure prints its seed and the last events; run one seed with
+//! `SEED=… cargo test -p grammaton-scheduler simulation`. `WORLDS=100000` sets the number of worlds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ mod world;
 
 const SEEDS: u64 = 5_000;
 
-/// How large the world of that seed is.
+/// Size of the world of a seed.
 fn size(seed: u64) -> Size {
     match seed {
         _ if seed % 2500 == 1249 => Size { members: 1050, tasks: 4000, jobs: 2, batches: 1 },
@@ -30,7 +30,7 @@ fn simulate(seed: u64) -> Tally {
     let mut world = World::new(seed, size(seed));
     match world.run() {
         Ok(()) => world.tally(),
-        Err(error) => panic!("SEED={seed}: {error}\n{}", world.story()),
+        Err(error) => panic!("SEED={seed}: {error}\n{}", world.log()),
     }
 }
 
@@ -66,7 +66,7 @@ fn every_batch_ends_and_every_task_counts_once() {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test tells how long it took")]
+#[expect(clippy::disallowed_methods, reason = "the test reports its duration")]
 fn clock() -> Instant {
     Instant::now()
 }

@@ -1,7 +1,7 @@
-//! Calm worlds, in which nobody fails: how slot time is shared.
+//! Fair-share simulation: worlds without failures, in which slot time is measured by job.
 //!
-//! Members compute what they are assigned in the order in which they are assigned it, each job's tasks taking a time of their own. Slot time
-//! is measured here, from when a thread takes a task to its answer.
+//! Members compute their tasks in the order in which they are assigned; the tasks of each job have a duration of their own. Slot time is
+//! measured from the start of a task to its answer.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -17,15 +17,15 @@ use crate::{
 const MEMBERS: u64 = 25;
 const SLOTS: u32 = 4;
 
-/// A job that submits a batch, waits for its end, pauses, and so on.
+/// A job that repeatedly submits a batch, waits for its end, and pauses.
 #[derive(Clone)]
 struct Job {
     share: u32,
     max_members: Option<usize>,
     n_tasks: usize,
-    /// Of each task, about.
+    /// Approximate duration of each task.
     takes: Duration,
-    /// Before the first batch, the second, and so on; the last one again and again.
+    /// Pauses before the first batch, the second, and so on; the last pause repeats.
     pauses: Vec<Duration>,
 }
 
@@ -41,15 +41,15 @@ struct World {
     now: Duration,
     scheduler: Scheduler,
     coming: BinaryHeap<Reverse<(Duration, Coming)>>,
-    /// By batch, its job.
+    /// Job of each batch.
     batches: Vec<usize>,
-    /// Batches of each job.
+    /// Number of batches of each job.
     n_batches: Vec<usize>,
-    /// Of each member: what waits, and threads that compute.
+    /// Waiting leases and number of busy threads of each member.
     members: BTreeMap<MemberId, (VecDeque<LeaseId>, u32)>,
-    /// Slot time of each job.
+    /// Slot time used by each job.
     used: Vec<Duration>,
-    /// Slot time that nobody used.
+    /// Unused slot time.
     idle: Duration,
 }
 
@@ -85,7 +85,7 @@ impl World {
         self.coming.push(Reverse((self.now + after, coming)));
     }
 
-    /// Lets so much time pass; what each job used of it, in seconds.
+    /// Advances the world by `time`; returns the slot time that each job used, in seconds.
     fn run(&mut self, time: Duration) -> Vec<f64> {
         let (until, before) = (self.now + time, self.used.clone());
         self.idle = Duration::ZERO;
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// The member's idle threads take what waits.
+    /// Starts waiting leases on the member's idle threads.
     fn compute(&mut self, member: MemberId) {
         let state = self.members.get_mut(&member).expect("members stay");
         let mut begun = Vec::new();
@@ -157,7 +157,7 @@ impl World {
         }
         for lease in begun {
             let job = self.batches[lease.batch.0 as usize];
-            // Between half of it and half as much again.
+            // Between 0.5 and 1.5 times the duration.
             let spread = (lease.task.0 * 37 + lease.batch.0 as u32 * 11) % 101;
             let takes = self.jobs[job].takes * (50 + spread) / 100;
             self.used[job] += takes;
@@ -171,7 +171,7 @@ fn job(share: u32, n_tasks: usize, millis: u64) -> Job {
     Job { share, max_members: None, n_tasks, takes, pauses }
 }
 
-/// What all slots do in so much time, in seconds.
+/// Slot time of the whole fleet in `time`, in seconds.
 fn all(time: Duration) -> f64 {
     time.as_secs_f64() * MEMBERS as f64 * f64::from(SLOTS)
 }
@@ -200,7 +200,7 @@ fn jobs_that_always_have_tasks_share_slot_time_by_weight() {
 }
 
 #[test]
-fn a_job_that_pauses_between_rounds_loses_little_and_does_not_hoard() {
+fn a_job_that_pauses_between_rounds_loses_little_and_gains_little() {
     let steady = job(1, 1000, 300);
     let rounds = Job { pauses: vec![Duration::from_millis(500)], ..job(1, 1000, 300) };
     let used = {
@@ -210,7 +210,7 @@ fn a_job_that_pauses_between_rounds_loses_little_and_does_not_hoard() {
     };
     let fair = all(LONG) / 2.0;
     assert!((0.85..1.05).contains(&(used[1] / fair)), "it used {} of {fair} s", used[1]);
-    // One that comes back after a long time: it may have the fleet for itself for a little while, and then its share.
+    // After a long pause: it has the fleet to itself for a short while, and then its share.
     let pauses = vec![Duration::ZERO, Duration::from_secs(300)];
     let mut world = World::new(&[steady, Job { pauses, ..job(1, 20_000, 300) }]);
     while world.n_batches[1] < 2 {
@@ -221,13 +221,13 @@ fn a_job_that_pauses_between_rounds_loses_little_and_does_not_hoard() {
 }
 
 #[test]
-fn a_job_of_few_members_takes_nothing_from_others_and_has_these_for_itself() {
+fn a_job_of_few_members_takes_nothing_from_others_and_uses_its_members_alone() {
     let bounded = Job { max_members: Some(5), ..job(1, 1000, 300) };
     let mut world = World::new(&[bounded, job(1, 1000, 300)]);
     world.run(Duration::from_secs(60));
     let used = world.run(LONG);
     let [bounded, other] = [0, 1].map(|job| used[job] / all(LONG));
     assert!((0.17..=0.2).contains(&bounded), "it used {bounded} of all, and may have a fifth");
-    // Who waits for the last tasks of each batch leaves some slots idle.
+    // A job that waits for the last tasks of each batch leaves some slots idle.
     assert!((0.7..=0.83).contains(&other), "the other one used {other} of all");
 }

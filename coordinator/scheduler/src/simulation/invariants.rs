@@ -1,12 +1,20 @@
-//! The world's own invariants of who holds what, and the laws that hold by these invariants alone.
+//! Independent model of members, leases and tasks, and the laws that the scheduler is checked against.
 //!
-//! In: every event before the scheduler hears it, every action that it answers. Out: the law that was broken, if one was. At every lease
-//! and answer: an open task is accepted once, and from the process that its lease was given to, no answer to a batch that is over counts, no member holds more than its slots and one, nothing
-//! but the first open task is begun while there is no room for answers, no member is assigned the replica of a task that it holds or answered while
-//! another healthy member is there, a failed task is assigned to no worse member than another candidate, no account has more members than it may, and a task that is nearly poison goes alone. For each worker that is
-//! asked about: no healthy member idles while a task of any batch that it may have is free, or is held by a suspect alone; nobody is kept
-//! who was silent for `dead_after` or whose lease is as old as `lease_deadline`; as many are set aside as there are batches with a
-//! task that waits to go alone, at most. A batch is done when all its tasks are, or fails for a reason of its own that the invariants confirm.
+//! In: every event before the scheduler handles it, and every action that it returns. Out: the law that is violated, if one is.
+//!
+//! At every lease and answer:
+//! - An open task is accepted once, from the process that its lease was given to; no answer to a batch that has ended is accepted.
+//! - No member holds more than slots + 1 leases, and no account has more members than its maximum.
+//! - While the backlog of answers is full, only the first open task begins.
+//! - No member is assigned the replica of a task that it holds or answered while another healthy member is present.
+//! - A failed task is assigned to a best candidate, and a task that is one failure short of poison goes alone.
+//!
+//! For each member that is checked:
+//! - No healthy member is idle while a task that it may have is free, or is held by suspects alone.
+//! - No member stays that was silent for `dead_after`, or has a lease as old as `lease_deadline`.
+//! - At most one member is set aside for each batch with a task that waits to go alone.
+//!
+//! A batch is done when all its tasks are, or fails for a reason that the model confirms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,24 +27,24 @@ use crate::{
     Scheduler, Timeouts,
 };
 
-/// What a batch is made of.
+/// Content of a batch.
 #[derive(Clone, Default)]
 pub(super) struct Made {
     pub needs: Vec<Needs>,
     pub replicas: BTreeMap<TaskIndex, TaskIndex>,
-    /// A task that nobody can compute.
+    /// A task that fails on every member.
     pub impossible: Option<TaskIndex>,
-    /// A task that ends the process of whoever begins it.
+    /// A task that kills every process that begins it.
     pub deadly: Option<TaskIndex>,
 }
 
 impl Made {
-    /// The task itself, or the one whose replica it is.
+    /// The task itself, or the original of which it is the replica.
     pub fn original(&self, task: TaskIndex) -> TaskIndex {
-        task.min(self.twin_or_itself(task))
+        task.min(self.replica_or_itself(task))
     }
 
-    fn twin_or_itself(&self, task: TaskIndex) -> TaskIndex {
+    fn replica_or_itself(&self, task: TaskIndex) -> TaskIndex {
         *self.replicas.get(&task).unwrap_or(&task)
     }
 }
@@ -45,14 +53,14 @@ impl Made {
 struct Page {
     account: Account,
     made: Made,
-    /// While there is no room for answers, the only task that may be begun, as the scheduler was told last.
+    /// While the backlog of answers is full, the only task that may begin.
     only: Option<TaskIndex>,
     answered_by: BTreeMap<TaskIndex, (MemberId, Process)>,
-    /// The processes that leases were given to.
+    /// Processes that leases were given to.
     given: BTreeMap<LeaseId, Process>,
     /// The first task without an answer.
     first_open: TaskIndex,
-    /// Of each task.
+    /// Holders of each task.
     holders: Vec<BTreeSet<MemberId>>,
     /// Tasks without holder and answer.
     free: BTreeSet<TaskIndex>,
@@ -62,22 +70,22 @@ struct Page {
 }
 
 impl Page {
-    /// Whether the task, if it is free, may be begun.
+    /// Whether the task may begin if it is free.
     fn may_begin(&self, task: TaskIndex) -> bool {
         self.only.is_none_or(|only| only == task)
     }
 
-    /// Whether the task goes to a member that holds nothing else.
+    /// Whether the task goes alone, to a member that holds nothing else.
     fn goes_alone(&self, task: TaskIndex) -> bool {
         self.blame_of(task).len() >= POISON - 1
     }
 
-    /// Free tasks that may be begun.
+    /// Free tasks that may begin.
     fn ready(&self) -> impl Iterator<Item = TaskIndex> {
         self.free.iter().copied().filter(|&task| self.may_begin(task))
     }
 
-    /// Whether the member holds the replica of the task, or its process gave the answer to it that counted.
+    /// Whether the member holds the replica of the task, or its process gave the replica's accepted answer.
     fn computed_replica(&self, member: MemberId, process: Process, task: TaskIndex) -> bool {
         self.made.replicas.get(&task).is_some_and(|replica| {
             let answered = self.answered_by.get(replica).is_some_and(|&(_, by)| by == process);
@@ -89,8 +97,8 @@ impl Page {
         self.blame.get(&task).map_or(&[], |blame| &blame[..])
     }
 
-    /// How badly the member suits the task, which was failed before.
-    fn misfit(&self, id: MemberId, known: &Known, is_proven: bool, task: TaskIndex) -> u32 {
+    /// Rank of the member for a task that has failed before; the least is the best.
+    fn rank(&self, id: MemberId, known: &Known, is_proven: bool, task: TaskIndex) -> u32 {
         let Identity { process, origin } = &known.identity;
         let blame = self.blame_of(task);
         let followed = |blamed: &Blamed| blamed.identity.origin == *origin && blamed.at <= known.joined;
@@ -117,44 +125,44 @@ struct Blamed {
     is_proven: bool,
 }
 
-/// A lease, as its holder has it.
+/// A lease of a member.
 struct Held {
     since: Duration,
     account: AccountId,
     alone: bool,
 }
 
-/// A member as the coordinator should know it.
+/// State of a member as the coordinator should know it.
 struct Known {
     identity: Identity,
     joined: Duration,
     slots: u32,
     watched: bool,
-    /// When the last of its messages reached the coordinator.
+    /// Time at which its last message reached the coordinator.
     heard: Duration,
     held: BTreeMap<LeaseId, Held>,
 }
 
-/// What an answer that counts means.
+/// Kinds of accepted answers.
 pub(super) enum Accepted {
-    /// Nothing more.
+    /// The answer to a task without an answered replica.
     Task,
-    /// Its replica was answered before: whether by another member.
+    /// The answer to a task whose replica was answered before; whether by another member.
     Pair { by_two: bool },
 }
 
 pub(super) struct Invariants {
     timeouts: Timeouts,
     known: BTreeMap<MemberId, Known>,
-    /// Of all members that there ever were.
+    /// Process of every member, past or present.
     processes: BTreeMap<MemberId, Process>,
-    /// Those of which an answer counted.
+    /// Processes with an accepted answer.
     proven: BTreeSet<Process>,
-    /// Those that are open.
+    /// Open batches.
     batches: BTreeMap<BatchId, Page>,
-    /// Whether enough members were there once.
+    /// Whether enough members have been present at the same time.
     assembled: bool,
-    /// Whether the coordinator was ever stopped: its clock is behind then.
+    /// Whether the coordinator was ever stopped, so that its clock is behind.
     paused: bool,
 }
 
@@ -171,7 +179,7 @@ impl Invariants {
         }
     }
 
-    /// A batch is submitted.
+    /// Records a submitted batch.
     pub fn open(&mut self, batch: BatchId, account: Account, made: Made) {
         let n_tasks = made.needs.len();
         let page = Page {
@@ -189,7 +197,7 @@ impl Invariants {
         self.batches.insert(batch, page);
     }
 
-    /// Another scheduler, which knows of nobody, takes the place of the one before.
+    /// Records that a new scheduler without members replaces the old one.
     pub fn begin_anew(&mut self) {
         self.known.clear();
         self.processes.clear();
@@ -198,7 +206,7 @@ impl Invariants {
         self.assembled = false;
     }
 
-    /// The coordinator was stopped for so long, and heard nobody.
+    /// Records that the coordinator was stopped for `time` and received nothing.
     pub fn pause(&mut self, now: Duration, pause: Duration) {
         self.paused = true;
         for member in self.known.values_mut() {
@@ -207,39 +215,39 @@ impl Invariants {
         }
     }
 
-    /// Members that are there.
+    /// Present members.
     pub fn members(&self) -> impl ExactSizeIterator<Item = MemberId> {
         self.known.keys().copied()
     }
 
-    /// Whether that one is.
+    /// Whether the member is present.
     pub fn knows(&self, member: MemberId) -> bool {
         self.known.contains_key(&member)
     }
 
-    /// Batches that are open.
+    /// Open batches.
     pub fn batches(&self) -> impl Iterator<Item = BatchId> {
         self.batches.keys().copied()
     }
 
-    /// What an open batch is made of.
+    /// Content of an open batch.
     pub fn made(&self, batch: BatchId) -> Option<&Made> {
         self.batches.get(&batch).map(|page| &page.made)
     }
 
-    /// The first task without an answer of an open batch; whether the scheduler was told that there is no room for others.
+    /// First task without an answer of an open batch, and whether the backlog of answers is full.
     pub fn first_open(&self, batch: BatchId) -> Option<(TaskIndex, bool)> {
         self.batches.get(&batch).map(|page| (page.first_open, page.only.is_some()))
     }
 
-    /// A lease that another process holds, the first from a `start` on.
+    /// First lease of another process, from `start` on.
     pub fn held_by_others(&self, process: Process, start: usize) -> Option<LeaseId> {
         let others = self.known.values().filter(|known| known.identity.process != process);
         let held: Vec<LeaseId> = others.flat_map(|known| known.held.keys().copied()).collect();
         held.get(start.checked_rem(held.len())?).copied()
     }
 
-    /// Whether there is something to assign to that process when it comes, and others were there before.
+    /// Whether there is a task for that process when it joins, and other members are present.
     pub fn is_in_work(&self, process: Process) -> bool {
         let has_room = |page: &Page| {
             let most = page.account.max_members.unwrap_or(usize::MAX);
@@ -253,7 +261,7 @@ impl Invariants {
         self.assembled && self.batches.values().any(|page| has_task(page) && has_room(page))
     }
 
-    /// Enters what an event says; whom it concerns.
+    /// Records an event; returns the member that it concerns.
     pub fn enter(&mut self, now: Duration, event: &Event) -> Option<MemberId> {
         match event {
             Event::MemberJoined { member, identity, slots, watched, .. } => {
@@ -300,7 +308,7 @@ impl Invariants {
         }
     }
 
-    /// Threads of the coordinator's process that are stuck for too long are not counted with any more.
+    /// Removes the slots of threads of the coordinator's process that are stuck for too long.
     fn give_up_threads(&mut self, now: Duration) {
         let deadline = self.timeouts.lease_deadline;
         let threads = self.known.iter_mut().filter(|(_, known)| !known.watched);
@@ -314,12 +322,12 @@ impl Invariants {
         for (id, lease) in stuck {
             self.release(id, lease);
             if let Some(page) = self.batches.get_mut(&lease.batch) {
-                page.given_up.extend([lease.task, page.made.twin_or_itself(lease.task)]);
+                page.given_up.extend([lease.task, page.made.replica_or_itself(lease.task)]);
             }
         }
     }
 
-    /// The member no longer holds the lease; whether it did.
+    /// Removes the lease from the member; returns whether it held it.
     fn release(&mut self, member: MemberId, lease: LeaseId) -> bool {
         let Some(known) = self.known.get_mut(&member) else { return false };
         let held = known.held.remove(&lease).is_some();
@@ -329,7 +337,7 @@ impl Invariants {
         held
     }
 
-    /// The member, which held the lease, says that its task cannot be computed.
+    /// Records that the holder of the lease reported a failure.
     fn blame(&mut self, at: Duration, member: MemberId, lease: LeaseId) {
         let Some(known) = self.known.get(&member) else { return };
         let (identity, is_proven) = (known.identity.clone(), self.is_proven(known));
@@ -343,7 +351,7 @@ impl Invariants {
         !known.watched || self.proven.contains(&known.identity.process)
     }
 
-    /// The member is gone.
+    /// Records that the member is gone.
     fn lose(&mut self, at: Duration, member: MemberId, cause: &Cause) {
         let Some(known) = self.known.remove(&member) else { return };
         let is_proven = self.is_proven(&known);
@@ -359,34 +367,34 @@ impl Invariants {
         }
     }
 
-    /// The coordinator gave up on the member: it should have had a reason.
+    /// Checks that the coordinator had a reason to remove the member.
     pub fn forget(&mut self, now: Duration, member: MemberId, cause: &Cause) -> Result<(), String> {
-        let known = self.known.get(&member).ok_or(format!("{member:?} is forgotten twice"))?;
+        let known = self.known.get(&member).ok_or(format!("{member:?} is removed twice"))?;
         let since = match cause {
             Cause::Silent(_) => known.heard + self.timeouts.dead_after,
             Cause::NotHolder { lease } => {
                 let given = self.batches.get(&lease.batch).and_then(|page| page.given.get(lease));
                 if given == Some(&known.identity.process) {
-                    return Err(format!("{member:?} is forgotten for {lease}, which was given to it"));
+                    return Err(format!("{member:?} is removed for {lease}, which was given to it"));
                 }
                 now
             }
-            // The leases of threads were given up before.
+            // The leases of threads are given up already.
             Cause::Overdue { .. } if !known.watched => now,
             Cause::Overdue { .. } => {
                 let oldest = known.held.values().map(|held| held.since).min();
-                oldest.ok_or("one without a lease is overdue")? + self.timeouts.lease_deadline
+                oldest.ok_or("a member without a lease is overdue")? + self.timeouts.lease_deadline
             }
             other => return Err(format!("{member:?} is forgotten, for it {other}")),
         };
         if now < since && !self.paused {
-            return Err(format!("{member:?} is forgotten before its time, for it is {cause}"));
+            return Err(format!("{member:?} is removed too early: {cause}"));
         }
         self.lose(now, member, cause);
         Ok(())
     }
 
-    /// The member is assigned a task.
+    /// Checks and records an assignment.
     pub fn assign(
         &mut self,
         now: Duration,
@@ -395,31 +403,31 @@ impl Invariants {
         scheduler: &Scheduler,
     ) -> Result<(), String> {
         let is_only = !self.has_other_healthy(member, scheduler);
-        let page = self.batches.get(&lease.batch).ok_or(format!("{lease} is assigned of no open batch"))?;
+        let page = self.batches.get(&lease.batch).ok_or(format!("{lease} is of no open batch"))?;
         let (account, alone) = (page.account, page.goes_alone(lease.task));
         let known =
-            self.known.get(&member).ok_or(format!("{lease} was assigned to {member:?}, who is gone"))?;
+            self.known.get(&member).ok_or(format!("{lease} was assigned to {member:?}, which is gone"))?;
         let process = known.identity.process;
         if !page.blame_of(lease.task).is_empty() {
-            if !self.suits_best(member, page, lease.task, scheduler) {
-                return Err(format!("{member:?} is assigned {lease}, and another one is a better choice"));
+            if !self.ranks_best(member, page, lease.task, scheduler) {
+                return Err(format!("{member:?} is assigned {lease}, but another member ranks better"));
             }
         } else if page.computed_replica(member, process, lease.task)
             && !is_only
             && account.max_members != Some(1)
         {
-            return Err(format!("{member:?} is assigned {lease}, and had to do with its replica"));
+            return Err(format!("{member:?} is assigned {lease}, but holds or answered its replica"));
         }
         if page.free.contains(&lease.task) && !page.may_begin(lease.task) {
-            return Err(format!("{lease} is begun while there is no room for its answer"));
+            return Err(format!("{lease} begins while the backlog of answers is full"));
         }
         if !self.admits(account, member) {
-            return Err(format!("{lease} is assigned to one member too many"));
+            return Err(format!("{lease} exceeds the number of members of its account"));
         }
         let known = self.known.get_mut(&member);
-        let known = known.ok_or(format!("{lease} was assigned to {member:?}, who is gone"))?;
+        let known = known.ok_or(format!("{lease} was assigned to {member:?}, which is gone"))?;
         if known.held.values().any(|held| held.alone) || alone && !known.held.is_empty() {
-            return Err(format!("{lease} does not go alone, or beside one that does"));
+            return Err(format!("{lease} does not go alone as it should, or is beside a lease that does"));
         }
         known.held.insert(lease, Held { since: now, account: account.id, alone });
         if known.held.len() > known.slots as usize + 1 {
@@ -433,7 +441,7 @@ impl Invariants {
         Ok(())
     }
 
-    /// An answer counts.
+    /// Checks and records an accepted answer.
     pub fn accept(&mut self, member: MemberId, lease: LeaseId) -> Result<Accepted, String> {
         let page = self.batches.get_mut(&lease.batch);
         let Some(page) = page.filter(|page| !page.answered_by.contains_key(&lease.task)) else {
@@ -441,7 +449,7 @@ impl Invariants {
         };
         let process = self.processes.get(&member).copied();
         let Some(process) = process.filter(|process| page.given.get(&lease) == Some(process)) else {
-            return Err(format!("{lease} was answered by {member:?}, and given to another one"));
+            return Err(format!("{lease} was answered by {member:?}, but given to another member"));
         };
         self.proven.insert(process);
         page.answered_by.insert(lease.task, (member, process));
@@ -453,27 +461,27 @@ impl Invariants {
         Ok(replica.map_or(Accepted::Task, |&(_, auditor)| Accepted::Pair { by_two: auditor != process }))
     }
 
-    /// An answer does not count.
+    /// Checks a discarded answer.
     pub fn discard(&self, lease: LeaseId) -> Result<(), String> {
         let is_open = |page: &Page| !page.answered_by.contains_key(&lease.task);
         match self.batches.get(&lease.batch).is_some_and(is_open) {
-            true => Err(format!("{lease} was discarded, and had no answer")),
+            true => Err(format!("{lease} was discarded, but its task had no answer")),
             false => Ok(()),
         }
     }
 
-    /// A batch is over.
+    /// Checks and records the end of a batch.
     pub fn end(&mut self, action: &Action, scheduler: &Scheduler) -> Result<(), String> {
         match action {
             Action::BatchDone { batch } => {
-                let page = self.batches.remove(batch).ok_or("one that is not open is done")?;
+                let page = self.batches.remove(batch).ok_or("a batch that is not open is done")?;
                 let all = page.answered_by.len() == page.made.needs.len();
-                if all { Ok(()) } else { Err("done before all tasks were".into()) }
+                if all { Ok(()) } else { Err("a batch is done before all its tasks".into()) }
             }
             Action::Fail { batch, failure } => {
-                let page = self.batches.remove(batch).ok_or("one that is not open fails")?;
+                let page = self.batches.remove(batch).ok_or("a batch that is not open fails")?;
                 let is_hopeless = |task: &TaskIndex| {
-                    let replicas = [*task, page.made.twin_or_itself(*task)];
+                    let replicas = [*task, page.made.replica_or_itself(*task)];
                     replicas.into_iter().any(|task| self.is_hopeless(&page, task, scheduler))
                 };
                 let is_confirmed = match failure {
@@ -487,13 +495,13 @@ impl Invariants {
                     }
                     Failure::Task { task, .. } => is_hopeless(task),
                 };
-                if is_confirmed { Ok(()) } else { Err(format!("failed for no reason: {failure}")) }
+                if is_confirmed { Ok(()) } else { Err(format!("a batch failed without reason: {failure}")) }
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether the scheduler knows what the invariants say, the member is not kept for too long, and does not idle.
+    /// Checks a member: the scheduler's view of it, its timeouts, and that it is not idle without need.
     pub fn check_member(&self, now: Duration, id: MemberId, scheduler: &Scheduler) -> Result<(), String> {
         let Known { watched, heard, held, .. } = &self.known[&id];
         let presence: Presence = scheduler.member(id).ok_or(format!("{id:?} is not known"))?;
@@ -518,7 +526,7 @@ impl Invariants {
         Ok(())
     }
 
-    /// Whether those who idle have what suspects alone hold.
+    /// Checks that idle members have backups of the tasks that suspects alone hold.
     pub fn check_suspects(&self, scheduler: &Scheduler) -> Result<(), String> {
         let is_suspect = |id: MemberId| state(id, scheduler) == Some(MemberState::Suspect);
         let suspects = self.known.iter().filter(|(id, _)| is_suspect(**id));
@@ -534,20 +542,20 @@ impl Invariants {
         for id in self.members().filter(|&id| self.has_free_slot(id, scheduler)) {
             let may = |(page, task): &&(&Page, TaskIndex)| self.may(id, page, *task, scheduler);
             if let Some((_, task)) = lone.iter().find(may) {
-                return Err(format!("{id:?} idles while a suspect alone holds {task:?}"));
+                return Err(format!("{id:?} is idle while suspects alone hold {task:?}"));
             }
         }
         Ok(())
     }
 
-    /// Whether no more members are set aside than are needed; how many are.
+    /// Checks that no more members are set aside than needed; returns their number.
     pub fn check_aside(&self, scheduler: &Scheduler) -> Result<usize, String> {
         let is_aside = |id: &MemberId| scheduler.member(*id).is_some_and(|presence| presence.is_aside);
         let aside = self.members().filter(is_aside).count();
         let waits = |page: &&Page| page.ready().any(|task| page.goes_alone(task));
         match aside <= self.batches.values().filter(waits).count() {
             true => Ok(aside),
-            false => Err(format!("{aside} members are set aside, and idle for nothing")),
+            false => Err(format!("{aside} members are set aside without need")),
         }
     }
 
@@ -565,19 +573,19 @@ impl Invariants {
         self.assembled && known.held.len() < limit && is_healthy && !excused
     }
 
-    /// Whether the member, which has a free slot, may be assigned the task, which it does not hold.
+    /// Whether the member, which has a free slot and does not hold the task, may be assigned it.
     fn may(&self, id: MemberId, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
         let to_one = page.account.max_members == Some(1) || !self.has_other_healthy(id, scheduler);
         let alone = !page.goes_alone(task) || self.known[&id].held.is_empty();
         let suits = || match page.blame_of(task) {
             [] => to_one || !page.computed_replica(id, self.known[&id].identity.process, task),
-            _ => self.suits_best(id, page, task, scheduler),
+            _ => self.ranks_best(id, page, task, scheduler),
         };
         alone && self.admits(page.account, id) && suits()
     }
 
-    /// How badly those that stay and may hold the task suit it, each with its id.
-    fn misfits<'a>(
+    /// Ids and ranks of the members that may hold the task.
+    fn ranks<'a>(
         &'a self,
         page: &'a Page,
         task: TaskIndex,
@@ -588,25 +596,25 @@ impl Invariants {
             move |&id: &MemberId| self.admits(page.account, id) && !page.holders[task.index()].contains(&id);
         self.members().filter(stays).filter(may).map(move |id| {
             let known = &self.known[&id];
-            (id, page.misfit(id, known, self.is_proven(known), task))
+            (id, page.rank(id, known, self.is_proven(known), task))
         })
     }
 
-    /// Whether no other member suits the task, which was failed before, better.
-    fn suits_best(&self, id: MemberId, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
+    /// Whether no other member ranks better for a task that has failed before.
+    fn ranks_best(&self, id: MemberId, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
         let known = &self.known[&id];
-        let own = page.misfit(id, known, self.is_proven(known), task);
-        self.misfits(page, task, scheduler).all(|(_, other)| own <= other)
+        let own = page.rank(id, known, self.is_proven(known), task);
+        self.ranks(page, task, scheduler).all(|(_, other)| own <= other)
     }
 
-    /// Whether enough different workers failed the task, or it failed often enough and those that are left all had to do with it.
+    /// Whether enough different workers have failed the task, or it has failed often enough and all present members are involved.
     fn is_hopeless(&self, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
         let blame = page.blame_of(task);
         let proven = blame.iter().filter(|blamed| blamed.is_proven).map(|blamed| blamed.identity.process);
         let strangers = blame.iter().filter(|blamed| !blamed.is_proven).map(|blamed| &blamed.identity.origin);
         let n_workers = proven.collect::<BTreeSet<_>>().len() + strangers.collect::<BTreeSet<_>>().len();
-        let could_try = |(_, misfit)| misfit < 2;
-        n_workers >= POISON || blame.len() >= POISON && !self.misfits(page, task, scheduler).any(could_try)
+        let could_try = |(_, rank)| rank < 2;
+        n_workers >= POISON || blame.len() >= POISON && !self.ranks(page, task, scheduler).any(could_try)
     }
 
     fn has_threads(&self) -> bool {

@@ -1,8 +1,9 @@
-//! A world around a scheduler: jobs that submit one batch after the other, pause, and are cancelled, workers that come, work, stall, get
-//! stuck, crash, leave, lie and return, a network that delays, reorders and repeats, and a coordinator that is stopped for a while or starts anew.
+//! The environment of a simulated scheduler. Jobs submit one batch after the other, pause, and are cancelled. Workers join, compute,
+//! stall, get stuck, crash, leave, lie and reconnect. The network delays, reorders and repeats messages. The coordinator is stopped for a
+//! while, or restarts.
 //!
-//! After every event the [`Invariants`] are checked: for all members in small worlds, for the members concerned and now
-//! and then for all in large ones, and [`Scheduler::check`]. Who joins while tasks are free is assigned one at once.
+//! After every event the [`Invariants`] and [`Scheduler::check`] are checked. In large worlds only the members concerned are checked after
+//! each event, and all of them at intervals.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -19,16 +20,16 @@ use crate::{
     Timeouts,
 };
 
-/// How large a world is.
+/// Size of a world.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
-    /// Most workers at the beginning.
+    /// Maximum number of workers at the beginning.
     pub members: u64,
-    /// Most tasks of a batch.
+    /// Maximum number of tasks of a batch.
     pub tasks: usize,
-    /// Jobs, at most.
+    /// Maximum number of jobs.
     pub jobs: u64,
-    /// Batches of each, one after the other.
+    /// Number of batches of each job.
     pub batches: u64,
 }
 
@@ -39,7 +40,7 @@ impl Size {
     }
 }
 
-/// What happened in worlds.
+/// Counts of what happened in worlds.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Tally {
     events: u64,
@@ -94,7 +95,7 @@ impl Tally {
         self.most_batches = self.most_batches.max(other.most_batches);
     }
 
-    /// Whether the worlds, all together, were as bad as they should be, and no worse.
+    /// Asserts that every kind of failure occurred, and that most batches were done.
     pub fn check(&self) {
         assert!(self.done * 10 >= self.batches * 9, "too few batches were done");
         let happened = [
@@ -102,15 +103,15 @@ impl Tally {
             ("desertion", self.deserted),
             ("stuck threads", self.overdue),
             ("impossible tasks", self.impossible),
-            ("answers to leases of others", self.losses.get("protocol").copied().unwrap_or(0)),
-            ("answers of processes that returned", self.resumed),
+            ("answers to leases of other members", self.losses.get("protocol").copied().unwrap_or(0)),
+            ("answers of processes that reconnected", self.resumed),
             ("stuck members", self.losses.get("overdue").copied().unwrap_or(0)),
             ("silent members", self.losses.get("silent").copied().unwrap_or(0)),
             ("late answers", self.discarded),
             ("returns", self.rejoins),
             ("probations", self.probations),
             ("audits", self.audited),
-            ("audits for want of members", self.unaudited),
+            ("audits by a single member", self.unaudited),
             ("pauses", self.pauses),
             ("restarts", self.restarts),
             ("backlogs", self.backlogs),
@@ -125,35 +126,35 @@ impl Tally {
     }
 }
 
-/// A worker process, whatever connection it has.
+/// A worker's process, over all its connections.
 struct Worker {
     slots: u32,
-    /// Whether it answers leases of others, and fails tasks for nothing.
+    /// Whether it answers leases of other members, and reports failures without reason.
     lies: bool,
-    /// Until then it does nothing.
+    /// Time until which it does nothing.
     stalled: Duration,
-    /// As whom the coordinator knows it.
+    /// Its current member.
     member: Option<MemberId>,
-    /// The shards of its last answers, and what these carry on.
+    /// Shards of its last answers, and their states.
     kept: VecDeque<ContentHash>,
 }
 
 /// A job: one batch after the other.
 struct Job {
     account: Account,
-    /// Batches that it had.
+    /// Number of batches so far.
     n_batches: u64,
-    /// Batches still to come, the open one included.
+    /// Number of batches left, including the open one.
     left: u64,
-    /// The one that is open or comes next.
+    /// Content of the open or next batch.
     made: Made,
     open: Option<BatchId>,
 }
 
-/// What will happen, unless the world changes before.
+/// A planned event, which may be void when its time comes.
 #[derive(Clone, Debug)]
 enum Coming {
-    /// Reaches the coordinator, if that is the same process still.
+    /// An event reaches the coordinator, if its process is still the same.
     Event(Event),
     /// A new worker starts.
     Arrival,
@@ -167,17 +168,17 @@ enum Coming {
     Drain(u64),
     /// A worker is stopped for a while.
     Stall(u64),
-    /// A worker says that it lives, and will again.
+    /// A worker sends a heartbeat and plans the next one.
     Beat(u64),
     /// A job submits its next batch.
     Submission(usize),
-    /// It does not want the one that is open.
+    /// A job cancels its open batch.
     Cancellation(usize),
-    /// There is no room for its answers, or there is again.
+    /// The backlog of a job becomes full (true) or has room again.
     Backlog(usize, bool),
     /// The coordinator is stopped for a while.
     Pause,
-    /// The coordinator's process ends, and another one begins.
+    /// The coordinator's process restarts.
     Restart,
 }
 
@@ -188,14 +189,14 @@ pub(super) struct World {
     timeouts: Timeouts,
     now: Duration,
     scheduler: Scheduler,
-    /// By time and order of planning.
+    /// Planned events by time and order of planning.
     coming: BTreeMap<(Duration, u64), Coming>,
     planned: u64,
     workers: BTreeMap<u64, Worker>,
     next_worker: u64,
     next_member: u64,
     worker_of: BTreeMap<MemberId, u64>,
-    /// Machines; of several workers on one, it is not told which fails.
+    /// Number of hosts. The coordinator cannot tell which of several workers on one host fails.
     n_hosts: u64,
     invariants: Invariants,
     jobs: Vec<Job>,
@@ -203,17 +204,17 @@ pub(super) struct World {
     /// Whether threads of the coordinator's process are members.
     has_threads: bool,
     tally: Tally,
-    story: VecDeque<Line>,
+    log: VecDeque<Line>,
 }
 
-/// Something that happened, written out only if somebody wants to read it.
+/// A line of the log, formatted only when the log is printed.
 enum Line {
     Event(Duration, Event),
     Action(Action),
     Note(Duration, String),
 }
 
-/// Lines of the story that are kept.
+/// Number of lines of the log that are kept.
 const KEPT: usize = 60;
 
 impl World {
@@ -244,23 +245,23 @@ impl World {
             next_batch: 1,
             has_threads: false,
             tally: Tally::default(),
-            story: VecDeque::new(),
+            log: VecDeque::new(),
         }
     }
 
-    /// What happened in it.
+    /// Counts of what happened.
     pub fn tally(&self) -> Tally {
         self.tally.clone()
     }
 
-    /// The last that happened.
-    pub fn story(&self) -> String {
+    /// The last events.
+    pub fn log(&self) -> String {
         let print = |line: &Line| match line {
             Line::Event(at, event) => format!("{at:?} {event:?}\n"),
             Line::Action(action) => format!("    {action:?}\n"),
             Line::Note(at, text) => format!("{at:?} {text}\n"),
         };
-        self.story.iter().map(print).collect()
+        self.log.iter().map(print).collect()
     }
 
     /// Runs all jobs to their ends.
@@ -305,7 +306,7 @@ impl World {
                     let coming = self.coming.remove(&key).expect("it is the first");
                     self.come(coming)?;
                 }
-                (_, None) => return Err("nothing will ever happen again".into()),
+                (_, None) => return Err("no event is planned although batches are open".into()),
             }
         }
         Err("a batch does not end".into())
@@ -317,7 +318,7 @@ impl World {
         self.coming.insert((at, self.planned), what);
     }
 
-    /// Plans the event, and sometimes that it reaches the coordinator once more.
+    /// Plans the event, and sometimes a repetition of it.
     fn plan_event(&mut self, within_millis: Range<u64>, event: Event) {
         if self.rng.random_bool(0.1) {
             let later = within_millis.start..3 * within_millis.end;
@@ -326,7 +327,7 @@ impl World {
         self.plan(within_millis, Coming::Event(event));
     }
 
-    /// Makes the job's next batch, and its fate.
+    /// Makes the job's next batch, and plans what happens to it.
     fn prepare(&mut self, job: usize) {
         let Job { account, n_batches: round, .. } = self.jobs[job];
         let most = self.size.tasks;
@@ -378,17 +379,17 @@ impl World {
             .filter(|(task, replica)| task < replica)
             .map(|(&task, &replica)| (task, replica));
         let (needs, replicas): (Vec<Needs>, Vec<_>) = (made.needs.clone(), replicas.collect());
-        let (n_tasks, n_twins) = (needs.len(), replicas.len());
+        let (n_tasks, n_replicas) = (needs.len(), replicas.len());
         self.note(Line::Note(
             self.now,
-            format!("{account:?}: {batch:?} of {n_tasks} tasks, {n_twins} of them replicas"),
+            format!("{account:?}: {batch:?} of {n_tasks} tasks, {n_replicas} of them replicas"),
         ));
         self.invariants.open(batch, account, made);
         self.tally.most_batches = self.tally.most_batches.max(self.invariants.batches().count());
         self.happen(Event::BatchSubmitted { batch, account, needs, replicas })
     }
 
-    /// A batch is over: the job goes on with the next one, after a while.
+    /// Ends a batch; the job submits the next one after a while.
     fn end(&mut self, batch: BatchId) {
         let Some(job) = self.jobs.iter().position(|job| job.open == Some(batch)) else { return };
         self.jobs[job].open = None;
@@ -398,7 +399,7 @@ impl World {
             let pause = if self.rng.random_bool(0.8) { 2000 } else { 60_000 };
             self.plan(0..pause, Coming::Submission(job));
         }
-        // Somebody always comes, in the end.
+        // There is always another worker in the end.
         self.plan(0..20_000, Coming::Arrival);
     }
 
@@ -472,7 +473,7 @@ impl World {
         Ok(())
     }
 
-    /// A worker that has returned sends what it still has to say as the member that it is now.
+    /// Changes the sender of an event to the worker's current member.
     fn readdress(&mut self, mut event: Event) -> Event {
         if let Event::Answered { member, .. } | Event::Failed { member, .. } = &mut event
             && let Some(worker) = self.worker_of.get(member).and_then(|id| self.workers.get(id))
@@ -492,7 +493,7 @@ impl World {
         }
     }
 
-    /// A new process; what will become of it is its fate from the beginning.
+    /// Starts a worker's process, and plans what happens to it.
     fn arrive(&mut self) -> Result<(), String> {
         let id = self.next_worker;
         self.next_worker += 1;
@@ -538,7 +539,7 @@ impl World {
         self.happen(Event::MemberJoined { member, name, identity, slots, holds, watched: true })
     }
 
-    /// The threads of the coordinator's own process.
+    /// Adds the threads of the coordinator's own process.
     fn join_threads(&mut self) -> Result<(), String> {
         let member = MemberId(self.next_member);
         self.next_member += 1;
@@ -549,10 +550,10 @@ impl World {
         self.happen(joined)
     }
 
-    /// Another process takes the coordinator's place; the workers find it, each in its time, and what they say to the
-    /// old one is heard by nobody. The jobs begin their open batches again.
+    /// Replaces the coordinator's process. Each worker reconnects after some time, messages to the old process are lost, and the jobs submit
+    /// their open batches again.
     fn restart(&mut self) -> Result<(), String> {
-        self.note(Line::Note(self.now, "the coordinator starts anew".into()));
+        self.note(Line::Note(self.now, "the coordinator restarts".into()));
         self.tally.restarts += 1;
         self.scheduler = Scheduler::new(self.timeouts.clone());
         self.coming.retain(|_, coming| !matches!(coming, Coming::Event(_)));
@@ -572,7 +573,7 @@ impl World {
         open.collect::<Vec<_>>().into_iter().try_for_each(|job| self.submit(job))
     }
 
-    /// Hands the event to the scheduler and follows its actions.
+    /// Passes the event to the scheduler and performs its actions.
     fn happen(&mut self, event: Event) -> Result<(), String> {
         self.tally.events += 1;
         if !matches!(event, Event::BatchSubmitted { .. }) {
@@ -583,7 +584,7 @@ impl World {
             _ => None,
         };
         let joins = joining.is_some();
-        // The one that completes the assembly shares with those who were there before.
+        // The member that completes the minimum number shares the tasks with the members before it.
         let in_work = joining.is_some_and(|process| self.invariants.is_in_work(process));
         self.note_worker(&event);
         let concerned = self.invariants.enter(self.now, &event);
@@ -594,11 +595,11 @@ impl World {
             actions.iter().any(|action| matches!(action, Action::Assign { member, .. } if *member == id))
         };
         if newcomer.is_some_and(|member| in_work && !is_lent(member)) {
-            return Err("a newcomer is assigned nothing while tasks are free".into());
+            return Err("a new member is assigned nothing while tasks are free".into());
         }
         let presence = newcomer.and_then(|member| self.scheduler.member(member));
         self.tally.probations += u64::from(presence.is_some_and(|presence| presence.on_probation));
-        // A batch that fails for a loss is told of before the loss.
+        // The failure of a batch is reported before the loss that causes it.
         for action in &actions {
             if let Action::Forget { member, cause } = action {
                 self.forget(*member, cause)?;
@@ -622,7 +623,7 @@ impl World {
         Ok(())
     }
 
-    /// What an event means to the worker that it is of.
+    /// Updates the worker that sent the event.
     fn note_worker(&mut self, event: &Event) {
         match event {
             Event::MemberLost { member, cause } => {
@@ -648,7 +649,7 @@ impl World {
         }
     }
 
-    /// The coordinator gave up on the member; the worker, if it lives, returns.
+    /// Handles the removal of a member; its worker reconnects if it is alive.
     fn forget(&mut self, member: MemberId, cause: &Cause) -> Result<(), String> {
         *self.tally.losses.entry(cause.kind()).or_default() += 1;
         self.invariants.forget(self.now, member, cause)?;
@@ -662,7 +663,7 @@ impl World {
         Ok(())
     }
 
-    /// What an action brings about; the batch that it ends, if it does.
+    /// Performs an action; returns the batch that it ends, if it ends one.
     fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, String> {
         self.invariants.end(action, &self.scheduler)?;
         match action {
@@ -678,7 +679,7 @@ impl World {
                     Accepted::Pair { by_two: false } => self.tally.unaudited += 1,
                 }
                 self.tally.accepted += 1;
-                // The caller takes it, and waits for the next one.
+                // The caller takes the answer, and waits for the next one.
                 if let Some((_, true)) = before.filter(|_| self.invariants.first_open(lease.batch) != before)
                     && let Some(job) = self.jobs.iter().position(|job| job.open == Some(lease.batch))
                 {
@@ -689,7 +690,7 @@ impl World {
                 self.invariants.discard(*lease)?;
                 self.tally.discarded += 1;
             }
-            // Who reads that members are wanting starts one more.
+            // A report of waiting leads to one more worker.
             Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Coming::Arrival),
             Action::Forget { .. } | Action::ReportWaiting { .. } => {}
             Action::BatchDone { batch } => {
@@ -710,7 +711,7 @@ impl World {
         Ok(None)
     }
 
-    /// The member computes what it was assigned, and will answer, unless something comes between.
+    /// Computes the lease and plans the answer.
     fn work(&mut self, member: MemberId, lease: LeaseId) {
         let stalled = match self.worker_of.get(&member) {
             Some(id) => match self.workers.get(id).filter(|worker| worker.member == Some(member)) {
@@ -749,7 +750,7 @@ impl World {
         self.plan_event(busy + 1..busy + slow, answer);
     }
 
-    /// The worker says something of a lease that is not its own, or that there never was.
+    /// Answers or fails a lease that is not the worker's own, or does not exist.
     fn lie(&mut self, worker: u64, member: MemberId, own: LeaseId) {
         let never = LeaseId { attempt: Attempt(own.attempt.0 + 1000), ..own };
         let start = self.rng.random_range(0..1000);
@@ -763,23 +764,23 @@ impl World {
     }
 
     fn note(&mut self, line: Line) {
-        if self.story.len() == KEPT {
-            self.story.pop_front();
+        if self.log.len() == KEPT {
+            self.log.pop_front();
         }
-        self.story.push_back(line);
+        self.log.push_back(line);
     }
 }
 
-/// A panic in the scheduler tells the story as well.
+/// Prints the log if the scheduler panics.
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("SEED={}: panicked\n{}", self.seed, self.story());
+            eprintln!("SEED={}: panicked\n{}", self.seed, self.log());
         }
     }
 }
 
-/// What the shard carries into that round of a job.
+/// State of the shard in that round of a job.
 fn carried(shard: ContentHash, account: AccountId, round: u64) -> ContentHash {
     let mut hash = shard;
     hash.0[8..16].copy_from_slice(&round.to_le_bytes());
