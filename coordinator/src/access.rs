@@ -1,9 +1,9 @@
-//! Who may do what: tokens, each with a name and a role.
+//! Access control: tokens, each with a name and a role.
 //!
-//! In: a file with a token a line, as its name, its role and the SHA-256 of the secret; or one secret for everything; or nothing, where
-//! only this machine can connect. Out: for the `authorization` header of a request, an [`Identity`], or why there is none. Invariants: no secret
-//! is kept or printed, and which of two secrets is closer to a right one takes no longer to refuse. The file is read again when it changes,
-//! so that tokens come and go without a restart.
+//! In: a file with one token per line (name, role, SHA-256 of the secret), or one secret with all roles, or nothing, if only this
+//! machine can connect. Out: for the `authorization` header of a request, an [`Identity`], or the reason of a refusal. Invariants: no
+//! secret is kept or printed, and the time of a refusal does not depend on how close a secret is to a valid one. The file is read again
+//! when it changes, so that tokens are added and removed without a restart.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use sha2::{Digest, Sha256};
 
 use crate::nearest::nearest;
 
-/// What a token is good for.
+/// Role of a token.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Role {
-    /// Computing: for workers.
+    /// Computing tasks, for workers.
     Work,
-    /// Looking at jobs, and fetching their results.
+    /// Viewing jobs and downloading their results.
     Read,
-    /// That, and submitting, cancelling, resuming and deleting one's own jobs.
+    /// As [`Role::Read`], and submitting, cancelling, resuming and deleting one's own jobs.
     Submit,
-    /// That, for everybody's jobs.
+    /// As [`Role::Submit`], for the jobs of all users.
     Operate,
 }
 
 impl Role {
-    /// All of them, as they are written.
+    /// All roles with their names.
     const NAMES: [(&'static str, Role); 4] =
         [("work", Role::Work), ("read", Role::Read), ("submit", Role::Submit), ("operate", Role::Operate)];
 
-    /// Whether who has this role may do what `needed` is for. Workers have no business with jobs, nor people with computing.
+    /// Whether this role includes `needed`. The role of workers includes no other, and no other includes it.
     pub fn allows(self, needed: Role) -> bool {
         match needed {
             Role::Work => self == Role::Work,
@@ -57,48 +57,48 @@ impl std::str::FromStr for Role {
         let names = Role::NAMES.map(|(name, _)| name);
         let found = Role::NAMES.iter().find(|(name, _)| *name == text);
         found.map(|&(_, role)| role).ok_or_else(|| match nearest(text, names) {
-            Some(name) => format!("\"{text}\" is no role; did you mean \"{name}\"?"),
-            None => format!("\"{text}\" is no role; there are {}", names.join(", ")),
+            Some(name) => format!("\"{text}\" is not a role; did you mean \"{name}\"?"),
+            None => format!("\"{text}\" is not a role; the roles are {}", names.join(", ")),
         })
     }
 }
 
-/// Who it is.
+/// Identity of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// The name of the token.
+    /// Name of the token.
     pub name: String,
-    /// Its role; nothing: all of them.
+    /// Role of the token; `None`: all roles.
     role: Option<Role>,
 }
 
 impl Identity {
-    /// Somebody who may do everything.
+    /// An identity with all roles.
     pub fn anyone(name: &str) -> Identity {
         Identity { name: name.to_owned(), role: None }
     }
 
-    /// Whether that role's doings are allowed.
+    /// Whether the identity has the role `needed`.
     pub fn may(&self, needed: Role) -> bool {
         self.role.is_none_or(|role| role.allows(needed))
     }
 }
 
-/// Why somebody is not let in.
+/// Reason of a refusal.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Denied {
-    /// There is no such token, or none was shown.
+    /// The token is unknown, or missing.
     #[error(
         "the token is not the coordinator's; give one with --token-file FILE, or in {}",
         proto::token::TOKEN_VARIABLE
     )]
     Unknown,
-    /// It is for something else.
-    #[error("token \"{name}\" is not for this: it takes the role {needed}")]
+    /// The token has another role.
+    #[error("token \"{name}\" lacks the role {needed}, which this needs")]
     Role {
-        /// Of the token.
+        /// Name of the token.
         name: String,
-        /// What would do.
+        /// The role needed.
         needed: Role,
     },
 }
@@ -112,20 +112,20 @@ impl From<Denied> for tonic::Status {
     }
 }
 
-/// How it is known who may do what.
+/// Source of access rights.
 #[derive(Clone, Debug, Default)]
 pub enum Access {
-    /// Whoever connects may do everything.
+    /// Every client has all roles.
     #[default]
     Open,
-    /// Whoever knows this may do everything.
+    /// A client with this token has all roles.
     One(Token),
-    /// As the file says.
+    /// Roles by token, from a file.
     Roles(Arc<Tokens>),
 }
 
 impl Access {
-    /// Who shows this `authorization` header, if that is enough for what `needed` is for.
+    /// The identity of a client with this `authorization` header, if it has the role `needed`.
     pub fn admit(&self, header: Option<&str>, needed: Role) -> Result<Identity, Denied> {
         let identity = match self {
             Access::Open => Identity::anyone("anyone"),
@@ -142,7 +142,7 @@ impl Access {
         Ok(identity)
     }
 
-    /// Whether a token has to be shown.
+    /// Whether clients must show a token.
     pub fn is_guarded(&self) -> bool {
         !matches!(self, Access::Open)
     }
@@ -172,7 +172,7 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Reads the file at `path`; an error says which line is wrong.
+    /// Reads the file at `path`; an error names the wrong line.
     pub fn read(path: &Path) -> Result<Tokens> {
         let tokens = Tokens { path: path.to_owned(), read: Mutex::default() };
         *tokens.read.lock().unwrap_or_else(PoisonError::into_inner) = tokens.load()?;
@@ -186,7 +186,7 @@ impl Tokens {
         Ok(Read { changed: changed(&self.path), entries: parse(&text, &place.to_string())? })
     }
 
-    /// Whose secret it is, as the file has it now. A file that cannot be read any more, or not understood, leaves those that were there.
+    /// The identity with this secret, by the current file. If the file cannot be read or is invalid, the previous tokens stay.
     fn find(&self, secret: &str) -> Option<Identity> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = changed(&self.path);
@@ -194,12 +194,12 @@ impl Tokens {
             match self.load() {
                 Ok(new) => *read = new,
                 Err(error) => {
-                    tracing::warn!("{error:#}; the tokens stay what they were");
+                    tracing::warn!("{error:#}; keeping the previous tokens");
                     read.changed = now;
                 }
             }
         }
-        // What takes longer or not depends on digests alone, of which nobody can choose the beginning.
+        // The time depends on digests alone, whose beginning a client cannot choose.
         let sha256: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
         read.entries.iter().find(|entry| entry.sha256 == sha256).map(|entry| entry.identity.clone())
     }
@@ -218,17 +218,17 @@ fn parse(text: &str, place: &str) -> Result<Vec<Entry>> {
         }
         let [name, role, digest] = line.split_whitespace().collect::<Vec<_>>()[..] else {
             bail!(
-                "{place}:{number}: expected a name, a role and the SHA-256 of a token; `grammaton token` makes such lines"
+                "{place}:{number}: expected a name, a role and the SHA-256 of a token; make the line with `grammaton token`"
             );
         };
         let role: Role = role.parse().map_err(|error| anyhow::anyhow!("{place}:{number}: {error}"))?;
         let Some(sha256) = unhex(digest) else {
             bail!(
-                "{place}:{number}: expected the SHA-256 of a token, 64 hexadecimal digits; `grammaton token` makes such lines"
+                "{place}:{number}: expected the SHA-256 of a token, 64 hexadecimal digits; make the line with `grammaton token`"
             );
         };
         if entries.iter().any(|entry| entry.sha256 == sha256) {
-            bail!("{place}:{number}: this token is there already; one token has one role");
+            bail!("{place}:{number}: duplicate token; remove the line, or make another token");
         }
         entries.push(Entry { identity: Identity { name: name.to_owned(), role: Some(role) }, sha256 });
     }
@@ -266,7 +266,7 @@ mod tests {
     fn access(lines: &[(&str, Role, &str)]) -> (Access, tempfile::NamedTempFile) {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text: String = lines.iter().map(|(name, role, secret)| line(name, *role, secret)).collect();
-        std::fs::write(&file, format!("# who may do what\n\n{text}")).unwrap();
+        std::fs::write(&file, format!("# tokens\n\n{text}")).unwrap();
         (Access::Roles(Arc::new(Tokens::read(file.path()).unwrap())), file)
     }
 
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(admit("s3cret", Role::Read).unwrap().name, "ann");
         assert_eq!(
             admit("s3cret", Role::Operate).unwrap_err().to_string(),
-            "token \"ann\" is not for this: it takes the role operate"
+            "token \"ann\" lacks the role operate, which this needs"
         );
         assert!(admit("w0rk", Role::Work).is_ok() && admit("w0rk", Role::Read).is_err());
         for header in [None, Some("Bearer s3cre"), Some("s3cret"), Some("Bearer ")] {
@@ -309,7 +309,7 @@ mod tests {
         rewrite(line("bob", Role::Read, "two"), 1);
         assert!(!admitted("one") && admitted("two"));
         rewrite("half a li".into(), 2);
-        assert!(admitted("two"), "what is not understood changes nothing");
+        assert!(admitted("two"), "an invalid file changes nothing");
     }
 
     #[test]
@@ -317,10 +317,11 @@ mod tests {
         let error = |text: &str| parse(text, "tokens").err().unwrap().to_string();
         assert!(error("ann submit").starts_with("tokens:1: expected a name"));
         assert!(
-            error("\nann sumbit 00").starts_with("tokens:2: \"sumbit\" is no role; did you mean \"submit\"?")
+            error("\nann sumbit 00")
+                .starts_with("tokens:2: \"sumbit\" is not a role; did you mean \"submit\"?")
         );
         assert!(error("ann read 00").starts_with("tokens:1: expected the SHA-256"));
         let twice = line("ann", Role::Read, "x") + &line("bob", Role::Operate, "x");
-        assert!(error(&twice).starts_with("tokens:2: this token is there already"));
+        assert!(error(&twice).starts_with("tokens:2: duplicate token"));
     }
 }

@@ -1,7 +1,7 @@
-//! The command line: reads the arguments, runs the command, and turns what happened into an exit code.
+//! The command line: parses the arguments, runs the command, and returns an exit code.
 //!
-//! 0 done, 1 a negative answer, 2 bad input or use, 130 and 143 stopped by a signal. An error is one line on standard error. A panic is a bug, and
-//! says so in one line as well; threads that compute catch theirs and turn it into an error.
+//! 0 done, 1 a negative answer, 2 bad input or usage, 130 and 143 stopped by a signal. An error is one line on standard error. A panic is a
+//! bug, and is reported in one line as well; compute threads catch panics and turn them into errors.
 
 use std::ffi::OsString;
 use std::panic::catch_unwind;
@@ -23,70 +23,72 @@ use crate::streams::{Closed, tell};
     name = "grammaton",
     version,
     propagate_version = true,
-    after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad input or use, 130 stopped by Ctrl-C, 143 by SIGTERM.\n\
-                  GRAMMATON_LOG sets what is logged to standard error (error, warn, info, debug, trace)."
+    after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad input or usage, 130 stopped by Ctrl-C, 143 by SIGTERM.\n\
+    GRAMMATON_LOG sets the level of logs on standard error (error, warn, info, debug, trace)."
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Form of the logs on standard error; json also logs what progress would show
+    /// Format of the logs on standard error; json also logs progress
     #[arg(long, default_value_t, global = true, value_name = "text|json")]
     log: Form,
 }
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Train a model as a job file says
+    /// Train a model from a job file
     Train(Box<train::Args>),
     /// Segment or parse text with a trained model
     Parse(parse::Args),
-    /// Compare an analysis with gold
+    /// Compare an analysis with a gold standard
     #[command(subcommand)]
     Eval(eval::Args),
     /// Draw sentences, with their analysis, from a grammar
     Sample(sample::Args),
-    /// Read a grammar off a treebank, to train from its trees
+    /// Extract a grammar from a treebank, to train from its trees
     Treebank(treebank::Args),
-    /// Show what a model has learned
+    /// Show the learned parameters of a model
     Inspect(inspect::Args),
-    /// Show the keys of a job file: default, values, who reads them, meaning
+    /// Show the keys of a job file: default, values, readers, meaning
     Keys(keys::Args),
-    /// Train the jobs of many people on one fleet, until it is stopped
+    /// Run a service that trains jobs of many users on one fleet
     Serve(Box<serve::Args>),
-    /// Hand a job to a service
+    /// Submit a job to a service
     Submit(Box<submit::Args>),
     /// List the jobs of a service
     Jobs(jobs::Args),
-    /// Show how a job of a service is; or what a coordinator that trains and its workers are doing
+    /// Show the status of a job of a service, or of a coordinator and its workers
     Status(status::Args),
-    /// Show what happened to a job of a service
+    /// Show the event log of a job of a service
     Logs(logs::Args),
     /// Stop a job of a service
     Cancel(cancel::Args),
-    /// Have a job of a service go on that failed or was cancelled
+    /// Resume a job of a service that failed or was cancelled
     Resume(cancel::Args),
-    /// Delete a job of a service that is over, with its results
+    /// Delete a job of a service that has ended, with its results
     Delete(cancel::Args),
-    /// Bring the results of a job of a service
+    /// Download the results of a job of a service
     Fetch(fetch::Args),
-    /// Show who computes for a service
+    /// List the workers of a service
     Workers(workers::Args),
-    /// Make a token for a service
+    /// Create a token for a service
     Token(token::Args),
-    /// Foretell what a job would take on a cluster, from rounds that are run here
+    /// Estimate the time of a job on a cluster, from rounds measured on this machine
     Plan(plan::Args),
-    /// Measure training on this machine, by threads and by worker processes, with made-up sentences
+    /// Measure training on this machine, with threads and with worker processes, on synthetic sentences
     Bench(bench::Args),
 }
 
 const BAD: u8 = 2;
 
-/// Runs the command line `args`, of which the first is the program's name.
+/// Runs the command line `args`, whose first element is the program's name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         let what = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map_or(String::new(), |place| format!(" ({place})"));
-        complain(&format!("internal error: {what}{place}; please report it, with what led to it"));
+        complain(&format!(
+            "internal error: {what}{place}; please report it, with the command that led to it"
+        ));
     }));
     let args: Vec<OsString> = args.into_iter().collect();
     catch_unwind(|| answer(args)).unwrap_or(ExitCode::from(BAD))
@@ -97,7 +99,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    // Logs for programs tell what progress would show.
+    // JSON logs include progress.
     let log = match log::start(cli.log, if cli.log == Form::Json { "info" } else { "warn" }) {
         Ok(log) => log,
         Err(error) => {
@@ -127,7 +129,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
-    drop(log); // the last word is ours
+    drop(log); // writes pending log lines before the last line
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
@@ -140,11 +142,11 @@ fn answer(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Help and version are answers; everything else is condensed to a line.
+/// Prints help and version as they are, and condenses any other error to one line.
 fn misuse(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Whoever closes standard output does not want the rest.
+            // Closed standard output is not an error.
             let _ = error.print();
             ExitCode::SUCCESS
         }
@@ -170,7 +172,7 @@ fn condensed(message: &str) -> String {
     format!("{}; {more}", lines.join("; ").replace(":; ", ": "))
 }
 
-/// One line, whatever the message has.
+/// The message on one line.
 fn complain(message: &str) {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
     tell(&format!("error: {line}"));

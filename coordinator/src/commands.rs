@@ -1,5 +1,5 @@
-//! What each command does. Every command has the same two items: its arguments, and `run`, which answers whether
-//! the answer was positive. [`remote`] is how some of them reach a service.
+//! The commands. Every command has its arguments and a function `run`, which returns whether the answer was positive. [`remote`]
+//! connects to a service.
 
 pub mod bench;
 pub mod cancel;
@@ -23,13 +23,13 @@ pub mod workers;
 
 use crate::signals::Signal;
 
-/// How a command ended that could do its work.
+/// Outcome of a command without an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// Done.
     Yes,
-    /// Done, and the answer is no.
+    /// Done, with a negative answer.
     No,
-    /// Not done: this signal asked it to stop, which it did, and said so.
+    /// Stopped by this signal, and reported as stopped.
     Stopped(Signal),
 }

@@ -1,14 +1,14 @@
-//! Faults of storage, for tests: disks that are full, and processes that are killed between two steps.
+//! Fault injection for storage in tests: full disks, and processes killed between two steps.
 //!
-//! Storage calls [`step`] before and after each operation. Outside of tests it does nothing.
+//! Storage calls [`step`] before and after each operation; outside of tests it does nothing.
 
-/// A moment before or after an operation on storage; an error means that the operation fails.
+/// Marks the start or end of a storage operation; an error makes the operation fail.
 #[cfg(not(test))]
 pub fn step() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The faults that this thread shares with threads that work for it.
+/// Wraps `work` for another thread, with the faults that this thread shares.
 #[cfg(not(test))]
 pub struct Shared;
 
@@ -34,19 +34,19 @@ mod injected {
     use std::io;
     use std::sync::Arc;
 
-    /// What happens at a step.
+    /// Function called at each step of several threads.
     type Fault = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
     thread_local! {
         static FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
     }
 
-    /// As without tests, or as [`inject`] says.
+    /// Calls the fault of [`inject`], if there is one.
     pub fn step() -> io::Result<()> {
         FAULT.with_borrow(Option::clone).map_or(Ok(()), |fault| fault())
     }
 
-    /// Calls `fault` at each step that this thread, and threads that work for it with [`Shared`] faults, take within `work`.
+    /// Runs `work`, and calls `fault` at each step of this thread, and of threads that run its [`shared`] work.
     pub fn inject<T>(
         fault: impl Fn() -> io::Result<()> + Send + Sync + 'static,
         work: impl FnOnce() -> T,
@@ -54,7 +54,7 @@ mod injected {
         Shared(Some(Arc::new(fault))).within(work)
     }
 
-    /// As without tests.
+    /// Wraps `work` for another thread, with the faults that this thread shares.
     pub struct Shared(Option<Fault>);
 
     impl Shared {

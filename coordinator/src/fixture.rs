@@ -1,4 +1,4 @@
-//! A training run made up for tests: a small lexicon, forty rounds, two decoders.
+//! A simulated training run for tests: a small lexicon, forty rounds, two decoders.
 
 use anyhow::Result;
 use shared::data::eval::segmentation;
@@ -12,7 +12,7 @@ use crate::metrics::{Ending, Hyper, Phase, RoundMetrics, Scores, ScoresByDecoder
 use crate::observer::Observer;
 use crate::outcome::{Decoding, Lines, Outcome, Sample, Samples};
 
-/// Gold, with symbols that HTML would read as its own.
+/// Gold sentences, with symbols that are special in HTML.
 pub const GOLD: [&str; 12] = [
     "yu want tu si D6 bUk",
     "lUk D*z 6 b7 wIT hIz h&t",
@@ -28,7 +28,7 @@ pub const GOLD: [&str; 12] = [
     "op6n D6 d) plIz",
 ];
 
-/// Pretends to train; tells `observer` of forty rounds.
+/// Simulates training; reports forty rounds to `observer`.
 pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     let model = model();
     observer.phase(Phase::Preprocess);
@@ -139,7 +139,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     })
 }
 
-/// A model whose words are those of [`GOLD`].
+/// A model with the words of [`GOLD`].
 fn model() -> Model {
     let mut letters: Vec<String> = GOLD.concat().chars().filter(|c| *c != ' ').map(String::from).collect();
     letters.sort();

@@ -1,10 +1,10 @@
-//! Numbers, sizes, durations and tables as people read them, on a terminal and in a browser.
+//! Formatting of numbers, sizes, durations and tables, for terminals and browsers.
 //!
 //! Sizes are in decimal units (1 kB is 1000 bytes), since they stand beside transfer rates, which are decimal too.
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// A duration in the unit that reads best: `5.0 s`, `60 s`, `10 min`, `2.0 h`.
+/// Formats a duration with a suitable unit: `5.0 s`, `60 s`, `10 min`, `2.0 h`.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 10.0 => format!("{s:.1} s"),
@@ -14,7 +14,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A number of bytes in the unit that reads best: `999 B`, `1.5 kB`, `2.0 GB`.
+/// Formats a number of bytes with a suitable unit: `999 B`, `1.5 kB`, `2.0 GB`.
 pub fn bytes(size: u64) -> String {
     match size as f64 {
         b if b < 1e3 => format!("{b} B"),
@@ -24,17 +24,17 @@ pub fn bytes(size: u64) -> String {
     }
 }
 
-/// A number of bytes in whole kilobytes, rounded up: a file that is not empty has at least one.
+/// Formats a number of bytes in whole kilobytes, rounded up, so that a file that is not empty has at least one.
 pub fn kilobytes(size: u64) -> String {
     format!("{} kB", size.div_ceil(1000))
 }
 
-/// Megabytes as a bare number, for columns whose head names the unit.
+/// Formats a number of bytes as megabytes without unit, for columns whose head names the unit.
 pub fn megabytes(size: u64) -> f64 {
     size as f64 / 1e6
 }
 
-/// A number with its thousands in groups, and with enough digits to tell the ticks of an axis apart. Without ticks it has three
+/// Formats a number with thousands separators, and with enough digits to distinguish the ticks of an axis. Without ticks it has three
 /// decimals below 100, and none above.
 pub fn number(value: f64, ticks: &[f64]) -> String {
     let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
@@ -62,22 +62,22 @@ pub fn number(value: f64, ticks: &[f64]) -> String {
     format!("{sign}{grouped}{rest}")
 }
 
-/// A whole number with its thousands in groups.
+/// Formats a whole number with thousands separators.
 pub fn whole(value: f64) -> String {
     number(value, &[0.0, 1.0])
 }
 
-/// A perplexity, which is infinite if some sentence has probability 0.
+/// Formats a perplexity, which is infinite if some sentence has probability 0.
 pub fn perplexity(value: f64) -> String {
     if value.is_finite() { number(value, &[]) } else { "∞".to_owned() }
 }
 
-/// The rows as lines, with the cells of a column below each other on a terminal. Every row has the same number of cells.
+/// Formats rows as lines with aligned columns. Every row has the same number of cells.
 pub fn table(rows: &[Vec<String>]) -> Vec<String> {
     let n_columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..n_columns).map(width).collect();
-    // `{:<width$}` would count characters, not the columns that they take.
+    // `{:<width$}` would count characters instead of terminal columns.
     let padded = |(cell, width): (&String, &usize)| cell.clone() + &" ".repeat(width - cell.width());
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(padded);

@@ -1,4 +1,4 @@
-//! Corpora, grammars, families of tags, trees and dependencies from files and object stores; what commands are given, also from standard input.
+//! Reading of corpora, grammars, families of tags, trees and dependencies, from files, object stores and, for commands, standard input.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -18,8 +18,8 @@ pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, End)> {
     Ok(Corpus::whole(given(path, options)?)?)
 }
 
-/// Reads the text at `path` that is to be parsed; `-` is standard input. Returns its number of lines too, and no corpus if all of
-/// them are empty.
+/// Reads a text to parse at `path`; `-` is standard input. Returns its number of lines too, and no corpus if all lines are
+/// empty.
 pub fn text_to_parse(path: &Path, options: &Options) -> Result<(Option<Corpus>, u32)> {
     match Corpus::whole(given(path, options)?) {
         Ok((corpus, end)) => Ok((Some(corpus), end.n_lines)),
@@ -28,7 +28,7 @@ pub fn text_to_parse(path: &Path, options: &Options) -> Result<(Option<Corpus>, 
     }
 }
 
-/// Begins with the corpus at `path`; `-` is standard input.
+/// Opens the corpus at `path`; `-` is standard input.
 fn given(path: &Path, options: &Options) -> Result<Reader<'static>> {
     match path.as_os_str() == "-" {
         true => Ok(Reader::new(io::stdin().lock(), "standard input", options)?),
@@ -36,7 +36,7 @@ fn given(path: &Path, options: &Options) -> Result<Reader<'static>> {
     }
 }
 
-/// Begins with the corpus at `path`, as often as it is asked to.
+/// Opens the corpus at `path`, for several passes.
 pub fn reader(path: &Path, options: &Options) -> Result<Reader<'static>> {
     Ok(match store::url(path) {
         Some(url) => Reader::new(Download::open(url)?, url, options)?,
@@ -44,7 +44,7 @@ pub fn reader(path: &Path, options: &Options) -> Result<Reader<'static>> {
     })
 }
 
-/// Reads the grammar at `path`, and what is to be said about it.
+/// Reads the grammar at `path`; returns warnings as well.
 pub fn grammar(path: &Path) -> Result<(Grammar, Vec<String>)> {
     let name = path.display().to_string();
     let (grammar, notices) = syntax::parse(&text(path, &name, "grammar")?, &name)?;
@@ -57,7 +57,7 @@ pub fn families(path: &Path) -> Result<Families> {
     Ok(Families::parse(&text(path, &name, "families")?, &name)?)
 }
 
-/// The text at `path`, of which messages speak by its name and as `what`.
+/// Reads the text at `path`; messages call it `name` and `what`.
 pub fn text(path: &Path, name: &str, what: &str) -> Result<String> {
     let bytes = bytes(path).with_context(|| format!("{name}: cannot read the {what}"))?;
     String::from_utf8(bytes).map_err(|error| {
@@ -67,7 +67,7 @@ pub fn text(path: &Path, name: &str, what: &str) -> Result<String> {
     })
 }
 
-/// What messages call the file at `path`, and its trees; `-` is standard input.
+/// Reads trees at `path`; `-` is standard input. Returns the file's name for messages as well.
 pub fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
     let (name, bytes) = named_bytes(path, "trees")?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -79,14 +79,14 @@ pub fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
     Ok((name, entries))
 }
 
-/// What messages call the file at `path`, and its sentences with their heads; `-` is standard input.
+/// Reads sentences with heads at `path`; `-` is standard input. Returns the file's name for messages as well.
 pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Document)> {
     let (name, bytes) = named_bytes(path, "sentences")?;
     let document = Document::read(&bytes, &name, tags)?;
     Ok((name, document))
 }
 
-/// What messages call the file at `path`, and what is in it; `-` is standard input.
+/// Reads the bytes at `path`; `-` is standard input. Returns the file's name for messages as well.
 fn named_bytes(path: &Path, what: &str) -> Result<(String, Vec<u8>)> {
     let standard = path.as_os_str() == "-";
     let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
@@ -95,7 +95,7 @@ fn named_bytes(path: &Path, what: &str) -> Result<(String, Vec<u8>)> {
     Ok((name, bytes))
 }
 
-/// What is in the file or object at `path`.
+/// Reads the bytes of the file or object at `path`.
 fn bytes(path: &Path) -> Result<Vec<u8>> {
     match store::url(path) {
         Some(url) => all(Download::open(url)?),

@@ -1,13 +1,15 @@
 //! The coordinator and the command line `grammaton`.
 //!
-//! In the order of reading, in which a module uses those before it and none after it (`tests/tests/all/order.rs`):
+//! Modules in the order of reading; a module uses only modules before it (`tests/tests/all/order.rs`):
 //!
-//! - *ground*: [`human`] (numbers as people read them), [`nearest`], [`streams`], [`store`] (files and object stores), [`sealed`] (files with a checksum), [`access`] (who may do what);
-//! - *who computes*: [`fleet`];
-//! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (what training tells and gives),
-//!   [`snapshot`] (what can be seen meanwhile), [`observer`] (who is told), [`train`], [`row`];
-//! - *results*: [`progress`] and [`report`] (what a user sees), [`output`] (the folder of results), [`run`] (a job from its file to its results);
-//! - *many jobs*: [`status`] (what goes on now), [`service`], [`web`] (the same in a browser, and for Prometheus);
+//! - *basics*: [`human`] (formatting of numbers), [`nearest`], [`streams`], [`store`] (files and object stores), [`sealed`] (files with a
+//!   checksum), [`access`] (tokens and roles);
+//! - *computing*: [`fleet`];
+//! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (metrics of rounds, and
+//!   results), [`snapshot`] (learned parameters for display), [`observer`] (events of a run), [`train`], [`row`];
+//! - *results*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its
+//!   results);
+//! - *service*: [`status`] (the status of a run), [`service`], [`web`] (its pages, and Prometheus metrics);
 //! - *the command line*: [`signals`], [`commands`], [`cli`].
 
 pub mod human;

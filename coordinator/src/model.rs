@@ -1,7 +1,7 @@
-//! The model folder: `model.bin`, which `parse` loads, and two files to read, `grammar.txt` and `sticks.tsv`.
+//! The model folder: `model.bin`, which `parse` loads, and the texts `grammar.txt` and `sticks.tsv`.
 //!
-//! `model.bin` is a [`sealed`] file whose body is bincode of a `Body`, with fixed-size
-//! little-endian integers. A file that fails a check is refused with the reason; what passes is safe to index with.
+//! `model.bin` is a [`sealed`] file whose body is bincode of a [`SavedModel`], with fixed-size
+//! little-endian integers. A file that fails a check is refused with the reason; the indexes of a model that passes are in range.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,29 +22,29 @@ use shared::models::{Model, Params, Trained};
 use crate::job::CorpusTable;
 use crate::sealed::{self, Defect, Seal};
 
-/// What its file begins with.
+/// Magic and versions of `model.bin`.
 pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 1, version: 2 };
 
-/// A model, and how to read the sentences it is meant for.
+/// A model, and the format of its sentences.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SavedModel {
-    /// What a symbol is; a token, if the format is [`Format::Tokens`].
+    /// Unit of a symbol; a token if the format is [`Format::Tokens`].
     pub unit: Unit,
-    /// How the lines of the training corpus were written.
+    /// Format of the training corpus's lines.
     pub format: Format,
     /// The model.
     pub model: Trained,
 }
 
-/// Why there is no model.
+/// An error in loading a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Nothing there.
+    /// There is no model at the path.
     #[error(
         "{path}: no model here; give the folder `model` of a finished `grammaton train`, or its output folder"
     )]
     Missing {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
     /// The file cannot be read.
@@ -55,26 +55,26 @@ pub enum ModelError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is something else.
+    /// The file is of another kind.
     #[error("{path}: not a model file; give the model.bin that `grammaton train` wrote")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The file is not whole, or not as it was written.
+    /// The file is damaged or incomplete.
     #[error("{path}: model is {defect}; copy it again, or train again")]
     Broken {
         /// The file.
         path: PathBuf,
-        /// How.
+        /// The defect.
         defect: Defect,
     },
-    /// Written by a later version.
+    /// A later version wrote the file.
     #[error("{path}: model {defect}; upgrade grammaton, or train again")]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Which.
+        /// The defect, with the versions.
         defect: Defect,
     },
 }
@@ -93,10 +93,10 @@ impl ModelError {
 }
 
 impl SavedModel {
-    /// The model trained on such a corpus.
+    /// A saved model, with unit and format of its training corpus.
     pub fn new(model: Trained, corpus: &CorpusTable) -> SavedModel {
         let format = match model {
-            // Sentences have words between spaces, however the trees were written.
+            // Sentences of treebanks are words between spaces.
             Trained::Treebank(_) => Format::Tokens,
             Trained::Grammar(_) => corpus.format,
         };
@@ -107,14 +107,14 @@ impl SavedModel {
         SavedModel { unit, format, model }
     }
 
-    /// The bytes of `model.bin`.
+    /// Encodes `model.bin`.
     pub fn to_bytes(&self) -> Vec<u8> {
         let body = bincode::serde::encode_to_vec(Body::from(self), bincode::config::legacy())
             .expect("a model is plain data, which serialises");
         SEAL.close(&body)
     }
 
-    /// Loads from a model folder, an output folder, or a `model.bin`.
+    /// Loads a model from a model folder, an output folder, or a `model.bin`.
     pub fn load(path: &Path) -> Result<SavedModel, ModelError> {
         let path = [path.join("model.bin"), path.join("model/model.bin"), path.to_owned()]
             .into_iter()
@@ -124,7 +124,7 @@ impl SavedModel {
         SavedModel::from_bytes(&bytes, &path)
     }
 
-    /// Reads the bytes of a `model.bin`; `path` stands in errors.
+    /// Decodes and checks the bytes of a `model.bin`; errors name `path`.
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<SavedModel, ModelError> {
         SavedModel::open(bytes).map_err(|defect| ModelError::of(defect, path))
     }
@@ -205,7 +205,7 @@ impl Body<'_> {
     }
 }
 
-/// Format 1, which knew adaptor grammars alone.
+/// Format 1, of adaptor grammars only.
 #[derive(Deserialize)]
 struct FirstFormat {
     unit: Unit,
@@ -325,20 +325,20 @@ fn hexadecimal(hash: Sha256) -> String {
     })
 }
 
-/// A string of a stick, for people.
+/// A string of a stick, for display.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Entry {
-    /// From 1.
+    /// Rank, from 1.
     pub rank: usize,
-    /// Its symbols, joined without spaces where symbols are characters.
+    /// Symbols, joined without spaces if symbols are characters.
     pub string: String,
     /// Expected uses in corpus and strings: γ¹ − 1 + discount.
     pub uses: f64,
-    /// Mean of the share of the stick that it holds.
+    /// Mean of its weight: E[π].
     pub weight: f64,
 }
 
-/// The first `limit` strings of stick number `at`: of an adaptor grammar in stick order, of a PCFG those that are used.
+/// The first `limit` strings of stick number `at`: of an adaptor grammar in stick order, of a PCFG the used strings.
 pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
     let Trained::Grammar(Model { grammar, lexicon, params, .. }) = &saved.model else { return Vec::new() };
     let strings = &lexicon.sticks[at].strings;
@@ -373,7 +373,7 @@ pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
     }
 }
 
-/// Strings of a PCFG that are used less are not listed: most substrings of a corpus are.
+/// Minimum expected uses of a listed string of a PCFG; most substrings of a corpus have fewer.
 const LEAST_USE: f64 = 1e-3;
 
 /// The `limit` strings with the most expected uses, the most used first.
@@ -406,7 +406,7 @@ pub fn spell(grammar: &Grammar, symbols: &[SymbolId], unit: Unit) -> String {
     }
 }
 
-/// `sticks.tsv`: every string in use, stick by stick.
+/// Formats `sticks.tsv`: every string in use, stick by stick.
 pub fn sticks_tsv(saved: &SavedModel) -> String {
     let mut tsv = String::from("nonterminal\trank\tstring\tuses\tweight\n");
     let Trained::Grammar(Model { grammar, lexicon, .. }) = &saved.model else { return tsv };
@@ -420,9 +420,9 @@ pub fn sticks_tsv(saved: &SavedModel) -> String {
     tsv
 }
 
-/// `grammar.txt`: the grammar with its learned hyper-parameters, which reads as a grammar file, and in comments the
-/// mean probability of every rule, or the weight that sentences are read with, of logistic-normal priors; with latent annotations the
-/// rules of the treebank, each with its relative frequency.
+/// Formats `grammar.txt`: the grammar with its learned hyper-parameters, as a valid grammar file, and in comments the mean probability
+/// of every rule; for logistic-normal priors the weight of every rule in decoding; for latent annotations the rules of the treebank,
+/// each with its relative frequency.
 pub fn grammar_text(model: &Trained) -> String {
     let model = match model {
         Trained::Grammar(model) => model,
@@ -462,7 +462,7 @@ pub fn grammar_text(model: &Trained) -> String {
     text
 }
 
-/// What every rule weighs with logistic-normal priors.
+/// Weights of all rules with logistic-normal priors.
 fn weights_text(grammar: &Grammar, params: &logistic_normal::Params) -> String {
     let mut text = String::from(match params.estimate {
         PointEstimate::Softmax => "\n# Probability of each rule, softmax(μ):\n",
@@ -478,12 +478,11 @@ fn weights_text(grammar: &Grammar, params: &logistic_normal::Params) -> String {
     text
 }
 
-/// The rules of a treebank, which are no grammar file: a word may be called as a label is.
+/// The rules of a treebank. They are not a valid grammar file, since a word may have the name of a label.
 fn treebank_text(model: &latent::parse::Model) -> String {
     let rules = &model.rules;
     let n = model.n_subtypes;
-    let mut text =
-        format!("# Every label has {n} subtypes, so that each line stands for a block of rules.\n");
+    let mut text = format!("# Every label has {n} subtypes, so each line is a block of rules.\n");
     for (Rule { parent, right }, frequency) in rules.rules.iter().zip(rules.relative_frequencies()) {
         let children: Vec<&str> = match right {
             Rhs::Lexical(word) => vec![&rules.words[word.0 as usize]],
@@ -509,7 +508,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// S → Word | Word S over the letters a and b, and three words.
+    /// The grammar S → Word | Word S over the letters a and b, with three words.
     pub(crate) fn small() -> SavedModel {
         let symbol = SymbolId;
         let rule = |parent: u32, children: &[u32]| Rule {
@@ -553,7 +552,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// S → A | A S over the letters a and b; A has one rule for each.
+    /// The grammar S → A | A S over the letters a and b, with one rule of A for each letter.
     fn normal() -> SavedModel {
         let text = "1 1 S --> A\n1 1 S --> A S\n1 1 A --> a\n1 1 A --> b\n";
         let (grammar, _) = syntax::parse(text, "g").unwrap();

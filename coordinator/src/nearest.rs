@@ -1,6 +1,6 @@
-//! Which known name a user may have meant.
+//! Suggestions for mistyped names.
 
-/// The known name that `found` begins, or else is a slip of the finger away from, if there is one.
+/// The known name that begins with `found`, or else differs from it by a typing error, if there is one.
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let length = |name: &str| name.chars().count();
     if length(found) >= 3

@@ -1,9 +1,9 @@
-//! The output folder: what a training run leaves behind.
+//! The output folder of a training run.
 //!
-//! `metrics.jsonl` grows by a line each round, so a run can be watched. Everything else is written aside, synced
-//! and renamed, so no file is ever half there, and `summary.json` comes last: **where it is, the result is
-//! whole**. A run that begins removes what an earlier one left, `summary.json` first, but only once its own input
-//! has been read and every sentence has a derivation; other files in the folder are left alone.
+//! `metrics.jsonl` grows by a line each round, so that a run can be followed. Every other file is written under a temporary name,
+//! synced and renamed, so that no file is ever incomplete. `summary.json` is written last: **if it exists, the result is
+//! complete**. A new run removes the files of an earlier run, `summary.json` first, but only after its own input
+//! is read and every sentence has a derivation; other files in the folder stay.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -41,23 +41,21 @@ fn arcs(decoder: &str) -> String {
     format!("parses.{decoder}.conllu")
 }
 
-/// An output folder that can be written to.
+/// A writable output folder.
 #[derive(Debug)]
 pub struct Output {
     dir: PathBuf,
-    /// Locked as long as this process writes there; nothing where the file system knows no locks.
+    /// Lock of this process; `None` on file systems without locks.
     _lock: Option<File>,
     metrics: Option<File>,
 }
 
 impl Output {
-    /// Makes the folder if it is not there and tries to write to it; refuses one that another run writes to. Nothing in it
+    /// Creates the folder if it does not exist, and checks that it is writable and that no other run writes to it. Nothing in it
     /// changes yet.
     pub fn open(dir: &Path) -> Result<Output> {
         if let Some(url) = store::url(dir) {
-            bail!(
-                "{url}: the output folder is one of this machine; of its parts only output.checkpoints can be a URL"
-            );
+            bail!("{url}: the output folder must be on this machine; only output.checkpoints can be a URL");
         }
         let refused = || format!("{}: cannot write to the output folder; {WAY_OUT}", dir.display());
         fs::create_dir_all(dir).with_context(refused)?;
@@ -66,7 +64,7 @@ impl Output {
         let lock = match lock.try_lock() {
             Ok(()) => Some(lock),
             Err(TryLockError::WouldBlock) => bail!(
-                "{}: another run writes to this folder; wait for its end, or choose another one with --out DIR",
+                "{}: another run writes to this folder; wait for its end, or choose another folder with --out DIR",
                 dir.display()
             ),
             Err(TryLockError::Error(_)) => None,
@@ -82,18 +80,18 @@ impl Output {
         &self.dir
     }
 
-    /// Whether a finished run lies there.
+    /// Whether the folder has a finished result.
     pub fn is_finished(&self) -> bool {
         self.dir.join(SUMMARY).exists()
     }
 
-    /// The job of the run there, if its file can be read.
+    /// The job of the run in the folder, if its file can be read.
     pub fn job(&self) -> Option<Job> {
         Job::load(&self.dir.join(JOB), &[]).ok()
     }
 
-    /// Clears what an earlier run left, and writes the job, unless that would replace the file that it came from, and the
-    /// `earlier` rounds of a job that goes on from a checkpoint.
+    /// Removes the files of an earlier run. Writes the job, unless that would replace the file that it was read from, and the
+    /// `earlier` rounds of a job that resumes from a checkpoint.
     pub fn begin(&mut self, job: &Job, job_file: &Path, earlier: &[RoundMetrics]) -> Result<()> {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
         let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
@@ -136,7 +134,7 @@ impl Output {
         file.write_all(line.as_bytes()).context(refused)
     }
 
-    /// Writes the result of a run, which `crew` worked on, `summary.json` last.
+    /// Writes the result of a run, `summary.json` last; `crew` are its workers.
     pub fn finish(
         &self,
         job: &Job,
@@ -181,14 +179,14 @@ impl Output {
         self.write_with(name, &mut |file| file.write_all(bytes))
     }
 
-    /// Writes aside, syncs, renames.
+    /// Writes a file under a temporary name, syncs and renames it.
     fn write_with(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let path = self.dir.join(name);
         let folder = path.parent().unwrap_or(&self.dir);
         let mut aside = || -> io::Result<()> {
             fs::create_dir_all(folder)?;
             let mut builder = tempfile::Builder::new();
-            // Files written aside are private unless told otherwise; results are for whom the umask says.
+            // Temporary files are private by default; results have the permissions of the umask.
             #[cfg(unix)]
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
             let mut file = builder.prefix(".writing-").tempfile_in(folder)?;

@@ -1,24 +1,24 @@
-//! A line of a text as a row of a table: its number, gold, prediction, log-probability and status, with tabs between them.
+//! Rows of a tab-separated table, one per line of a text: number, gold, prediction, log-probability and status.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One line of a text and what a decoder finds for it.
+/// A line of a text and its analysis.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row<'t> {
     /// Number of the line, from 1.
     pub line: u32,
     /// The gold segmentation, if the text has one.
     pub gold: Option<&'t str>,
-    /// The segmentation that was found.
+    /// The predicted segmentation, if there is an analysis.
     pub predicted: Option<&'t str>,
     /// Natural logarithm of the inside value of the sentence: the summed weight of all its derivations.
     pub log_probability: Option<f64>,
-    /// How the prediction came about, or why there is none.
+    /// Status of the prediction.
     pub status: Status,
 }
 
-/// How a prediction came about, or why there is none.
+/// Status of a prediction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// The sentence has an analysis.
@@ -64,15 +64,15 @@ impl fmt::Display for Status {
     }
 }
 
-/// Finds the empty lines between sentences, whose lines come in ascending order.
+/// Finds the empty lines between sentences, whose lines are in ascending order.
 #[derive(Debug, Default)]
 pub struct Gaps {
-    /// Lines before the next one.
+    /// Number of lines so far.
     done: u32,
 }
 
 impl Gaps {
-    /// The empty lines from the sentence before to the one in `line`; with the number of lines plus one, those at the end.
+    /// Empty lines between the last sentence and the one in `line`; with the number of lines plus one, the empty lines at the end.
     pub fn before(&mut self, line: u32) -> Range<u32> {
         let gap = self.done + 1..line;
         self.done = line;

@@ -1,75 +1,75 @@
 //! The envelope of files that are read back: model files and checkpoints.
 //!
 //! A sealed file is a magic, the format's version (u32), the length of the body (u64), the body, and the BLAKE3 hash of
-//! everything before it; integers are little-endian. What opens is whole and as it was written, or there is a
-//! [`Defect`]. A checksum keeps out damage, not malice: [`decode`] takes any body, and memory in proportion to it.
+//! everything before it; integers are little-endian. Opening it returns the body as it was written, or a [`Defect`]. A checksum
+//! detects damage, not malice: [`decode`] accepts any body, with memory in proportion to it.
 
 use bincode::serde::decode_from_slice;
 use serde::de::DeserializeOwned;
 
-/// Names a kind of file and the version of its body.
+/// Magic and versions of a kind of file.
 #[derive(Clone, Copy, Debug)]
 pub struct Seal {
-    /// First bytes of such a file.
+    /// First bytes of the file.
     pub magic: [u8; 8],
-    /// The oldest version that is read.
+    /// Oldest version that can be read.
     pub oldest: u32,
-    /// The version that is written, and the latest that is read.
+    /// Version that is written, and the latest that can be read.
     pub version: u32,
 }
 
 /// Bytes before the body.
 pub const HEADER: usize = 8 + 4 + 8;
-/// Bytes after it.
+/// Bytes after the body.
 const HASH: usize = blake3::OUT_LEN;
 
-/// Why a file does not open.
+/// Defect of a sealed file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Defect {
-    /// Something else.
+    /// The file is of another kind.
     #[error("another kind of file")]
     Foreign,
-    /// It ends too early.
+    /// The file ends too early.
     #[error("cut short, found {found} bytes of {expected}")]
     Truncated {
-        /// Bytes there.
+        /// Size in bytes.
         found: u64,
-        /// Bytes that there should be.
+        /// Expected size in bytes.
         expected: u64,
     },
-    /// The bytes are not those that were written.
+    /// The bytes differ from those that were written.
     #[error("damaged ({what})")]
     Corrupt {
-        /// What does not hold.
+        /// The check that failed.
         what: String,
     },
-    /// Written by an earlier version.
+    /// The format is older than this build reads.
     #[error("format {found} is older than this build reads ({known})")]
     Older {
-        /// Its version.
+        /// Version of the file.
         found: u32,
-        /// The oldest that is known.
+        /// Oldest known version.
         known: u32,
     },
-    /// Written by a later version.
+    /// The format is newer than this build reads.
     #[error("format {found} is newer than this build reads ({known})")]
     Newer {
-        /// Its version.
+        /// Version of the file.
         found: u32,
-        /// The latest that is known.
+        /// Latest known version.
         known: u32,
     },
 }
 
 impl Defect {
-    /// That `what` does not hold.
+    /// A [`Defect::Corrupt`], with the check that failed.
     pub fn corrupt(what: impl ToString) -> Defect {
         Defect::Corrupt { what: what.to_string() }
     }
 }
 
 impl Seal {
-    /// `body` in its envelope.
+    /// Wraps `body` in its envelope.
     pub fn close(&self, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + body.len() + HASH);
         bytes.extend(self.magic);
@@ -80,7 +80,7 @@ impl Seal {
         bytes
     }
 
-    /// The version and the body of such a file.
+    /// Checks the envelope; returns version and body.
     pub fn open<'a>(&self, bytes: &'a [u8]) -> Result<(u32, &'a [u8]), Defect> {
         if !bytes.starts_with(&self.magic[..bytes.len().min(8)]) || bytes.is_empty() {
             return Err(Defect::Foreign);
@@ -106,14 +106,13 @@ impl Seal {
         }
         let (body, hash) = rest.split_at(length as usize);
         if blake3::hash(&bytes[..HEADER + body.len()]).as_bytes() != hash {
-            return Err(Defect::corrupt("its checksum does not fit"));
+            return Err(Defect::corrupt("its checksum does not match"));
         }
         Ok((version, body))
     }
 }
 
-/// Decodes a body, which has to be used up. A length inside may claim anything: no more is taken for it than a small
-/// multiple of the bytes that are there.
+/// Decodes a whole body. Whatever lengths it declares, memory is at most a small multiple of its bytes.
 pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Defect> {
     const MIB: usize = 1 << 20;
     let config = bincode::config::legacy();

@@ -1,6 +1,6 @@
-//! Signals that ask this process to stop: Ctrl-C and SIGTERM.
+//! Signals to stop this process: Ctrl-C and SIGTERM.
 //!
-//! [`Signals`] waits for them. [`Stopper`] is what they do to a training run: the first one stops it cleanly, the second one ends the
+//! [`Signals`] waits for them. [`Stopper`] stops a training run: the first signal stops it cleanly, the second one ends the
 //! process at once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tracing::info;
 use crate::fleet::Handle;
 use crate::streams::tell;
 
-/// A signal that asks this process to stop.
+/// A signal to stop this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
     /// SIGINT, as Ctrl-C sends it.
@@ -22,7 +22,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The exit code by which shells know that the signal ended a process: 128 and its number.
+    /// Exit code of a process that the signal ended, by the convention of shells: 128 plus its number.
     pub fn exit_code(self) -> u8 {
         match self {
             Signal::Interrupt => 130,
@@ -38,7 +38,7 @@ impl Signal {
     }
 }
 
-/// The signals of this process, from the moment at which it listens for them.
+/// The signals of this process, from the moment of listening.
 pub struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -47,7 +47,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens; to be called within a runtime.
+    /// Starts to listen; must be called within a runtime.
     #[cfg(unix)]
     pub fn listen() -> Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -55,13 +55,13 @@ impl Signals {
         Ok(Signals { interrupt: of(SignalKind::interrupt())?, terminate: of(SignalKind::terminate())? })
     }
 
-    /// Listens; to be called within a runtime.
+    /// Starts to listen; must be called within a runtime.
     #[cfg(not(unix))]
     pub fn listen() -> Result<Signals> {
         Ok(Signals {})
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     #[cfg(unix)]
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
@@ -70,7 +70,7 @@ impl Signals {
         }
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     #[cfg(not(unix))]
     pub async fn next(&mut self) -> Signal {
         if tokio::signal::ctrl_c().await.is_err() {
@@ -80,7 +80,7 @@ impl Signals {
     }
 }
 
-/// Stops a training run when a signal comes. Clones are one and the same.
+/// Stops a training run when a signal arrives. Clones share their state.
 #[derive(Clone)]
 pub struct Stopper(Arc<Mutex<Phase>>);
 
@@ -91,30 +91,29 @@ pub struct Stopper(Arc<Mutex<Phase>>);
 enum Phase {
     /// Nothing is written yet.
     Reading {
-        /// What is true if the run stops here.
+        /// Message to print if the run stops here.
         farewell: String,
     },
-    /// The fleet computes for the run.
+    /// The run has begun; a signal cancels its handle.
     Training(Handle),
-    /// A signal has come.
+    /// A signal has arrived.
     Stopping(Signal),
 }
 
-/// What is to be done about a signal.
+/// Action on a signal.
 #[derive(PartialEq, Eq, Debug)]
 enum Action {
-    /// End the process, with a last line if the run has none of its own.
+    /// End the process, with this line if the run prints none.
     End(Option<String>),
-    /// Wait for the run, which stops.
+    /// Wait for the run to stop.
     Wait,
 }
 
-/// Signals that come so soon after the first are the same request: `timeout` sends one to the process and one to its group.
+/// Time within which a second signal is the same request: `timeout` sends one to the process and one to its group.
 const SAME: Duration = Duration::from_millis(500);
 
 impl Stopper {
-    /// Listens for signals on a thread of its own, for a run that has written nothing yet: a signal ends the process with the line
-    /// `farewell`.
+    /// Listens for signals on a separate thread. Until [`Stopper::train_on`], a signal ends the process with the line `farewell`.
     pub fn start(farewell: String) -> Result<Stopper> {
         let stopper = Stopper(Arc::new(Mutex::new(Phase::Reading { farewell })));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -134,7 +133,7 @@ impl Stopper {
                         signals.next().await;
                     }
                 };
-                // It never completes; what is over is the time.
+                // The future never completes, so this returns at the timeout.
                 let _ = tokio::time::timeout(SAME, repeats).await;
             }
         };
@@ -143,7 +142,7 @@ impl Stopper {
         Ok(stopper)
     }
 
-    /// From now on a signal cancels what `handle` has computed, so that the run itself says how it stopped.
+    /// From now on a signal cancels `handle`, and the run reports how it stopped.
     pub fn train_on(&self, handle: Handle) {
         *self.phase() = Phase::Training(handle);
     }

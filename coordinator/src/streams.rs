@@ -1,11 +1,11 @@
-//! Standard output and standard error, either of which may be closed by whoever reads it (`grammaton parse … | head`).
+//! Standard output and standard error, which their reader may close (`grammaton parse … | head`).
 //!
-//! Closed output is no error: the run ends silently. The type says so, so that no other broken pipe is mistaken for
-//! it. With standard error closed there is nobody to tell, and the run goes on.
+//! Closed standard output is not an error: the run ends silently. It has an error type of its own, so that no other broken pipe is
+//! mistaken for it. If standard error is closed, messages are dropped and the run continues.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// The reader of standard output has gone.
+/// Standard output was closed by its reader.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output is closed")]
 pub struct Closed;
@@ -14,7 +14,7 @@ pub struct Closed;
 pub struct Stdout(BufWriter<StdoutLock<'static>>);
 
 impl Stdout {
-    /// Takes standard output.
+    /// Locks standard output.
     pub fn lock() -> Stdout {
         Stdout(BufWriter::new(io::stdout().lock()))
     }
@@ -25,12 +25,12 @@ impl Stdout {
         self.text("\n")
     }
 
-    /// Writes text as it is.
+    /// Writes text without a line end.
     pub fn text(&mut self, text: &str) -> anyhow::Result<()> {
         self.0.write_all(text.as_bytes()).map_err(explain)
     }
 
-    /// Hands on what is buffered.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> anyhow::Result<()> {
         self.0.flush().map_err(explain)
     }

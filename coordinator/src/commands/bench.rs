@@ -1,8 +1,7 @@
-//! `grammaton bench`: what training takes on this machine, for those who have to choose others.
+//! `grammaton bench`: measures training on this machine, to help choose machines for a cluster.
 //!
-//! Sentences are drawn from a made-up language (`language`), or from a grammar that is given, and trained on by
-//! processes of their own (`trial`): by threads of one process, and by worker processes over loopback. All files are in
-//! a temporary folder.
+//! Sentences are drawn from a synthetic language (`language`), or from a given grammar. Separate processes train on them (`trial`):
+//! with threads of one process, and with worker processes over loopback. All files are in a temporary folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,13 +33,13 @@ pub struct Args {
     /// Numbers of threads, separated by commas [default: 1 and all cores]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Vec<u16>,
-    /// What is trained: unigram or colloc, on a made-up language; or a grammar file, on sentences drawn from it
+    /// Grammar to train: unigram or colloc, on a synthetic language; or a grammar file, on sentences drawn from it
     #[arg(long, value_name = "unigram|colloc|FILE", default_value = "unigram")]
     pub grammar: PathBuf,
-    /// Rounds after the first, of which the median is told
+    /// Number of rounds after the first, whose median is reported
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub rounds: u16,
-    /// The same seed draws the same sentences
+    /// Seed of the sentences
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Print JSON
@@ -48,20 +47,20 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Sentences drawn at a time, from a seed of their own: a longer corpus begins as a shorter one does.
+/// Sentences drawn from one seed, so that a longer corpus begins with a shorter one.
 const AT_ONCE: usize = 10_000;
 
-/// What is trained, and where sentences come from.
+/// Grammar to train, and source of the sentences.
 struct Subject {
-    /// As the job file names it.
+    /// Value of the key `grammar` in the job file.
     grammar: String,
-    /// `vb` for adaptor grammars, `em` for others.
+    /// Whether the grammar is an adaptor grammar, which is trained by `vb` instead of `em`.
     is_adapted: bool,
     language: Grammar,
     unit: Unit,
 }
 
-/// What the command prints.
+/// Result of the command.
 #[derive(Serialize)]
 struct Report {
     grammar: String,
@@ -69,14 +68,14 @@ struct Report {
     seed: u64,
     cores: usize,
     trials: Vec<Trial>,
-    /// Whether worker processes could be tried.
+    /// Whether worker processes could be started.
     with_workers: bool,
 }
 
 /// Draws, trains and prints.
 pub fn run(args: &Args) -> Result<Answer> {
     let subject = Subject::new(&args.grammar)?;
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let worker = program.with_file_name(format!("grammaton-worker{}", std::env::consts::EXE_SUFFIX));
     let worker = Some(worker).filter(|worker| worker.is_file());
@@ -132,7 +131,7 @@ impl Subject {
         Ok(Subject { grammar: path.display().to_string(), is_adapted, language, unit })
     }
 
-    /// The job file, beside which there is the corpus.
+    /// The text of the job file; the corpus is beside it.
     fn job(&self, rounds: u16) -> String {
         let (kind, method) = if self.is_adapted { ("adaptor", "vb") } else { ("pcfg", "em") };
         let (format, unit) = match self.unit {
@@ -150,7 +149,7 @@ impl Subject {
         )
     }
 
-    /// Writes that many sentences.
+    /// Writes `n` sentences.
     fn draw(&self, n: usize, seed: u64, to: &Path) -> Result<()> {
         let segments = ["Word".to_owned()];
         let mut text = String::new();
@@ -169,8 +168,8 @@ impl Subject {
     }
 }
 
-/// Against one thread of one process on the same sentences, or what comes next to it: how much of each thread or worker is
-/// not lost to there being others.
+/// Parallel efficiency: throughput per thread or worker, relative to one thread of one process (or the nearest trial to it) on the same
+/// sentences.
 fn efficiency(trials: &[Trial], trial: &Trial) -> f64 {
     let alike = trials.iter().filter(|other| other.sentences == trial.sentences);
     let alone = alike.min_by_key(|other| (other.by == "workers", other.n)).unwrap_or(trial);
@@ -178,7 +177,7 @@ fn efficiency(trials: &[Trial], trial: &Trial) -> f64 {
     cost(alone) / cost(trial)
 }
 
-/// What two workers make of twice the sentences, against one: 1 if they take as long.
+/// Weak scaling of two workers on twice the sentences, relative to one: 1 if they take the same time.
 fn weak_scaling(trials: &[Trial]) -> Vec<(u32, f64)> {
     let find = |sentences: u32, n: u16| {
         trials.iter().find(|trial| trial.sentences == sentences && trial.by == "workers" && trial.n == n)
@@ -232,20 +231,20 @@ fn text(report: &Report) -> String {
     lines.push(hint(report));
     if report.with_workers && *cores < 3 {
         lines.push(format!(
-            "two workers and their coordinator share {cores} cores here, and hold each other up"
+            "two workers and their coordinator share {cores} cores here, and slow each other down"
         ));
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
-/// Efficiency from which on two workers are worth their machines.
+/// Efficiency from which two workers are worthwhile.
 const WORTH_IT: f64 = 0.8;
 
-/// From how many sentences on more machines pay.
+/// Smallest number of sentences for which more machines are worthwhile.
 fn hint(report: &Report) -> String {
     if !report.with_workers {
-        return "workers were not tried: grammaton-worker is not beside this program (cargo build --release --workspace \
+        return "no trials with workers: grammaton-worker is not beside this program (cargo build --release --workspace \
                 builds both)"
             .to_owned();
     }

@@ -1,4 +1,4 @@
-//! `grammaton cancel`, `grammaton resume` and `grammaton delete`: stop a job of a service, have it go on, and remove it.
+//! `grammaton cancel`, `grammaton resume` and `grammaton delete`: stop, resume and delete a job of a service.
 
 use anyhow::Result;
 use proto::v1;
@@ -10,7 +10,7 @@ use crate::streams;
 /// Arguments of `cancel`, of `resume`, and of `delete`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The job
+    /// Id of the job
     pub id: u64,
     /// Print the job as JSON
     #[arg(long)]
@@ -20,19 +20,19 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// Stops the job; it may take a moment to notice.
+/// Stops the job, which may take a moment.
 pub fn run(args: &Args) -> Result<Answer> {
     let job = v1::JobRef { id: args.id };
     tell(args, &args.reach.ask(async |jobs| Ok(jobs.cancel(job).await?.into_inner()))?)
 }
 
-/// Has it go on from its newest checkpoint.
+/// Resumes the job from its newest checkpoint.
 pub fn resume(args: &Args) -> Result<Answer> {
     let job = v1::JobRef { id: args.id };
     tell(args, &args.reach.ask(async |jobs| Ok(jobs.resume(job).await?.into_inner()))?)
 }
 
-/// Removes the job, which must be over, with its results.
+/// Deletes the job, which must have ended, with its results.
 pub fn delete(args: &Args) -> Result<Answer> {
     let job = v1::JobRef { id: args.id };
     let mut info = args.reach.ask(async |jobs| Ok(jobs.delete(job).await?.into_inner()))?;

@@ -1,4 +1,4 @@
-//! `grammaton eval`: how well an analysis agrees with gold.
+//! `grammaton eval`: scores of an analysis against a gold standard.
 
 use std::path::{Path, PathBuf};
 
@@ -18,25 +18,25 @@ pub mod dependencies;
 /// Kinds of analysis that can be compared.
 #[derive(clap::Subcommand, Debug)]
 pub enum Args {
-    /// Compare two segmentations of one text, a sentence a line
+    /// Compare two segmentations of a text, with one sentence per line
     Segmentation(SegmentationArgs),
-    /// Compare two sets of trees, in brackets of the Penn Treebank, as EVALB does
+    /// Compare two sets of trees, in Penn Treebank brackets, as EVALB does
     Brackets(BracketsArgs),
-    /// Compare dependency trees, or two outputs of them with each other
+    /// Compare dependency trees with gold, or two outputs with each other
     Dependencies(dependencies::Args),
 }
 
 /// Arguments of `eval segmentation`.
 #[derive(clap::Args, Debug)]
 pub struct SegmentationArgs {
-    /// The gold segmentation
+    /// File of the gold segmentation
     pub gold: PathBuf,
-    /// The segmentation to score; `-` for standard input
+    /// File of the segmentation to score; `-` for standard input
     pub predicted: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// What a symbol is: a character, spaces being between words, or a token, with | between words
+    /// Unit of a symbol: char, with spaces between words, or token, with | between words
     #[arg(long, value_enum, default_value = "char")]
     pub unit: UnitName,
 }
@@ -44,14 +44,14 @@ pub struct SegmentationArgs {
 /// Arguments of `eval brackets`.
 #[derive(clap::Args, Debug)]
 pub struct BracketsArgs {
-    /// The gold trees
+    /// File of the gold trees
     pub gold: PathBuf,
-    /// The trees to score, `(())` where there is none; `-` for standard input
+    /// File of the trees to score, with `(())` for a missing tree; `-` for standard input
     pub predicted: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Also score the sentences of up to so many words, punctuation included
+    /// Also score sentences of at most N words, including punctuation
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub max_length: usize,
 }
@@ -91,7 +91,7 @@ fn not_both_standard_input(gold: &Path, predicted: &Path) -> Result<()> {
 
 fn segmentation(args: &SegmentationArgs) -> Result<Answer> {
     not_both_standard_input(&args.gold, &args.predicted)?;
-    // The limit is there for training; scores have none.
+    // The limit of symbols is for training; scoring has none.
     let options = Options { unit: args.unit.into(), max_symbols: u32::MAX, ..Options::default() };
     let (gold, _) = input::corpus(&args.gold, &options)?;
     let (predicted, _) = input::corpus(&args.predicted, &options)?;

@@ -1,4 +1,4 @@
-//! `grammaton fetch`: the results of a job of a service, into a folder here.
+//! `grammaton fetch`: downloads the results of a job of a service.
 
 use std::fs;
 use std::io::Write;
@@ -17,9 +17,9 @@ use crate::streams;
 /// Arguments of `fetch`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The job, which must be done
+    /// Id of the job, which must be done
     pub id: u64,
-    /// Folder for the results; made if it is not there
+    /// Folder for the results; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Replace the results of another run in the folder
@@ -33,10 +33,10 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// The last file to come, as with `train`: where it is, the result is whole.
+/// The last file to be written, as with `train`: if it exists, the result is complete.
 const SUMMARY: &str = "summary.json";
 
-/// Fetches and prints.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let out = &args.out;
     fs::create_dir_all(out).with_context(|| format!("{}: cannot write there", out.display()))?;
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// Files as they come, each written aside until it is whole.
+/// Receives files; each has a temporary name until it is complete.
 struct Files<'a> {
     out: &'a Path,
     open: Option<(FileHead, NamedTempFile, u64)>,
@@ -79,7 +79,7 @@ impl Files<'_> {
         match message {
             Message::Head(head) => {
                 self.close()?;
-                // What a service says is checked as what anybody says.
+                // The service is not trusted: its paths are checked.
                 ensure!(is_safe(&head.path), "{:?}: not a path below the folder of results", head.path);
                 let place = self.out.join(&head.path);
                 let folder = place.parent().unwrap_or(self.out);
@@ -93,7 +93,7 @@ impl Files<'_> {
             }
             Message::Data(data) => {
                 let Some((head, file, got)) = &mut self.open else {
-                    bail!("the service sent bytes of no file")
+                    bail!("the service sent bytes before the name of a file")
                 };
                 *got += data.len() as u64;
                 file.write_all(&data).with_context(|| refused(&self.out.join(&head.path)))?;
@@ -122,7 +122,7 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// An earlier result is not whole any more once the first file is replaced.
+    /// Replaces a file of an earlier result, which is incomplete from then on.
     fn remove_summary(&self) -> Result<()> {
         let summary = self.out.join(SUMMARY);
         match fs::remove_file(&summary) {
@@ -143,7 +143,7 @@ impl Files<'_> {
 
 fn refused(place: &Path) -> String {
     format!(
-        "{}: cannot be written; make room or allow it, or choose another folder with --out DIR",
+        "{}: cannot be written; free space or make it writable, or choose another folder with --out DIR",
         place.display()
     )
 }
@@ -169,7 +169,7 @@ mod tests {
         assert!(cut.finish().unwrap_err().to_string().contains("2 of 3 bytes"));
         assert!(
             dir.path().join(SUMMARY).exists(),
-            "an earlier result stays until a file of the new one is whole"
+            "an earlier result stays until a file of the new one is complete"
         );
         let mut all = files();
         for message in [head(SUMMARY, 2), Message::Data("{}".into()), head("model/model.bin", 0)] {

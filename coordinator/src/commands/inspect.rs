@@ -1,4 +1,4 @@
-//! `grammaton inspect`: what a model has learned.
+//! `grammaton inspect`: shows the learned parameters of a model.
 
 use std::path::PathBuf;
 
@@ -16,9 +16,9 @@ use crate::streams::Stdout;
 /// Arguments of `inspect`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The model: a folder that `train` wrote, or its model.bin
+    /// Model: a folder written by `train`, or its model.bin
     pub model: PathBuf,
-    /// Strings shown of each adapted nonterminal, the most used first
+    /// Number of strings to show of each adapted nonterminal, the most used first
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
     /// Print one JSON object
@@ -36,7 +36,7 @@ struct Inspection<'a> {
     unit: Unit,
     parameters_sha256: String,
     sticks: Vec<Stick<'a>>,
-    /// Of every label, with latent annotations.
+    /// Number of subtypes of every label, with latent annotations.
     #[serde(skip_serializing_if = "Option::is_none")]
     subtypes: Option<usize>,
 }
@@ -45,7 +45,7 @@ struct Inspection<'a> {
 struct Stick<'a> {
     nonterminal: &'a str,
     strings: usize,
-    /// Of an adapted nonterminal.
+    /// Hyper-parameters of an adapted nonterminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     discount: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

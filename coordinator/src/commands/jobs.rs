@@ -1,4 +1,4 @@
-//! `grammaton jobs`: the jobs of a service; and how one of them is told.
+//! `grammaton jobs`: lists the jobs of a service. Also formats a job for other commands.
 
 use anyhow::Result;
 use proto::v1;
@@ -23,7 +23,7 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// Asks and prints.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let list = args.reach.ask(async |jobs| list(jobs, args.limit).await)?;
     if args.json {
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// The newest jobs, page by page: `limit` of them, or all.
+/// Lists the newest jobs, page by page: `limit` of them, or all.
 async fn list(jobs: &mut Jobs, limit: Option<u32>) -> Result<Vec<v1::JobInfo>, Status> {
     let (mut listed, mut page_token) = (Vec::new(), String::new());
     loop {
@@ -55,7 +55,7 @@ async fn list(jobs: &mut Jobs, limit: Option<u32>) -> Result<Vec<v1::JobInfo>, S
     }
 }
 
-/// What there is to say of a job in a few words.
+/// Short description of a job's progress.
 pub fn how_far(job: &v1::JobInfo) -> String {
     let seconds = job.ended_millis.saturating_sub(job.begun_millis) as f64 / 1000.0;
     match &job.state[..] {

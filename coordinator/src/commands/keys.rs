@@ -1,4 +1,4 @@
-//! `grammaton keys`: the keys of the job file.
+//! `grammaton keys`: shows the keys of the job file.
 
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -9,17 +9,17 @@ use crate::job::{Job, reference};
 use crate::nearest::nearest;
 use crate::streams;
 
-/// What to show.
+/// Arguments of `keys`.
 #[derive(Parser, Debug)]
 pub struct Args {
-    /// Keys to show, as in rho or inference.rho; without any, all
+    /// Keys to show, as in rho or inference.rho [default: all]
     keys: Vec<String>,
     /// Print the reference of all keys in Markdown
     #[arg(long, conflicts_with = "keys")]
     markdown: bool,
 }
 
-/// Prints them.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     if args.markdown {
         streams::print(&reference::markdown())?;
@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<Answer> {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => "`grammaton keys` shows all".to_owned(),
             };
-            bail!("no key of a job file is called \"{name}\"; {way_out}");
+            bail!("\"{name}\" is not a key of the job file; {way_out}");
         }
     }
     let wanted = |key: &&Key| args.keys.is_empty() || args.keys.iter().any(|name| named(key, name));

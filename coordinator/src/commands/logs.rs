@@ -1,4 +1,4 @@
-//! `grammaton logs`: what happened to a job of a service, and what happens.
+//! `grammaton logs`: shows the event log of a job of a service.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::Answer;
 use super::remote::{Reach, Way, is_passing, runtime};
 use crate::streams;
 
-/// How long to wait before a service that does not answer is asked again.
+/// Delay before a call to a service that does not answer is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Arguments of `logs`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The job
+    /// Id of the job
     pub id: u64,
-    /// Show what happens until the job ends, too
+    /// Also show new lines until the job ends
     #[arg(long, short)]
     pub follow: bool,
-    /// Print a JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
     /// The service
@@ -28,7 +28,7 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// Prints line by line.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let (way, runtime) = (args.reach.way(None)?, runtime()?);
     let mut print = |line: &v1::LogLine| match args.json {
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// Hands each line to `print` until the job is over, whatever becomes of the service meanwhile; the job then.
+/// Passes each line to `print` until the job has ended, even if the service restarts meanwhile; returns the job.
 pub async fn follow(
     way: &Way,
     id: u64,
@@ -70,12 +70,12 @@ pub async fn follow(
     }
 }
 
-/// Whether nothing more happens to the job.
+/// Whether the job has ended.
 fn is_over(info: &v1::JobInfo) -> bool {
     matches!(&info.state[..], "done" | "failed" | "cancelled")
 }
 
-/// Hands on the lines after the first `skip`, which grows with them.
+/// Passes on the lines after the first `skip`, and adds their number to `skip`.
 async fn read(
     way: &Way,
     id: u64,

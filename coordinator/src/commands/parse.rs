@@ -1,4 +1,4 @@
-//! `grammaton parse`: text in, its segmentation, its trees or its heads out.
+//! `grammaton parse`: segments or parses a text.
 
 mod dependencies;
 mod trees;
@@ -26,29 +26,29 @@ use crate::{input, streams};
 /// Arguments of `parse`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The model: a folder that `train` wrote, or its model.bin
+    /// Model: a folder written by `train`, or its model.bin
     pub model: PathBuf,
-    /// The text, one sentence a line, written as the training corpus was; for a dependency model CoNLL-U; `-` for standard input
+    /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U; `-` for standard input
     pub corpus: PathBuf,
-    /// How the best analysis is chosen
+    /// Criterion of the best analysis
     #[arg(long, value_enum, default_value = "viterbi")]
     pub decoder: DecoderName,
-    /// What is printed for each line; of a model of trees, always trees, of a dependency model the file with its heads
+    /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
     #[arg(long, value_enum, default_value = "segmentation")]
     pub format: Format,
-    /// Use learned strings alone, as training does; else new ones may be made, as unseen text needs
+    /// Use only learned strings, as in training; by default, unseen text may have new strings
     #[arg(long)]
     pub closed: bool,
-    /// The longest sentence that is accepted, in symbols: 10000 by default, of a model of trees or a dependency model 200 words
+    /// Longest accepted sentence in symbols [default: 10000; for a model of trees or a dependency model, 200 words]
     #[arg(long, value_name = "N")]
     pub max_symbols: Option<u32>,
-    /// The column of the tags, for a dependency model
+    /// Column of the tags, for a dependency model
     #[arg(long, value_enum, default_value = "upos")]
     pub tags: TagColumn,
     /// Keep punctuation, for a dependency model that was trained with it
     #[arg(long)]
     pub keep_punctuation: bool,
-    /// Threads; all cores by default
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 }
@@ -58,27 +58,27 @@ pub struct Args {
 pub enum DecoderName {
     /// The most probable tree
     Viterbi,
-    /// The segmentation with the most correct segments expected
+    /// The segmentation with the highest expected number of correct segments
     Mbr,
-    /// The tree with the most correct constituents expected
+    /// The tree with the highest expected number of correct constituents
     MbrTree,
-    /// The tree with the most probable rules, of a model of trees
+    /// The tree with the highest product of rule posteriors, for a model of trees
     MaxRule,
-    /// The tree with the most right heads expected, of a dependency model
+    /// The tree with the highest expected number of correct heads, for a dependency model
     MbrArcs,
 }
 
 /// Columns of CoNLL-U.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum TagColumn {
-    /// The universal tags
+    /// Universal tags
     Upos,
-    /// Those of the language
+    /// Language-specific tags
     Xpos,
 }
 
 impl DecoderName {
-    /// Of a model of segments.
+    /// The decoder of a model of segments.
     fn of_segments(self) -> Result<Decoder> {
         match self {
             DecoderName::Viterbi => Ok(Decoder::Viterbi),
@@ -93,7 +93,7 @@ impl DecoderName {
     }
 }
 
-/// What is printed.
+/// Output formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Format {
     /// Sentences cut into segments
@@ -104,12 +104,12 @@ pub enum Format {
     Tsv,
 }
 
-/// Sentences decoded at a time; the lines of the ones before are printed meanwhile.
+/// Number of sentences decoded in one batch, while the lines of the batch before are printed.
 const BATCH: usize = 4096;
-/// Sentences to a task.
+/// Number of sentences in a task.
 const CHUNK: usize = 256;
 
-/// Parses. The answer is negative if a sentence has no analysis.
+/// Runs the command. The answer is negative if a sentence has no analysis.
 pub fn run(args: &Args) -> Result<Answer> {
     if args.format == Format::Brackets && args.decoder == DecoderName::Mbr {
         bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
@@ -134,7 +134,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         out.finish(n_lines)?;
         return Ok(Answer::Yes);
     };
-    // None for a sentence that the model lacks a terminal for; the others are parsed all the same.
+    // `None` for a sentence with an unknown symbol; the other sentences are parsed.
     let mut unknown = Vec::new();
     let sentences = corpus.each_tokens_for(&model.grammar);
     let sentences: Vec<Option<Vec<SymbolId>>> =
@@ -173,7 +173,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     Ok(Answer::No)
 }
 
-/// How many of the sentences without an analysis have symbols that the model does not know.
+/// Clause on the sentences without an analysis that have unknown symbols; empty if there are none.
 fn of_unknown(unknown: &[UnknownSymbol]) -> String {
     unknown.first().map_or(String::new(), |first| {
         let (n, symbol, line) = (unknown.len(), &first.symbol, first.line);
@@ -229,7 +229,7 @@ impl Printer {
         self.line(line, &text)
     }
 
-    /// Prints what is found for a line, after the empty lines before it.
+    /// Prints the analysis of a line, after the empty lines before it.
     fn line(&mut self, line: u32, text: &str) -> Result<()> {
         self.empty_before(line)?;
         self.out.line(text)
@@ -242,22 +242,22 @@ impl Printer {
         })
     }
 
-    /// Ends a text of so many lines.
+    /// Prints the empty lines at the end of a text of `n_lines` lines.
     fn finish(&mut self, n_lines: u32) -> Result<()> {
         self.empty_before(n_lines + 1)?;
         self.out.flush()
     }
 }
 
-/// A model ready to decode.
+/// A model prepared for decoding.
 struct Decoding {
     engine: Engine,
     task: Task,
 }
 
 impl Decoding {
-    /// With `closed`, sentences are sequences of learned strings, as in training; without, adapted nonterminals may also make
-    /// new strings, at the price of a new table.
+    /// Prepares a model. If `closed`, sentences are sequences of learned strings, as in training; otherwise adapted nonterminals may
+    /// also generate new strings, at the cost of a new table.
     fn new(model: Model, decoder: Decoder, trees: bool, closed: bool) -> Decoding {
         let weights = model.decoding_weights();
         let decode =
@@ -273,7 +273,7 @@ impl Decoding {
         Decoding { engine: Engine::default(), task }
     }
 
-    /// One answer per sentence, in order; none where there is no analysis.
+    /// One answer per sentence, in order; `None` without an analysis.
     fn all(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>> {
         let chunks: Vec<Vec<Option<Decoded>>> =
             sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_>>()?;

@@ -1,7 +1,7 @@
-//! `grammaton plan`: what rounds of a job would take on clusters that are not there.
+//! `grammaton plan`: estimates the duration of a job's rounds on clusters of given sizes.
 //!
-//! The job is prepared and a few of its rounds are run here, on one thread, by the code that trains ([`probe`]). What
-//! that measured goes into [`forecast`](crate::fleet::forecast), which asks the scheduler of real runs. Nothing stays behind.
+//! The job is prepared and a few of its rounds run here on one thread, with the code of training ([`probe`]). The measurements are the
+//! input of [`forecast`](crate::fleet::forecast), which simulates a cluster with the real scheduler. All files are temporary.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,33 +23,33 @@ pub mod probe;
 pub struct Args {
     /// The job file
     pub job: PathBuf,
-    /// Set a value of the job, as in --set corpus.shard_symbols=65536; may be repeated, the last one wins
+    /// Set a value of the job, as in --set corpus.shard_symbols=65536; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Numbers of workers, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "20,100,1000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub workers: Vec<u32>,
-    /// Threads of each worker
+    /// Number of threads of each worker
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(proto::MAX_SLOTS)))]
     pub threads: u32,
-    /// The coordinator's network, in Gbit/s, both ways together
+    /// Bandwidth of the coordinator's network in Gbit/s, both directions together
     #[arg(long, value_name = "GBIT", default_value_t = 10.0, value_parser = positive)]
     pub bandwidth: f64,
-    /// From the coordinator to a worker, or back, in milliseconds
+    /// One-way latency between coordinator and worker in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0.5, value_parser = milliseconds)]
     pub latency: f64,
-    /// Cores of the coordinator's machine [default: those of this one]
+    /// Number of cores of the coordinator's machine [default: as this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub cores: Option<u16>,
-    /// Work of a round for each worker, in CPU-seconds, as if the corpus were as large; without it, the corpus as it is
+    /// Work of a round per worker in CPU-seconds, with the corpus scaled accordingly [default: the corpus as it is]
     #[arg(long, value_name = "S", value_parser = positive)]
     pub cpu_seconds: Option<f64>,
-    /// Rounds to measure after the first
+    /// Number of rounds to measure after the first
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub rounds: u16,
-    /// The same seed and measurements give the same forecast
+    /// Seed of the simulation
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Print JSON
@@ -67,13 +67,13 @@ fn milliseconds(text: &str) -> Result<f64, String> {
     found.ok_or_else(|| "expected a number of milliseconds, from 0 to a million".to_owned())
 }
 
-/// The most tasks of a round that are gone through.
+/// Maximum number of simulated tasks of a round.
 const MOST_TASKS: f64 = 2e6;
 
-/// Bytes that a worker keeps, unless it is told otherwise.
+/// Default capacity of a worker's blob cache in bytes.
 const WORKER_CACHE: u64 = 1 << 30;
 
-/// What the command prints.
+/// Result of the command.
 #[derive(Serialize)]
 struct Report<'a> {
     measured: &'a Measured,
@@ -86,12 +86,12 @@ struct Report<'a> {
     forecasts: Vec<Forecast>,
 }
 
-/// Measures, forecasts and prints.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let last = ["inference.tolerance=0", "inference.patience=0", "output.score_every=0"].map(str::to_owned);
     let rounds = format!("inference.max_rounds={}", 1 + args.rounds);
     let mut job = Job::load(&args.job, &[&args.set[..], &last, &[rounds]].concat())?;
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     job.output.dir = folder.path().to_owned();
     let (load, measured) = measure(&job)?;
     let mut report = Report {
@@ -129,7 +129,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Tasks of a round: those of the job, or as many as come to that work for each worker.
+/// Tasks of a round: the tasks of the job, or as many as make up the given work per worker.
 fn n_tasks(load: &Load, workers: u32, cpu_seconds: Option<f64>) -> Result<usize> {
     let Some(seconds) = cpu_seconds else { return Ok(load.tasks.len()) };
     let mean = load.work().as_secs_f64() / load.tasks.len() as f64;
@@ -144,8 +144,7 @@ fn n_tasks(load: &Load, workers: u32, cpu_seconds: Option<f64>) -> Result<usize>
     Ok(n_tasks as usize)
 }
 
-/// Time that the scheduler takes to decide on an event, with that many members and tasks; what the forecast itself does
-/// about it is not taken off.
+/// Time of the scheduler per event, with that many members and tasks; includes the overhead of the simulation.
 fn time_to_decide(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Duration {
     let begun = clock();
     let n_events = n_events(load, n_tasks, cluster, seed);

@@ -1,4 +1,4 @@
-//! How commands reach a service: its address, the token, and what its answers mean.
+//! Connections of commands to a service: address, token, and errors.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// Where the service is, and who asks.
+/// Address of the service, and credentials.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Reach {
-    /// The service, as http://host:port, or https://host:port with --ca
+    /// Address of the service, as http://host:port, or https://host:port with --ca
     #[arg(long, value_name = "URL", env = "GRAMMATON_COORDINATOR")]
     pub coordinator: Option<String>,
-    /// File that holds a token of the service; without it, the variable GRAMMATON_TOKEN
+    /// File with a token of the service [default: the variable GRAMMATON_TOKEN]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Certificate (PEM) of the authority that signed the service's certificate
@@ -32,10 +32,10 @@ pub struct Reach {
     pub key: Option<PathBuf>,
 }
 
-/// The calls of a service.
+/// Client of a service.
 pub type Jobs = JobsClient<InterceptedService<Channel, Bearer>>;
 
-/// Shows a token with every call.
+/// Adds the token to every call.
 #[derive(Clone)]
 pub struct Bearer(Option<Token>);
 
@@ -48,7 +48,7 @@ impl Interceptor for Bearer {
     }
 }
 
-/// A way to a service that is not open yet.
+/// Checked settings of a connection that is not open yet.
 pub struct Way {
     url: String,
     route: Route,
@@ -56,12 +56,10 @@ pub struct Way {
 }
 
 impl Reach {
-    /// Checks what was given; `url` takes the place of --coordinator.
+    /// Checks the arguments; `url` replaces --coordinator.
     pub fn way(&self, url: Option<&str>) -> Result<Way> {
         let Some(url) = url.or(self.coordinator.as_deref()) else {
-            bail!(
-                "which service is not said; give its address with --coordinator URL, or in GRAMMATON_COORDINATOR"
-            );
+            bail!("no service given; give its address with --coordinator URL, or in GRAMMATON_COORDINATOR");
         };
         let identity = match (&self.cert, &self.key) {
             (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
@@ -72,7 +70,7 @@ impl Reach {
         Ok(Way { url: url.to_owned(), route, token })
     }
 
-    /// What `call` answers, given the calls of the service; on a runtime of its own.
+    /// Runs `call` with a client of the service, on a new runtime.
     pub fn ask<T>(&self, call: impl AsyncFnOnce(&mut Jobs) -> Result<T, Status>) -> Result<T> {
         let way = self.way(None)?;
         runtime()?.block_on(way.ask(call))
@@ -85,26 +83,26 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
 }
 
 impl Way {
-    /// What `call` answers, over a connection of its own.
+    /// Runs `call` with a client, over a new connection.
     pub async fn ask<T>(&self, call: impl AsyncFnOnce(&mut Jobs) -> Result<T, Status>) -> Result<T> {
         self.with(async |channel, bearer| call(&mut JobsClient::with_interceptor(channel, bearer)).await)
             .await
     }
 
-    /// What `call` answers, given an open connection and the token.
+    /// Runs `call` with an open connection and the token.
     pub async fn with<T>(&self, call: impl AsyncFnOnce(Channel, Bearer) -> Result<T, Status>) -> Result<T> {
         let verdict = Verdict::default();
         let answer = match self.route.open(&verdict).await {
             Ok(channel) => call(channel, Bearer(self.token.clone())).await.map_err(Refused),
             Err(error) => Err(Refused(Status::unavailable(format!(
-                "no coordinator answers there: {:#}",
+                "no coordinator answers at this address: {:#}",
                 anyhow!(error)
             )))),
         };
         match verdict.get() {
-            // What the connection showed says more than how it ended.
+            // An error of authentication explains more than the error of the call.
             Some(distrust) => bail!("{}: {distrust}", self.url),
-            // What is said of jobs and files is what `train` would say of them.
+            // Messages about jobs and files are printed as `train` prints them.
             None => match answer {
                 Err(Refused(status)) if is_about_jobs(status.code()) => Err(Refused(status).into()),
                 answer => answer.with_context(|| self.url.clone()),
@@ -117,17 +115,17 @@ fn is_about_jobs(code: Code) -> bool {
     matches!(code, Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition)
 }
 
-/// A call that was refused, or came to nothing.
+/// A call that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.message())]
 pub struct Refused(pub Status);
 
-/// The code of a refusal, if that is what the error is.
+/// The gRPC code of the error, if it is a failed call.
 pub fn code(error: &anyhow::Error) -> Option<Code> {
     error.downcast_ref::<Refused>().map(|refused| refused.0.code())
 }
 
-/// Whether the service may answer the same call another time.
+/// Whether the same call may succeed later.
 pub fn is_passing(error: &anyhow::Error) -> bool {
     matches!(code(error), Some(Code::Unavailable | Code::Cancelled | Code::Unknown))
 }

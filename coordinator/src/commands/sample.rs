@@ -1,4 +1,4 @@
-//! `grammaton sample`: sentences, with their gold analysis, drawn from a grammar.
+//! `grammaton sample`: draws sentences with gold analyses from a grammar.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct Args {
     /// Number of sentences
     #[arg(short, long, value_name = "N")]
     pub n: usize,
-    /// The same seed gives the same sentences on every machine
+    /// Seed; the same seed gives the same sentences on every machine
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// What is printed
@@ -32,7 +32,7 @@ pub struct Args {
     pub segments: Vec<String>,
 }
 
-/// What is printed.
+/// Output formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Format {
     /// Gold segments: spaces between words, or | if a symbol is longer than a letter
@@ -43,7 +43,7 @@ pub enum Format {
     Brackets,
 }
 
-/// Draws sentences.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let name = args.grammar.display().to_string();
     let (grammar, notices) = input::grammar(&args.grammar)?;
@@ -76,14 +76,14 @@ fn known(segment: &str, grammar: &Grammar, name: &str) -> Result<()> {
     bail!("{name}: no nonterminal \"{segment}\" to take the segments from; {way_out}")
 }
 
-/// How sentences of that grammar are written.
+/// Format of the sentences of a grammar.
 pub fn unit(grammar: &Grammar) -> Unit {
     let terminals = &grammar.symbols[grammar.n_nonterminals as usize..];
     let letters = terminals.iter().all(|name| name.chars().count() == 1);
     if letters { Unit::Char } else { Unit::Token }
 }
 
-/// The sentence of `tree`, cut where the segments are.
+/// The sentence of `tree`, with its segment boundaries.
 pub fn segmented(tree: &Tree, segments: &[String], unit: Unit) -> String {
     let symbols: Vec<String> = tree.terminals().map(str::to_owned).collect();
     let sentence: Vec<u32> = (0..symbols.len() as u32).collect();

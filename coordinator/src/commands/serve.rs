@@ -1,4 +1,4 @@
-//! `grammaton serve`: jobs come in, results lie there, until it is told to stop.
+//! `grammaton serve`: runs a service until it is stopped.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,46 +24,46 @@ use crate::store::is_url;
 use crate::train::spill;
 use crate::web::Bound;
 
-/// How long jobs in work may take to notice that the service ends.
+/// Time limit for running jobs to stop when the service ends.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Arguments of `serve`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Stopped or killed at any moment and started again with the same --store, it goes on where each job was."
+    after_help = "If the service is stopped or killed and started again with the same --store, each job resumes."
 )]
 pub struct Args {
-    /// Folder, or place in an object store as in s3://models/service, in which jobs, their files and their results are kept
+    /// Folder or object store URL, as in s3://models/service, for jobs, their files and their results
     #[arg(long, value_name = "DIR|URL")]
     pub store: String,
-    /// Folder for jobs in work, and what is brought, with an object store; it may be lost
+    /// Folder for running jobs and uploads, with an object store; its loss is harmless
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// File that says who may do what, as `grammaton token` makes it; without it, whoever knows the one token may do everything
+    /// File of tokens with their roles, written by `grammaton token`; without it, the one token has all roles
     #[arg(long, value_name = "FILE", conflicts_with_all = ["token_file", "insecure"])]
     pub tokens: Option<PathBuf>,
-    /// Jobs in work at a time; others wait
+    /// Maximum number of running jobs; others are queued
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub running: u16,
-    /// Jobs that wait or are in work, beyond which others are refused
+    /// Maximum number of queued and running jobs; others are refused
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_jobs: usize,
-    /// Delete jobs, with their results, N days after their end [default: keep them]
+    /// Delete jobs with their results N days after their end [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub keep_days: Option<u32>,
-    /// Mebibytes of the largest file that may be sent
+    /// Maximum size of an uploaded file in mebibytes
     #[arg(long, value_name = "MIB", default_value_t = 65_536)]
     pub max_upload: u32,
-    /// Beginning of URLs that jobs may read, as in s3://corpora/; may be repeated
+    /// Prefix of URLs that jobs may read, as in s3://corpora/; repeatable
     #[arg(long, value_name = "URL")]
     pub allow_url: Vec<String>,
     /// The workers
     #[command(flatten)]
     pub fleet: FleetOptions,
-    /// Say nothing
+    /// Print nothing
     #[arg(long, short, conflicts_with = "json")]
     pub quiet: bool,
-    /// Say where it listens as one JSON object per line on standard output
+    /// Print the addresses it listens on as one JSON object per line on standard output
     #[arg(long)]
     pub json: bool,
 }
@@ -72,7 +72,7 @@ pub struct Args {
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let mut config = args.fleet.config()?;
     let Some(listen) = &mut config.listen else {
-        bail!("where to listen is not said; give an address, as in --listen 127.0.0.1:7600");
+        bail!("no address to listen on; give one, as in --listen 127.0.0.1:7600");
     };
     if let Some(tokens) = &args.tokens {
         listen.access = Access::Roles(Arc::new(Tokens::read(tokens)?));
@@ -97,7 +97,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         (Some(certificate), Some(key)) => Some(https(IdentityFiles { certificate, key })?),
         _ => None,
     };
-    // From the moment at which others can reach it, being asked to stop is heard.
+    // Signals are handled from the moment at which the service can be reached.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     let local_workers = config.local_workers;
     let fleet = Fleet::start(FleetConfig { compute, ..config })?;
@@ -135,7 +135,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     ousted.map_or(Ok(Answer::Yes), |reason| bail!(reason))
 }
 
-/// The folder in which to work, and the object store, if that is where things are kept.
+/// The working folder, and the object store, if there is one.
 fn places(args: &Args) -> Result<(&Path, Option<&str>)> {
     match (&args.cache, is_url(&args.store)) {
         (None, false) => Ok((Path::new(&args.store), None)),

@@ -1,4 +1,4 @@
-//! `grammaton status`: asks a running coordinator how its job and fleet are, or a service how one of its jobs is.
+//! `grammaton status`: shows the status of a running coordinator, or of a job of a service.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::remote::{Reach, runtime};
 use crate::human::{duration, kilobytes, table};
 use crate::streams;
 
-/// How long the coordinator may take to answer.
+/// Timeout of the call.
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// Arguments of `status`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit code 0 means that the coordinator answered, 2 that it did not.")]
 pub struct Args {
-    /// A job of the service; or the URL of a coordinator that trains: http://host:port, or https://host:port with --ca
+    /// Id of a job of the service, or URL of a coordinator: http://host:port, or https://host:port with --ca
     #[arg(value_name = "ID|URL")]
     pub what: String,
     /// Print JSON
@@ -31,7 +31,7 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// Asks and prints.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let (json, text) = match args.what.parse() {
         Ok(id) => {
@@ -58,7 +58,7 @@ async fn ask(args: &Args) -> Result<v1::Snapshot> {
     .await
 }
 
-/// A job of a service, for people.
+/// Formats a job of a service.
 fn of_service(job: &v1::JobInfo) -> String {
     let v1::JobInfo { id, name, state, owner, priority, .. } = job;
     let mut lines = vec![format!("job {id}, {name}: {state}, submitted by {owner}, priority {priority}")];
@@ -79,7 +79,7 @@ fn of_service(job: &v1::JobInfo) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A snapshot for people.
+/// Formats a snapshot.
 fn text(snapshot: &v1::Snapshot) -> String {
     let v1::Snapshot { job, fleet, .. } = snapshot;
     let (job, fleet) = (job.clone().unwrap_or_default(), fleet.clone().unwrap_or_default());
@@ -88,7 +88,7 @@ fn text(snapshot: &v1::Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// How far a job is.
+/// Formats the progress of a job.
 fn progress_lines(job: &v1::JobSnapshot) -> Vec<String> {
     let mut lines = vec![of_job(job)];
     if let Some(checkpoint) = &job.checkpoint {
@@ -101,12 +101,12 @@ fn progress_lines(job: &v1::JobSnapshot) -> Vec<String> {
         ));
     }
     if job.failed_checkpoints > 0 {
-        lines.push(format!("checkpoints that could not be written: {}", job.failed_checkpoints));
+        lines.push(format!("failed checkpoints: {}", job.failed_checkpoints));
     }
     lines
 }
 
-/// Who computes, and what.
+/// Formats the fleet.
 pub fn of_fleet(fleet: &v1::FleetSnapshot) -> Vec<String> {
     let mut lines = Vec::new();
     if !fleet.stage.is_empty() {
@@ -124,7 +124,7 @@ pub fn of_fleet(fleet: &v1::FleetSnapshot) -> Vec<String> {
     }
     let losses: Vec<String> = fleet.losses.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
     if !losses.is_empty() {
-        lines.push(format!("workers that went: {}", losses.join(", ")));
+        lines.push(format!("workers gone: {}", losses.join(", ")));
     }
     lines.extend(of_members(&fleet.members));
     lines
@@ -149,12 +149,12 @@ fn of_job(job: &v1::JobSnapshot) -> String {
     line
 }
 
-/// All runs of a job go on together.
+/// Number of runs of the job, which advance together.
 fn of_runs(runs: u32) -> String {
     if runs > 1 { format!(" of {runs} runs") } else { String::new() }
 }
 
-/// A table: a line for each member, below the names of the columns.
+/// Formats a table with one line per member.
 fn of_members(members: &[v1::MemberSnapshot]) -> Vec<String> {
     let head = ["worker", "state", "slots", "leases", "oldest", "done", "busy", "silent"]
         .map(str::to_owned)
@@ -224,7 +224,7 @@ mod tests {
              checkpoint: after round 11, 124 kB, written in 0.0 s\n\
              round 13: 33 of 40 shards done, 4 assigned, 3 free\n\
              oldest lease: shard 17, attempt 2, held by alice for 1.2 s\n\
-             workers that went: 1 silent\n\
+             workers gone: 1 silent\n\
              worker  state                 slots  leases  oldest  done  busy  silent\n\
              alice   healthy               2      1       1.2 s   40    15 s  0.0 s\n\
              bob     gone: silent for 15s  2      1       –       40    15 s  0.0 s\n"

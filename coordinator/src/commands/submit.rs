@@ -1,4 +1,4 @@
-//! `grammaton submit`: a job file and what it reads go to a service, and an id comes back.
+//! `grammaton submit`: submits a job file with its input files to a service, and prints its id.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,9 +23,9 @@ use crate::service::job_store::is_safe;
 use crate::store;
 use crate::streams;
 
-/// How long to wait before a service that does not answer is asked again.
+/// Delay before a call to a service that does not answer is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Bytes of files that take so long that it is said what is going on.
+/// Total size of uploads from which progress is reported, in bytes.
 const LARGE: u64 = 64 << 20;
 
 /// Arguments of `submit`.
@@ -36,22 +36,22 @@ const LARGE: u64 = 64 << 20;
 pub struct Args {
     /// The job file
     pub job: PathBuf,
-    /// Set a value of the job, as in --set inference.seed=2; may be repeated, the last one wins
+    /// Set a value of the job, as in --set inference.seed=2; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// What the job is called; that of the job file or its folder by default
+    /// Name of the job [default: the name of the job file or its folder]
     #[arg(long)]
     pub name: Option<String>,
-    /// Its share of the workers relative to other jobs, 1 to 100; of those that wait, the highest begins first [default: 10]
+    /// Share of the workers relative to other jobs, 1 to 100; the queued job with the highest priority begins first [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub priority: Option<u32>,
-    /// Workers that compute for it at a time, at most
+    /// Maximum number of workers that compute for the job at the same time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_workers: Option<u32>,
-    /// A key of your own: submitting with the same one again gives the same job
+    /// Unique key; submitting again with the same key returns the same job
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// Show what happens to the job, and wait for its end
+    /// Show the log of the job and wait for its end
     #[arg(long)]
     pub wait: bool,
     /// Print the job as JSON
@@ -62,7 +62,7 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// Submits and prints.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
     job.notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
@@ -100,11 +100,11 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
 }
 
-/// A file that goes with a job.
+/// An input file of a job.
 struct Packed {
-    /// As it stands in the job.
+    /// Path in the job file.
     path: String,
-    /// Where it is here.
+    /// Path on this machine.
     place: PathBuf,
     hash: Hash,
     size: u64,
@@ -120,7 +120,7 @@ impl Packed {
     }
 }
 
-/// The files that a job reads, which has them by other names from now on: those that they have below its folder, if they are there.
+/// Returns the input files of a job, and changes their paths in the job to paths relative to its folder.
 fn pack(job: &mut Job, job_file: &Path) -> Result<Vec<Packed>> {
     let folder = job_file.parent().unwrap_or(Path::new(""));
     let mut names: BTreeMap<PathBuf, String> = BTreeMap::new();
@@ -141,7 +141,7 @@ fn pack(job: &mut Job, job_file: &Path) -> Result<Vec<Packed>> {
 }
 
 fn file(place: PathBuf, path: String) -> Result<Packed> {
-    // A model may be named by its folder.
+    // A model may be given as its folder.
     let candidates = [place.join("model.bin"), place.join("model/model.bin"), place];
     let [.., last] = &candidates;
     let place = candidates.iter().find(|place| place.is_file()).unwrap_or(last).clone();
@@ -151,7 +151,7 @@ fn file(place: PathBuf, path: String) -> Result<Packed> {
     Ok(Packed { path, place, hash: hasher.finalize(), size })
 }
 
-/// That of the file, or of its folder if the file is called as all of them are.
+/// Default name: the name of the file, or of its folder if the file has the common name.
 fn name_of(job: &Path) -> String {
     let absolute = std::path::absolute(job).unwrap_or_else(|_| job.to_owned());
     let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -164,27 +164,27 @@ fn name_of(job: &Path) -> String {
     if name.is_empty() { "job".into() } else { name }
 }
 
-/// A word that nobody else has: that a call which came to nothing can be repeated.
-#[expect(clippy::disallowed_methods, reason = "words differ, results do not")]
+/// A unique idempotency key, so that a failed call can be repeated.
+#[expect(clippy::disallowed_methods, reason = "keys differ, results do not")]
 fn unique() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seed = format!("{} {}", since.as_nanos(), std::process::id());
     blake3::hash(seed.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// Sends what the service lacks, and the job; once it has answered, also again while it does not.
+/// Uploads the files that the service lacks, and the job. After its first answer, calls are repeated while the service does not answer.
 async fn submit(way: &Way, request: &v1::SubmitRequest, files: &[Packed]) -> Result<v1::JobInfo> {
     let (mut reached, mut said) = (false, false);
     loop {
         let answer = way.ask(async |jobs| {
             bring(jobs, files, &mut reached).await?;
             if files.iter().map(|file| file.size).sum::<u64>() >= LARGE {
-                streams::tell("the service reads the files, to check the job");
+                streams::tell("the service reads the files to check the job");
             }
             Ok(jobs.submit(request.clone()).await?.into_inner())
         });
         match answer.await {
-            // A file may go between being brought and being asked for.
+            // The service may delete a file between its upload and the submission.
             Err(error) if code(&error) == Some(Code::Aborted) => {}
             Err(error) if is_passing(&error) && reached => {
                 if !said {

@@ -1,4 +1,4 @@
-//! `grammaton token`: a new token for a service.
+//! `grammaton token`: creates a token for a service.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,16 @@ use crate::streams;
 /// Arguments of `token`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Roles: work (workers), read (looking and fetching), submit (that, and one's own jobs), operate (that, and everybody's).\n\
-                  The file has the digest of each token; a line that is removed ends its token, without a restart."
+    after_help = "Roles: work (for workers), read (view jobs and download results), submit (also manage one's own jobs), operate (also manage the jobs of others).\n\
+    The file holds the digest of each token. To revoke a token, remove its line; no restart is needed."
 )]
 pub struct Args {
-    /// Whose it is
+    /// Name of the token's owner
     pub name: String,
-    /// What it is good for
+    /// Role of the token
     #[arg(value_parser = role, value_name = "work|read|submit|operate")]
     pub role: Role,
-    /// The file of tokens that the service is started with; the token's line is added to it
+    /// File of tokens of the service (serve --tokens), to which the token's line is added
     #[arg(long, value_name = "FILE")]
     pub tokens: PathBuf,
 }
@@ -29,7 +29,7 @@ fn role(text: &str) -> Result<Role, String> {
     text.parse()
 }
 
-/// Makes one and prints it, which is the only time that it is seen.
+/// Creates a token and prints it, which is the only time that it is shown.
 pub fn run(args: &Args) -> Result<Answer> {
     let Args { name, role, tokens } = args;
     let told = name.chars().all(|letter| !letter.is_whitespace() && !letter.is_control() && letter != '#');

@@ -1,4 +1,4 @@
-//! `grammaton train`: job file in, output folder out.
+//! `grammaton train`: trains a model from a job file.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -35,16 +35,16 @@ pub struct Args {
     /// Folder for the results, instead of the job's output.dir
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on from the newest checkpoint, if there is one; a job that is finished stays as it is
+    /// Resume from the newest checkpoint, if there is one; a finished job stays as it is
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
-    /// Replace what an earlier run left in the folder
+    /// Replace the files of an earlier run in the folder
     #[arg(long)]
     pub overwrite: bool,
-    /// Set a value of the job, as in --set inference.seed=2; may be repeated, the last one wins
+    /// Set a value of the job, as in --set inference.seed=2; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Where the work is done
+    /// Options of the fleet
     #[command(flatten)]
     pub fleet: FleetOptions,
     /// Show no progress
@@ -55,41 +55,41 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Where the work is done.
+/// Options of the fleet.
 #[derive(clap::Args, Clone, PartialEq, Debug, Default)]
 pub struct FleetOptions {
-    /// Workers in this process; all cores by default, none with --listen
+    /// Number of compute threads in this process [default: all cores, or 0 with --listen]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
-    /// Mebibytes of forests that workers in this process keep in memory, others go to files in the output folder; 512 at most also
-    /// bound answers that wait [default: 4096]
+    /// Mebibytes of memory for forests in this process; other forests go to files in the output folder. At most 512 of them also
+    /// bound the answers that wait [default: 4096]
     #[arg(long, value_name = "MIB")]
     pub memory: Option<u32>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub listen: Option<SocketAddr>,
-    /// Workers that must have connected before training begins [default: 1]
+    /// Number of workers that must be connected before training begins [default: 1]
     #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
     pub min_workers: Option<u32>,
-    /// Workers beyond which others are refused [default: 4096]
+    /// Maximum number of workers; others are refused [default: 4096]
     #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_workers: Option<u32>,
-    /// How long to wait for a worker once all are gone, before giving up [default: 30]
+    /// Seconds to wait for a worker after all are gone, before giving up [default: 30]
     #[arg(long, value_name = "SECONDS", requires = "listen", value_parser = seconds)]
     pub no_workers_grace: Option<Duration>,
-    /// Silence after which a worker counts as dead, and its work is given to others [default: 15]
+    /// Heartbeat timeout in seconds, after which the tasks of a worker are assigned to others [default: 15]
     #[arg(long, value_name = "SECONDS", requires = "listen", value_parser = silence)]
     pub dead_after: Option<Duration>,
-    /// How long a worker may compute a single task before it counts as stuck [default: 1800]
+    /// Seconds after which a worker that computes a single task counts as stuck [default: 1800]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub lease_deadline: Option<Duration>,
-    /// Share of the work, 0 to 1, that two workers compute, to find machines that compute wrongly [default: 0]
+    /// Share of the tasks, 0 to 1, that two workers compute, to detect faulty machines [default: 0]
     #[arg(long, value_name = "SHARE", requires = "listen", value_parser = share)]
     pub audit: Option<f64>,
-    /// File with the secret that workers must know; without it, the variable GRAMMATON_TOKEN
+    /// File with the token that workers must show [default: the variable GRAMMATON_TOKEN]
     #[arg(long, value_name = "FILE", requires = "listen")]
     pub token_file: Option<PathBuf>,
-    /// Address of the HTTP port: /metrics for Prometheus, /health for probes, and with `serve` a page for browsers
+    /// Address of the HTTP port: /metrics for Prometheus, /health for probes, and with `serve` pages for browsers
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub http: Option<SocketAddr>,
     /// Certificate (PEM) to show to workers, which then connect with https://
@@ -98,21 +98,21 @@ pub struct FleetOptions {
     /// Private key (PEM) of --cert
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Certificate (PEM) of the authority that must have signed the workers' certificates; without it, they need none
+    /// Certificate (PEM) of the authority that must have signed the workers' certificates; without it, workers need no certificate
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub ca: Option<PathBuf>,
-    /// Let anyone who reaches the address connect
+    /// Allow connections without token or TLS on any address
     #[arg(long, requires = "listen", conflicts_with = "token_file")]
     pub insecure: bool,
 }
 
 impl FleetOptions {
-    /// Bytes of forests to keep.
+    /// Memory for forests in bytes.
     pub fn memory(&self) -> usize {
         self.memory.map_or(MEMORY, |mebibytes| (mebibytes as usize) << 20)
     }
 
-    /// The fleet that they ask for.
+    /// Settings of the fleet.
     pub fn config(&self) -> Result<FleetConfig> {
         let defaults = FleetConfig::default();
         let local_workers = match (self.workers, self.listen) {
@@ -150,7 +150,7 @@ impl FleetOptions {
             dead_after,
             lease_deadline: self.lease_deadline.unwrap_or(defaults.lease_deadline),
             audit: self.audit.unwrap_or(defaults.audit),
-            // Small ones keep a few answers waiting still.
+            // A small memory still has room for a few answers.
             room: self.memory().clamp(ROOM / 8, ROOM),
             ..defaults
         })
@@ -171,7 +171,7 @@ fn silence(text: &str) -> Result<Duration, String> {
     let found = seconds(text)?;
     if found < least {
         let beat = proto::BEAT;
-        return Err(format!("a worker gives a sign of life every {beat:?}; allow for {least:?} at least"));
+        return Err(format!("workers send a heartbeat every {beat:?}; give at least {least:?}"));
     }
     Ok(found)
 }
@@ -187,7 +187,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     found.next().ok_or_else(|| "no address of that name; write it as in 127.0.0.1:7600".to_owned())
 }
 
-/// Trains; with logs for programs they also tell what progress would show.
+/// Runs the command; JSON logs include progress.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?;
     if let Some(dir) = &args.out {
@@ -210,7 +210,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         return Ok(Answer::Yes);
     }
     let stopper = Stopper::start(match run.checkpoint() {
-        Some(checkpoint) => format!("stopped before training goes on from {checkpoint}; go on with --resume"),
+        Some(checkpoint) => format!("stopped before training resumed from {checkpoint}; go on with --resume"),
         None => Stopped { round: 0, kept: Kept::Nothing }.to_string(),
     })?;
     if args.resume && run.checkpoint().is_none() {
@@ -223,7 +223,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         listen.services = status::service::services(run_status.clone(), listen.access.clone());
     }
     let local_workers = config.local_workers;
-    // Without it, forests beyond the memory are built anew.
+    // Without the folder, forests that do not fit in memory are rebuilt.
     let forests = spill::folder_in(run.folder()).ok();
     let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
     let config = FleetConfig { compute, ..config };

@@ -1,4 +1,4 @@
-//! `grammaton treebank`: a grammar read off trees, the sentences, and the trees as the grammar derives them.
+//! `grammaton treebank`: extracts a grammar from trees; writes the grammar, the sentences, and the trees of the grammar.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,20 +16,20 @@ use crate::streams;
 /// Arguments of `treebank`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Trees in brackets of the Penn Treebank; `-` for standard input
+    /// File of trees in Penn Treebank brackets; `-` for standard input
     pub trees: PathBuf,
-    /// The folder of grammar.gr, corpus.txt and trees.txt
+    /// Folder for grammar.gr, corpus.txt and trees.txt
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Leave out trees of more words
+    /// Maximum number of words of a tree; longer trees are skipped
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub max_length: usize,
-    /// Sentences of tags instead of words
+    /// Use tags instead of words
     #[arg(long)]
     pub tags: bool,
 }
 
-/// Reads the grammar off.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let (name, entries) = input::trees(&args.trees)?;
     let n_entries = entries.len();
@@ -38,15 +38,15 @@ pub fn run(args: &Args) -> Result<Answer> {
     let cleaned: Vec<_> = cleaned.filter(is_short).collect();
     if cleaned.is_empty() {
         bail!(
-            "{name}: no tree of {n_entries} has words, and {} at most; choose another --max-length",
+            "{name}: none of {n_entries} trees has 1 to {} words; choose another --max-length",
             args.max_length
         );
     }
     let trees = trees(&cleaned, if args.tags { Terminals::Tags } else { Terminals::Words });
-    let grammar = grammar(&trees).with_context(|| format!("{name}: no grammar can be read off"))?;
+    let grammar = grammar(&trees).with_context(|| format!("{name}: cannot extract a grammar"))?;
     let corpus = trees.iter().map(|tree| tree.terminals().collect::<Vec<_>>().join(" "));
     let text = |lines: Vec<String>| lines.join("\n") + "\n";
-    fs::create_dir_all(&args.out).with_context(|| format!("{}: cannot be made", args.out.display()))?;
+    fs::create_dir_all(&args.out).with_context(|| format!("{}: cannot be created", args.out.display()))?;
     for (file, text) in [
         ("grammar.gr", syntax::print(&grammar)),
         ("corpus.txt", text(corpus.collect())),

@@ -1,4 +1,4 @@
-//! `grammaton workers`: who computes for a service.
+//! `grammaton workers`: lists the workers of a service.
 
 use anyhow::Result;
 use proto::v1;
@@ -19,7 +19,7 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// Asks and prints.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let fleet = args.reach.ask(async |jobs| Ok(jobs.workers(v1::WorkersRequest {}).await?.into_inner()))?;
     match args.json {

@@ -1,5 +1,5 @@
-//! A made-up language: words of consonants and vowels, the r-th most frequent in proportion to 1/(r + 2.7), after
-//! Mandelbrot; so new words go on coming, as in texts.
+//! A synthetic language: words of consonants and vowels, whose r-th most frequent has a probability in proportion to 1/(r + 2.7)
+//! (Mandelbrot), so that new words keep appearing, as in texts.
 
 use std::collections::BTreeSet;
 
