@@ -7,12 +7,13 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use proto::token::Token;
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 
 use crate::nearest::nearest;
 
@@ -142,23 +143,31 @@ impl Access {
         Ok(identity)
     }
 
+    /// Waits until a client with this `authorization` header does not have the role `needed` any more.
+    pub async fn revoked(&self, header: Option<&str>, needed: Role) {
+        let Access::Roles(tokens) = self else { return std::future::pending().await };
+        let mut current = tokens.current.subscribe();
+        while self.admit(header, needed).is_ok() {
+            if current.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Whether clients must show a token.
     pub fn is_guarded(&self) -> bool {
         !matches!(self, Access::Open)
     }
 }
 
-/// The tokens of a file.
+/// The tokens of a file, which a thread reads again when it changes, so that requests never wait for a disk.
 pub struct Tokens {
     path: PathBuf,
-    read: Mutex<Read>,
+    current: watch::Sender<Vec<Entry>>,
 }
 
-#[derive(Default)]
-struct Read {
-    changed: Option<SystemTime>,
-    entries: Vec<Entry>,
-}
+/// Time from one look at the file to the next.
+const LOOK: Duration = Duration::from_millis(300);
 
 struct Entry {
     identity: Identity,
@@ -172,41 +181,49 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Reads the file at `path`; an error names the wrong line.
-    pub fn read(path: &Path) -> Result<Tokens> {
-        let tokens = Tokens { path: path.to_owned(), read: Mutex::default() };
-        *tokens.read.lock().unwrap_or_else(PoisonError::into_inner) = tokens.load()?;
+    /// Reads the file at `path`; an error names the wrong line. If it becomes unreadable or invalid later, the previous tokens stay.
+    pub fn read(path: &Path) -> Result<Arc<Tokens>> {
+        let mut seen = version(path);
+        let tokens = Arc::new(Tokens { path: path.to_owned(), current: watch::Sender::new(load(path)?) });
+        let (path, read) = (path.to_owned(), Arc::downgrade(&tokens));
+        let body = move || {
+            loop {
+                std::thread::sleep(LOOK);
+                let Some(tokens) = read.upgrade() else { return };
+                let now = version(&path);
+                if now.is_none() || now == seen {
+                    continue;
+                }
+                seen = now;
+                match load(&path) {
+                    Ok(entries) => drop(tokens.current.send_replace(entries)),
+                    Err(error) => tracing::warn!("{error:#}; keeping the previous tokens"),
+                }
+            }
+        };
+        std::thread::Builder::new().name("tokens".into()).spawn(body).context("cannot start a thread")?;
         Ok(tokens)
     }
 
-    fn load(&self) -> Result<Read> {
-        let place = self.path.display();
-        let text = std::fs::read_to_string(&self.path)
-            .with_context(|| format!("{place}: cannot read the tokens"))?;
-        Ok(Read { changed: changed(&self.path), entries: parse(&text, &place.to_string())? })
-    }
-
-    /// The identity with this secret, by the current file. If the file cannot be read or is invalid, the previous tokens stay.
+    /// The identity with this secret.
     fn find(&self, secret: &str) -> Option<Identity> {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = changed(&self.path);
-        if now.is_some() && now != read.changed {
-            match self.load() {
-                Ok(new) => *read = new,
-                Err(error) => {
-                    tracing::warn!("{error:#}; keeping the previous tokens");
-                    read.changed = now;
-                }
-            }
-        }
         // The time depends on digests alone, whose beginning a client cannot choose.
         let sha256: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
-        read.entries.iter().find(|entry| entry.sha256 == sha256).map(|entry| entry.identity.clone())
+        let current = self.current.borrow();
+        current.iter().find(|entry| entry.sha256 == sha256).map(|entry| entry.identity.clone())
     }
 }
 
-fn changed(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).and_then(|found| found.modified()).ok()
+fn load(path: &Path) -> Result<Vec<Entry>> {
+    let place = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("{place}: cannot read the tokens"))?;
+    parse(&text, &place.to_string())
+}
+
+/// What changes when a file does: its time and its size.
+fn version(path: &Path) -> Option<(SystemTime, u64)> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.modified().ok()?, found.len()))
 }
 
 fn parse(text: &str, place: &str) -> Result<Vec<Entry>> {
@@ -267,7 +284,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text: String = lines.iter().map(|(name, role, secret)| line(name, *role, secret)).collect();
         std::fs::write(&file, format!("# tokens\n\n{text}")).unwrap();
-        (Access::Roles(Arc::new(Tokens::read(file.path()).unwrap())), file)
+        (Access::Roles(Tokens::read(file.path()).unwrap()), file)
     }
 
     #[test]
@@ -306,10 +323,18 @@ mod tests {
             let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
             std::fs::File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
         };
+        let eventually = |is: &dyn Fn() -> bool| {
+            while !is() {
+                std::thread::sleep(LOOK / 10)
+            }
+        };
         rewrite(line("bob", Role::Read, "two"), 1);
-        assert!(!admitted("one") && admitted("two"));
+        eventually(&|| !admitted("one") && admitted("two"));
         rewrite("half a li".into(), 2);
+        std::thread::sleep(LOOK * 2);
         assert!(admitted("two"), "an invalid file changes nothing");
+        rewrite(line("bob", Role::Work, "two"), 3);
+        eventually(&|| !admitted("two"));
     }
 
     #[test]

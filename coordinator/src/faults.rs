@@ -8,18 +8,18 @@ pub fn step() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Wraps `work` for another thread, with the faults that this thread shares.
+/// The faults of a thread, for threads that work for it.
 #[cfg(not(test))]
 pub struct Shared;
 
 #[cfg(not(test))]
 impl Shared {
-    /// Takes them from this thread.
+    /// Takes the faults of this thread.
     pub fn here() -> Shared {
         Shared
     }
 
-    /// Does `work`, on any thread, with these faults.
+    /// Runs `work` with these faults.
     pub fn within<T>(&self, work: impl FnOnce() -> T) -> T {
         work()
     }
@@ -34,7 +34,7 @@ mod injected {
     use std::io;
     use std::sync::Arc;
 
-    /// Function called at each step of several threads.
+    /// Function called at each step.
     type Fault = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
     thread_local! {
@@ -46,7 +46,7 @@ mod injected {
         FAULT.with_borrow(Option::clone).map_or(Ok(()), |fault| fault())
     }
 
-    /// Runs `work`, and calls `fault` at each step of this thread, and of threads that run its [`shared`] work.
+    /// Runs `work`, and calls `fault` at each step of this thread, and of threads that work for it with its [`Shared`] faults.
     pub fn inject<T>(
         fault: impl Fn() -> io::Result<()> + Send + Sync + 'static,
         work: impl FnOnce() -> T,
@@ -54,7 +54,7 @@ mod injected {
         Shared(Some(Arc::new(fault))).within(work)
     }
 
-    /// Wraps `work` for another thread, with the faults that this thread shares.
+    /// The faults of a thread, for threads that work for it.
     pub struct Shared(Option<Fault>);
 
     impl Shared {

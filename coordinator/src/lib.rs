@@ -3,7 +3,7 @@
 //! Modules in the order of reading; a module uses only modules before it (`tests/tests/all/order.rs`):
 //!
 //! - *basics*: [`human`] (formatting of numbers), [`nearest`], [`streams`], [`store`] (files and object stores), [`sealed`] (files with a
-//!   checksum), [`access`] (tokens and roles);
+//!   checksum), [`access`] (tokens and roles), [`revocation`] (streams that end with a token);
 //! - *computing*: [`fleet`];
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (metrics of rounds, and
 //!   results), [`snapshot`] (learned parameters for display), [`observer`] (events of a run), [`train`], [`row`];
@@ -26,6 +26,8 @@ pub mod store;
 pub mod sealed;
 
 pub mod access;
+
+pub mod revocation;
 
 pub mod fleet;
 

@@ -25,6 +25,7 @@ mod jobs;
 mod metrics;
 mod moment;
 pub mod probes;
+mod sessions;
 mod workers;
 
 #[cfg(test)]
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Form, Path, Query, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router, middleware};
@@ -374,8 +375,8 @@ async fn log_in(
     }
 }
 
-async fn log_out(State(house): State<House>) -> Response {
-    house.auth.log_out()
+async fn log_out(State(house): State<House>, headers: HeaderMap) -> Response {
+    house.auth.log_out(&headers)
 }
 
 async fn health(State(house): State<House>) -> Result<&'static str, Oops> {

@@ -75,7 +75,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         bail!("no address to listen on; give one, as in --listen 127.0.0.1:7600");
     };
     if let Some(tokens) = &args.tokens {
-        listen.access = Access::Roles(Arc::new(Tokens::read(tokens)?));
+        listen.access = Access::Roles(Tokens::read(tokens)?);
     }
     let runtime = JobsService::runtime().context("cannot start a runtime")?;
     let jobs = JobsService::new(listen.access.clone(), runtime.handle().clone());

@@ -39,6 +39,7 @@ use super::blob_cache::BlobCache;
 use super::messages::{Desk, Input, Job, Order};
 use super::tasks::Register;
 use crate::access::{Access, Denied, Role};
+use crate::revocation::Revocable;
 use scheduler::{Cause, Event, MemberId};
 
 mod handshake;
@@ -157,7 +158,7 @@ async fn report_health(reporter: HealthReporter, mut open: watch::Receiver<bool>
 
 #[tonic::async_trait]
 impl Work for Admission {
-    type JoinStream = ReceiverStream<Result<FromCoordinator, Status>>;
+    type JoinStream = Revocable<ReceiverStream<Result<FromCoordinator, Status>>>;
 
     async fn join(
         &self,
@@ -166,6 +167,15 @@ impl Work for Admission {
         let (outgoing, stream) = mpsc::channel(UNDER_WAY);
         let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         let admitted = self.access.admit(header, Role::Work);
+        let revocable = |stream| match &admitted {
+            Ok(_) => {
+                let last = Err(Status::unauthenticated("the token was removed"));
+                Revocable::new(stream, &self.access, header, Role::Work, Some(last))
+            }
+            // A refusal is told in the stream.
+            Err(_) => Revocable::new(stream, &Access::Open, None, Role::Work, None),
+        };
+        let stream = revocable(ReceiverStream::new(stream));
         let visitor = request.extensions().get::<Visitor>().cloned();
         let visitor = visitor.ok_or_else(|| Status::internal("a connection without its visitor"))?;
         let line = Line { outgoing, traffic: self.traffic.clone() };
@@ -190,7 +200,7 @@ impl Work for Admission {
             visitor.dismiss();
         };
         tokio::spawn(stay.instrument(span));
-        Ok(Response::new(ReceiverStream::new(stream)))
+        Ok(Response::new(stream))
     }
 }
 

@@ -29,6 +29,7 @@ use super::submission::{MAX_JOB, Submission};
 use super::{Problem, Service};
 use crate::access::{Access, Identity, Role};
 use crate::fleet::Visitor;
+use crate::revocation::Revocable;
 use crate::status::snapshot;
 
 /// How long a call may bring nothing while it is to bring something.
@@ -125,7 +126,32 @@ impl JobsService {
     }
 }
 
+/// What has a stream of answers end with the token of its reader.
+trait Revoke<M>:
+    FnOnce(ReceiverStream<Result<M, Status>>) -> Revocable<ReceiverStream<Result<M, Status>>>
+{
+}
+
+impl<M, F> Revoke<M> for F where
+    F: FnOnce(ReceiverStream<Result<M, Status>>) -> Revocable<ReceiverStream<Result<M, Status>>>
+{
+}
+
 impl JobsService {
+    /// Admits a reader, and returns what has its stream end with its token.
+    fn revocable<T, M: Send + 'static>(
+        &self,
+        request: &Request<T>,
+    ) -> Result<impl Revoke<M> + use<T, M>, Status> {
+        self.admit(request, Role::Read)?;
+        let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
+        let (access, header) = (self.access.clone(), header.map(str::to_owned));
+        Ok(move |stream: ReceiverStream<Result<M, Status>>| {
+            let last = Err(Status::unauthenticated("the token was removed"));
+            Revocable::new(stream, &access, header.as_deref(), Role::Read, Some(last))
+        })
+    }
+
     /// The same, of work that waits for storage; only so many at a time.
     async fn changing<T: Send + 'static>(
         &self,
@@ -217,8 +243,8 @@ fn hash_of(bytes: &[u8]) -> Result<Hash, Status> {
 
 #[tonic::async_trait]
 impl Jobs for JobsService {
-    type LogsStream = ReceiverStream<Result<v1::LogLine, Status>>;
-    type FetchStream = ReceiverStream<Result<v1::FileMessage, Status>>;
+    type LogsStream = Revocable<ReceiverStream<Result<v1::LogLine, Status>>>;
+    type FetchStream = Revocable<ReceiverStream<Result<v1::FileMessage, Status>>>;
 
     async fn lacking(
         &self,
@@ -311,7 +337,7 @@ impl Jobs for JobsService {
     }
 
     async fn logs(&self, request: Request<v1::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
-        self.admit(&request, Role::Read)?;
+        let revocable = self.revocable(&request)?;
         let place = place(&self.readers, "logs are read")?;
         let v1::LogsRequest { id, skip, follow } = request.into_inner();
         let id = JobId(id);
@@ -360,7 +386,7 @@ impl Jobs for JobsService {
                 }
             }
         });
-        Ok(Response::new(ReceiverStream::new(stream)))
+        Ok(Response::new(revocable(ReceiverStream::new(stream))))
     }
 
     async fn cancel(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
@@ -385,7 +411,7 @@ impl Jobs for JobsService {
     }
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
-        self.admit(&request, Role::Read)?;
+        let revocable = self.revocable(&request)?;
         let place = place(&self.fetches, "results are fetched")?;
         let id = JobId(request.into_inner().id);
         let (folder, files) = self.blocking(move |service| service.results(id)).await?;
@@ -410,7 +436,7 @@ impl Jobs for JobsService {
                 }
             }
         });
-        Ok(Response::new(stream))
+        Ok(Response::new(revocable(stream)))
     }
 
     async fn workers(

@@ -8,26 +8,31 @@
 //! machine, so that a page from elsewhere cannot pose as ours under a name of its own.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
-use cookie::{Cookie, CookieBuilder, SameSite};
+use cookie::{Cookie, SameSite};
 use tokio::sync::Semaphore;
 use tower_http::set_header::SetResponseHeaderLayer;
 
+use super::sessions::{LIFETIME, Sessions};
 use super::{House, Oops};
 use crate::access::{Access, Denied, Identity, Role};
+use crate::revocation::Revocable;
 use crate::service::Service;
 
 /// What a browser may do with our pages.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                           form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// The cookie's name.
+/// The cookie's name without TLS.
 const COOKIE: &str = "grammaton";
+/// The same with TLS: browsers take it from this host alone, for all paths, through TLS.
+const SECURE_COOKIE: &str = "__Host-grammaton";
 /// How long who shows a wrong token waits for the answer.
 const DELAY: Duration = Duration::from_secs(1);
 /// How many may wait for it at a time; others are turned away.
@@ -42,6 +47,7 @@ pub struct Auth {
     secure: bool,
     /// Whether requests must name this machine.
     is_local: bool,
+    sessions: Sessions,
     guesses: Semaphore,
 }
 
@@ -49,15 +55,17 @@ impl Auth {
     /// For those whom `access` lets in; `secure` through TLS; `is_local` if only this machine reaches it.
     pub fn new(access: Access, secure: bool, is_local: bool) -> Auth {
         let is_local = is_local && !access.is_guarded();
-        Auth { access, secure, is_local, guesses: Semaphore::new(GUESSES) }
+        Auth { access, secure, is_local, sessions: Sessions::default(), guesses: Semaphore::new(GUESSES) }
     }
 
-    /// Who asks, if that is enough for what `needed` is for.
-    fn admit(&self, headers: &HeaderMap, needed: Role) -> Result<Identity, Denied> {
+    /// The `authorization` header that a request shows, or that its session stands for.
+    fn shown_by(&self, headers: &HeaderMap) -> Option<String> {
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let of_cookie = || token(headers).map(|token| format!("Bearer {token}"));
-        let shown = shown.map(str::to_owned).or_else(of_cookie);
-        self.access.admit(shown.as_deref(), needed)
+        let of_session = || {
+            let token = self.sessions.token(&number(headers)?, clock())?;
+            Some(format!("Bearer {token}"))
+        };
+        shown.map(str::to_owned).or_else(of_session)
     }
 
     /// Who it is, as a page tells it: nobody where there are no tokens.
@@ -67,12 +75,7 @@ impl Auth {
 
     /// Answers a form that shows a token.
     pub async fn log_in(&self, service: &Service, peer: SocketAddr, token: &str) -> Response {
-        // A cookie ends with a semicolon.
-        let admitted = if token.contains(';') {
-            Err(Denied::Unknown)
-        } else {
-            self.access.admit(Some(&format!("Bearer {token}")), Role::Read)
-        };
+        let admitted = self.access.admit(Some(&format!("Bearer {token}")), Role::Read);
         let (service, detail) = (service.clone(), peer.ip().to_string());
         let note = |who: String, what: &'static str| {
             tokio::task::spawn_blocking(move || service.note(&who, what, &detail))
@@ -80,7 +83,11 @@ impl Auth {
         match admitted {
             Ok(who) => {
                 let _ = note(who.name, "login").await;
-                go("/", &session(token).secure(self.secure).build())
+                match self.sessions.open(token, clock()) {
+                    Ok(number) => go("/", &self.cookie(&number, LIFETIME)),
+                    Err(error) => Oops(StatusCode::INTERNAL_SERVER_ERROR, format!("no session: {error}"))
+                        .into_response(),
+                }
             }
             Err(denied) => {
                 let Ok(_guess) = self.guesses.try_acquire() else {
@@ -100,9 +107,20 @@ impl Auth {
         }
     }
 
-    /// Forgets the token.
-    pub fn log_out(&self) -> Response {
-        go("/login", &session("").max_age(cookie::time::Duration::ZERO).build())
+    /// Ends the session of a browser.
+    pub fn log_out(&self, headers: &HeaderMap) -> Response {
+        if let Some(number) = number(headers) {
+            self.sessions.close(&number);
+        }
+        go("/login", &self.cookie("", Duration::ZERO))
+    }
+
+    /// The cookie of a session: for pages of this service alone, and not for their scripts.
+    fn cookie<'a>(&self, number: &'a str, lifetime: Duration) -> Cookie<'a> {
+        let name = if self.secure { SECURE_COOKIE } else { COOKIE };
+        let max_age = cookie::time::Duration::seconds(lifetime.as_secs() as i64);
+        let cookie = Cookie::build((name, number)).http_only(true).same_site(SameSite::Strict).path("/");
+        cookie.secure(self.secure).max_age(max_age).build()
     }
 
     /// Why a request is answered by the auth itself.
@@ -151,10 +169,12 @@ pub fn headers() -> [SetResponseHeaderLayer<HeaderValue>; 4] {
 /// Lets a request through, or answers it.
 pub async fn guard(State(house): State<House>, mut request: Request, next: Next) -> Response {
     let auth = &house.auth;
+    let is_guarded = needed(request.method(), request.uri().path()).is_some();
     let is_post = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let shown = auth.shown_by(request.headers());
     let admitted = match needed(request.method(), request.uri().path()) {
         None => Ok(Identity::anyone("anyone")),
-        Some(role) => auth.admit(request.headers(), role),
+        Some(role) => auth.access.admit(shown.as_deref(), role),
     };
     match admitted {
         _ if auth.is_local && !names_this_machine(request.headers()) => {
@@ -169,14 +189,23 @@ pub async fn guard(State(house): State<House>, mut request: Request, next: Next)
         Ok(who) => {
             request.extensions_mut().insert(who);
             let late = |_| (StatusCode::REQUEST_TIMEOUT, "too slow\n").into_response();
-            tokio::time::timeout(TIMEOUT, next.run(request)).await.unwrap_or_else(late)
+            let answer = tokio::time::timeout(TIMEOUT, next.run(request)).await.unwrap_or_else(late);
+            // Pages that are watched, and long downloads, end with the token.
+            match is_guarded && auth.access.is_guarded() {
+                true => answer.map(|body| {
+                    let stream = body.into_data_stream();
+                    Body::from_stream(Revocable::new(
+                        stream,
+                        &auth.access,
+                        shown.as_deref(),
+                        Role::Read,
+                        None,
+                    ))
+                }),
+                false => answer,
+            }
         }
     }
-}
-
-/// The cookie that holds a token, as it is: for pages of this service alone, and not for their scripts.
-fn session(token: &str) -> CookieBuilder<'_> {
-    Cookie::build((COOKIE, token)).http_only(true).same_site(SameSite::Strict).path("/")
 }
 
 /// Sends a browser to another page, with a cookie.
@@ -188,11 +217,18 @@ fn go(to: &str, cookie: &Cookie<'_>) -> Response {
     }
 }
 
-/// The token in the cookie of a request: the first one, if several have its name.
-fn token(headers: &HeaderMap) -> Option<String> {
+/// The number of the session in the cookie of a request: the first one, if several have its name.
+fn number(headers: &HeaderMap) -> Option<String> {
     let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut cookies = texts.flat_map(Cookie::split_parse).flatten();
-    cookies.find(|cookie| cookie.name() == COOKIE).map(|cookie| cookie.value().to_owned())
+    cookies
+        .find(|cookie| [COOKIE, SECURE_COOKIE].contains(&cookie.name()))
+        .map(|cookie| cookie.value().to_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "sessions end with time; results do not depend on it")]
+fn clock() -> Instant {
+    Instant::now()
 }
 
 /// Whether the browser says that a page of ours sent it.
@@ -229,22 +265,24 @@ mod tests {
             let cookies = answer.headers().get_all(header::SET_COOKIE).iter();
             cookies.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
-        let log_in = |secure| of(&go("/", &session("a%3D\"=b").secure(secure).build()));
-        assert_eq!(log_in(false), ["grammaton=a%3D\"=b; HttpOnly; SameSite=Strict; Path=/"]);
-        assert_eq!(log_in(true), ["grammaton=a%3D\"=b; HttpOnly; SameSite=Strict; Secure; Path=/"]);
-        let auth = Auth::new(Access::Open, true, true);
-        assert_eq!(of(&auth.log_out()), ["grammaton=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"]);
-        assert!(of(&go("/", &session("a\r\nb").build())).is_empty(), "no header has two lines");
+        let auth = |secure| Auth::new(Access::Open, secure, true);
+        let log_in = |secure| of(&go("/", &auth(secure).cookie("0a1b", LIFETIME)));
+        let rest = "HttpOnly; SameSite=Strict";
+        assert_eq!(log_in(false), [format!("grammaton=0a1b; {rest}; Path=/; Max-Age=43200")]);
+        assert_eq!(log_in(true), [format!("__Host-grammaton=0a1b; {rest}; Secure; Path=/; Max-Age=43200")]);
+        let out = of(&auth(true).log_out(&HeaderMap::new()));
+        assert_eq!(out, [format!("__Host-grammaton=; {rest}; Secure; Path=/; Max-Age=0")]);
+        assert!(of(&go("/", &Cookie::new(COOKIE, "a\r\nb"))).is_empty(), "no header has two lines");
     }
 
     #[test]
-    fn the_token_of_a_cookie_is_read_as_it_is() {
+    fn the_number_of_a_cookie_is_read_as_it_is() {
         let read = |lines: &[&str]| {
             let mut headers = HeaderMap::new();
             for line in lines {
                 headers.append(header::COOKIE, HeaderValue::from_str(line).unwrap());
             }
-            token(&headers)
+            number(&headers)
         };
         assert_eq!(read(&["other=1; grammaton=a%3D\"=b; more=2"]).unwrap(), "a%3D\"=b");
         assert_eq!(read(&["other=1", "x; =y; grammaton=eve"]).unwrap(), "eve");

@@ -3,7 +3,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
@@ -53,7 +52,7 @@ fn tokens(folder: &Path) -> Access {
     let text: String = of.iter().map(|(name, role)| line(name, *role, name)).collect();
     let path = folder.join("tokens");
     std::fs::write(&path, text).unwrap();
-    Access::Roles(Arc::new(Tokens::read(&path).unwrap()))
+    Access::Roles(Tokens::read(&path).unwrap())
 }
 
 impl Served {
@@ -130,8 +129,8 @@ fn each_role_is_for_its_own_routes() {
 fn whoever_may_not_see_the_jobs_of_others_may_not_touch_them() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens"), line("bob", Role::Submit, "bob")).unwrap();
-    let served = serve(Access::Roles(Arc::new(Tokens::read(&folder.path().join("tokens")).unwrap())));
-    let answer = served.ask("POST /jobs/2/resume", &[&served.ours(), "Cookie: grammaton=bob"], "");
+    let served = serve(Access::Roles(Tokens::read(&folder.path().join("tokens")).unwrap()));
+    let answer = served.ask("POST /jobs/2/resume", &[&served.ours(), "Authorization: Bearer bob"], "");
     assert!(status(&answer) == 403 && answer.contains("the job is ann's"), "{answer}");
 }
 
@@ -152,20 +151,24 @@ fn a_browser_logs_in_and_out() {
     );
     assert_eq!(status(&form("node")), 403);
     let right = form("eve");
-    let cookie = "set-cookie: grammaton=eve; HttpOnly; SameSite=Strict; Path=/\r\n";
-    assert!(status(&right) == 303 && right.contains("location: /\r\n") && right.contains(cookie), "{right}");
-    let jobs = served.ask("GET /", &["Cookie: other=1; grammaton=eve"], "");
+    assert!(status(&right) == 303 && right.contains("location: /\r\n") && !right.contains("eve"), "{right}");
+    let (_, cookie) = right.split_once("set-cookie: ").unwrap();
+    let (cookie, attributes) = cookie.split_once("; ").unwrap();
+    assert!(attributes.starts_with("HttpOnly; SameSite=Strict; Path=/; Max-Age=43200\r\n"), "{attributes}");
+    let cookie = format!("Cookie: other=1; {cookie}");
+    let jobs = served.ask("GET /", &[&cookie], "");
     assert!(
         status(&jobs) == 200
             && jobs.contains("<body class=\"reader\"")
             && jobs.contains("&lt;b&gt;job&lt;/b&gt;"),
         "{jobs}"
     );
-    for forged in ["grammaton=forged", "grammaton=", "grammaton", "grammaton=eve2", "xgrammaton=eve"] {
+    for forged in ["grammaton=forged", "grammaton=", "grammaton", "grammaton=eve", "xgrammaton=eve"] {
         assert_eq!(served.status("GET /", &[&format!("Cookie: {forged}")]), 401, "{forged}");
     }
-    let out = served.ask("POST /logout", &[&served.ours(), "Cookie: grammaton=eve"], "");
+    let out = served.ask("POST /logout", &[&served.ours(), &cookie], "");
     assert!(out.contains("grammaton=;") && out.contains("Max-Age=0"), "{out}");
+    assert_eq!(served.status("GET /", &[&cookie]), 401, "a session that has ended is nobody's");
     let audit = std::fs::read_to_string(served.folder.path().join("audit.jsonl")).unwrap();
     let noted = audit.lines().filter(|line| line.contains("\"login refused\"") && line.contains("127.0.0.1"));
     assert!(
@@ -179,7 +182,7 @@ fn a_browser_logs_in_and_out() {
 #[test]
 fn what_is_posted_from_elsewhere_is_refused() {
     let served = Served::guarded();
-    let post = |header: &str| served.status("POST /jobs/1/cancel", &["Cookie: grammaton=op", header]);
+    let post = |header: &str| served.status("POST /jobs/1/cancel", &["Authorization: Bearer op", header]);
     for foreign in [
         "Origin: http://evil.example",
         "Origin: null",
@@ -200,7 +203,7 @@ fn what_is_posted_from_elsewhere_is_refused() {
 #[test]
 fn every_answer_says_what_a_browser_may_do() {
     let served = Served::guarded();
-    let eve = "Cookie: grammaton=eve";
+    let eve = "Authorization: Bearer eve";
     for (request, headers) in [
         ("GET /", &[eve][..]),
         ("GET /", &[]),

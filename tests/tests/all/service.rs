@@ -199,6 +199,42 @@ fn bad_jobs_are_refused_as_train_refuses_them_and_hurt_nobody() {
     await_state(&service, &folder, &good, "done");
 }
 
+/// Removing the line of a token ends what its client has open: a log that is followed, and a worker. Those of other tokens go on.
+#[test]
+fn what_is_open_ends_with_its_token() {
+    let folder = folder();
+    let token = |name: &str, role: &str| {
+        let secret = folder.grammaton(&["token", name, role, "--tokens", "tokens"]);
+        fs::write(folder.path(&format!("{name}.token")), secret).unwrap();
+        format!("{name}.token")
+    };
+    let ann = token("ann", "submit");
+    let kept = fs::read_to_string(folder.path("tokens")).unwrap();
+    let [eve, node] = [token("eve", "read"), token("node", "work")];
+    let service = Serving::start(&folder, &["--tokens", "tokens", "--workers", "0"]);
+    let submitted = service.run(
+        &folder,
+        &["submit", "chain.toml", "--set", "inference.max_rounds=1000000", "--token-file", &ann],
+    );
+    let id = submitted.out.trim_end().to_owned();
+    let follow = |token: &str| {
+        let args = ["logs", &id, "--follow", "--coordinator", &service.url, "--token-file", token];
+        Process::spawn(&mut folder.command(&args))
+    };
+    let (mut of_ann, mut of_eve) = (follow(&ann), follow(&eve));
+    let mut worker =
+        Process::spawn(worker_command(&service.url, "node").arg("--token-file").arg(folder.path(&node)));
+    eventually(&|| service.log(), || {
+        service.run(&folder, &["workers", "--token-file", &ann]).out.contains("node")
+    });
+    fs::write(folder.path("tokens"), kept).unwrap();
+    assert_eq!(of_eve.wait().code(), Some(2), "{}", of_eve.log());
+    assert!(of_eve.log().contains("the token was removed"), "{}", of_eve.log());
+    assert_eq!(worker.wait().code(), Some(2), "{}", worker.log());
+    assert!(of_ann.ended().is_none(), "{}", of_ann.log());
+    of_ann.kill();
+}
+
 #[test]
 fn what_a_role_is_not_for_is_refused_and_written_down() {
     let folder = folder();
