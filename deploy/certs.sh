@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes certificates for trying out mutual TLS: an authority, a coordinator, and a worker. Needs openssl alone.
+# Makes certificates to try mutual TLS: an authority, a coordinator and a worker. Needs only openssl.
 #
 #   deploy/certs.sh DIR [NAME…]      names and addresses by which workers dial; localhost 127.0.0.1 coordinator unless given
 #                                    DAYS=30 unless set
 #
-# Whoever has DIR/ca.key can make members: keep it where the workers are not, or delete it. For a cluster that stays,
-# use the authority that your site has.
+# DIR/ca.key can sign certificates of members: keep it away from the workers, or delete it. For a permanent cluster,
+# use your site's authority.
 set -euo pipefail
 
 fail() {
@@ -35,11 +35,11 @@ alternatives=${alternatives#,}
 
 for file in ca coordinator worker; do
   for kind in pem key; do
-    [ ! -e "$dir/$file.$kind" ] || fail "$dir/$file.$kind is there already; choose another folder, or delete it"
+    [ ! -e "$dir/$file.$kind" ] || fail "$dir/$file.$kind exists already; choose another folder, or delete it"
   done
 done
 
-# Nobody else reads a key, at no moment.
+# Keys are never readable for other users, not even for a moment.
 umask 077
 mkdir -p "$dir"
 work=$(mktemp -d "$dir/.certs.XXXXXX")

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# What the tests of the launches share: a job long enough for faults to happen in its middle, and the result that it
-# must have. To be sourced; needs `root`, the repository's folder, `rounds`, how many the job has, and `requirement`, what the
-# launch is called in GRAMMATON_REQUIRE; sets `bin`, the folder of the programs.
+# Shared by the tests of the launches: a job long enough for faults in its middle, and the check of its
+# result. To be sourced; needs `root`, the repository's folder, `rounds`, the job's number of rounds, and `requirement`, the name of
+# the launch in GRAMMATON_REQUIRE; sets `bin`, the folder of the programs.
 : "${root:?}" "${rounds:?}" "${requirement:?}"
 source "$root/.ci/requirement"
 
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 fail() { say "FAILED: $*"; exit 1; }
-# No command ends a test without a word.
+# Reports the command that ends a test.
 trap 'say "FAILED: line $LINENO: $BASH_COMMAND"' ERR
-# As many test runners take it: neither passed nor failed.
+# The convention of many test runners for a skipped test.
 skip() { missing "$requirement" "$*"; exit 77; }
 
-# GRAMMATON_BIN names a folder of programs that were built already.
+# GRAMMATON_BIN names a folder of built programs.
 find_programs() {
   bin=${GRAMMATON_BIN:-}
   if [ -z "$bin" ]; then
@@ -22,7 +22,7 @@ find_programs() {
   bin=$(cd "$bin" && pwd)
 }
 
-# Makes $1/job.toml and its corpus, readable for everybody.
+# Makes $1/job.toml and its corpus, readable for all users.
 make_job() {
   install -d -m 755 "$1"
   "$bin/grammaton" sample "$root/examples/segmentation/lexicon.gr" -n 4000 --seed 7 >"$1/corpus.txt"
@@ -33,7 +33,7 @@ grammar = "auto:colloc"
 [corpus]
 path = "corpus.txt"
 
-# No string is dropped and no round is the last one but the last: rounds cost the same until the end.
+# Without dropped strings and early stopping, all rounds cost the same.
 [inference]
 selection = "fixed"
 max_rounds = $rounds
@@ -46,7 +46,7 @@ JOB
   chmod 644 "$1/job.toml" "$1/corpus.txt"
 }
 
-# Trains on the job in $1 in one process, into $2: no cluster, no faults. Beside the rest, out of its way; `plain` is its
+# Trains the job in $1 in one process, into $2, without cluster and faults, in the background at low priority; `plain` is the id of its
 # process.
 train_plainly() {
   nice -n 5 "$bin/grammaton" train "$1/job.toml" --out "$2" --quiet &
@@ -56,7 +56,7 @@ train_plainly() {
 # The digest in the output folder $1.
 digest() { sed -n 's/.*"parameters_sha256": "\([0-9a-f]*\)".*/\1/p' "$1/summary.json"; }
 
-# Waits until the command succeeds, $1 seconds at most.
+# Waits until the command succeeds, at most $1 seconds.
 within() {
   local until=$((SECONDS + $1))
   shift
@@ -66,15 +66,15 @@ within() {
   done
 }
 
-# Says whether the results in folder $2 are those of the plain run in folder $1: each round told once, and after $3 losses
-# of the coordinator gone on with, not begun again.
+# Checks that the results in folder $2 equal those of the plain run in folder $1, that each round is in the metrics once, and that the run
+# was resumed $3 times.
 same_result() {
   [ -z "$plain" ] || wait "$plain" || fail "the plain run did not succeed"
   plain=
   [ -f "$2/summary.json" ] || fail "no summary.json in the results"
   [ "$(wc -l <"$2/metrics.jsonl")" = "$rounds" ] ||
     fail "metrics.jsonl has $(wc -l <"$2/metrics.jsonl") lines, expected one for each of $rounds rounds"
-  grep -q "\"resumed\": $3," "$2/summary.json" || fail "summary.json does not tell that the run was resumed $3 times"
+  grep -q "\"resumed\": $3," "$2/summary.json" || fail "summary.json does not say that the run was resumed $3 times"
   [ "$(digest "$1")" = "$(digest "$2")" ] || fail "parameters_sha256 is $(digest "$2"), expected $(digest "$1")"
   say "parameters_sha256 of the plain run and of this one: $(digest "$2")"
 }

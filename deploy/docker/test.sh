@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Launches with compose.yaml on a real Docker engine, and breaks things: a worker is killed, two are added, the
-# coordinator is killed and comes back by itself. Then with service.yaml: a job is submitted, and the service killed in the middle of it. The
-# results must be those of a plain run, bit for bit.
+# Launches compose.yaml on a real Docker engine with faults: a worker is killed, two are added, the
+# coordinator is killed and restarts by itself. Then service.yaml: a job is submitted, and the service killed in the middle of it. The
+# results must equal a plain run's, bit for bit.
 #
-#   deploy/docker/test.sh        as root. Exit code 77: not tried here, and why.
+#   deploy/docker/test.sh        as root. Exit code 77: skipped, with the reason.
 #
 # GRAMMATON_BIN: folder of programs to put into the image instead of compiling them again; RUST_IMAGE, DEBIAN_IMAGE:
 # base images for the Dockerfile. Unless they are given, the toolchain's is a stand-in that hands those programs over,
@@ -19,7 +19,7 @@ source "$root/deploy/trial.sh"
 docker info >/dev/null 2>&1 || skip "no Docker engine answers"
 if docker compose version >/dev/null 2>&1; then compose=(docker compose); else compose=(docker-compose); fi
 "${compose[@]}" version >/dev/null 2>&1 || skip "neither docker compose nor docker-compose is installed"
-# Newer clients need a plug-in for BuildKit; Debian's brings it.
+# Newer clients need a plug-in for BuildKit, which Debian's package includes.
 builder=
 for client in docker /usr/bin/docker; do
   if probe=$(printf 'FROM scratch\nLABEL probe=1\n' | DOCKER_BUILDKIT=1 "$client" build --quiet - 2>/dev/null); then
@@ -78,7 +78,7 @@ RUN printf '#!/bin/sh\ninstall -D -t target/release /programs/*\n' >/usr/local/b
 TOOLCHAIN
   DOCKER_BUILDKIT=1 "$builder" build --quiet -t "$RUST_IMAGE" "$scratch/toolchain" >/dev/null
 fi
-# Where containers have no way out of this machine, its own network has.
+# If containers cannot reach other machines, uses the network of this machine.
 docker run --rm --network host "$DEBIAN_IMAGE" apt-get update >/dev/null 2>&1 || skip "containers cannot reach Debian's packages"
 say "building the image"
 DOCKER_BUILDKIT=1 "$builder" build --quiet --network host -t "$IMAGE" -f "$here/Dockerfile" \
@@ -87,10 +87,10 @@ say "$(docker run --rm --read-only --cap-drop ALL "$IMAGE" grammaton --version),
   docker image inspect -f '{{.Size}}' "$IMAGE" | numfmt --to=si)B, as user $(docker run --rm "$IMAGE" id -u)"
 
 container() { "${compose[@]}" ps -q coordinator; }
-# Rounds that the coordinator has told; nothing yet counts as none.
+# Number of rounds in the metrics; 0 before there are any.
 round() { { docker cp "$(container):/results/metrics.jsonl" - | tar -xO; } 2>/dev/null | wc -l || true; }
 reached() { [ "$(round)" -ge "$1" ]; }
-# As if its machine ran out of memory: the engine knows nothing of it, unlike after `docker kill`.
+# As if the machine ran out of memory: unlike `docker kill`, the engine restarts the container.
 kill_container() { kill -KILL "$(docker inspect -f '{{.State.Pid}}' "$1")"; }
 restarted() { [ "$(docker inspect -f '{{.RestartCount}} {{.State.Running}}' "$1")" = "1 true" ]; }
 
@@ -98,7 +98,7 @@ say "starting a coordinator and 2 workers"
 "${compose[@]}" up -d --no-build --scale worker=2 >/dev/null 2>"$scratch/up.log" || fail "up: $(tail -3 "$scratch/up.log")"
 within 240 reached 50 || fail "no 50 rounds within 240 s: $(docker logs "$(container)" 2>&1 | tail -5)"
 
-# Read to its end: a pipe closed after the first line would fail the test, now and then.
+# Reads all of the input: closing a pipe after the first line would sometimes fail the test.
 mapfile -t workers < <("${compose[@]}" ps -q worker)
 victim=${workers[0]}
 say "round $(round): killing a worker"
@@ -142,7 +142,7 @@ compose[-1]=$here/service.yaml
 say "starting a service and 2 workers"
 "${compose[@]}" up -d --no-build --scale worker=2 >/dev/null 2>"$scratch/up.log" || fail "up: $(tail -3 "$scratch/up.log")"
 container() { "${compose[@]}" ps -q service; }
-# The port is another one when the container has been started again.
+# The port changes when the container restarts.
 service() { "$bin/grammaton" "$@" --coordinator "http://$(docker port "$(container)" 7600/tcp)" --token-file "$TOKEN"; }
 answers() { service jobs >/dev/null 2>&1; }
 within 60 answers || fail "the service does not answer: $(docker logs "$(container)" 2>&1 | tail -5)"

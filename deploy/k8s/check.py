@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-# Patterns, and what to put in their place; each breaks one rule.
+# Patterns and replacements, each of which violates one rule.
 SPOILED = [
     ("selector:\n    app.kubernetes.io/component: coordinator", "selector:\n    app.kubernetes.io/component: worker"),
     ("podSelector:\n    matchLabels:\n      app.kubernetes.io/component: worker", "podSelector:\n    matchLabels:\n      app: w"),

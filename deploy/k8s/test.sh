@@ -2,9 +2,9 @@
 # Checks the manifests without a cluster: against the schemas of two releases of Kubernetes, unknown keys refused, and
 # against each other, the image and the programs' options (check.py).
 #
-#   deploy/k8s/test.sh           Exit code 77: not tried here, and why.
+#   deploy/k8s/test.sh           Exit code 77: skipped, with the reason.
 #
-# GRAMMATON_BIN: folder of the programs whose options are compared; without it they are not.
+# GRAMMATON_BIN: folder of the programs whose options are checked; without it they are not checked.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

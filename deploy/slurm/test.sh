@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Launches with grammaton.sbatch on a real Slurm, of four nodes that are all this machine, and breaks things: a worker
-# is killed, and the job is requeued, once from outside and once by itself before its time limit. Then with service.sbatch: a job is submitted, and
-# a worker killed in the middle of it. The results must be those of a plain run, bit for bit.
+# Launches grammaton.sbatch on a real Slurm, with four nodes on this machine, with faults: a worker
+# is killed, and the job is requeued, once from outside and once by itself before its time limit. Then service.sbatch: a job is submitted, and
+# a worker killed in the middle of it. The results must equal a plain run's, bit for bit.
 #
-#   deploy/slurm/test.sh         as root, with slurm-wlm and munge. Exit code 77: not tried here, and why.
+#   deploy/slurm/test.sh         as root, with slurm-wlm and munge. Exit code 77: skipped, with the reason.
 #
 # GRAMMATON_BIN: folder of programs to use instead of compiling them.
 set -euo pipefail
@@ -25,7 +25,7 @@ host=$(hostname -s)
 plain=
 no_jobs() { ! squeue --noheader --states=all --format=%T | grep -qvE 'COMPLETED|CANCELLED|FAILED|TIMEOUT'; }
 stopped() { ! compgen -G "$scratch/run/*.pid" >/dev/null; }
-# Jobs first: daemons that are gone end nothing any more.
+# Jobs first: without the daemons they could not be ended.
 clean_up() {
   kill "$plain" 2>/dev/null || true
   scancel --user=root >/dev/null 2>&1 && { within 30 no_jobs || true; }
@@ -36,7 +36,7 @@ clean_up() {
 trap clean_up EXIT
 mkdir -p "$scratch"/{state,log,run,spool}
 
-# Ports that nobody listens on, one for each daemon.
+# A free port for each daemon.
 free_ports() {
   local port
   for port in $(shuf -i 20000-30000 -n 100); do
@@ -117,7 +117,7 @@ kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/" | h
 within 240 reached 120 || fail "no progress after a worker was killed"
 [ "$(job_field JobState)" = RUNNING ] || fail "the job did not outlive its worker: $(tell_log)"
 
-# The rounds after which it went on, one for each time that it did.
+# The rounds after which it resumed.
 went_on() { sed -n 's/^going on after round \([0-9]*\) of checkpoint .*$/\1/p' "$scratch/job.log"; }
 has_gone_on() { [ "$(went_on | wc -l)" = "$1" ]; }
 comes_back() {

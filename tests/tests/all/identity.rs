@@ -343,7 +343,7 @@ fn the_trial_certificates_let_a_worker_join() {
     let before = fs::read(certs.join("ca.key")).unwrap();
     let again = Command::new(&script).arg(&certs).output().unwrap();
     let told = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(again.status.code() == Some(2) && told.contains("ca.pem is there already"), "{told}");
+    assert!(again.status.code() == Some(2) && told.contains("ca.pem exists already"), "{told}");
     assert_eq!(fs::read(certs.join("ca.key")).unwrap(), before);
 
     let files = |name: &str| Files {
