@@ -4,9 +4,9 @@
 //! cargo bench -p grammaton-coordinator --bench rounds -- [CORPUS] [JOB.toml …]
 //! ```
 //!
-//! Without arguments: the corpus and the grammars of `examples/segmentation`. For every job, with all strings in use (nothing is
-//! dropped, so that rounds are alike), the shortest of the rounds, since others may use the machine as well; and the passes
-//! alone, in edges per second, beside the rate at which as many bytes can be read.
+//! Without arguments: the corpus and the grammars of `examples/segmentation`. For every job it measures the shortest of the rounds, since
+//! the machine may have other load, with all strings in use (none is dropped, so that rounds are comparable); and the passes alone, in
+//! edges per second, with the rate of reading as many bytes for comparison.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};

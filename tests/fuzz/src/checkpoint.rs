@@ -1,4 +1,4 @@
-//! Checkpoints: as files, and as bodies behind a good seal. A job that goes on from what is accepted ends with a result or
+//! Checkpoints: as files, and as bodies in a valid envelope. A job that resumes from an accepted one ends with a result or
 //! an error.
 
 use std::fs;
@@ -9,7 +9,7 @@ use coordinator::train::checkpoint::SEAL;
 
 use crate::trained::Trained;
 
-/// The first byte says what the others are: a file, its compressed body, or its body.
+/// Input: the first byte selects a file, its compressed body, or its body.
 pub fn run(data: &[u8]) {
     thread_local!(static JOB: Trained = Trained::new());
     let Some((kind, rest)) = data.split_first() else { return };
@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
     });
 }
 
-/// Checkpoints of every round, in each form; and a bomb.
+/// Checkpoints of every round in each form, and a decompression bomb.
 pub fn seeds() -> Vec<Vec<u8>> {
     let job = Trained::new();
     job.train();

@@ -1,4 +1,4 @@
-//! Corpora in every format, plain and gzip: what is accepted is within its limits, and its segmentation is a text that
+//! Corpora in every format, plain and gzip: an accepted corpus is within its limits, and its segmentation is a text that
 //! reads as the same corpus.
 
 use std::io::Write;
@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use shared::data::corpus::{Corpus, Format, Options, Unit};
 
-/// The first byte is the format, the second the longest sentence.
+/// Input: the first byte is the format, the second the maximum length of a sentence.
 pub fn run(data: &[u8]) {
     let [how, limit, text @ ..] = data else { return };
     let options = Options {
@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
     if options.format == Format::Segmented {
         let lines = corpus.segmentation();
         let lines: Vec<String> = lines.iter().enumerate().map(|(at, ends)| corpus.line(at, ends)).collect();
-        // The mark before the first line is not part of it; one that is stays.
+        // A byte order mark before the first line is removed; a second one is text.
         let written = format!("\u{feff}{}", lines.join("\n"));
         let longer = Options { max_symbols: 1 << 16, ..options };
         let (again, _) = Corpus::read(written.as_bytes(), "written.txt", &longer).expect("it is a corpus");
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A text in each format, plain and compressed.
+/// A text in each format, plain and compressed, and a decompression bomb.
 pub fn seeds() -> Vec<Vec<u8>> {
     let texts =
         ["yu want\r\n\ntu\u{3000}sí 😀\n", "y u | w a n t | t u\n| a |\n", "det noun  verb\nnoun verb\n"];

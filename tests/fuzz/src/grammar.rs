@@ -1,8 +1,8 @@
-//! Grammar files: what is accepted prints to a text that reads as the same grammar.
+//! Grammar files: an accepted grammar prints as a text that reads as the same grammar.
 
 use shared::grammar::syntax::{parse, print};
 
-/// A grammar file.
+/// Input: a grammar file.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok((grammar, _)) = parse(&text, "fuzz.gr") else { return };
@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(again, grammar, "{printed}");
 }
 
-/// Grammars in all the ways there are to write them.
+/// Grammars in every notation.
 pub fn seeds() -> Vec<Vec<u8>> {
     let tricky = "# comment\n\u{feff}1e-3 1 S --> A # 3W\n'a b\\'c' --> x\n2.5 0.5 1e2 A --> \\-x B\nA -->B\n3 B --> é\n";
     crate::GRAMMARS.iter().chain([&tricky]).map(|text| text.as_bytes().to_vec()).collect()

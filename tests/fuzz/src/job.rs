@@ -1,10 +1,10 @@
-//! Job files: what is accepted survives being written and read again.
+//! Job files: an accepted job is unchanged after it is written and read again.
 
 use std::path::Path;
 
 use coordinator::job::Job;
 
-/// A job file; lines after a NUL are overrides.
+/// Input: a job file; lines after a NUL are overrides.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (text, overrides) = text.split_once('\0').unwrap_or((&text, ""));
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(again.to_toml(), written);
 }
 
-/// With few keys, with all keys, with overrides.
+/// Jobs with few keys, with all keys, with overrides.
 pub fn seeds() -> Vec<Vec<u8>> {
     let plain = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n";
     let all = Job::parse(plain, "job.toml", Path::new("/jobs"), &[]).expect("the text is a job").to_toml();

@@ -1,8 +1,8 @@
-//! Everything that reads bytes from elsewhere, under a fuzzer: what is accepted is safe to use and survives being written
-//! and read again; what is not is an error, never a panic.
+//! Fuzz targets for every decoder of untrusted bytes: an accepted value is safe to use and unchanged after a round trip;
+//! other bytes are an error, never a panic.
 //!
-//! One module a target, each with the same two items: `run`, which takes any bytes, and `seeds`, inputs of our own making
-//! that are accepted, for the fuzzer to begin with. No file of others is kept here.
+//! Each target is a module with two functions: `run`, which takes any bytes, and `seeds`, valid inputs made by our own code,
+//! from which the fuzzer starts. The repository contains no inputs from other sources.
 
 pub mod message;
 
@@ -23,10 +23,10 @@ pub mod checkpoint;
 mod parts;
 mod trained;
 
-/// A target: any bytes.
+/// A target, which takes any bytes.
 pub type Run = fn(&[u8]);
 
-/// Inputs to begin with.
+/// Valid inputs, from which the fuzzer starts.
 pub type Seeds = fn() -> Vec<Vec<u8>>;
 
 /// All targets by name.
@@ -41,7 +41,7 @@ pub const TARGETS: [(&str, Run, Seeds); 8] = [
     ("checkpoint", checkpoint::run, checkpoint::seeds),
 ];
 
-/// The grammars that seeds are of: one and two levels of adapted symbols, with and without their own settings.
+/// Grammars of the seeds: one and two levels of adapted symbols, with and without their own settings.
 const GRAMMARS: [&str; 3] = [
     "1 1 S --> Word\n1 1 S --> Word S\nWord --> L\n1 1 L --> a\n1 1 L --> a L\n1 1 L --> b\n1 1 L --> b L\n",
     "1 1 S --> C S\n1 1 S --> C\n2 0.5 1.5 C --> W\n1 0.5 1.5 C --> W W\n1 0 W --> a\nW --> b\n0.1 W --> a b\n",

@@ -1,4 +1,5 @@
-//! Messages and payloads of every kind: what is accepted survives the wire, and a blob passes under its own hash alone.
+//! Messages and payloads of every kind: an accepted value is unchanged after a round trip, and a blob is accepted only under its
+//! own hash.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -13,7 +14,7 @@ use shared::work::lease::LeaseId;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Fit, Named, Sample, ShardState, Work};
 
-/// The first byte is the kind.
+/// Input: the first byte is the kind.
 pub fn run(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let bytes = Bytes::copy_from_slice(rest);
@@ -37,11 +38,11 @@ pub fn run(data: &[u8]) {
 fn envelope<M: Message + Default + PartialEq>(bytes: Bytes) {
     let Ok(message) = M::decode(bytes) else { return };
     let written = message.encode_to_vec();
-    // Bytes, not messages: a number that is not one does not equal itself.
+    // Bytes are compared instead of messages, since NaN does not equal itself.
     assert_eq!(M::decode(&written[..]).expect("what was written is read").encode_to_vec(), written);
 }
 
-/// The names in messages: leases, hashes, sessions.
+/// Ids in messages: leases, hashes, sessions.
 fn names(bytes: Bytes) {
     if let Ok(FromWorker { message: Some(from_worker::Message::Answer(head)) }) =
         FromWorker::decode(bytes.clone())

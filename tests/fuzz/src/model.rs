@@ -1,4 +1,4 @@
-//! Model files: as files, and as bodies behind a good seal. What loads can be shown, saved and decoded with.
+//! Model files: as files, and as bodies in a valid envelope. A loaded model can be shown, saved and used for decoding.
 
 use std::path::Path;
 
@@ -15,15 +15,15 @@ use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use crate::trained::Trained;
 
-/// Larger grammars decode alike, and slower.
+/// Maximum size of a grammar that is decoded with; larger ones are only slower.
 const MAX_RULES: usize = 64;
 
-/// The first byte says whether the others are a file or its body.
+/// Input: the first byte selects a file or its body.
 pub fn run(data: &[u8]) {
     let Some((kind, rest)) = data.split_first() else { return };
     let file = if kind % 2 == 0 { rest.to_vec() } else { SEAL.close(rest) };
     let Ok(saved) = SavedModel::from_bytes(&file, Path::new("model.bin")) else { return };
-    // What an earlier format wrote is saved in the latest.
+    // A model of an earlier format is saved in the latest one.
     if file[8] == SEAL.version as u8 {
         assert_eq!(saved.to_bytes(), file);
     }

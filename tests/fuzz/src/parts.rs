@@ -1,6 +1,6 @@
-//! Several inputs in one: a length of two bytes, little-endian, before each but the last.
+//! Several inputs in one: each but the last has its length before it, in two bytes, little-endian.
 
-/// The first `N` parts; cut short where the bytes end.
+/// Splits bytes into `N` parts, which may be truncated at the end.
 pub fn split<const N: usize>(mut bytes: &[u8]) -> [&[u8]; N] {
     let mut parts = [&[][..]; N];
     for (at, part) in parts.iter_mut().enumerate() {
@@ -17,7 +17,7 @@ pub fn split<const N: usize>(mut bytes: &[u8]) -> [&[u8]; N] {
     parts
 }
 
-/// What [`split`] takes apart; no part but the last may be longer than 65,535 bytes.
+/// Joins parts for [`split`]; no part but the last may be longer than 65,535 bytes.
 pub fn join(parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (at, part) in parts.iter().enumerate() {

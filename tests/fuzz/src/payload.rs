@@ -1,4 +1,4 @@
-//! Payloads in pieces: only what has the declared size and checksum comes out, and no more memory is taken than has
+//! Payloads in pieces: a whole payload has the declared size and checksum, and memory use never exceeds the bytes that
 //! arrived.
 
 use prost::Message;
@@ -8,7 +8,7 @@ use proto::v1::{Extent, Piece};
 
 use crate::parts;
 
-/// A head, how long each piece is, and the bytes. An empty head is the right one.
+/// Input: a head, the lengths of the pieces, and the bytes. An empty head stands for the correct one.
 pub fn run(data: &[u8]) {
     let [head, cuts, bytes] = parts::split(data);
     let declared = if head.is_empty() { Some(extent(bytes)) } else { Extent::decode(head).ok() };
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
     for &cut in cuts.iter().chain(std::iter::repeat(&255)) {
         let Ok(Progress::Partial(assembly)) = progress else { break };
         if rest.is_empty() && cut != 0 {
-            return; // the peer is gone
+            return; // the peer has disconnected
         }
         let (piece, after) = rest.split_at(usize::from(cut).min(rest.len()));
         rest = after;
@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Whole ones, in one piece and in many, and one that promises more than is taken.
+/// Whole payloads in one and in many pieces, and one that declares more than the limit.
 pub fn seeds() -> Vec<Vec<u8>> {
     let bytes: Vec<u8> = (0..=255).collect();
     let head = extent(&bytes).encode_to_vec();

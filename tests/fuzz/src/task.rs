@@ -1,5 +1,5 @@
-//! Tasks as a worker takes them, and answers as a coordinator does: what fits is computed without a panic, the answer fits
-//! its task, and a hostile answer that fits can be worked with.
+//! Tasks as a worker receives them, and answers as a coordinator does: an accepted task is computed without a panic, its answer
+//! fits it, and a hostile answer that fits can be used.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,13 +37,13 @@ use shared::work::task::{Answer, Candidates, ChainFrom, Collapse, Collapsed, Exp
 
 use crate::parts;
 
-/// Larger tasks are computed alike, and slower.
+/// Maximum size of a task that is computed; larger ones are only slower.
 const MAX_SYMBOLS: usize = 40;
 const MAX_RULES: usize = 48;
 const MAX_SWEEPS: u32 = 4;
 const MAX_FIT_ROUNDS: u32 = 10;
 
-/// A lease's head, its grammar, lexicon, shard, and the fourth blob that it may name, its payload, and an answer.
+/// Input: a lease's head, its grammar, lexicon, shard, and the fourth blob that it may name, its payload, and an answer.
 pub fn run(data: &[u8]) {
     let [head, grammar, lexicon, shard, fourth, payload, answer] =
         parts::split(data).map(Bytes::copy_from_slice);
@@ -67,7 +67,7 @@ pub fn run(data: &[u8]) {
     if !fits(&task) || !is_small(&task) || !is_derived(&task) {
         return;
     }
-    // Errors are answers too: the same task fails everywhere, as one with too many weights does, which no coordinator assigns.
+    // An error is allowed: a task with too many weights, which no coordinator assigns, fails on every worker.
     let Ok(own) = Engine::default().run(&task) else { return };
     fits::answer(&task, &own).expect("an answer fits its task");
     let again = Answer::from_bytes(own.to_bytes()).expect("what was written is read");
@@ -80,7 +80,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// As a worker checks it.
+/// Checks a task as a worker does.
 fn fits(task: &Task) -> bool {
     let fits_language = |Language { grammar, lexicon }: &Language| {
         fits::lexicon(&grammar.value, &lexicon.value).is_ok()
@@ -115,7 +115,7 @@ fn is_small(task: &Task) -> bool {
         && task.language.as_ref().is_none_or(is_small_language)
 }
 
-/// Nobody asks for trees of sentences that have none.
+/// Whether all sentences have derivations, as a request for trees requires.
 fn is_derived(task: &Task) -> bool {
     if !matches!(task.work, Work::Sample(_)) {
         return true;
@@ -124,7 +124,7 @@ fn is_derived(task: &Task) -> bool {
     matches!(indexed, Ok(Answer::Index(index)) if index.unparsable.is_empty())
 }
 
-/// The best four of each nonterminal.
+/// The best four candidates of each nonterminal.
 fn best(adapted: &[SymbolId], found: &Candidates) -> Vec<StickStrings> {
     let mut ranking = Ranking::new(adapted, 4, -0.2);
     let mut known = BTreeSet::new();
@@ -138,7 +138,7 @@ fn language(task: &Task) -> &Language {
     task.language.as_ref().expect("only trees have none")
 }
 
-/// What a coordinator does with an answer that fits.
+/// Uses an answer that fits as a coordinator does.
 fn work_with(task: &Task, answer: Answer) {
     if let Answer::Annotated(annotated) = answer {
         // It fits, so it has a number for each split rule.
@@ -215,13 +215,13 @@ fn occurrences(task: &Task) -> Vec<Vec<SymbolId>> {
     sentences(task).iter().flat_map(once).collect()
 }
 
-/// Scores the analyses, if there are any, of these sentences.
+/// Scores analyses of these sentences, if there are any.
 fn judge_analyses(tokens: &[Vec<SymbolId>], analyses: Vec<Analysis>) {
     let ends: Vec<Vec<u32>> = analyses.into_iter().map(|analysis| analysis.ends).collect();
     judge(&tokens[..ends.len()], &ends);
 }
 
-/// Sums over the one shard.
+/// Sums over the single shard.
 fn totals(task: &Task, found: Expectation) -> Totals {
     let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() }) else {
         panic!("a shard that can be counted can be indexed")
@@ -238,7 +238,7 @@ fn judge(tokens: &[Vec<SymbolId>], found: &[Vec<u32>]) {
     score(tokens, &gold, found);
 }
 
-/// What was carried is told with the next lease, and has an answer.
+/// Passes the state to the next lease, which must have an answer.
 fn pass_again(task: &Task, n_touched: usize, carried: ShardState) {
     let groups = Groups::new(&language(task).grammar.value, &language(task).lexicon.value);
     let others = Collapse::Others {
@@ -248,23 +248,23 @@ fn pass_again(task: &Task, n_touched: usize, carried: ShardState) {
         carried: Named::new(carried),
     };
     let task = Task { work: Work::Collapse(others), ..task.clone() };
-    assert!(fits(&task), "what was answered is told again");
+    assert!(fits(&task), "a state from an answer fits the next task");
     let again = Engine::default().run(&task).expect("what fits is passed over");
     fits::answer(&task, &again).expect("an answer fits its task");
 }
 
-/// What was carried is told with the next lease; a state that is none of the shard is an error, not a panic.
+/// Passes the state to the next lease; a state that does not match the shard is an error, not a panic.
 fn sweep_again(task: &Task, carried: ShardState) {
     let Work::Sweep(sweeps) = &task.work else { panic!("a chain comes of sweeps") };
     let from = ChainFrom::ShardState(Named::new(carried));
     let task = Task { work: Work::Sweep(Sweeps { from, n: 1, ..sweeps.clone() }), ..task.clone() };
-    assert!(fits(&task), "what was answered is told again");
+    assert!(fits(&task), "a state from an answer fits the next task");
     if let Ok(again) = Engine::default().run(&task) {
         fits::answer(&task, &again).expect("an answer fits its task");
     }
 }
 
-/// The update of a trainer that was told this alone; priors that are none are an error, not a panic.
+/// Updates a trainer with this answer alone; invalid priors are an error, not a panic.
 fn maximise(task: &Task, fitted: Fitted) {
     let Work::Fit(fit) = &task.work else { panic!("sentences were fitted") };
     let components: Vec<Component> =
@@ -286,7 +286,7 @@ fn maximise(task: &Task, fitted: Fitted) {
     }
 }
 
-/// Strings chosen from an answer are indexed next.
+/// Chooses strings from the candidates of an answer, and indexes the shard.
 fn index(task: &Task, lexicon: Lexicon) {
     let language = Language { lexicon: Named::new(lexicon), ..language(task).clone() };
     let task = Task { language: Some(language), work: Work::Index, ..task.clone() };
@@ -296,7 +296,7 @@ fn index(task: &Task, lexicon: Lexicon) {
     }
 }
 
-/// Two rounds of a trainer that is told these totals.
+/// Runs two rounds of a trainer with these totals.
 fn absorb(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, totals: Totals) {
     let settings = Settings {
         select_by_bound: true,
@@ -408,7 +408,7 @@ pub fn examples() -> Vec<Example> {
     examples
 }
 
-/// A task of a grammar without strings, which others have.
+/// A task of a grammar without strings.
 fn fitted() -> Example {
     let text = "1 1 S --> A S\n1 1 S --> A\n1 1 A --> a\n1 1 A --> b\n";
     let grammar = syntax::parse(text, "seed.gr").expect("the text is a grammar").0;
@@ -426,7 +426,7 @@ fn fitted() -> Example {
     Example { task, answer }
 }
 
-/// Of a dependency grammar: its own decoder, and a mixture with a component that says all that one can say.
+/// Tasks of a dependency grammar: its own decoder, and a mixture with a component that sets every field.
 fn dependencies() -> [Example; 2] {
     let grammar = dmv::grammar(&["NOUN", "VERB"].map(str::to_owned)).expect("tags have a grammar");
     let tokens = dmv::Layout::new(2).tokens(&[0, 1, 0]);

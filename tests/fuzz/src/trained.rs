@@ -1,5 +1,5 @@
-//! A small job, trained as `grammaton train` does: where seeds of models and checkpoints come from, and what hostile ones
-//! go on from.
+//! A small job, trained as `grammaton train` does: the source of seeds of models and checkpoints, and the job that resumes from
+//! hostile checkpoints.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use coordinator::train::group::Inputs;
 use coordinator::train::train;
 use tempfile::TempDir;
 
-/// A job in a folder of its own.
+/// A job in a temporary folder.
 pub struct Trained {
-    /// Where its checkpoints lie.
+    /// Folder of its checkpoints.
     pub checkpoints: PathBuf,
     folder: TempDir,
     job: Job,
@@ -23,7 +23,7 @@ pub struct Trained {
 }
 
 impl Trained {
-    /// A job of few rounds over few sentences, two runs, sticks that grow and shrink.
+    /// A job of few rounds over few sentences, with two runs and sticks that grow and shrink.
     pub fn new() -> Trained {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let text = "[model]\ngrammar = \"grammar.gr\"\n[corpus]\npath = \"corpus.txt\"\n\
@@ -38,12 +38,12 @@ impl Trained {
         Trained { checkpoints: job.output.checkpoints().into(), folder, job, inputs }
     }
 
-    /// Trains from the start, and leaves a checkpoint of every round.
+    /// Trains from the start, and writes a checkpoint of every round.
     pub fn train(&self) -> Outcome {
         self.go_on(false).expect("the job is in order")
     }
 
-    /// Goes on from the checkpoints that are there, and leaves no more of them.
+    /// Resumes from the existing checkpoints, and writes no more of them.
     pub fn resume(&self) -> anyhow::Result<Outcome> {
         self.go_on(true)
     }

@@ -1,4 +1,4 @@
-//! Writes the seeds of every target into `corpus/<target>`, where the fuzzer looks for them.
+//! Writes the seeds of every target into `corpus/<target>`, from which the fuzzer reads them.
 
 use std::fs;
 use std::path::Path;
