@@ -1,8 +1,8 @@
-//! The job file: what to train on what, how, and where the result goes.
+//! The job file: model, corpus, inference and output of a training job.
 //!
 //! In: TOML with four tables, and `--set key=value` overrides, of which the last one wins. Out: a checked [`Job`].
 //! A key is declared in one place (`tables.rs`); errors name the nearest known key, with file, line and column. Paths in the file
-//! are relative to the file, those given with `--set` to the current folder.
+//! are relative to the file, and paths given with `--set` to the current folder.
 //!
 //! Invariant: a point of a grid is the job that has its values and no `[[sweep]]`, to the last bit of its parameters
 //! (`train/laws.rs`).
@@ -35,58 +35,58 @@ pub use tables::{
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// What is trained.
+    /// The model to train.
     pub model: ModelTable,
-    /// What it is trained on.
+    /// The training data.
     pub corpus: CorpusTable,
-    /// How it is trained, but for the keys that vary.
+    /// Settings of inference, without the keys that vary.
     #[serde(default)]
     pub inference: InferenceTable,
-    /// Where the result goes.
+    /// The results.
     #[serde(default)]
     pub output: OutputTable,
-    /// The keys of `inference` that vary.
+    /// Tables `[[sweep]]`: the keys of `inference` that vary, with their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepTable>,
-    /// What they make of it: at least one point.
+    /// Points of the grid, at least one.
     #[serde(skip)]
     pub points: Vec<Point>,
-    /// What the user should know about its keys.
+    /// Notices for the user about its keys.
     #[serde(skip)]
     pub notices: Vec<String>,
 }
 
-/// One setting of the inference, of which there may be several runs.
+/// A point of the grid: one setting of inference, with one or more runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
-    /// Its values of the keys that vary: `alpha=1e-5 method=em`; empty if none does.
+    /// Values of the keys that vary: `alpha=1e-5 method=em`; empty if none does.
     pub name: String,
-    /// The same by key.
+    /// Values of the keys that vary, by key.
     pub settings: BTreeMap<String, toml::Value>,
-    /// Its inference.
+    /// All settings of inference.
     pub inference: InferenceTable,
 }
 
-/// Runs of all points together.
+/// Number of runs of all points.
 const MAX_RUNS: usize = 1000;
-/// Rounds of all runs together: each leaves a line of metrics in memory.
+/// Maximum number of rounds of all runs: each keeps a line of metrics in memory.
 const MAX_ROUNDS_OF_ALL: usize = 10 * MAX_ROUNDS;
-/// Bytes of a job file.
+/// Maximum size of a job file in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// Values in a job file, each of which takes some hundred bytes when read.
+/// Maximum number of values in a job file; each takes some hundred bytes of memory.
 const MAX_VALUES: usize = 20_000;
-/// Values in all points of a grid together.
+/// Maximum number of values in all points of a grid.
 const MAX_VALUES_OF_POINTS: usize = 1_000_000;
 
-/// Why there is no job.
+/// An error in reading a job.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// The file cannot be read.
     #[error("{path}: cannot read the job file")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The file is not text.
@@ -94,22 +94,22 @@ pub enum JobError {
     Encoding {
         /// The file.
         path: String,
-        /// The first line that is not.
+        /// First line that is not UTF-8.
         line: usize,
     },
-    /// The file says something that is not understood.
+    /// A key or value is invalid.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 impl Job {
-    /// Every key of a job file.
+    /// All keys of a job file.
     pub fn keys() -> Vec<Key> {
         let tables = [ModelTable::keys(), CorpusTable::keys(), InferenceTable::keys(), OutputTable::keys()];
         tables.into_iter().flatten().collect()
     }
 
-    /// Shows `each` file or URL that the job reads, by the key that names it.
+    /// Calls `each` with every file or URL that the job reads, and its key.
     pub fn visit_files(&mut self, each: &mut dyn FnMut(&str, &mut PathBuf)) {
         self.visit_paths(&mut |key, value| {
             if key.path.is_some_and(|path| path.is_read && !(path.is_word)(value)) && !value.is_empty() {
@@ -120,7 +120,7 @@ impl Job {
         });
     }
 
-    /// Shows `each` value of a key that may be a path: of the tables, of what varies, and of every point.
+    /// Calls `each` with every value of a key that may be a path: in the tables, in the sweep, and in every point.
     fn visit_paths(&mut self, each: &mut dyn FnMut(&Key, &mut String)) {
         let keys = Job::keys();
         let keys: Vec<&Key> = keys.iter().filter(|key| key.path.is_some()).collect();
@@ -185,9 +185,9 @@ impl Job {
         Ok(Job::parse(&text, &name, folder, overrides)?)
     }
 
-    /// Reads a job from its text. `name` stands in errors; relative paths in the text are put under `folder`.
+    /// Reads a job from its text. Errors name `name`; relative paths in the text are relative to `folder`.
     ///
-    /// What the text asks for is counted before any of it is made, so that a refusal takes no longer than reading the text.
+    /// Points and runs are counted before any is created, so that a refusal takes no longer than reading the text.
     pub fn parse(text: &str, name: &str, folder: &Path, overrides: &[String]) -> Result<Job, Fault> {
         if text.len() > MAX_BYTES {
             return Err(Fault::whole(name, format!("a job file has at most {MAX_BYTES} bytes, found more")));
@@ -222,7 +222,7 @@ impl Job {
             return Err(Fault::new(&root, Problem::Other(format!("a grid has {expected}, found {found}"))));
         }
         if n_points == 0 {
-            let problem = "a grid without points: some [[sweep]] has an empty list".to_owned();
+            let problem = "a grid without points: a [[sweep]] has an empty list".to_owned();
             return Err(Fault::new(&root, Problem::Other(problem)));
         }
         let is_set = |key: &&Key| root.find(&key.path()).is_some();
@@ -230,7 +230,7 @@ impl Job {
         let kind = root.find("model.kind").map(|node| ModelKind::deserialize(node.clone())).transpose()?;
         let kind = kind.unwrap_or_default();
         for key in &keys {
-            // Without [model] there is no job, which is what the user is told.
+            // The error for a missing [model] is reported below.
             let is_missing = root.find(&key.path()).is_none() && root.find("model").is_some();
             if let (Some((_, value)), true) = (key.defaults.iter().find(|(of, _)| *of == kind), is_missing) {
                 root.set(&format!("{}={value}", key.path()))?;
@@ -244,7 +244,7 @@ impl Job {
         if root.find("output.dir").is_none() {
             job.output.dir = folder.join(&job.output.dir);
         }
-        // What the file says for its own model and method is left out where the command line chooses others.
+        // Keys for the file's model and method are ignored if the command line chooses others.
         let chooses = |assignment: &String| {
             let path = assignment.split('=').next().unwrap_or_default().trim();
             ["model.kind", "model.adapted", "inference.method", "inference.prior"].contains(&path)
@@ -282,7 +282,7 @@ impl Job {
         if !left_out.is_empty() {
             let names = left_out.join(", ");
             job.notices.push(format!(
-                "left out, as the model and method of the command line do not read it: {names}"
+                "ignored, since the model and method of the command line do not read it: {names}"
             ));
         }
         job.check_readers(set.iter(), &root)?;
@@ -291,8 +291,8 @@ impl Job {
             let value = |table: &toml::Table| table.get(key.table)?.get(key.name).cloned();
             value(&before) == key.default_of(kind)
         };
-        let told = job.unused(set.iter().filter(|key| !is_default(key)));
-        job.notices.extend(told);
+        let unused = job.unused(set.iter().filter(|key| !is_default(key)));
+        job.notices.extend(unused);
         let rounds = job
             .points
             .iter()
@@ -307,20 +307,20 @@ impl Job {
         Ok(job)
     }
 
-    /// Runs of all points together.
+    /// Number of runs of all points.
     pub fn n_runs(&self) -> usize {
         self.points.iter().map(|point| point.inference.restarts).sum()
     }
 
-    /// By run: the number of its point, from 0, and which of the point's runs it is, from 1.
+    /// For each run, the index of its point, from 0, and its number within the point, from 1.
     pub fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
         let of_point =
             |(at, point): (usize, &Point)| (1..=point.inference.restarts).map(move |run| (at, run));
         self.points.iter().enumerate().flat_map(of_point)
     }
 
-    /// The points that agree on everything that acts before the rounds, each group as a job of its own; in the order of their first
-    /// points, with the numbers of all.
+    /// Groups the points that agree on everything before the rounds. Returns each group as a job with the indexes of its points, in the
+    /// order of their first points.
     pub fn preparations(&self) -> Vec<(Vec<usize>, Job)> {
         let keys = InferenceTable::keys();
         let model = self.model.model();
@@ -343,7 +343,7 @@ impl Job {
         groups.into_iter().map(job).collect()
     }
 
-    /// The job as a job file which does the same from any folder: paths are absolute, and every value that is read is spelled out.
+    /// Writes the job as a job file that has the same effect from any folder: with absolute paths, and every value that is read.
     pub fn to_toml(&self) -> String {
         let mut job = self.clone();
         job.visit_paths(&mut |key, value| {
@@ -354,7 +354,7 @@ impl Job {
         job.to_toml_as_it_is()
     }
 
-    /// The job as a job file, with its paths as they are. Keys that nothing reads are left out.
+    /// Writes the job as a job file with its paths unchanged, without keys that nothing reads.
     pub fn to_toml_as_it_is(&self) -> String {
         let mut job = self.to_table();
         for key in Job::keys() {
@@ -365,7 +365,7 @@ impl Job {
         job.to_string()
     }
 
-    /// Table by table, with the values of the job itself.
+    /// Tables with the values of the job.
     fn to_table(&self) -> toml::Table {
         to_table(self)
     }
@@ -376,7 +376,7 @@ fn to_table<T: Serialize>(tables: &T) -> toml::Table {
 }
 
 fn from_table<T: for<'de> Deserialize<'de>>(table: toml::Table) -> T {
-    T::deserialize(table).expect("what was a table of a job is one, with other paths")
+    T::deserialize(table).expect("a table of a job stays valid with other paths")
 }
 
 #[cfg(test)]
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_fill_what_is_left_out() {
+    fn missing_keys_have_their_defaults() {
         let job = parse(JOB, &[]).unwrap();
         assert_eq!(job.inference, InferenceTable::default());
         assert_eq!(job.corpus.max_symbols, 10_000);
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_what_and_the_way_out() {
+    fn errors_name_place_problem_and_remedy() {
         for (more, expected) in [
             (
                 "[inference]\ntruncatoin = 1\n",
@@ -541,7 +541,7 @@ mod tests {
         // A list on the command line is one more dimension, or the only one.
         let job = parse(&text, &[kind, "inference.seed=1,2"]).unwrap();
         assert_eq!((job.points.len(), names(&job).last().unwrap().as_str()), (10, "method=em seed=2"));
-        // One value is that of all points; a table that says nothing else goes.
+        // A single value holds for all points; a table without other keys is removed.
         let job = parse(&text, &[kind, "inference.method=vb"]).unwrap();
         assert_eq!(names(&job), ["alpha=1e-5", "alpha=0.1"]);
         assert!(job.points.iter().all(|point| point.inference.method == Method::Vb));
@@ -590,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn components_are_mixed_as_the_job_says() {
+    fn components_and_inequalities_are_read_and_checked() {
         let dmv = "[model]\nkind = \"dmv\"\n[corpus]\npath = \"c.conllu\"\n[inference]\n";
         let normal = format!("{dmv}prior = \"logistic-normal\"\n");
         let of = |more: &str| parse(&format!("{normal}{more}"), &[]);
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn every_point_of_a_grid_is_checked_where_it_stands() {
+    fn errors_in_a_point_of_a_grid_name_its_place() {
         for (more, expected) in [
             ("[[sweep]]\nrho = [1, -11]\n", "job.toml:7:11: inference.rho must be from -10 to 10, found -11"),
             (
@@ -706,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_job_asks_for_is_counted_before_it_is_made() {
+    fn sizes_are_refused_before_points_are_made() {
         let values: Vec<String> = (1..=100).map(|value| value.to_string()).collect();
         let values = values.join(", ");
         let keys = ["seed", "max_rounds", "truncation", "max_string", "restarts"];
@@ -736,12 +736,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_says_for_another_method_is_left_out_and_told() {
+    fn keys_of_the_file_for_another_method_are_left_out_with_a_notice() {
         let text = format!("{JOB}[inference]\ntruncation = 7\nmax_rounds = 3\n");
         let job = parse(&text, &["inference.method=hastings"]).unwrap();
         assert_eq!(
             job.notices,
-            ["left out, as the model and method of the command line do not read it: inference.truncation"]
+            ["ignored, since the model and method of the command line do not read it: inference.truncation"]
         );
         assert!(!job.to_toml().contains("truncation"));
         let refused = parse(&text, &["inference.method=hastings", "inference.truncation=7"]).unwrap_err();
@@ -754,20 +754,24 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_changes_nothing_is_told() {
-        let told = |more: &str, set: &[&str]| parse(&format!("{JOB}{more}"), set).unwrap().notices;
-        assert_eq!(told("", &[]), [""; 0]);
-        assert_eq!(told("[inference]\nseed = 1\njitter = 0.5\n", &[]), [""; 0], "defaults are no matter");
+    fn a_key_without_effect_gives_a_notice() {
+        let notices = |more: &str, set: &[&str]| parse(&format!("{JOB}{more}"), set).unwrap().notices;
+        assert_eq!(notices("", &[]), [""; 0]);
         assert_eq!(
-            told("[inference]\nseed = 2\n", &[]),
+            notices("[inference]\nseed = 1\njitter = 0.5\n", &[]),
+            [""; 0],
+            "default values give no notice"
+        );
+        assert_eq!(
+            notices("[inference]\nseed = 2\n", &[]),
             [
-                "inference.seed has no effect here; it takes something random: a sampler, a method over samples of the corpus, a treebank, restarts above 1, \
+                "inference.seed has no effect here; it needs something random: a sampler, a method over samples of the corpus, a treebank, restarts above 1, \
               or a random start"
             ]
         );
-        assert_eq!(told("[inference]\nseed = 2\nrestarts = 2\n", &[]), [""; 0]);
-        let notices = told("", &["inference.seed=1,2", "inference.jitter=0.3"]);
-        assert_eq!(notices.len(), 2, "{notices:?}");
+        assert_eq!(notices("[inference]\nseed = 2\nrestarts = 2\n", &[]), [""; 0]);
+        let of_grid = notices("", &["inference.seed=1,2", "inference.jitter=0.3"]);
+        assert_eq!(of_grid.len(), 2, "{of_grid:?}");
     }
 
     #[test]

@@ -203,4 +203,4 @@ impl Output {
     }
 }
 
-const WAY_OUT: &str = "make room or allow it, or choose another folder with --out DIR";
+const WAY_OUT: &str = "free space or make it writable, or choose another folder with --out DIR";

@@ -24,7 +24,7 @@ pub struct Args {
     /// Seed; the same seed gives the same sentences on every machine
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "segmented")]
     pub format: Format,
     /// Nonterminals whose constituents are the segments, separated by commas

@@ -219,11 +219,11 @@ async fn bring(jobs: &mut Jobs, files: &[Packed], reached: &mut bool) -> Result<
             }
             Ok::<(), std::io::Error>(())
         });
-        let brought = jobs.upload(ReceiverStream::new(stream)).await;
+        let uploaded = jobs.upload(ReceiverStream::new(stream)).await;
         if let Ok(Err(error)) = reading.await {
             return Err(Status::internal(format!("{}: cannot be read: {error}", file.path)));
         }
-        brought.map_err(|refusal| match refusal.code() {
+        uploaded.map_err(|refusal| match refusal.code() {
             Code::InvalidArgument => {
                 Status::invalid_argument(format!("{}: {}", file.place.display(), refusal.message()))
             }

@@ -1,7 +1,7 @@
-//! Which values a job can have.
+//! Checks of the values of a job.
 //!
-//! In: one point of a job, and the text that it was read from. Out: the first key whose value is outside its range, or does not go
-//! with the others, with its place and what is expected.
+//! In: a point of a job, and the text that it was read from. Out: the first key whose value is outside its range or conflicts with
+//! other values, with its location and the expected value.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl Job {
         Ok(())
     }
 
-    /// Refuses the keys of `of` that no point reads.
+    /// Refuses keys of `of` that no point reads.
     pub(super) fn check_readers<'k>(
         &self,
         mut of: impl Iterator<Item = &'k Key>,
@@ -50,17 +50,17 @@ impl Job {
         Err(Fault::new(root.find(&key.path()).unwrap_or(root), problem))
     }
 
-    /// What the user should know of the keys in `set` that change nothing because of others.
+    /// Notices about the keys in `set` that have no effect because of other keys.
     pub(super) fn unused<'k>(&self, set: impl Iterator<Item = &'k Key>) -> Vec<String> {
         let acts = |key: &&Key| self.points.iter().any(|point| key.acts_at(self, point));
         let told = |key: &Key| {
             let need = key.need.map_or("", |need| need.text);
-            format!("{} has no effect here; it takes {}", key.path(), need.replace('`', ""))
+            format!("{} has no effect here; it needs {}", key.path(), need.replace('`', ""))
         };
         set.filter(|key| !acts(key)).map(told).collect()
     }
 
-    /// Refuses values that do not go together.
+    /// Refuses conflicting values.
     pub(super) fn check(&self, root: &Node) -> Result<(), Fault> {
         let inference = &self.inference;
         let holds = |path: &str, holds: bool, found: &dyn fmt::Display, expected: &str| {

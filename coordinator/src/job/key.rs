@@ -1,7 +1,7 @@
-//! What is known of a key of the job file, beside its Rust type: help, range, default, and who reads it.
+//! Description of a key of the job file: help, range, default and readers.
 //!
-//! The tables (`tables.rs`) declare each key once. Parsing, checks, `job.toml` as it is written out, `docs/JOB.md` and
-//! the tests that set every key for every method all follow from that declaration.
+//! The tables (`tables.rs`) declare each key once. Parsing, checks, the written `job.toml`, `docs/JOB.md` and the tests that set every
+//! key for every method are derived from that declaration.
 
 use std::fmt;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::{CorpusTable, InferenceTable, Method, ModelKind, ModelTable, OutputTable, Point, RulePrior};
 
-/// A model, as far as keys depend on it: [`ModelKind`], with dependency models of adapted constituents apart.
+/// Kinds of model that keys distinguish: [`ModelKind`], with a separate kind for dependency models with adapted constituents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Model {
     /// `kind = "adaptor"`.
@@ -26,7 +26,7 @@ pub enum Model {
     AdaptedDmv,
 }
 
-/// An estimator, as far as keys depend on it: [`Method`], with logistic-normal priors apart.
+/// Estimators that keys distinguish: [`Method`], with a separate one for logistic-normal priors.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Estimator {
     /// `method = "em"`.
@@ -54,7 +54,7 @@ pub enum Estimator {
 use Estimator as E;
 use Model as M;
 
-/// What each model can be trained by.
+/// Estimators of each model.
 const TRAINED: [(Model, &[Estimator]); 5] = [
     (M::Adaptor, &[E::Vb, E::Svb, E::Hastings]),
     (M::Pcfg, ALL),
@@ -91,7 +91,7 @@ impl Model {
         }
     }
 
-    /// As it stands in texts, in backquotes.
+    /// Name for texts, in backquotes.
     pub fn name(self) -> &'static str {
         match self {
             Model::Adaptor => "`adaptor`",
@@ -104,7 +104,7 @@ impl Model {
 }
 
 impl Estimator {
-    /// The estimator of a point; `None` for a method that does not go with the prior.
+    /// The estimator of a point; `None` for a method that is incompatible with the prior.
     pub fn of(inference: &InferenceTable) -> Option<Estimator> {
         Some(match (inference.method, inference.prior) {
             (Method::Vb, RulePrior::LogisticNormal) => Estimator::LogisticNormal,
@@ -121,7 +121,7 @@ impl Estimator {
         })
     }
 
-    /// As it stands in texts, with its method in backquotes.
+    /// Name for texts, with its method in backquotes.
     pub fn name(self) -> &'static str {
         match self {
             Estimator::Em => "`em`",
@@ -137,25 +137,25 @@ impl Estimator {
         }
     }
 
-    /// This estimator of a model, for messages.
+    /// Name of this estimator with a model, for messages.
     pub fn in_words(self, model: Model) -> String {
         format!("{} by {}", model.name(), self.name()).replace('`', "")
     }
 }
 
-/// Models and estimators, in every combination.
+/// Models and estimators that read a key, in every combination.
 pub type Readers = &'static [(&'static [Model], &'static [Estimator])];
 
-/// A condition on other keys, without which a key changes nothing.
+/// A condition on other keys, without which a key has no effect.
 #[derive(Clone, Copy)]
 pub struct Need {
-    /// The condition, as a clause after "with".
+    /// The condition, as a phrase after "with".
     pub text: &'static str,
-    /// Whether a job with this corpus table has it at this point.
+    /// Whether the condition holds for a job at a point.
     pub holds: fn(&super::Job, &InferenceTable) -> bool,
 }
 
-/// Numbers that a key may have.
+/// Range of the numbers of a key.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Range {
     low: Bound<f64>,
@@ -163,7 +163,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Whether a number is one of them; NaN never is.
+    /// Whether a number is in the range; NaN never is.
     pub fn contains(&self, number: f64) -> bool {
         (self.low, self.high).contains_number(number)
     }
@@ -196,19 +196,19 @@ impl fmt::Display for Range {
 /// A key of the job file.
 #[derive(Clone)]
 pub struct Key {
-    /// The table that it stands in, without brackets.
+    /// Name of its table, without brackets.
     pub table: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// What it says, in a sentence or two.
+    /// Help text, of a sentence or two.
     pub help: String,
-    /// What its values are, in words.
+    /// Description of its values.
     pub values: String,
-    /// The numbers that it may have, if not all; of a list, those of each entry.
+    /// Range of its number, or of each entry of its list; `None`: unlimited.
     pub range: Option<Range>,
     /// The models and estimators that read it.
     pub readers: Readers,
-    /// Without which it changes nothing, even so.
+    /// Condition without which it has no effect.
     pub need: Option<Need>,
     /// Whether a job file without it is refused.
     pub required: bool,
@@ -216,16 +216,16 @@ pub struct Key {
     pub defaults: &'static [(ModelKind, &'static str)],
     /// Whether it acts before the rounds: points that differ in it are then prepared apart.
     pub prepares: fn(Model, &InferenceTable) -> bool,
-    /// What it names, if that is a path.
+    /// What the path names, if its value is a path.
     pub path: Option<PathOf>,
 }
 
-/// What a path of the job file names.
+/// Properties of a path in the job file.
 #[derive(Clone, Copy)]
 pub struct PathOf {
-    /// Whether the job reads it, so that it has to travel with the job.
+    /// Whether the job reads the path, so that it is uploaded with the job.
     pub is_read: bool,
-    /// Words that are no paths.
+    /// Whether a value is a keyword and not a path.
     pub is_word: fn(&str) -> bool,
 }
 
@@ -236,11 +236,11 @@ impl PathOf {
     }
 }
 
-/// All that a table declares of a key beside its name, type, help and default.
+/// Declaration of a key in a table, besides name, type, help and default.
 pub struct Rules(Key);
 
 impl Rules {
-    /// A key that these read.
+    /// Rules of a key with these readers.
     pub fn read_by(readers: Readers) -> Rules {
         Rules(Key {
             table: "",
@@ -257,27 +257,27 @@ impl Rules {
         })
     }
 
-    /// Numbers from `low` to `high`.
+    /// Limits numbers to `low` to `high`, inclusive.
     pub fn from_to(self, low: f64, high: f64) -> Rules {
         self.range(Bound::Included(low), Bound::Included(high))
     }
 
-    /// Numbers above `low`, at most `high`.
+    /// Limits numbers to above `low` and at most `high`.
     pub fn above_to(self, low: f64, high: f64) -> Rules {
         self.range(Bound::Excluded(low), Bound::Included(high))
     }
 
-    /// Numbers from `low`, below `high`.
+    /// Limits numbers to at least `low` and below `high`.
     pub fn from_below(self, low: f64, high: f64) -> Rules {
         self.range(Bound::Included(low), Bound::Excluded(high))
     }
 
-    /// Numbers above `low`, below `high`.
+    /// Limits numbers to above `low` and below `high`.
     pub fn above_below(self, low: f64, high: f64) -> Rules {
         self.range(Bound::Excluded(low), Bound::Excluded(high))
     }
 
-    /// Numbers from `low`.
+    /// Limits numbers to at least `low`.
     pub fn at_least(self, low: f64) -> Rules {
         self.range(Bound::Included(low), Bound::Unbounded)
     }
@@ -287,43 +287,43 @@ impl Rules {
         self
     }
 
-    /// Changes nothing without that.
+    /// Adds a condition without which the key has no effect.
     pub fn with(mut self, need: Need) -> Rules {
         self.0.need = Some(need);
         self
     }
 
-    /// Has no default.
+    /// Makes the key required.
     pub fn required(mut self) -> Rules {
         self.0.required = true;
         self
     }
 
-    /// Has other defaults for some kinds of model.
+    /// Sets defaults for some kinds of model.
     pub fn defaults(mut self, defaults: &'static [(ModelKind, &'static str)]) -> Rules {
         self.0.defaults = defaults;
         self
     }
 
-    /// Acts before the rounds if `when` says so.
+    /// Declares that the key has an effect before the rounds if `when` holds.
     pub fn prepares(mut self, when: fn(Model, &InferenceTable) -> bool) -> Rules {
         self.0.prepares = when;
         self
     }
 
-    /// Names a file that the job reads, unless it is one of some words.
+    /// Declares that the value is a file that the job reads, unless it is a keyword.
     pub fn file_unless(mut self, is_word: fn(&str) -> bool) -> Rules {
         self.0.path = Some(PathOf { is_read: true, is_word });
         self
     }
 
-    /// Names a folder that the job writes to.
+    /// Declares that the value is a folder that the job writes to.
     pub fn folder(mut self) -> Rules {
         self.0.path = Some(PathOf { is_read: false, is_word: |_| false });
         self
     }
 
-    /// The key of that table and name; `help` is its documentation, line by line.
+    /// A key with its table and name; `help` is its documentation, line by line.
     pub fn named(self, table: &'static str, name: &'static str, help: &[&str], values: String) -> Key {
         let help = help.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
         Key { table, name, help, values, ..self.0 }
@@ -331,33 +331,33 @@ impl Rules {
 }
 
 impl Key {
-    /// `inference.rho`.
+    /// Dotted path, as in `inference.rho`.
     pub fn path(&self) -> String {
         format!("{}.{}", self.table, self.name)
     }
 
-    /// Whether a model trained in that way reads it.
+    /// Whether the model with that estimator reads it.
     pub fn is_read_by(&self, model: Model, estimator: Estimator) -> bool {
         self.readers.iter().any(|(models, by)| models.contains(&model) && by.contains(&estimator))
     }
 
-    /// Whether a point of a job reads it, as far as kind and method say.
+    /// Whether the model and estimator of a point read it.
     pub fn is_read_at(&self, job: &super::Job, point: &Point) -> bool {
         let model = job.model.model();
         Estimator::of(&point.inference).is_some_and(|estimator| self.is_read_by(model, estimator))
     }
 
-    /// Whether some point of a job reads it, as far as kind and method say.
+    /// Whether the model and estimator of any point read it.
     pub fn is_read(&self, job: &super::Job) -> bool {
         job.points.iter().any(|point| self.is_read_at(job, point))
     }
 
-    /// Whether it changes something at a point of a job.
+    /// Whether it has an effect at a point of a job.
     pub fn acts_at(&self, job: &super::Job, point: &Point) -> bool {
         self.is_read_at(job, point) && self.need.is_none_or(|need| (need.holds)(job, &point.inference))
     }
 
-    /// Its value in a job file that does not have it, for a kind of model.
+    /// Default for a kind of model, as TOML.
     pub fn default_of(&self, kind: ModelKind) -> Option<toml::Value> {
         match self.defaults.iter().find(|(of, _)| *of == kind) {
             Some((_, value)) => {
@@ -367,7 +367,7 @@ impl Key {
         }
     }
 
-    /// The same for kinds without a default of their own.
+    /// Default for kinds of model without one of their own, as TOML.
     pub fn general_default(&self) -> Option<toml::Value> {
         let table = match self.table {
             "model" => super::to_table(&ModelTable::default()),
@@ -378,7 +378,7 @@ impl Key {
         table.get(self.name).cloned()
     }
 
-    /// Who reads it, in words: models with the same estimators together.
+    /// Description of its readers, with models of the same estimators together.
     pub fn readers_in_words(&self) -> String {
         let estimators = |model: Model| -> Vec<Estimator> {
             model.estimators().iter().copied().filter(|&by| self.is_read_by(model, by)).collect()
@@ -389,7 +389,7 @@ impl Key {
         let mut groups: Vec<(Vec<Model>, Vec<Estimator>)> = Vec::new();
         for model in Model::all() {
             let by = estimators(model);
-            // All methods of a model, whichever these are, are said alike.
+            // Models with all their methods are described together.
             let same = |(models, known): &&mut (Vec<Model>, Vec<Estimator>)| {
                 let all = |model: Model, by: &Vec<Estimator>| by == model.estimators();
                 *known == by || all(models[0], known) && all(model, &by)
@@ -416,7 +416,7 @@ impl Key {
     }
 }
 
-/// What values of a type are, in words, as serde knows it.
+/// Description of the values of a type, from its `Deserialize`.
 pub fn values_of<T: for<'de> Deserialize<'de>>() -> String {
     match T::deserialize(Asking) {
         Err(Told(told)) => told,
@@ -424,10 +424,10 @@ pub fn values_of<T: for<'de> Deserialize<'de>>() -> String {
     }
 }
 
-/// A deserialiser that has no value and tells what it was asked for.
+/// A deserialiser without a value, whose error describes the requested type.
 struct Asking;
 
-/// What it was asked for.
+/// Description of the requested type.
 #[derive(Debug)]
 struct Told(String);
 
@@ -445,7 +445,7 @@ impl serde::de::Error for Told {
     }
 }
 
-/// The first entry of a list, to ask it what it would be.
+/// A sequence of one entry, to describe the type of a list's entries.
 struct OneEntry;
 
 impl<'de> serde::de::SeqAccess<'de> for OneEntry {

@@ -1,8 +1,8 @@
-//! TOML that remembers where each value stood, so that every error can say so.
+//! TOML values with their locations, for error messages.
 //!
 //! In: the text of a job file, and `--set key=value` overrides. Out: a tree of [`Node`]s which serde reads like
-//! any other format. The error type keeps what serde knows (the unknown key and the known ones, what was
-//! expected, what was found), and is filled with the place and the path of the value on its way out.
+//! any other format. The error type keeps what serde reports (the unknown key and the known keys, what was
+//! expected and what was found); the location and the path of the value are added where the error passes its node.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;
@@ -16,25 +16,25 @@ use toml::de::{DeTable, DeValue};
 
 use crate::nearest::nearest;
 
-/// A value and where it stands.
+/// A value with its location.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// `job.toml:7:3`, or `--set inference.rho=2`.
+    /// Location: `job.toml:7:3`, or `--set inference.rho=2`.
     pub place: String,
-    /// Dotted keys from the root; empty at the root.
+    /// Dotted path from the root; empty at the root.
     pub path: String,
-    /// What the user typed after `--set key=`: read as it stands where a string is wanted.
+    /// Text after `--set key=`, which is the value if a string is expected.
     raw: Option<String>,
 }
 
 /// A TOML value. Dates are read as strings.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// `true`, `false`.
+    /// `true` or `false`.
     Boolean(bool),
-    /// A whole number; wider than TOML's, so that one that is too large can be named.
+    /// A whole number; wider than TOML's, so that an error can show a number that is too large.
     Integer(i128),
     /// A number with a point or an exponent.
     Float(f64),
@@ -42,12 +42,12 @@ pub enum Value {
     String(String),
     /// A list.
     Array(Vec<Node>),
-    /// Keys with the place of each key, and their values.
+    /// Values by key, with the location of each key.
     Table(BTreeMap<String, (String, Node)>),
 }
 
 impl Value {
-    /// Without places.
+    /// The value without locations.
     pub fn plain(&self) -> toml::Value {
         match self {
             Value::Boolean(value) => toml::Value::Boolean(*value),
@@ -62,7 +62,7 @@ impl Value {
         }
     }
 
-    /// For people: numbers as short as they can be, text as it is.
+    /// Formats the value for messages: numbers in their shortest form, text without quotes.
     pub fn text(&self) -> String {
         match self {
             Value::Float(value) if *value != 0.0 && !(1e-3..1e6).contains(&value.abs()) => {
@@ -75,7 +75,7 @@ impl Value {
     }
 }
 
-/// Why a job is refused, with its place.
+/// Error of a job, with its location.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
     place: Option<String>,
@@ -83,52 +83,52 @@ pub struct Fault {
     problem: Problem,
 }
 
-/// What is wrong with a value.
+/// The problem with a value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Problem {
     /// The text is not TOML.
     Syntax(String),
-    /// A key that no table of this name has.
+    /// A key that the table does not have.
     UnknownKey {
-        /// As written.
+        /// The word in the file.
         key: String,
-        /// Those there are.
+        /// The known words.
         known: Vec<&'static str>,
     },
-    /// A key without which there is no job.
+    /// A required key is missing.
     MissingKey(&'static str),
-    /// A word outside a closed set.
+    /// A word outside the set of choices.
     UnknownName {
-        /// As written.
+        /// The word in the file.
         found: String,
-        /// Those there are.
+        /// The known words.
         known: Vec<&'static str>,
     },
     /// A value of the wrong type, or outside its range.
     Mismatch {
-        /// What was found, in words.
+        /// Description of the value found.
         found: String,
-        /// What was expected, in words.
+        /// Description of the expected value.
         expected: String,
     },
     /// A key that nothing reads in this job.
     Unread {
-        /// The model and estimator that do not.
+        /// Model and estimator of the job.
         by: String,
-        /// Those that do.
+        /// Models and estimators that read the key.
         readers: String,
     },
-    /// Anything else, in words.
+    /// Any other problem.
     Other(String),
 }
 
 impl Fault {
-    /// A fault of the value at `node`.
+    /// Error of the value at `node`.
     pub fn new(node: &Node, problem: Problem) -> Fault {
         Fault { place: Some(node.place.clone()), path: node.path.clone(), problem }
     }
 
-    /// A fault of a whole file.
+    /// Error of a whole file.
     pub fn whole(name: &str, message: String) -> Fault {
         Fault { place: Some(name.to_owned()), path: String::new(), problem: Problem::Other(message) }
     }
@@ -137,7 +137,7 @@ impl Fault {
         Fault { place: None, path: String::new(), problem }
     }
 
-    /// The innermost place wins.
+    /// Adds a location unless there is one already.
     fn at(mut self, place: &str, path: &str) -> Fault {
         if self.place.is_none() {
             self.place = Some(place.to_owned());
@@ -188,7 +188,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// serde names Rust's types; users think in numbers.
+/// Replaces serde's names of Rust types by descriptions for users.
 fn in_words(expected: &dyn Expected) -> String {
     let expected = expected.to_string();
     match expected.as_str() {
@@ -242,7 +242,7 @@ impl de::Error for Fault {
 }
 
 impl Node {
-    /// Reads a TOML document; `name` stands before the line numbers.
+    /// Reads a TOML document; `name` is the file's name in locations.
     pub fn document(text: &str, name: &str) -> Result<Node, Fault> {
         let lines = Lines::of(text);
         let place = |at: usize| {
@@ -258,12 +258,12 @@ impl Node {
         Ok(root)
     }
 
-    /// Whether it was given on the command line.
+    /// Whether the value was given on the command line.
     pub fn is_override(&self) -> bool {
         self.raw.is_some()
     }
 
-    /// How many values it has, itself and all below it.
+    /// Number of values, including itself and all below it.
     pub fn n_values(&self) -> usize {
         1 + match &self.value {
             Value::Array(items) => items.iter().map(Node::n_values).sum(),
@@ -278,7 +278,7 @@ impl Node {
         Node { value, place: String::new(), path: String::new(), raw: None }
     }
 
-    /// Reads `key.key=value` and puts it in, over what is there. The value is TOML, or else a string.
+    /// Parses `key.key=value` and sets the value. The value is TOML, or else a string.
     pub fn set(&mut self, assignment: &str) -> Result<(), Fault> {
         let place = format!("--set {assignment}");
         let fail = |message: &str| Fault {
@@ -306,7 +306,7 @@ impl Node {
         self.put(&keys, node).map_err(|depth| fail(&format!("{} is not a table", keys[..depth].join("."))))
     }
 
-    /// Puts `node` at `keys`, over what is there; an error is the number of keys that lead to no table.
+    /// Sets the node at `keys`; an error is the number of keys up to the one that is not a table.
     pub fn put(&mut self, keys: &[&str], node: Node) -> Result<(), usize> {
         let mut at = self;
         for (depth, &key) in keys.iter().enumerate() {
@@ -330,7 +330,7 @@ impl Node {
         })
     }
 
-    /// The node at dotted keys, to change.
+    /// The node at dotted keys, mutable.
     pub fn find_mut(&mut self, path: &str) -> Option<&mut Node> {
         path.split('.').try_fold(self, |node, key| match &mut node.value {
             Value::Table(entries) => entries.get_mut(key).map(|(_, node)| node),
@@ -338,7 +338,7 @@ impl Node {
         })
     }
 
-    /// Its text, if it is one.
+    /// The text, if the value is a string.
     pub fn string(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -380,11 +380,11 @@ impl Node {
     }
 }
 
-/// Where the lines of a text begin, so that the place of each of its values costs little.
+/// Index of a text's lines and characters, for fast lookup of locations.
 struct Lines {
-    /// Bytes before each line, ascending.
+    /// Byte offset of each line, ascending.
     starts: Vec<usize>,
-    /// Characters before each byte, and before the end.
+    /// Number of characters before each byte and before the end.
     characters: Vec<u32>,
 }
 
@@ -392,7 +392,7 @@ impl Lines {
     fn of(text: &str) -> Lines {
         let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(ends).collect();
-        // The bytes of a character but its first are 10xxxxxx.
+        // Continuation bytes of UTF-8 are 10xxxxxx.
         let is_first = |byte: u8| u32::from(byte & 0b1100_0000 != 0b1000_0000);
         let characters = text.bytes().scan(0, |before, byte| {
             *before += is_first(byte);
@@ -401,7 +401,7 @@ impl Lines {
         Lines { starts, characters: std::iter::once(0).chain(characters).collect() }
     }
 
-    /// Line and column of a byte, both from 1.
+    /// Line and column of a byte offset, both from 1.
     fn place(&self, at: usize) -> (usize, u32) {
         let at = at.min(self.characters.len() - 1);
         let line = self.starts.partition_point(|&start| start <= at);
@@ -482,7 +482,7 @@ impl<'de> Deserializer<'de> for Node {
     }
 }
 
-/// Refuses everything, saying that a string was wanted.
+/// A visitor that refuses every value, since a string is expected.
 struct WantsString<V>(V);
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for WantsString<V> {

@@ -1,4 +1,4 @@
-//! The reference of the job file, made from its keys: `docs/JOB.md`, and what `grammaton keys` prints.
+//! The reference of the job file, generated from its keys: `docs/JOB.md`, and the output of `grammaton keys`.
 
 use std::fmt::Write as _;
 
@@ -23,10 +23,10 @@ a notice.
 pub fn markdown() -> String {
     let mut text = HEAD.to_owned();
     let titles = [
-        ("model", "What is trained."),
-        ("corpus", "What it is trained on."),
-        ("inference", "How it is trained."),
-        ("output", "Where the result goes."),
+        ("model", "The model to train."),
+        ("corpus", "The training data."),
+        ("inference", "The method of training and its settings."),
+        ("output", "The results."),
     ];
     for (table, title) in titles {
         write!(text, "\n## `[{table}]`\n\n{title}\n\n").expect(WRITTEN);
@@ -41,7 +41,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// One key, for a terminal.
+/// Formats a key for a terminal.
 pub fn of_key(key: &Key) -> String {
     let text = format!(
         "{}\n  {}\n  default: {}\n  values: {}\n  read by: {}\n",
@@ -56,7 +56,7 @@ pub fn of_key(key: &Key) -> String {
 
 const WRITTEN: &str = "a String takes all that is written to it";
 
-/// What a key is if a job file does not say, by kind of model where that differs.
+/// Formats the default of a key, by kind of model if it differs.
 fn default(key: &Key) -> String {
     let mut text = match key.general_default() {
         _ if key.required => "required".to_owned(),

@@ -1,4 +1,4 @@
-//! What a key names by one word: something made or built in, or a file.
+//! Values that are either a keyword, for something generated or built in, or a file.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 use shared::grammar::auto::Auto;
 
-/// Where the grammar comes from.
+/// Source of the grammar.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GrammarSource {
-    /// Made for the symbols of the corpus: `auto:unigram`.
+    /// Generated for the symbols of the corpus, as `auto:unigram`.
     Auto(Auto),
     /// A file in py-cfg's syntax.
     File(PathBuf),
-    /// The rules of the corpus, which is a treebank: `auto:treebank`.
+    /// The rules of a treebank corpus: `auto:treebank`.
     Treebank,
-    /// The dependency model of the corpus's tags: `auto:dmv`.
+    /// The dependency model over the corpus's tags: `auto:dmv`.
     Dmv,
 }
 
@@ -25,7 +25,7 @@ const TREEBANK: &str = "treebank";
 const DMV: &str = "dmv";
 
 impl GrammarSource {
-    /// Whether a text names a grammar that is made, not a file.
+    /// Whether a text is a keyword and not a file.
     pub fn is_word(text: &str) -> bool {
         text.starts_with(AUTO)
     }
@@ -65,22 +65,22 @@ impl<'de> Deserialize<'de> for GrammarSource {
     }
 }
 
-/// Where families of tags come from.
+/// Source of families of tags.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum FamiliesSource {
-    /// There are none.
+    /// No families.
     #[default]
     None,
-    /// Built in, of the tags of the Penn Treebank.
+    /// Built-in families of the tags of the Penn Treebank.
     Ptb,
-    /// Built in, of the universal tags.
+    /// Built-in families of the universal tags.
     Ud,
-    /// A file, a family a line.
+    /// A file with one family per line.
     File(PathBuf),
 }
 
 impl FamiliesSource {
-    /// Whether a text names built-in families, or none, and not a file.
+    /// Whether a text is a keyword and not a file.
     pub fn is_word(text: &str) -> bool {
         !matches!(FamiliesSource::from(text), FamiliesSource::File(_))
     }

@@ -1,4 +1,4 @@
-//! Grids: a job with several values of a key is so many *points*, one for every combination.
+//! Grids: a job with several values of some keys has one *point* for every combination.
 //!
 //! ```toml
 //! [[sweep]]                  # 2 × 3 points
@@ -9,29 +9,29 @@
 //! method = "em"
 //! ```
 //!
-//! On the command line, `--set inference.alpha=1e-5,1e-3` multiplies every table of the job file, or is the only one;
-//! `--set inference.alpha=1e-5` ends what the tables say of `alpha`.
+//! On the command line, `--set inference.alpha=1e-5,1e-3` adds `alpha` to every table of the job file, or is the only table;
+//! `--set inference.alpha=1e-5` removes `alpha` from the tables.
 
 use std::collections::BTreeMap;
 
 use super::located::{Fault, Node, Problem, Value};
 
-/// Values by key of `[inference]`, as in the job file.
+/// One table `[[sweep]]`: lists of values by key of `[inference]`.
 pub type SweepTable = BTreeMap<String, Vec<toml::Value>>;
 
-/// The keys that vary, each with its values, table by table.
+/// Keys that vary with their values, table by table.
 #[derive(Default)]
 pub struct Sweep(Vec<Vec<(String, Vec<Node>)>>);
 
-/// Values of some keys: a point.
+/// The values of a point by key.
 pub type Choice = Vec<(String, Node)>;
 
 const TABLE: &str = "sweep";
-/// What varies.
+/// The tables of a grid.
 const OF: &str = "inference";
 
 impl Sweep {
-    /// Takes the tables `[[sweep]]` out of a job file.
+    /// Removes the tables `[[sweep]]` from a job file and returns them.
     pub fn take(root: &mut Node) -> Result<Sweep, Fault> {
         let Value::Table(entries) = &mut root.value else { return Ok(Sweep::default()) };
         let Some((_, node)) = entries.remove(TABLE) else { return Ok(Sweep::default()) };
@@ -49,8 +49,8 @@ impl Sweep {
         Ok(Sweep(tables.into_iter().map(keys).collect::<Result<_, _>>()?))
     }
 
-    /// Takes in an assignment of the command line: `inference.KEY=A,B` varies, and is done with; of one value no table may say
-    /// otherwise. Whether it varies.
+    /// Applies an assignment of the command line, and returns whether its key varies. `inference.KEY=A,B` varies; a single value removes
+    /// the key from the tables.
     pub fn assign(&mut self, assignment: &str) -> Result<bool, Fault> {
         let Some((path, raw)) = assignment.split_once('=') else { return Ok(false) };
         let key = path.trim().strip_prefix(OF).and_then(|rest| rest.strip_prefix('.'));
@@ -77,7 +77,7 @@ impl Sweep {
         Ok(true)
     }
 
-    /// The keys that vary, and all their values.
+    /// Keys that vary, with all their values.
     pub fn values_mut(&mut self) -> impl Iterator<Item = (&str, &mut Node)> {
         self.0
             .iter_mut()
@@ -85,7 +85,7 @@ impl Sweep {
             .flat_map(|(key, values)| values.iter_mut().map(|value| (key.as_str(), value)))
     }
 
-    /// Takes away the keys of the file that `is_unread` names, and gives their names.
+    /// Removes the keys of the file for which `is_unread` holds; returns their names.
     pub fn leave_out(&mut self, is_unread: impl Fn(&str) -> bool) -> Vec<String> {
         let mut names = Vec::new();
         for table in &mut self.0 {
@@ -101,12 +101,12 @@ impl Sweep {
         names
     }
 
-    /// Whether some table varies that key.
+    /// Whether a table varies the key.
     pub fn varies(&self, key: &str) -> bool {
         self.0.iter().flatten().any(|(known, _)| known == key)
     }
 
-    /// How many combinations there are; counted without making any.
+    /// Number of combinations, computed without creating them.
     pub fn n_points(&self) -> usize {
         let of_table = |table: &Vec<(String, Vec<Node>)>| {
             table.iter().fold(1, |n: usize, (_, values)| n.saturating_mul(values.len()))
@@ -117,7 +117,7 @@ impl Sweep {
         }
     }
 
-    /// Every combination, the last key varying fastest; one without choices if nothing varies.
+    /// All combinations, with the last key varying fastest; one empty combination if nothing varies.
     pub fn points(&self) -> Vec<Choice> {
         if self.0.is_empty() {
             return vec![Vec::new()];
@@ -138,7 +138,7 @@ impl Sweep {
         self.0.iter().flat_map(of_table).collect()
     }
 
-    /// As tables of a job file.
+    /// Converts the grid to tables of a job file.
     pub fn tables(&self) -> Vec<SweepTable> {
         let plain = |values: &Vec<Node>| values.iter().map(|value| value.value.plain()).collect();
         let table = |table: &Vec<(String, Vec<Node>)>| {
@@ -148,13 +148,13 @@ impl Sweep {
     }
 }
 
-/// Keys of which a list is one value.
+/// Keys whose value is a list.
 const LISTS: [&str; 3] = ["fit", "components", "mixture"];
 
-/// The values of a key: those of a list, or one.
+/// The values of a key: the entries of a list, or the single value.
 fn values(key: &str, node: Node) -> Vec<Node> {
     let mut values = match node.value {
-        // A list of lists has lists for values; one list may be the value of a key that takes one.
+        // The entries of a list of lists are values; for a key whose value is a list, one list is one value.
         Value::Array(items)
             if !LISTS.contains(&key) || items.iter().any(|item| matches!(item.value, Value::Array(_))) =>
         {
@@ -166,7 +166,7 @@ fn values(key: &str, node: Node) -> Vec<Node> {
     values
 }
 
-/// The document with the choices of a point put in.
+/// Sets the values of a point in the document.
 pub fn chosen(root: &Node, point: &Choice) -> Node {
     let mut root = root.clone();
     for (key, value) in point {
@@ -181,7 +181,7 @@ pub fn settings(point: &Choice) -> BTreeMap<String, toml::Value> {
     point.iter().map(|(key, value)| (key.clone(), value.value.plain())).collect()
 }
 
-/// What a point is called: `alpha=1e-5 method=em`; nothing if nothing varies.
+/// Name of a point: `alpha=1e-5 method=em`; empty if nothing varies.
 pub fn name(point: &Choice) -> String {
     let parts: Vec<String> =
         point.iter().map(|(key, value)| format!("{key}={}", value.value.text())).collect();

@@ -1,6 +1,6 @@
-//! The tables of a job file: every key with its type, default, help, range, and who reads it.
+//! The tables of a job file: every key with its type, default, help, range and readers.
 //!
-//! To add a key, add its declaration here; [`super::key`] says what follows from it.
+//! To add a key, add its declaration here; [`super::key`] lists what is derived from it.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ const WITHOUT_TREES: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], ALL)];
 const TREES: Readers = &[(&[PcfgLa], ALL)];
 const DEPENDENCIES: Readers = &[(&[Dmv, AdaptedDmv], ALL)];
 const BY_LENGTH: Readers = &[(&[PcfgLa, Dmv, AdaptedDmv], ALL)];
-/// Shards are those of the job, but for chains over adaptor grammars, which have all tables in one place.
+/// Readers of `shard_symbols`: all but chains over adaptor grammars, which keep all tables in one shard.
 const SHARDS: Readers = &[(&[Adaptor], &[Vb, Svb]), (&[Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
 const STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb])];
 const ADAPTORS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb, Hastings])];
@@ -148,14 +148,14 @@ const COMPONENTS: Need =
     Need { text: "`components`", holds: |_, inference| !inference.components.is_empty() };
 
 table! {
-    /// `[model]`: what is trained.
+    /// `[model]`: the model to train.
     ModelTable = "model";
 
     /// The kind of model: an adaptor grammar, a PCFG, a PCFG with latent annotations on a treebank, or the dependency model with
     /// valence over tags.
     kind: ModelKind = ModelKind::default(), Rules::read_by(EVERY);
 
-    /// The grammar: a file or URL in py-cfg's syntax, or `auto:unigram` or `auto:colloc`, made for the symbols of the corpus.
+    /// The grammar: a file or URL in py-cfg's syntax, or `auto:unigram` or `auto:colloc`, generated for the symbols of the corpus.
     grammar: GrammarSource = GrammarSource::File(PathBuf::new()),
         Rules::read_by(EVERY)
             .required()
@@ -167,62 +167,65 @@ table! {
 }
 
 impl ModelTable {
-    /// The model that it describes.
+    /// The kind of model, as keys distinguish it.
     pub fn model(&self) -> M {
         M::of(self.kind, !self.adapted.is_empty())
     }
 
-    /// Whether it has adapted nonterminals.
+    /// Whether the model has adapted nonterminals.
     pub fn is_adapted(&self) -> bool {
         self.kind == ModelKind::Adaptor || !self.adapted.is_empty()
     }
 }
 
 table! {
-    /// `[corpus]`: what it is trained on.
+    /// `[corpus]`: the training data.
     CorpusTable = "corpus";
 
-    /// The text, one sentence a line, the trees of `pcfg-la`, or the sentences with tags of `dmv`: a file, plain or `.gz`, or the
+    /// The text with one sentence per line, the trees of `pcfg-la`, or the tagged sentences of `dmv`: a file, plain or `.gz`, or the
     /// URL of an object (`s3://`, `gs://`, `az://`).
     path: PathBuf = PathBuf::new(), Rules::read_by(EVERY).required().file_unless(|_| false);
 
-    /// How lines are written. `segmented`: words are marked, and are the gold; `tokens`: symbols between spaces, no gold.
+    /// Format of the lines. `segmented`: gold segmentation with marked words; `tokens`: symbols between spaces, without gold.
     format: Format = Format::default(), Rules::read_by(SENTENCES);
 
-    /// What a symbol of a segmented text is. `char`: `yu want tu`; `token`: `y u | w a n t | t u`.
+    /// Unit of the symbols of a segmented text. `char`: `yu want tu`; `token`: `y u | w a n t | t u`.
     unit: Unit = Unit::default(), Rules::read_by(SENTENCES);
 
-    /// The longest sentence that is accepted, in symbols.
+    /// Maximum length of a sentence, in symbols.
     max_symbols: u32 = Options::default().max_symbols, Rules::read_by(SENTENCES).at_least(1.0);
 
-    /// Symbols in a shard, the unit of work; 0: all sentences in one shard, over which `cvb` and `hastings` run as published.
+    /// Number of symbols in a shard, the unit of work; 0: all sentences in one shard, with which `cvb` and `hastings` are the published
+    /// algorithms.
     shard_symbols: u32 = DEFAULT_SHARD_SYMBOLS, Rules::read_by(SHARDS);
 
-    /// Sentences that are not trained on, to measure with: a file written as the corpus is.
+    /// Held-out sentences, to measure with: a file in the format of the corpus.
     held_out: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
 
     /// Share of the corpus that is held out, if `held_out` is empty.
     held_out_share: f64 = 0.0, Rules::read_by(EVERY).from_below(0.0, 1.0);
 
-    /// Seed of the choice of the held-out share. It is not `inference.seed`, so that runs with other seeds measure with the same sentences.
+    /// Seed of the choice of the held-out share; separate from `inference.seed`, so that runs with different seeds measure with the same
+    /// sentences.
     held_out_seed: u64 = 1, Rules::read_by(EVERY).with(SHARE);
 
-    /// Sentences that neither train nor choose a round, run or setting, to be scored at the end: a file written as the corpus is.
+    /// Test sentences, which are scored at the end and affect neither training nor the choice of a round, run or setting: a file in the
+    /// format of the corpus.
     test: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
 
-    /// Trees with more words are left out, and sentences of a dependency model with more words are not trained on.
+    /// Maximum number of words: longer trees are skipped, and longer sentences of a dependency model are not used in training.
     max_length: u32 = 40, Rules::read_by(BY_LENGTH);
 
     /// The column of the tags in a CoNLL-U file.
     tags: Tags = Tags::default(), Rules::read_by(DEPENDENCIES);
 
-    /// Whether punctuation stays. If not, what depends on it is attached to the nearest word above.
+    /// Whether punctuation is kept. If not, its dependents are attached to its nearest ancestor that is kept.
     keep_punctuation: bool = false, Rules::read_by(DEPENDENCIES);
 
-    /// Words that occur so often or less are unknown.
+    /// Words that occur at most this often are unknown.
     unknown_threshold: u32 = 1, Rules::read_by(TREES);
 
-    /// The classes of unknown words: by capitals, digits and endings, or one class.
+    /// Classes of unknown words: by capitals, digits and suffixes, or one class.
     unknown: Classes = Classes::Signatures, Rules::read_by(TREES);
 }
 
@@ -237,7 +240,7 @@ impl CorpusTable {
         self.held_out.as_os_str().is_empty() && self.held_out_share > 0.0
     }
 
-    /// What happens to the punctuation of a dependency model's sentences.
+    /// Treatment of punctuation in a dependency model's sentences.
     pub fn punctuation(&self) -> Punctuation {
         match self.keep_punctuation {
             true => Punctuation::Kept,
@@ -245,14 +248,14 @@ impl CorpusTable {
         }
     }
 
-    /// How to read the corpus.
+    /// Options for reading the corpus.
     pub fn options(&self) -> Options {
         Options { format: self.format, unit: self.unit, max_symbols: self.max_symbols }
     }
 }
 
 table! {
-    /// `[inference]`: how it is trained.
+    /// `[inference]`: the method of training and its settings.
     InferenceTable = "inference";
 
     /// The method of inference.
@@ -261,26 +264,26 @@ table! {
     /// The prior over an adapted nonterminal's strings; `dirichlet` has discount 0.
     adaptor: AdaptorPrior = AdaptorPrior::default(), Rules::read_by(ADAPTORS);
 
-    /// Strings for each adapted nonterminal.
+    /// Number of strings of each adapted nonterminal.
     truncation: usize = 15_000, Rules::read_by(STICKS).from_to(1.0, 1e8).prepares(|_, _| true);
 
-    /// Penalty on the length of candidate strings when they are ranked (Cohen, Blei & Smith 2010, Eq. 3); below 0 a bonus.
+    /// Penalty on the length of candidate strings in their ranking (Cohen, Blei & Smith 2010, Eq. 3); a bonus if negative.
     rho: f64 = -0.2, Rules::read_by(STICKS).from_to(-10.0, 10.0).prepares(|_, _| true);
 
-    /// Rounds after which training stops even if it has not converged; 0: what a PCFG starts from is taken as it is.
+    /// Maximum number of rounds; 0: the start of a PCFG is the result.
     max_rounds: usize = 40, Rules::read_by(EVERY).from_to(0.0, MAX_ROUNDS as f64);
 
-    /// Relative change of the bound below which training has converged. Without it 0.00001, and 0 with `pcfg-la`.
+    /// Relative change of the bound below which training has converged. If not set, 0.00001, and 0 with `pcfg-la`.
     tolerance: Option<f64> = None, Rules::read_by(CONVERGING).from_below(0.0, 1.0);
 
-    /// Seed of all random choices but that of the held-out share.
+    /// Seed of all random choices except the held-out share.
     seed: u64 = 1, Rules::read_by(EVERY).with(RANDOM);
 
-    /// How the strings of the sticks and their order are chosen while training. `bound`: strings that the bound is better off
-    /// without are dropped, and sticks sorted; `sorted`: sticks are only sorted; `fixed`: the paper's setting.
+    /// Choice and order of the strings of sticks during training. `bound`: strings whose removal raises the bound are dropped, and
+    /// sticks are sorted; `sorted`: sticks are only sorted; `fixed`: the paper's setting.
     selection: Selection = Selection::default(), Rules::read_by(STICKS);
 
-    /// Share of a stick's strings that a round may drop.
+    /// Maximum share of a stick's strings that a round may drop.
     drop_share: f64 = 0.2, Rules::read_by(STICKS).above_to(0.0, 1.0).with(DROPS);
 
     /// Hyper-parameters that are fitted; `[]`: none. Of `hastings` only the concentration is; the discount only with the Pitman–Yor adaptor.
@@ -288,63 +291,63 @@ table! {
         vec![Hyperparameter::Concentration, Hyperparameter::Discount, Hyperparameter::Alpha],
         Rules::read_by(ADAPTORS);
 
-    /// Concentration that a stick or restaurant begins with, unless the grammar gives it.
+    /// Initial concentration of a stick or restaurant, unless the grammar gives it.
     concentration: f64 = 1.0, Rules::read_by(ADAPTORS).from_to(1e-3, 1e6);
 
-    /// Discount that a stick or restaurant begins with, unless the grammar gives it.
+    /// Initial discount of a stick or restaurant, unless the grammar gives it.
     discount: f64 = 0.0, Rules::read_by(ADAPTORS).from_to(0.0, 0.99).with(DISCOUNT);
 
-    /// The longest candidate string, or with `<substrings>` the longest substring, in symbols.
+    /// Maximum length of a candidate string, or with `<substrings>` of a substring, in symbols.
     max_string: u32 = 64, Rules::read_by(STRINGS).at_least(1.0).prepares(|_, _| true);
 
-    /// Strings of a stick in the first round, if sticks grow; 0: all from the start.
+    /// Number of strings of a stick in the first round, if sticks grow; 0: all from the start.
     grow_from: usize = 0, Rules::read_by(STICKS);
 
-    /// Strings added to each stick after every round.
+    /// Number of strings added to each stick after every round.
     grow_by: usize = 400, Rules::read_by(STICKS).with(GROWS);
 
-    /// Runs from different starts, of which the best is kept; of a sampler: its chains.
+    /// Number of runs from different starts, of which the best is kept; for a sampler, number of chains.
     restarts: usize = 1, Rules::read_by(EVERY).from_to(1.0, 1000.0);
 
-    /// Largest |ln| of the noise on the weights that runs after the first start from, and with `start = "jitter"` the first too.
+    /// Maximum |ln| of the noise on the initial weights of runs after the first, and with `start = "jitter"` of the first too.
     jitter: f64 = 0.5, Rules::read_by(STARTED).from_to(0.0, 10.0).with(JITTER);
 
-    /// Pseudo-count of every rule and string, over what the grammar says; of `pcfg-la` of every split rule, 0.01 if left out.
+    /// Pseudo-count of every rule and string, instead of the grammar's; with `pcfg-la`, of every split rule (0.01 if not set).
     alpha: Option<f64> = None, Rules::read_by(PSEUDO_COUNTS).above_to(0.0, 1e6).prepares(|model, _| model == M::AdaptedDmv);
 
-    /// What the first round runs with. `uniform`: all alike; `jitter` and `noise`: with much or little noise; `trees`: the rules of
-    /// given trees, or of `hastings` these trees; `incremental`: trees drawn one after the other; `model`: what a trained model
-    /// has counted, or of `hastings` its most probable trees; `harmonic`: near words are heads of each other (Klein & Manning 2004).
+    /// Start of training. `uniform`: equal weights; `jitter` and `noise`: with much or little noise; `trees`: counts of given trees, or
+    /// with `hastings` these trees; `incremental`: trees drawn one after the other; `model`: counts of a trained model, or with
+    /// `hastings` its most probable trees; `harmonic`: weights of heads fall with distance (Klein & Manning 2004).
     start: Start = Start::default(),
         Rules::read_by(EVERY)
             .defaults(&[(ModelKind::Dmv, "harmonic"), (ModelKind::PcfgLa, "noise")])
             .prepares(|_, inference| inference.start.is_given() || inference.method == Method::Hastings);
 
-    /// File of bracketed trees, one a line, or a model, to start from.
+    /// File of bracketed trees, one per line, or a model, to start from.
     start_from: PathBuf = PathBuf::new(), Rules::read_by(GIVEN).file_unless(|_| false).with(START_FROM).prepares(|_, _| true);
 
-    /// Largest relative noise on the weights of the first round.
+    /// Maximum relative noise on the weights of the first round.
     noise: f64 = 0.01, Rules::read_by(NOISY).from_below(0.0, 1.0).with(NOISE);
 
     /// Temperature of the first round.
     anneal_from: f64 = 1.0, Rules::read_by(HEATED).from_to(0.01, 1000.0).with(ANNEALS);
 
-    /// Temperature at the end of annealing, and from then on.
+    /// Temperature at the end of annealing and afterwards.
     anneal_to: f64 = 1.0, Rules::read_by(HEATED).from_to(0.01, 1000.0);
 
-    /// Rounds that annealing takes; 0: none.
+    /// Number of rounds of annealing; 0: no annealing.
     anneal_rounds: usize = 0, Rules::read_by(HEATED);
 
-    /// Share of a sampler's rounds of which no samples are kept.
+    /// Share of a sampler's rounds before the first kept sample.
     burn_in: f64 = 0.5, Rules::read_by(SAMPLERS).from_below(0.0, 1.0);
 
-    /// Rounds from one kept sample to the next.
+    /// Number of rounds between kept samples.
     keep_every: usize = 10, Rules::read_by(SAMPLERS).at_least(1.0);
 
-    /// Sweeps of a round.
+    /// Number of sweeps of a round.
     sweeps: u32 = 1, Rules::read_by(CHAINS).from_to(1.0, 1e6);
 
-    /// Whether a sweep draws the labels of tables anew.
+    /// Whether a sweep resamples the labels of tables.
     relabel: bool = true, Rules::read_by(TABLES);
 
     /// Shape of the Gamma prior of concentrations.
@@ -353,71 +356,72 @@ table! {
     /// Scale of the Gamma prior of concentrations.
     gamma_scale: f64 = 100.0, Rules::read_by(TABLES).above_to(0.0, 1e9).with(GAMMA);
 
-    /// Measurements on held-out sentences (every `output.score_every` rounds) without improvement after which a run ends; 0: it goes on.
+    /// Number of measurements on held-out sentences (every `output.score_every` rounds) without improvement after which a run ends; 0:
+    /// unlimited.
     patience: usize = 0, Rules::read_by(WITHOUT_TREES).with(HELD_OUT);
 
-    /// Shards of sentences that a round reads.
+    /// Number of shards of sentences in the sample of a round.
     sample_shards: usize = 16, Rules::read_by(STOCHASTIC).at_least(1.0);
 
-    /// Rounds that all have the weights that training starts with; 0: as many as it takes to read the corpus once.
+    /// Number of rounds with the initial weights; 0: one pass over the corpus.
     first_rounds: usize = 0, Rules::read_by(STOCHASTIC).with(UNCOUNTED);
 
-    /// How fast averages cease to forget: κ of the rate (round + τ)^−κ.
+    /// Exponent κ of the learning rate (round + τ)^−κ.
     forget_power: f64 = 0.75, Rules::read_by(STOCHASTIC).from_to(0.0, 1.0);
 
-    /// How little early rounds count: τ of the same rate.
+    /// Delay τ of the learning rate (round + τ)^−κ.
     forget_delay: f64 = 0.0, Rules::read_by(STOCHASTIC).from_to(0.0, 1e9);
 
-    /// Rounds from one change of the strings in use to the next; 0: as many as it takes to read the corpus once.
+    /// Number of rounds between changes of the strings in use; 0: one pass over the corpus.
     select_every: usize = 0, Rules::read_by(STOCHASTIC_STICKS);
 
-    /// Subtypes of every label.
+    /// Number of subtypes of every label.
     subtypes: usize = 2, Rules::read_by(TREES).from_to(1.0, 16.0);
 
     /// Offset in the weight of a head at distance d: 1 / (d + offset).
     harmonic_offset: f64 = 0.0, Rules::read_by(DEPENDENCIES).from_to(0.0, 1e6).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
 
-    /// Whether the weights of a word's heads are scaled to sum to one, less the root's share.
+    /// Whether the weights of a word's heads are scaled to sum to 1 minus the root's share.
     harmonic_per_child: bool = true, Rules::read_by(DEPENDENCIES).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
 
-    /// How the decisions to stop begin: from the expected numbers of children, from `harmonic_stop`, or 1/2 each.
+    /// Initial probabilities of stopping: from the expected numbers of children, from `harmonic_stop`, or 1/2 each.
     harmonic_stops: HarmonicStops = HarmonicStops::default(), Rules::read_by(DEPENDENCIES).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
 
-    /// The probabilities of stopping before a first child and before another one.
+    /// Probabilities of stopping before the first child and before further children.
     harmonic_stop: [f64; 2] = [0.25, 0.75],
         Rules::read_by(DEPENDENCIES).above_below(0.0, 1.0).with(HARMONIC_STOP).prepares(|_, inference| inference.method == Method::Hastings);
 
-    /// Added to every count of the harmonic start.
+    /// Number added to every count of the harmonic start.
     harmonic_smoothing: f64 = 0.1, Rules::read_by(DEPENDENCIES).above_to(0.0, 1e6).with(HARMONIC).prepares(|_, inference| inference.method == Method::Hastings);
 
-    /// The prior of the rules of a nonterminal: Dirichlet, or logistic-normal and fitted (Cohen, Gimpel & Smith 2008; by `vb`).
+    /// The prior of the rules of a nonterminal: Dirichlet, or a fitted logistic-normal (Cohen, Gimpel & Smith 2008; with `vb`).
     prior: RulePrior = RulePrior::default(), Rules::read_by(RULES);
 
-    /// Tags whose attachments the prior relates before training: `none`, built-in ones of the Penn Treebank (`ptb`) or of universal
-    /// tags (`ud`), or a file with lines `family: TAG TAG …`.
+    /// Families of tags whose attachments the initial prior correlates: `none`, the built-in families of the Penn Treebank (`ptb`) or of
+    /// universal tags (`ud`), or a file with lines `family: TAG TAG …`.
     families: FamiliesSource = FamiliesSource::default(), Rules::read_by(NORMAL_DMV).file_unless(FamiliesSource::is_word);
 
-    /// What sentences are read with after training: softmax(μ), or e^μ, which need not sum to one.
+    /// Point estimate for decoding after training: softmax(μ), or e^μ, which need not sum to 1.
     estimate: PointEstimate = PointEstimate::default(), Rules::read_by(NORMAL);
 
-    /// Components that are mixed with the model itself (`base`) while training, each with some of its trees (Cohen & Smith 2009):
-    /// names, or tables with `name`, `roots`, `longest_arc`, `phrases`, `forbid`.
+    /// Components that are mixed with the model itself (`base`) during training, each restricted to some of its trees (Cohen & Smith
+    /// 2009): names, or tables with `name`, `roots`, `longest_arc`, `phrases`, `forbid`.
     components: Vec<Component> = Vec::new(), Rules::read_by(NORMAL_DMV);
 
-    /// Inequalities that the weights of `base` and the components obey: `["right-attach = short-dep", "base >= 0.5"]`.
+    /// Constraints on the weights of `base` and the components: `["right-attach = short-dep", "base >= 0.5"]`.
     mixture: Vec<String> = Vec::new(), Rules::read_by(NORMAL_DMV).with(COMPONENTS);
 
-    /// The most that the base weighs in the first round.
+    /// Maximum weight of the base in the first round.
     base_from: f64 = Limit::default().from, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
 
-    /// How much more the base may weigh in every later round.
+    /// Increase of the base's maximum weight in every later round.
     base_by: f64 = Limit::default().step, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
 
-    /// The most that the base ever weighs.
+    /// Final maximum weight of the base.
     base_to: f64 = Limit::default().to, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
 }
 
-/// The most rounds of a run: each leaves a line of metrics in memory.
+/// Maximum number of rounds of a run: each keeps a line of metrics in memory.
 pub const MAX_ROUNDS: usize = 1_000_000;
 
 impl InferenceTable {
@@ -436,7 +440,7 @@ impl InferenceTable {
         }
     }
 
-    /// The components and what their weights obey, if there are any.
+    /// The components and the constraints on their weights, if there are any.
     pub fn constrained(&self) -> Result<Option<Constrained>, MixtureError> {
         if self.components.is_empty() {
             return Ok(None);
@@ -449,35 +453,35 @@ impl InferenceTable {
 }
 
 table! {
-    /// `[output]`: where the result goes.
+    /// `[output]`: the results.
     OutputTable = "output";
 
-    /// The folder of results; made if it is not there.
+    /// The folder of results; created if it does not exist.
     dir: PathBuf = "out".into(), Rules::read_by(EVERY).folder();
 
-    /// The decoders that are scored and written: of text `viterbi`, `mbr` and `mbr-tree`; of dependencies `viterbi` and `mbr-arcs`
-    /// (most right heads expected).
+    /// Decoders whose output is scored and written: for text `viterbi`, `mbr` and `mbr-tree`; for dependencies `viterbi` and `mbr-arcs`
+    /// (highest expected number of correct heads).
     decoders: Vec<Decoder> = vec![Decoder::Viterbi, Decoder::Mbr],
         Rules::read_by(WITHOUT_TREES).defaults(&[(ModelKind::Dmv, "[\"viterbi\", \"mbr-arcs\"]")]);
 
-    /// Nonterminals whose constituents are the segments; none: `Word`.
+    /// Nonterminals whose constituents are the segments; if empty, `Word`.
     segments: Vec<String> = Vec::new(), Rules::read_by(SENTENCES);
 
-    /// Rounds from one scoring against gold or held-out sentences to the next; 0: only at the end.
+    /// Number of rounds between evaluations on gold or held-out sentences; 0: only at the end.
     score_every: usize = 10, Rules::read_by(EVERY);
 
-    /// Folder or URL (`s3://`, `gs://`, `az://`) of the checkpoints; empty: `checkpoints` in `dir`.
+    /// Folder or URL (`s3://`, `gs://`, `az://`) of the checkpoints; if empty, `checkpoints` in `dir`.
     checkpoints: String = String::new(), Rules::read_by(EVERY).folder();
 
-    /// Seconds from one checkpoint to the next; 0: one after every round.
+    /// Seconds between checkpoints; 0: a checkpoint after every round.
     checkpoint_seconds: f64 = 5.0, Rules::read_by(EVERY).from_to(0.0, 1e6);
 
-    /// The latest checkpoints that are kept, beside the one with the best bound; 0: none is written.
+    /// Number of latest checkpoints to keep, besides the one with the best bound; 0: no checkpoints.
     keep_checkpoints: usize = 2, Rules::read_by(EVERY);
 }
 
 impl OutputTable {
-    /// Where the checkpoints are.
+    /// Location of the checkpoints.
     pub fn checkpoints(&self) -> String {
         match self.checkpoints.is_empty() {
             true => self.dir.join("checkpoints").display().to_string(),
@@ -510,7 +514,7 @@ pub enum Method {
     Vb,
     /// Expectation maximisation.
     Em,
-    /// Expectation maximisation with the prior.
+    /// Maximum a posteriori expectation maximisation.
     MapEm,
     /// Variational Bayes with fitted pseudo-counts.
     VbEm,
@@ -527,17 +531,17 @@ pub enum Method {
 }
 
 impl Method {
-    /// Whether it draws samples.
+    /// Whether the method is a sampler.
     pub fn is_sampler(self) -> bool {
         matches!(self, Method::Gibbs | Method::Hastings)
     }
 
-    /// Whether its rounds read samples of the corpus.
+    /// Whether each round reads a sample of the corpus.
     pub fn is_stochastic(self) -> bool {
         matches!(self, Method::Svb | Method::Oem)
     }
 
-    /// The objective that it reports after each round.
+    /// Name of the objective that it reports after each round.
     pub fn objective(self, kind: ModelKind) -> &'static str {
         match self {
             Method::Vb | Method::VbEm => "Variational bound",
@@ -554,29 +558,29 @@ impl Method {
     }
 }
 
-/// What the first round runs with.
+/// Starts of training.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// All alike, and with jitter in all runs but the first.
+    /// Equal weights, with jitter in all runs but the first.
     #[default]
     Uniform,
-    /// With jitter in every run.
+    /// Weights with jitter in every run.
     Jitter,
-    /// With little noise, in every run.
+    /// Weights with little noise in every run.
     Noise,
-    /// The rules of given trees; of Hastings, these trees.
+    /// Counts of given trees; for Hastings, these trees.
     Trees,
-    /// Of Hastings: trees drawn one after the other, each given those before it.
+    /// For Hastings: trees drawn one after the other, each given the trees before it.
     Incremental,
-    /// What a trained model of the same grammar has counted; of Hastings, its most probable trees.
+    /// Counts of a trained model of the same grammar; for Hastings, its most probable trees.
     Model,
-    /// Of a dependency model: near words are heads of each other (Klein & Manning 2004); of Hastings, the most probable trees then.
+    /// For a dependency model: harmonic weights of heads (Klein & Manning 2004); for Hastings, the most probable trees under them.
     Harmonic,
 }
 
 impl Start {
-    /// All of them.
+    /// All starts.
     pub fn all() -> impl Iterator<Item = Start> {
         [
             Start::Uniform,
@@ -590,17 +594,17 @@ impl Start {
         .into_iter()
     }
 
-    /// As it stands in a job file.
+    /// Name in a job file.
     pub fn name(self) -> String {
         serde_json::to_value(self).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Whether it takes trees or a model from `start_from`.
+    /// Whether it reads trees or a model from `start_from`.
     pub fn is_given(self) -> bool {
         matches!(self, Start::Trees | Start::Model)
     }
 
-    /// Whether a model trained in that way can start so.
+    /// Whether a model with that estimator can start so.
     pub fn suits(self, model: M, estimator: E) -> bool {
         let of_rules = matches!(model, Pcfg | Dmv);
         match (self, model, estimator) {
@@ -615,14 +619,14 @@ impl Start {
     }
 }
 
-/// How the decisions to stop begin, with a harmonic start.
+/// Initial probabilities of stopping, with a harmonic start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HarmonicStops {
     /// From the expected numbers of children.
     #[default]
     Expected,
-    /// As `harmonic_stop` says.
+    /// The values of `harmonic_stop`.
     Fixed,
     /// 1/2 each.
     Even,
@@ -650,11 +654,11 @@ pub enum AdaptorPrior {
     Dirichlet,
 }
 
-/// How strings are chosen while training.
+/// Choice of strings during training.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Selection {
-    /// Strings that the bound is better off without are dropped, and sticks sorted by expected uses where that raises it.
+    /// Strings whose removal raises the bound are dropped, and sticks are sorted by expected uses if that raises it.
     #[default]
     Bound,
     /// Sticks are sorted, but keep their strings.

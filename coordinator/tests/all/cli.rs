@@ -1,4 +1,4 @@
-//! The command line as users meet it: the real binary, its exit codes, and what it says.
+//! The command line: exit codes and output of the real binary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn grammaton(args: &[&str]) -> Assert {
         .assert()
 }
 
-/// A folder with the files named.
+/// A folder with these files.
 fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, content) in files {
@@ -32,7 +32,7 @@ fn stdout(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).unwrap()
 }
 
-/// Bad input: exit code 2, and one line on standard error which has all of `parts`.
+/// Checks for exit code 2, and one line on standard error with all of `parts`.
 fn refused(args: &[&str], parts: &[&str]) {
     let assert = grammaton(args).code(2);
     let told = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
@@ -76,7 +76,7 @@ fn help_names_every_command() {
 }
 
 #[test]
-fn misuse_is_one_line() {
+fn errors_of_usage_are_one_line() {
     refused(&["trian"], &["some similar subcommands exist: 'treebank', 'train'"]);
     refused(&["train"], &["<JOB>"]);
     refused(&["train", "job.toml", "--workers", "0"], &["--workers"]);
@@ -84,11 +84,11 @@ fn misuse_is_one_line() {
     refused(&["train", "job.toml", "--audit", "0.1"], &["--listen"]);
     let listen = ["train", "job.toml", "--listen", "127.0.0.1:0"];
     refused(&[&listen[..], &["--audit", "2"]].concat(), &["--audit", "from 0 to 1"]);
-    refused(&[&listen[..], &["--dead-after", "1"]].concat(), &["--dead-after", "sign of life", "3s"]);
+    refused(&[&listen[..], &["--dead-after", "1"]].concat(), &["--dead-after", "heartbeat", "3s"]);
 }
 
 #[test]
-fn plan_tells_what_clusters_would_make_of_a_job() {
+fn plan_estimates_a_job_on_clusters() {
     let dir = folder(&[("job.toml", JOB.as_bytes()), ("corpus.txt", b"ab a\nb ab\na\n")]);
     let job = at(&dir, "job.toml");
     let args = ["plan", &job, "--workers", "1,3", "--rounds", "1", "--json"];
@@ -106,7 +106,7 @@ fn plan_tells_what_clusters_would_make_of_a_job() {
 }
 
 #[test]
-fn plan_refuses_nonsense() {
+fn plan_refuses_invalid_options() {
     let dir = folder(&[("job.toml", JOB.as_bytes()), ("corpus.txt", b"ab a\n")]);
     let job = at(&dir, "job.toml");
     let cases = [
@@ -127,7 +127,7 @@ fn plan_refuses_nonsense() {
 }
 
 #[test]
-fn bench_trains_on_sentences_that_it_makes() {
+fn bench_trains_on_generated_sentences() {
     let args = ["bench", "--sentences", "40", "--threads", "1", "--rounds", "1", "--json"];
     let report: serde_json::Value = serde_json::from_str(&stdout(&grammaton(&args).success())).unwrap();
     let trial = &report["trials"][0];
@@ -143,7 +143,7 @@ fn bench_trains_on_sentences_that_it_makes() {
 }
 
 #[test]
-fn bench_refuses_nonsense() {
+fn bench_refuses_invalid_options() {
     refused(&["bench", "--sentences", "0"], &["--sentences"]);
     refused(&["bench", "--sentences", "10,,20"], &["--sentences"]);
     refused(&["bench", "--threads", "0"], &["--threads"]);
@@ -152,7 +152,7 @@ fn bench_refuses_nonsense() {
 }
 
 #[test]
-fn job_with_an_unknown_key_is_refused_with_the_nearest() {
+fn an_unknown_key_is_refused_with_the_nearest_known_key() {
     let job = format!("{JOB}[inference]\ntruncatoin = 3\n");
     let dir = folder(&[("job.toml", job.as_bytes())]);
     refused(
@@ -162,7 +162,7 @@ fn job_with_an_unknown_key_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn job_that_cannot_be_read_is_named() {
+fn an_unreadable_job_file_is_named() {
     let dir = folder(&[("latin1.toml", b"[model]\ngrammar = \"\xe9\"\n")]);
     refused(&["train", &at(&dir, "latin1.toml")], &["latin1.toml:2", "not UTF-8"]);
     refused(&["train", &at(&dir, "absent.toml")], &["absent.toml", "No such file"]);
@@ -170,7 +170,7 @@ fn job_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn output_folder_that_cannot_be_written_is_refused_before_training() {
+fn an_unwritable_output_folder_is_refused_before_training() {
     let dir = folder(&[("job.toml", JOB.as_bytes()), ("file", b"")]);
     refused(
         &["train", &at(&dir, "job.toml"), "--out", &at(&dir, "file/out")],
@@ -179,7 +179,7 @@ fn output_folder_that_cannot_be_written_is_refused_before_training() {
 }
 
 #[test]
-fn port_that_anybody_could_join_is_refused() {
+fn listening_beyond_loopback_without_a_token_is_refused() {
     let dir = folder(&[("job.toml", JOB.as_bytes()), ("corpus.txt", b"ab a\n")]);
     refused(&["train", &at(&dir, "job.toml"), "--listen", "0.0.0.0:0"], &["without a token", "insecure"]);
     let args =
@@ -188,7 +188,7 @@ fn port_that_anybody_could_join_is_refused() {
 }
 
 #[test]
-fn model_that_is_none_is_refused() {
+fn a_file_that_is_not_a_model_is_refused() {
     let dir = folder(&[("text.bin", b"hello"), ("short.bin", b"GRMTNMDL\x01\0\0\0")]);
     refused(&["inspect", &at(&dir, "text.bin")], &["not a model file"]);
     refused(&["inspect", &at(&dir, "short.bin")], &["cut short"]);
@@ -255,7 +255,7 @@ fn eval_scores_brackets() {
 }
 
 #[test]
-fn eval_refuses_what_are_not_trees_of_the_same_sentences() {
+fn eval_refuses_trees_of_different_sentences() {
     let files: [(&str, &[u8]); 4] =
         [("gold", b"(A a)\n"), ("open", b"(A\n(B b"), ("other", b"\n(A b)"), ("bytes", b"(A a)\n(A \xff)")];
     let dir = folder(&files);
@@ -297,7 +297,7 @@ fn sample_names_the_nearest_nonterminal() {
 }
 
 #[test]
-fn example_corpus_is_what_its_readme_says() {
+fn the_example_corpus_is_generated_as_its_readme_says() {
     let examples: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/segmentation");
     let grammar = examples.join("lexicon.gr").display().to_string();
     let drawn = stdout(&grammaton(&["sample", &grammar, "-n", "2500", "--seed", "1"]).success());

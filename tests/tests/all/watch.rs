@@ -1,4 +1,4 @@
-//! What watchers see of a run in progress: `grammaton status`, metrics, health, logs for programs.
+//! Status of a run in progress: `grammaton status`, metrics, health, and logs as JSON.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use grammaton_tests::eventually;
 use grammaton_tests::folder::{Folder, examples};
 use serde_json::Value;
 
-/// Enough rounds that their lines fill a pipe: the run waits in the middle for its reader.
+/// Enough rounds for their lines to fill a pipe, so that the run blocks before its end.
 const JOB: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n\
     [inference]\ntruncation = 500\nmax_rounds = 350\ntolerance = 0\n[output]\ncheckpoint_seconds = 0\n";
 
@@ -17,7 +17,7 @@ fn folder() -> Folder {
     Folder::new(&[("job.toml", JOB), ("corpus.txt", &corpus), ("token", "s3cret\n")])
 }
 
-/// Body of the page at `path`, if its status is `status`.
+/// Body of the page at `path`, if its HTTP status is `status`.
 fn page(address: &str, path: &str, status: u16) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -29,7 +29,7 @@ fn page(address: &str, path: &str, status: u16) -> Option<String> {
 }
 
 #[test]
-fn a_run_in_progress_tells_how_it_is() {
+fn a_run_in_progress_reports_its_status() {
     let folder = folder();
     let more = ["--token-file", "token", "--min-workers", "2", "--http", "127.0.0.1:0", "--log", "json"];
     let coordinator = Coordinator::start(&folder, "out", &more);
@@ -100,7 +100,7 @@ fn a_run_in_progress_tells_how_it_is() {
 
     let gone = folder.run(&["status", &url]);
     assert_eq!(gone.code, 2);
-    assert!(gone.log.contains("no coordinator answers there"), "{}", gone.log);
+    assert!(gone.log.contains("no coordinator answers at this address"), "{}", gone.log);
     let nonsense = folder.run(&["status", "nonsense"]);
     assert!(nonsense.code == 2 && nonsense.log.contains("expected http://host:port"), "{}", nonsense.log);
 }

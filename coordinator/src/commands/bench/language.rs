@@ -7,23 +7,23 @@ use shared::grammar::Grammar;
 use shared::grammar::syntax;
 use shared::num::Noise;
 
-/// Words.
+/// The words, most frequent first.
 const WORDS: u64 = 20_000;
 
 const CONSONANTS: &[u8] = b"bdfgklmnprstvz";
 const VOWELS: &[u8] = b"aeiou";
 
-/// Its grammar: sentences of one word and more, three on average, below `Word`.
+/// The grammar: sentences of one or more words, three on average, below `Word`.
 pub fn language() -> Grammar {
     let mut text = "1 1 Sentence --> Words\n1 1 Words --> Word\n2 1 Words --> Word Words\n".to_owned();
     for (rank, word) in words().iter().enumerate() {
         let letters: Vec<String> = word.chars().map(String::from).collect();
         text += &format!("{} 1 Word --> {}\n", 1e5 / (rank as f64 + 3.7), letters.join(" "));
     }
-    syntax::parse(&text, "made-up language").expect("rules without cycles, all reachable").0
+    syntax::parse(&text, "synthetic language").expect("rules without cycles, all reachable").0
 }
 
-/// Different words, the shorter ones mostly first.
+/// Distinct words; mostly the shorter words come first.
 fn words() -> Vec<String> {
     let noise = Noise::new(0, 0);
     let mut place = 0;
@@ -34,7 +34,7 @@ fn words() -> Vec<String> {
     };
     let (mut known, mut words) = (BTreeSet::new(), Vec::new());
     for rank in 0..WORDS {
-        // 70 syllables, 4,900 pairs of them: there is always another word.
+        // There are 70 syllables and 4,900 pairs of them, so there is always another word.
         let n_syllables = 1 + (rank as f64 + 1.0).log(30.0) as usize;
         let mut word = String::new();
         while word.is_empty() || !known.insert(word.clone()) {

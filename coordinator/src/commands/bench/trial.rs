@@ -1,6 +1,6 @@
-//! One training run by processes of their own, and what it took.
+//! A training run in separate processes, with its measurements.
 //!
-//! In: a job, and who computes. Out: a [`Trial`]. Processes never outlive the trial, however it ends.
+//! In: a job, and threads or workers to compute with. Out: a [`Trial`]. Processes never outlive the trial, however it ends.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -12,12 +12,12 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Who computes.
+/// Threads or workers that compute.
 #[derive(Clone, Debug)]
 pub enum Crew {
-    /// Threads of the process that trains.
+    /// Number of threads of the training process.
     Threads(u16),
-    /// That many processes of this program, of one thread each, over loopback.
+    /// Path of the worker program and number of its processes, of one thread each, over loopback.
     Workers(PathBuf, u16),
 }
 
@@ -30,35 +30,35 @@ impl std::fmt::Display for Crew {
     }
 }
 
-/// What a training run took.
+/// Measurements of a training run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Trial {
-    /// Sentences,
+    /// Number of sentences.
     pub sentences: u32,
-    /// and symbols of all of them.
+    /// Number of symbols in all sentences.
     pub symbols: u64,
-    /// `threads` or `workers`,
+    /// `threads` or `workers`.
     pub by: &'static str,
-    /// how many of them.
+    /// Number of threads or workers.
     pub n: u16,
-    /// From the beginning to the first round.
+    /// Time from the start to the first round.
     pub preparation_seconds: f64,
-    /// Median of the rounds after the first.
+    /// Median time of the rounds after the first.
     pub round_seconds: f64,
-    /// Sentences by that time.
+    /// Sentences per second, by that time.
     pub sentences_per_second: f64,
-    /// Time computing, of a round, over all threads.
+    /// Compute time of a round, over all threads.
     pub cpu_seconds: f64,
-    /// Against one thread of one process: its time of a round ÷ (number × time).
+    /// Parallel efficiency: time of a round with one thread of one process ÷ (number × time).
     pub efficiency: f64,
-    /// The most memory of the process that trains, where the system tells it.
+    /// Peak memory of the training process in bytes, if the system reports it.
     pub peak_bytes: Option<u64>,
 }
 
-/// How often the system is asked how a process is.
+/// Interval between polls of a process.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Trains once.
+/// Runs the training.
 pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Trial> {
     let folder = job.with_file_name("out");
     if folder.exists() {
@@ -90,7 +90,7 @@ pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Tr
             workers.push(Process::start(Command::new(worker).args(args).stderr(Stdio::null()))?);
         }
     }
-    // Whoever does not read on holds it up.
+    // The output is read to its end, since a full pipe would block the process.
     let reader = std::thread::spawn(move || {
         let lines = lines.map_while(Result::ok).map(|line| event(&line));
         lines.filter_map(|event| event["symbols"].as_u64()).last().unwrap_or(0)
@@ -100,7 +100,7 @@ pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Tr
         let told = fs::read_to_string(&errors).unwrap_or_default();
         bail!(
             "{sentences} sentences, {crew}: {}",
-            told.lines().last().unwrap_or("training failed and did not say why")
+            told.lines().last().unwrap_or("training failed without a message")
         );
     }
     let symbols = reader.join().unwrap_or(0);
@@ -127,12 +127,12 @@ pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Tr
     })
 }
 
-/// What a line of a training run says; nothing if it is not JSON.
+/// Parses a line of a training run; null if it is not JSON.
 fn event(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_default()
 }
 
-/// A process that is killed when nobody waits for it any more.
+/// A process that is killed when it is dropped.
 #[derive(Debug)]
 struct Process(Child);
 
@@ -144,7 +144,7 @@ impl Process {
         Ok(Process(child.with_context(|| format!("{}: cannot be started", program.display()))?))
     }
 
-    /// Waits for its end, for which it needs its workers; how it ended, and the most memory that it had, as far as was seen.
+    /// Waits for the end of the process, while its workers run; returns its status and the peak memory observed.
     fn wait(&mut self, workers: &mut [Process]) -> Result<(ExitStatus, Option<u64>)> {
         let mut peak = None;
         loop {
@@ -170,13 +170,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Errors mean that it has ended already.
+        // An error means that it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The most memory that a process had so far, where Linux tells it.
+/// Peak memory of a process so far in bytes, on Linux.
 fn peak_bytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! `grammaton eval dependencies`: attachment accuracies of one output, or two outputs against each other.
+//! `grammaton eval dependencies`: attachment accuracies of one output, or a comparison of two outputs.
 
 use std::path::{Path, PathBuf};
 
@@ -15,26 +15,26 @@ use crate::streams;
 /// Arguments of `eval dependencies`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Files are CoNLL-U, or have a word, its tag and its head a line, with tabs between them and a blank line \
-    after each sentence; plain or gzip. The punctuation that does not count has UPOS PUNCT, or in the second format a tag of the \
-    Penn Treebank for it; it may be missing from what is scored."
+    after_help = "Files are CoNLL-U, or have one word per line with its tag and its head, separated by tabs, and a blank line \
+    after each sentence; plain or gzip. Punctuation (UPOS PUNCT, or in the second format a punctuation tag of the Penn Treebank) \
+    is not scored, and may be missing from PREDICTED."
 )]
 pub struct Args {
-    /// The gold trees; with --against, the first output
+    /// File of the gold trees; with --against, of the first output
     pub gold: PathBuf,
-    /// The trees to score; with --against, the second output; `-` for standard input
+    /// File of the trees to score; with --against, of the second output; `-` for standard input
     pub predicted: PathBuf,
-    /// Compare two outputs, both scored against these gold trees
+    /// Compare two outputs, both scored against the gold trees in this file
     #[arg(long, value_name = "GOLD")]
     pub against: Option<PathBuf>,
-    /// Let punctuation count like words
+    /// Score punctuation like words
     #[arg(long)]
     pub keep_punctuation: bool,
-    /// Sets of sentences that the bootstrap of a comparison draws
+    /// Number of bootstrap samples of a comparison
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "against",
         value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub resamples: u32,
-    /// Seed of these draws
+    /// Seed of the bootstrap
     #[arg(long, value_name = "S", default_value_t = 1, requires = "against")]
     pub seed: u64,
     /// Print one JSON object
@@ -49,7 +49,7 @@ struct File {
 }
 
 impl File {
-    /// Reads it; which tags are read does not matter, since only words and heads are compared.
+    /// Reads a file. The column of tags does not matter, since only words and heads are compared.
     fn read(path: &Path) -> Result<File> {
         let (name, document) = input::dependencies(path, Tags::Upos)?;
         Ok(File { name, sentences: document.sentences })
@@ -60,7 +60,7 @@ impl File {
     }
 }
 
-/// Scores, or compares.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let paths = [Some(&args.gold), Some(&args.predicted), args.against.as_ref()];
     let n_standard = paths.into_iter().flatten().filter(|path| path.as_os_str() == "-").count();
@@ -121,10 +121,10 @@ fn comparison_table(found: &ByLength<Comparison>) -> String {
         ));
     }
     text + "Accuracies are directed. The interval and \"A not better\" are of a paired bootstrap over sentences; \
-            the sign test is two-sided, over the words that only one has right.\n"
+            the sign test is two-sided, over the words that only one output has right.\n"
 }
 
-/// A probability, small ones by their magnitude.
+/// Formats a probability; a small one in scientific notation.
 fn probability(p: f64) -> String {
     if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.4}") }
 }

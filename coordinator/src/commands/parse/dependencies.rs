@@ -1,4 +1,4 @@
-//! Sentences with tags in, their heads out, by a dependency model.
+//! Parsing with a dependency model: tagged sentences in, heads out.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use crate::commands::Answer;
 use crate::input;
 use crate::streams;
 
-/// The longest sentence that is parsed unless more is asked for, in words: time grows with the cube.
+/// Default maximum length of a sentence in words; time grows with its cube.
 const LONGEST: u32 = 200;
 
-/// Parses. The answer is negative if a sentence has no tree, or is too long to look for one.
+/// Runs the command. The answer is negative if a sentence has no tree, or is too long.
 pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
     let decoder = match args.decoder {
         DecoderName::Viterbi => Decoder::Viterbi,
         DecoderName::MbrArcs => Decoder::MbrArcs,
-        _ => bail!("a dependency model is read with --decoder viterbi or --decoder mbr-arcs"),
+        _ => bail!("a dependency model needs --decoder viterbi or --decoder mbr-arcs"),
     };
     let tags = match args.tags {
         TagColumn::Upos => Tags::Upos,

@@ -1,4 +1,4 @@
-//! Sentences in, trees out, by a model with latent annotations.
+//! Parsing with a model with latent annotations: sentences in, trees out.
 
 use anyhow::{Result, bail};
 use rayon::prelude::*;
@@ -11,16 +11,16 @@ use crate::commands::Answer;
 use crate::input;
 use crate::streams;
 
-/// The longest sentence that is parsed unless more is asked for, in words: time grows with the cube.
+/// Default maximum length of a sentence in words; time grows with its cube.
 const LONGEST: u32 = 200;
 
-/// Parses. The answer is negative if a sentence has no tree but a flat one.
+/// Runs the command. The answer is negative if a sentence has only a flat tree.
 pub fn run(args: &Args, model: &Model) -> Result<Answer> {
     let decoder = match args.decoder {
         DecoderName::Viterbi => Decoder::Viterbi,
         DecoderName::MaxRule => Decoder::MaxRule,
         DecoderName::Mbr | DecoderName::MbrTree | DecoderName::MbrArcs => {
-            bail!("a model of trees is read with --decoder viterbi or --decoder max-rule")
+            bail!("a model of trees needs --decoder viterbi or --decoder max-rule")
         }
     };
     let max_symbols = args.max_symbols.unwrap_or(LONGEST);

@@ -1,8 +1,8 @@
-//! Runs the first rounds of a job on one thread, and measures what each task and the coordinator take.
+//! Runs the first rounds of a job on one thread, and measures times and bytes of each task and of the coordinator.
 //!
-//! In: a job. Out: its [`Load`], and in short what was [`Measured`]. Every lease and answer is encoded and decoded as
-//! between coordinator and worker, and the decoded answer is the one that is added up; so bytes are those of real
-//! messages (without the frames of HTTP/2 and TLS), and times those of real code, one thing at a time.
+//! In: a job. Out: its [`Load`], and a summary, [`Measured`]. Every lease and answer is encoded and decoded as between
+//! coordinator and worker, and the decoded answer is the one that is added up. So bytes are the bytes of real messages
+//! (without the frames of HTTP/2 and TLS), and times are times of real code, without concurrency.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -32,44 +32,44 @@ use crate::train::prepare::{self, Chosen, Items};
 use crate::train::rounds::Training;
 use scheduler::Failure;
 
-/// Time of the coordinator for a lease or an answer beside encoding, decoding and deciding: channels, gRPC, the system.
+/// Time of the coordinator for a lease or an answer besides encoding, decoding and scheduling: channels, gRPC, the system.
 /// From the CPU-seconds of a coordinator with one worker on loopback and tiny shards; `docs/SCALING.md` has the command.
 const MESSAGE: Duration = Duration::from_micros(65);
 
-/// What was measured, in seconds and bytes, over all tasks of a round unless it says otherwise.
+/// Measurements in seconds and bytes, summed over all tasks of a round unless noted.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measured {
-    /// Sentences of the corpus.
+    /// Number of sentences of the corpus.
     pub sentences: usize,
-    /// Tasks of a round: shards of all runs.
+    /// Number of tasks of a round: shards of all runs.
     pub shards: usize,
-    /// Rounds after the first.
+    /// Number of measured rounds after the first.
     pub rounds: usize,
-    /// Time to compute all tasks in the first round, where forests are built,
+    /// Compute time of the first round, in which forests are built.
     pub first_seconds: f64,
-    /// and in a later one;
+    /// Compute time of a later round.
     pub work_seconds: f64,
-    /// the longest task of them.
+    /// Compute time of the longest task of a later round.
     pub longest_seconds: f64,
-    /// Bytes of leases, with weights,
+    /// Bytes of leases, including weights.
     pub lease_bytes: u64,
-    /// and of answers, with counts.
+    /// Bytes of answers, including counts.
     pub answer_bytes: u64,
-    /// Bytes of all shards, each of which is sent once.
+    /// Bytes of all shards; each shard is sent once.
     pub shard_bytes: u64,
-    /// Bytes that every member is sent once.
+    /// Bytes that are sent once to every member.
     pub once_bytes: u64,
-    /// Time to encode leases,
+    /// Time to encode leases.
     pub encode_seconds: f64,
-    /// to decode answers,
+    /// Time to decode answers.
     pub decode_seconds: f64,
-    /// to add them up,
+    /// Time to add up answers.
     pub add_seconds: f64,
-    /// and for the update, the next weights and tasks.
+    /// Time between rounds: the update, the next weights and tasks.
     pub between_seconds: f64,
 }
 
-/// Runs as many rounds of `job` as it has, and says what they took. What is large is kept in its output folder meanwhile.
+/// Runs all rounds of `job` and measures them. Large values are stored in its output folder meanwhile.
 pub fn measure(job: &Job) -> Result<(Load, Measured)> {
     let inputs = Inputs::load(job)?;
     let probe = Probe::new()?;
@@ -118,14 +118,14 @@ impl Measured {
 
 /// A fleet that computes a round on the calling thread, and everything before it on all cores.
 struct Probe {
-    /// Until the first round.
+    /// The fleet until the first round.
     preparing: RefCell<Option<Fleet>>,
-    /// Its forests are its own, so that the first round builds them.
+    /// Computes tasks with a separate cache of forests, so that the first round builds them.
     compute: Compute,
     rounds: RefCell<Vec<RoundFound>>,
 }
 
-/// A round, as it was measured.
+/// Measurements of a round.
 struct RoundFound {
     tasks: Vec<TaskFound>,
     once: Message,
@@ -198,7 +198,7 @@ impl Probe {
         Ok(MapReport { wall: begun.elapsed(), busy, busy_by_task, attempts, ..MapReport::default() })
     }
 
-    /// What the rounds come to: the first one apart; of the others all times to compute, and the least of the coordinator's.
+    /// Summarises the rounds: the first separately; of the others all compute times, and the minimum of the coordinator's times.
     fn load(&self) -> Result<Load> {
         let rounds = self.rounds.borrow();
         let (first, again) =
@@ -211,7 +211,7 @@ impl Probe {
         }
         let task = |at: usize| {
             let all = || again.iter().map(|round| &round.tasks[at]);
-            // What takes microseconds takes a thousand times as long whenever others get the core meanwhile.
+            // The minimum, since an operation of microseconds takes a thousand times as long when another thread gets the core.
             let time = |of: fn(&TaskFound) -> Duration| all().map(of).min().unwrap_or_default();
             let bytes = |of: fn(&TaskFound) -> u64| all().map(of).sum::<u64>() / again.len() as u64;
             TaskLoad {
@@ -259,7 +259,7 @@ impl Map for Probe {
     }
 }
 
-/// What `act` gives, and the time that it takes.
+/// Runs `act`; returns its result and its duration.
 fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
     let begun = clock();
     let result = act();
@@ -276,7 +276,7 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
         found.cloned().ok_or(WireError::Missing { field })
     };
     let begun = clock();
-    // Only the time is of interest: what was encoded just now can be decoded.
+    // Only the time matters: the value was just encoded, so it can be decoded.
     let _ = arrived(head.extent.clone(), payload).map(|payload| lease::work_from_wire(&head, payload, find));
     let handling = begun.elapsed();
     let (mut shard, mut carried) = (Message::default(), None);
@@ -290,13 +290,13 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
     TaskFound { handling, shard, carried, lease: Message { bytes, encode }, ..TaskFound::default() }
 }
 
-/// Encodes an answer as a worker does, and decodes it as the coordinator does; gives the decoded one.
+/// Encodes an answer as a worker does, and decodes it as the coordinator does; returns the decoded answer.
 fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) -> Result<Answer, WireError> {
     let (payload, encode) = timed(|| answer.to_bytes());
     let (extent, sum) = timed(|| Some(payload::extent(&payload)));
     found.handling += encode + sum;
     let (id, declared) = (Some(blob::lease_id_to_wire(id)), extent.clone());
-    let busy_micros = 100_000; // of the usual size
+    let busy_micros = 100_000; // a typical value
     let head = v1::AnswerHead { id, busy_micros, extent: declared, kept: None };
     found.answer_bytes = bytes_up(from_worker::Message::Answer(head), &payload);
     let decode = || {
@@ -309,7 +309,7 @@ fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) ->
     answer
 }
 
-/// The payload, put together from its pieces and checked.
+/// Assembles and checks the payload from its pieces.
 fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireError> {
     let mut progress = Assembly::begin(extent, MAX_PAYLOAD);
     for piece in payload::pieces(payload) {
@@ -323,7 +323,7 @@ fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireErro
     }
 }
 
-/// What a blob is to send.
+/// Bytes of a blob on the wire.
 fn message(blob: &Blob) -> Message {
     let encode = || {
         let payload = blob.to_bytes();
@@ -338,14 +338,14 @@ fn sum(one: Message, other: Message) -> Message {
     Message { bytes: one.bytes + other.bytes, encode: one.encode + other.encode }
 }
 
-/// Bytes of a head and the pieces of its payload, as the coordinator counts what it sends,
+/// Bytes of a head and the pieces of its payload, as the coordinator counts sent bytes.
 fn bytes_down(head: from_coordinator::Message, payload: &Bytes) -> u64 {
     let message = |message| FromCoordinator { message: Some(message) }.encoded_len() as u64;
     let pieces = payload::pieces(payload.clone()).map(from_coordinator::Message::Piece);
     message(head) + pieces.map(message).sum::<u64>()
 }
 
-/// and what it receives.
+/// Bytes of a head and the pieces of its payload, as the coordinator counts received bytes.
 fn bytes_up(head: from_worker::Message, payload: &Bytes) -> u64 {
     let message = |message| FromWorker { message: Some(message) }.encoded_len() as u64;
     let pieces = payload::pieces(payload.clone()).map(from_worker::Message::Piece);
