@@ -1,7 +1,7 @@
-//! `report.html`: one page that tells how a run went and what it found.
+//! `report.html`: one page with the course and the results of a run.
 //!
-//! Self-contained: no network, no scripts. Light and dark follow the reader's system; it reads on a phone. All text
-//! that comes from the user's files is escaped, by its type (`markup`).
+//! The page is self-contained, without network access or scripts. It follows the light or dark scheme of the system and fits a phone.
+//! All text from the user's files is escaped, by type (`markup`).
 
 mod arcs;
 pub(crate) mod chart;
@@ -25,53 +25,53 @@ use crate::metrics::{RoundMetrics, Scores, Summary, TestScores, score_text};
 use crate::model::{self, SavedModel};
 use crate::outcome::{Outcome, Sample};
 
-/// How reports look, and the pages of a service.
+/// Style sheet of reports and of the pages of a service.
 pub(crate) const STYLE: &str = include_str!("report/style.css");
 
-/// What the page is made of.
+/// Content of the page.
 pub struct Report<'a> {
-    /// The job as it ran.
+    /// The job.
     pub job: &'a Job,
     /// All rounds, of all runs.
     pub rounds: &'a [RoundMetrics],
     /// The result.
     pub outcome: &'a Outcome,
-    /// The model as saved.
+    /// The saved model.
     pub saved: &'a SavedModel,
-    /// The summary as saved.
+    /// The saved summary.
     pub summary: &'a Summary,
 }
 
 impl Report<'_> {
-    /// The run that was kept, from 1.
+    /// Number of the kept run, from 1.
     fn kept(&self) -> usize {
         self.outcome.run
     }
 
-    /// The setting that it is of.
+    /// Index of the setting of the kept run.
     fn point(&self) -> usize {
         self.job.runs().nth(self.kept() - 1).map_or(0, |(point, _)| point)
     }
 
-    /// Its method.
+    /// Method of the kept run.
     fn method(&self) -> Method {
         self.job.points[self.point()].inference.method
     }
 
-    /// All runs of a setting.
+    /// Numbers of the runs of a setting.
     fn runs_of(&self, point: usize) -> Range<usize> {
         let restarts = |points: &[Point]| points.iter().map(|point| point.inference.restarts).sum::<usize>();
         let first = restarts(&self.job.points[..point]) + 1;
         first..first + restarts(&self.job.points[point..point + 1])
     }
 
-    /// All runs of the setting that was kept.
+    /// Numbers of the runs of the kept setting.
     fn runs(&self) -> Range<usize> {
         self.runs_of(self.point())
     }
 }
 
-/// The page.
+/// Renders the page.
 pub fn render(report: &Report<'_>) -> String {
     let corpus = report.job.corpus.path.file_name().map_or(String::new(), |name| name.display().to_string());
     let name = format!("{corpus} · {}", grammar_name(report.job));
@@ -222,7 +222,7 @@ fn scores(report: &Report<'_>) -> Markup {
     }
 }
 
-/// Strings shown of each adapted nonterminal.
+/// Maximum number of strings per adapted nonterminal.
 const STRINGS: usize = 60;
 
 fn learned(report: &Report<'_>) -> Markup {
@@ -267,7 +267,7 @@ fn strings(report: &Report<'_>) -> Markup {
     }
 }
 
-/// Strings with their expected uses, the most used first, as bars.
+/// Bars of strings with their expected uses, most used first.
 pub(crate) fn bars<'a>(strings: impl Iterator<Item = (&'a str, f64)>) -> Markup {
     let strings: Vec<(&str, f64)> = strings.collect();
     let most = strings.first().map_or(1.0, |first| first.1).max(f64::MIN_POSITIVE);
@@ -279,7 +279,7 @@ fn samples(report: &Report<'_>) -> Markup {
     sentences(&report.outcome.samples, &names, report.saved.unit)
 }
 
-/// Sentences as decoders of these names segment them; empty if there are no sentences.
+/// Sentences as segmented by decoders with these names; empty without sentences.
 pub(crate) fn sentences(samples: &[Sample], names: &[&str], unit: Unit) -> Markup {
     if samples.is_empty() {
         return html! {};
@@ -303,7 +303,7 @@ pub(crate) fn sentences(samples: &[Sample], names: &[&str], unit: Unit) -> Marku
     }
 }
 
-/// A segment's text, and its span in symbols that do not depend on where the segments end.
+/// Text of a segment, and its span in symbols, which are the same in all segmentations.
 type Segment<'a> = (&'a str, (usize, usize));
 
 fn segments(line: &str, unit: Unit) -> Vec<Segment<'_>> {
@@ -407,7 +407,7 @@ mod tests {
     use crate::observer::Observer;
     use crate::outcome::Crew;
 
-    /// Keeps the rounds.
+    /// Collects the rounds.
     struct Rounds(Vec<RoundMetrics>);
 
     impl Observer for Rounds {
@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    /// The page of the made-up run, its job with these lines more, and changed.
+    /// The page of the synthetic run, with additional lines in its job, after `change`.
     fn page(more: &str, change: impl FnOnce(&mut Vec<RoundMetrics>, &mut Outcome)) -> String {
         let text =
             format!("[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"c<.txt\"\n[inference]\n{more}");
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_by_itself_shows_what_it_has() {
+    fn a_single_run_shows_its_sections() {
         let page = page("", |_, _| {});
         contains(
             &page,
@@ -455,12 +455,12 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_measured_nothing_have_no_section() {
+    fn rounds_without_measurements_have_no_section() {
         lacks(&page("", |rounds, _| rounds.clear()), &["<h2>Rounds", "svg class=\"chart\""]);
     }
 
     #[test]
-    fn chains_are_drawn_together() {
+    fn chains_share_charts() {
         let page = page("method = \"hastings\"\nrestarts = 2\nanneal_from = 2\n", |rounds, outcome| {
             for at in 0..rounds.len() {
                 let round = &mut rounds[at];
@@ -489,7 +489,7 @@ mod tests {
         lacks(&page, &["Settings", "Variational", "converged"]);
     }
 
-    /// Two settings of two runs each, of which the third run was kept.
+    /// Two settings of two runs each; the third run is kept.
     fn grid(rounds: &mut Vec<RoundMetrics>, outcome: &mut Outcome) {
         for at in 0..rounds.len() {
             for run in 2..=4 {
@@ -511,7 +511,7 @@ mod tests {
     const GRID: &str = "restarts = 2\n[[sweep]]\nconcentration = [1, 1000]\n";
 
     #[test]
-    fn settings_are_side_by_side() {
+    fn settings_are_compared() {
         let page = page(GRID, grid);
         contains(
             &page,
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn held_out_sentences_choose_where_there_are_such() {
+    fn held_out_sentences_choose_the_setting_if_there_are_any() {
         let page = page(GRID, |rounds, outcome| {
             grid(rounds, outcome);
             let held_out = HeldOut { log_likelihood: -31.0, perplexity: 9.25, ..HeldOut::default() };
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn the_round_that_is_kept_and_the_test_have_figures() {
+    fn the_kept_round_and_test_scores_are_shown() {
         let page = page("", |_, outcome| {
             let predicted = |perplexity| Some(HeldOut { perplexity, ..HeldOut::default() });
             (outcome.rounds, outcome.held_out) = (30, predicted(9.25));

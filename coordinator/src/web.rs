@@ -1,18 +1,17 @@
-//! The page of a service, in a browser: its jobs, each of them, and who computes.
+//! The web page of a service: jobs, a job, and workers.
 //!
 //! ```text
-//! connection ──> auth ──> page      parts, put together once for who asks
-//!    (bounds)     │ ├───> events    the same parts, drawn once for all who watch, as they change
-//!                 │ └───> action    cancel, resume, delete: posted by a form of ours
-//!                 └─ who may do what, and what a browser may do with the answer
+//! connection ──> auth ──> page      parts, rendered for this request
+//!    (limits)     │ ├───> events    the same parts, rendered once for all watchers when they change
+//!                 │ └───> action    cancel, resume, delete: posted by a form of this page
+//!                 └─ roles, and security headers
 //! ```
 //!
-//! A page is a list of `events::Part`s, and `live.js` puts a new part in the place of an old one; so a page that is loaded and one that
-//! was watched show the same, and all works without script, if one loads again. Curves are those of `report.html`.
+//! A page is a list of `events::Part`s, and `live.js` replaces a part when it changes. So a loaded page and a watched one show the same,
+//! and without script a reload does. `report.html` and the page share their charts.
 //!
-//! Invariants: whatever comes from jobs, workers or files is escaped where it is put into a page, by its type (`maud`); nothing
-//! is done by GET; nothing is loaded from elsewhere; however many watch, a change is drawn once. Runs on a thread of its own until it is
-//! dropped.
+//! Invariants: `maud` escapes all values from jobs, workers and files, by type. GET changes nothing. Nothing is loaded from other
+//! origins. A change is rendered once, for any number of watchers. The server runs on a separate thread until it is dropped.
 
 mod auth;
 mod connections;
@@ -56,30 +55,29 @@ use crate::service::{Problem, Service};
 
 use self::auth::Auth;
 use self::events::{Events, Part, Topic};
-use self::frame::{Frame, Place};
+use self::frame::{Frame, Tab};
 
-/// Bytes of a form.
+/// Maximum size of a form, in bytes.
 const FORM: usize = 4 << 10;
-/// Files that are fetched at a time.
+/// Maximum number of downloads at the same time.
 const DOWNLOADS: usize = 64;
 
-/// An address at which nobody is answered yet.
+/// A bound address that does not serve yet.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
-    /// Whether only this machine reaches it.
+    /// Whether the address is on loopback.
     is_local: bool,
 }
 
 /// Serves until dropped.
 pub struct Page {
-    /// Dropped with it, which ends the thread.
+    /// Ends the thread when it is dropped.
     _running: oneshot::Sender<()>,
 }
 
 impl Bound {
-    /// Takes `address`; port 0 takes any free one. Where no token is asked for, that must be of this machine alone, unless
-    /// `insecure` says otherwise.
+    /// Binds `address`; port 0 chooses a free port. Without tokens, the address must be on loopback, unless `insecure` is set.
     pub fn at(address: SocketAddr, access: &Access, insecure: bool) -> Result<Bound> {
         let is_local = address.ip().is_loopback();
         ensure!(
@@ -93,15 +91,15 @@ impl Bound {
         Ok(Bound { listener, address, is_local })
     }
 
-    /// Where that is, with the port that was taken.
+    /// The bound address, with the chosen port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Shows `service` to those whom `access` lets in, through TLS if there is an identity for it.
+    /// Serves the page of `service` with the tokens of `access`, over TLS if `tls` is given.
     pub fn serve(self, service: Service, access: Access, tls: Option<Arc<ServerConfig>>) -> Result<Page> {
         let auth = Auth::new(access, tls.is_some(), self.is_local);
-        let house = House::new(service, auth);
+        let app = App::new(service, auth);
         let (running, ended) = oneshot::channel::<()>();
         let runtime =
             tokio::runtime::Builder::new_current_thread().max_blocking_threads(16).enable_all().build();
@@ -111,7 +109,7 @@ impl Bound {
             runtime.block_on(async {
                 let served = async {
                     let listener = tokio::net::TcpListener::from_std(listener)?;
-                    connections::serve(listener, tls, routes(house)).await
+                    connections::serve(listener, tls, routes(app)).await
                 };
                 tokio::select! {
                     Err(error) = served => tracing::error!(%error, "pages are no longer served"),
@@ -126,9 +124,9 @@ impl Bound {
     }
 }
 
-/// What pages are made of.
+/// State that all handlers share.
 #[derive(Clone)]
-struct House {
+struct App {
     service: Service,
     watcher: Watcher,
     auth: Arc<Auth>,
@@ -136,34 +134,34 @@ struct House {
     downloads: Arc<Semaphore>,
 }
 
-impl House {
-    fn new(service: Service, auth: Auth) -> House {
+impl App {
+    fn new(service: Service, auth: Auth) -> App {
         let downloads = Arc::new(Semaphore::new(DOWNLOADS));
         let watcher = service.watcher();
-        House { service, watcher, auth: Arc::new(auth), events: Events::default(), downloads }
+        App { service, watcher, auth: Arc::new(auth), events: Events::default(), downloads }
     }
 
-    /// What `work` gives, on a thread that may block.
+    /// Runs `work` on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Oops> {
+    ) -> Result<T, PageError> {
         let service = self.service.clone();
         let done = tokio::task::spawn_blocking(move || work(&service)).await;
         done.map_err(|_| {
-            Oops(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the service's log says more".into())
+            PageError(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the service's log says more".into())
         })?
-        .map_err(Oops::from)
+        .map_err(PageError::from)
     }
 
-    /// Who computes; nobody once the service ends.
-    async fn fleet(&self) -> Result<FleetStatus, Oops> {
-        let ending = || Oops(StatusCode::SERVICE_UNAVAILABLE, "the service is about to end".into());
+    /// Status of the fleet; an error when the service is ending.
+    async fn fleet(&self) -> Result<FleetStatus, PageError> {
+        let ending = || PageError(StatusCode::SERVICE_UNAVAILABLE, "the service is about to end".into());
         self.watcher.status().await.ok_or_else(ending)
     }
 
-    /// The parts of a page, as they are now.
-    async fn parts(&self, topic: Topic) -> Result<Vec<Part>, Oops> {
+    /// Renders the parts of a page.
+    async fn parts(&self, topic: Topic) -> Result<Vec<Part>, PageError> {
         let fleet = self.fleet().await?;
         self.blocking(move |service| match topic {
             Topic::Jobs { page } => Ok(jobs::parts(service, &fleet, page)),
@@ -173,22 +171,22 @@ impl House {
         .await
     }
 
-    /// A stream of the parts that change.
+    /// Streams the parts of a page and their changes.
     fn watch(&self, topic: Topic) -> Response {
-        let house = self.clone();
+        let app = self.clone();
         let render = move || {
-            let house = house.clone();
-            async move { house.parts(topic).await.ok() }
+            let app = app.clone();
+            async move { app.parts(topic).await.ok() }
         };
         self.events.watch(topic, self.service.notifier().listen(), render)
     }
 }
 
-/// Why there is no page, in words.
-struct Oops(StatusCode, String);
+/// An error page: status code and message.
+struct PageError(StatusCode, String);
 
-impl From<Problem> for Oops {
-    fn from(problem: Problem) -> Oops {
+impl From<Problem> for PageError {
+    fn from(problem: Problem) -> PageError {
         let code = match &problem {
             Problem::Denied(_) => StatusCode::FORBIDDEN,
             Problem::Refused(Refusal::Unknown(_)) => StatusCode::NOT_FOUND,
@@ -200,29 +198,29 @@ impl From<Problem> for Oops {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         };
-        Oops(code, problem.to_string())
+        PageError(code, problem.to_string())
     }
 }
 
-impl IntoResponse for Oops {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        let Oops(code, words) = self;
+        let PageError(code, words) = self;
         let title = code.canonical_reason().unwrap_or("Error");
         let body = html! {
             h1 { (title) }
             p { (words) }
             p { a href="/" { "All jobs" } }
         };
-        let frame = Frame { title, place: Place::Elsewhere, events: None, who: None, body };
+        let frame = Frame { title, tab: Tab::None, events: None, who: None, body };
         (code, frame.html()).into_response()
     }
 }
 
-fn missing() -> Oops {
-    Oops(StatusCode::NOT_FOUND, "There is no such page here.".into())
+fn missing() -> PageError {
+    PageError(StatusCode::NOT_FOUND, "This page does not exist.".into())
 }
 
-fn routes(house: House) -> Router {
+fn routes(app: App) -> Router {
     let routes = Router::new()
         .route("/", get(all_jobs))
         .route("/events", get(all_jobs_events))
@@ -241,13 +239,13 @@ fn routes(house: House) -> Router {
         .route("/style.css", get(style))
         .route("/live.js", get(live))
         .fallback(async || missing())
-        .layer(middleware::from_fn_with_state(house.clone(), auth::guard))
+        .layer(middleware::from_fn_with_state(app.clone(), auth::guard))
         .layer(DefaultBodyLimit::max(FORM))
-        .with_state(house);
+        .with_state(app);
     auth::headers().into_iter().fold(routes, Router::layer)
 }
 
-/// The number of a page, from 1, in a query.
+/// Query with the number of a page, from 1.
 #[derive(Deserialize)]
 struct Paged {
     page: usize,
@@ -260,99 +258,99 @@ fn number_of(paged: Pages) -> usize {
 }
 
 async fn all_jobs(
-    State(house): State<House>,
+    State(app): State<App>,
     Extension(who): Extension<Identity>,
     paged: Pages,
-) -> Result<Response, Oops> {
+) -> Result<Response, PageError> {
     let page = number_of(paged);
-    let parts = house.parts(Topic::Jobs { page }).await?;
+    let parts = app.parts(Topic::Jobs { page }).await?;
     let events = if page == 1 { "/events".to_owned() } else { format!("/events?page={page}") };
-    let body = html! { h1 { "Jobs" } (frame::put_together(&parts)) };
-    let (events, who) = (Some(&events[..]), house.auth.shown(&who));
-    Ok(Frame { title: "Jobs", place: Place::Jobs, events, who, body }.respond())
+    let body = html! { h1 { "Jobs" } (frame::render_parts(&parts)) };
+    let (events, who) = (Some(&events[..]), app.auth.shown(&who));
+    Ok(Frame { title: "Jobs", tab: Tab::Jobs, events, who, body }.respond())
 }
 
-async fn all_jobs_events(State(house): State<House>, paged: Pages) -> Response {
-    house.watch(Topic::Jobs { page: number_of(paged) })
+async fn all_jobs_events(State(app): State<App>, paged: Pages) -> Response {
+    app.watch(Topic::Jobs { page: number_of(paged) })
 }
 
-/// The job of a path.
+/// Path parameter with the id of a job.
 type Id = Result<Path<String>, PathRejection>;
 
-fn id(path: Id) -> Result<JobId, Oops> {
+fn id(path: Id) -> Result<JobId, PageError> {
     path.map_err(|_| missing())?.parse().map_err(|_| missing())
 }
 
 async fn one_job(
-    State(house): State<House>,
+    State(app): State<App>,
     Extension(who): Extension<Identity>,
     path: Id,
-) -> Result<Response, Oops> {
+) -> Result<Response, PageError> {
     let id = id(path)?;
-    let parts = house.parts(Topic::Job(id)).await?;
+    let parts = app.parts(Topic::Job(id)).await?;
     let events = format!("/jobs/{id}/events");
-    let (title, body) = (format!("Job {id}"), frame::put_together(&parts));
-    let who = house.auth.shown(&who);
-    Ok(Frame { title: &title, place: Place::Elsewhere, events: Some(&events), who, body }.respond())
+    let (title, body) = (format!("Job {id}"), frame::render_parts(&parts));
+    let who = app.auth.shown(&who);
+    Ok(Frame { title: &title, tab: Tab::None, events: Some(&events), who, body }.respond())
 }
 
-async fn one_job_events(State(house): State<House>, path: Id) -> Result<Response, Oops> {
+async fn one_job_events(State(app): State<App>, path: Id) -> Result<Response, PageError> {
     let id = id(path)?;
-    house.blocking(move |service| service.job(id)).await?;
-    Ok(house.watch(Topic::Job(id)))
+    app.blocking(move |service| service.job(id)).await?;
+    Ok(app.watch(Topic::Job(id)))
 }
 
 async fn cancel(
-    State(house): State<House>,
+    State(app): State<App>,
     Extension(who): Extension<Identity>,
     path: Id,
-) -> Result<Redirect, Oops> {
+) -> Result<Redirect, PageError> {
     let id = id(path)?;
-    house.blocking(move |service| service.cancel(&who, id)).await?;
+    app.blocking(move |service| service.cancel(&who, id)).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
 async fn resume(
-    State(house): State<House>,
+    State(app): State<App>,
     Extension(who): Extension<Identity>,
     path: Id,
-) -> Result<Redirect, Oops> {
+) -> Result<Redirect, PageError> {
     let id = id(path)?;
-    house.blocking(move |service| service.resume(&who, id)).await?;
+    app.blocking(move |service| service.resume(&who, id)).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
 async fn delete(
-    State(house): State<House>,
+    State(app): State<App>,
     Extension(who): Extension<Identity>,
     path: Id,
-) -> Result<Redirect, Oops> {
+) -> Result<Redirect, PageError> {
     let id = id(path)?;
-    house.blocking(move |service| service.delete(&who, id)).await?;
+    app.blocking(move |service| service.delete(&who, id)).await?;
     Ok(Redirect::to("/"))
 }
 
 async fn file(
-    State(house): State<House>,
+    State(app): State<App>,
     path: Result<Path<(String, String)>, PathRejection>,
-) -> Result<Response, Oops> {
+) -> Result<Response, PageError> {
     let Path((job, path)) = path.map_err(|_| missing())?;
     let job: JobId = job.parse().map_err(|_| missing())?;
-    files::send(&house, job, path).await
+    files::send(&app, job, path).await
 }
 
 async fn all_workers(
-    State(house): State<House>,
+    State(app): State<App>,
     Extension(who): Extension<Identity>,
-) -> Result<Response, Oops> {
-    let parts = house.parts(Topic::Workers).await?;
-    let body = html! { h1 { "Workers" } (frame::put_together(&parts)) };
-    let (events, who) = (Some("/workers/events"), house.auth.shown(&who));
-    Ok(Frame { title: "Workers", place: Place::Workers, events, who, body }.respond())
+) -> Result<Response, PageError> {
+    let parts = app.parts(Topic::Workers).await?;
+    let body = html! { h1 { "Workers" } (frame::render_parts(&parts)) };
+    let (events, who) = (Some("/workers/events"), app.auth.shown(&who));
+    Ok(Frame { title: "Workers", tab: Tab::Workers, events, who, body }.respond())
 }
 
-async fn all_workers_events(State(house): State<House>) -> Response {
-    house.watch(Topic::Workers)
+async fn all_workers_events(State(app): State<App>) -> Response {
+    app.watch(Topic::Workers)
 }
 
 async fn login(uri: Uri) -> Response {
@@ -365,33 +363,33 @@ struct Login {
 }
 
 async fn log_in(
-    State(house): State<House>,
+    State(app): State<App>,
     Extension(peer): Extension<SocketAddr>,
     form: Result<Form<Login>, FormRejection>,
 ) -> Response {
     match form {
-        Ok(Form(Login { token })) => house.auth.log_in(&house.service, peer, token.trim()).await,
-        Err(_) => Oops(StatusCode::BAD_REQUEST, "expected a form with a token".into()).into_response(),
+        Ok(Form(Login { token })) => app.auth.log_in(&app.service, peer, token.trim()).await,
+        Err(_) => PageError(StatusCode::BAD_REQUEST, "expected a form with a token".into()).into_response(),
     }
 }
 
-async fn log_out(State(house): State<House>, headers: HeaderMap) -> Response {
-    house.auth.log_out(&headers)
+async fn log_out(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.auth.log_out(&headers)
 }
 
-async fn health(State(house): State<House>) -> Result<&'static str, Oops> {
-    house.fleet().await.map(|_| "ok\n")
+async fn health(State(app): State<App>) -> Result<&'static str, PageError> {
+    app.fleet().await.map(|_| "ok\n")
 }
 
-/// How long a browser keeps what changes with the program alone.
-const KEPT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "max-age=300");
+/// Cache header of files that change only with the program.
+const CACHED: (header::HeaderName, &str) = (header::CACHE_CONTROL, "max-age=300");
 
 async fn style() -> Response {
     let sheet = format!("{STYLE}{}{}", bar_lengths(), include_str!("web/style.css"));
-    ([KEPT, (header::CONTENT_TYPE, "text/css; charset=utf-8")], sheet).into_response()
+    ([CACHED, (header::CONTENT_TYPE, "text/css; charset=utf-8")], sheet).into_response()
 }
 
 async fn live() -> Response {
-    ([KEPT, (header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("web/live.js"))
+    ([CACHED, (header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("web/live.js"))
         .into_response()
 }

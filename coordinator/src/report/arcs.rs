@@ -1,43 +1,43 @@
-//! A dependency tree as SVG: words in a line, their tags below, and above them an arc from every head to its dependent.
+//! Drawing of a dependency tree as SVG: words in a line, tags below them, and above them an arc from every head to its dependent.
 //!
-//! Arcs run level between two corners, the higher the more they span, so that no arc runs through another one's level, nor
-//! through words. With gold heads, an arc that is wrong is dashed, and the one that was missed is drawn dotted below the tags.
+//! An arc is a horizontal line with two rounded corners. Longer arcs are higher, so that arcs do not overlap each other or the words.
+//! With gold heads, wrong arcs are dashed, and missed arcs are dotted, below the tags.
 //!
-//! The drawing is as wide as its words; a page lets it scroll. Its colour is that of the text around it, and every arc says in a
-//! `title` what it joins, so that nothing is said by colour alone.
+//! The drawing is as wide as its words; a page lets it scroll. It has the colour of the surrounding text. The `title` of an arc names
+//! its head and dependent, so that colour carries no information of its own.
 
 use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::markup::Tenths;
 
-/// Room between the arcs of two levels.
+/// Distance between two levels of arcs, in pixels, as all lengths here.
 const LEVEL: f64 = 15.0;
 /// Radius of the corners.
 const CORNER: f64 = 7.0;
-/// Room that letters take, and between two words.
+/// Width of a letter of a word.
 const LETTER: f64 = 8.6;
 const TAG_LETTER: f64 = 7.0;
 const GAP: f64 = 18.0;
-/// Room for words and tags, between the arcs above and those below.
+/// Height of words and tags, between the arcs above and below.
 const TEXT: f64 = 46.0;
-/// Most room between two arcs that leave a word on the same side.
+/// Maximum distance between two arcs that leave a word on the same side.
 const PORT: f64 = 5.0;
 
-/// An arc from a word's head to it, words counted from 1.
+/// An arc from a head to its dependent; words are numbered from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Arc {
     head: usize,
     word: usize,
-    /// How high it runs: 1 if nothing is below it. 0 for the root's arcs, which come from beyond all levels.
+    /// Level: 1 if no arc is below it; 0 for arcs of the root, which begin above all levels.
     level: usize,
 }
 
-/// How an arc is drawn.
+/// Style of an arc.
 struct Look {
     class: &'static str,
     dashes: Option<&'static str>,
-    /// Said of it in its title.
+    /// Note in its title.
     note: &'static str,
 }
 
@@ -45,10 +45,10 @@ const PLAIN: Look = Look { class: "arc", dashes: None, note: "" };
 const WRONG: Look = Look { class: "arc wrong", dashes: Some("6 3"), note: "wrong: " };
 const MISSED: Look = Look { class: "arc missed", dashes: Some("1.5 3"), note: "missed: " };
 
-/// The drawing of `heads` over `words` with `tags`, each head the number of a word from 1, or 0 for the root; `gold` if it is known.
+/// Draws `heads` over `words` with `tags`. A head is the number of a word from 1, or 0 for the root; `gold` has the gold heads, if known.
 ///
 /// # Panics
-/// If they have different lengths, or a head is beyond the sentence or the word itself.
+/// If lengths differ, or a head is the word itself or not in the sentence.
 pub fn svg(words: &[String], tags: &[String], heads: &[u32], gold: Option<&[u32]>) -> Markup {
     let n = words.len();
     assert!(tags.len() == n && heads.len() == n, "a tag and a head for each word");
@@ -87,7 +87,7 @@ pub fn svg(words: &[String], tags: &[String], heads: &[u32], gold: Option<&[u32]
     }
 }
 
-/// The arcs of (head, word), each above all that it spans some of.
+/// Arcs of edges (head, word), each above all arcs that it overlaps.
 fn levels(mut edges: Vec<(usize, usize)>) -> Vec<Arc> {
     edges.sort_by_key(|&(head, word)| (head.abs_diff(word), head.min(word)));
     // The highest level so far between each word and the next.
@@ -97,7 +97,7 @@ fn levels(mut edges: Vec<(usize, usize)>) -> Vec<Arc> {
         let mut level = 0;
         if head > 0 {
             let spanned = &mut heights[head.min(word)..head.max(word)];
-            level = 1 + spanned.iter().max().expect("it spans something");
+            level = 1 + spanned.iter().max().expect("an arc spans at least one gap");
             spanned.fill(level);
         }
         arcs.push(Arc { head, word, level });
@@ -105,13 +105,13 @@ fn levels(mut edges: Vec<(usize, usize)>) -> Vec<Arc> {
     arcs
 }
 
-/// The room that arcs need beside the words.
+/// Height of the arcs.
 fn room(arcs: &[Arc]) -> f64 {
     let highest = arcs.iter().map(|arc| arc.level).max();
     highest.map_or(0.0, |highest| (highest + 2) as f64 * LEVEL)
 }
 
-/// Where words stand.
+/// Horizontal positions of the words.
 struct Columns {
     middles: Vec<f64>,
     halves: Vec<f64>,
@@ -130,8 +130,8 @@ impl Columns {
         columns
     }
 
-    /// The path of an arc and its tip, from a base line up (−1) or down (1). It ends at the middle of its word, and leaves its head
-    /// on its side, the longest nearest to the middle, so that arcs of one head do not cross.
+    /// Path of an arc and of its tip, from a base line up (−1) or down (1). The arc ends at the middle of its dependent. It leaves its head
+    /// on the side of the dependent, longer arcs nearer to the middle, so that arcs of a head do not cross.
     fn line(&self, arc: &Arc, all: &[Arc], base: f64, up: f64) -> (String, String) {
         let to = self.middles[arc.word - 1];
         let end = base + up * 3.0;
@@ -171,7 +171,7 @@ mod tests {
         words.iter().map(|&word| word.to_owned()).collect()
     }
 
-    /// The drawing as a page has it.
+    /// The drawing as HTML.
     fn text(words: &[String], tags: &[String], heads: &[u32], gold: Option<&[u32]>) -> String {
         visible(svg(words, tags, heads, gold))
     }
@@ -203,14 +203,14 @@ mod tests {
         open.is_empty()
     }
 
-    /// The numbers of an attribute, wherever it is.
+    /// All numbers in values of an attribute.
     fn numbers(svg: &str, attribute: &str) -> Vec<f64> {
         let before = format!(" {attribute}=\"");
         let values = svg.split(&before).skip(1);
         values.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
     }
 
-    /// The lines of arcs and their tips, each as its points.
+    /// Points of the paths of arcs and tips.
     fn paths(svg: &str) -> Vec<Vec<(f64, f64)>> {
         let path = |path: &str| {
             let (mut at, mut points) = ((0.0, 0.0), Vec::new());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arcs_are_dashed_and_missed_ones_below() {
+    fn wrong_arcs_are_dashed_and_missed_arcs_are_below() {
         let svg = drawn(&[2, 0, 2], Some(&[2, 0, 1]));
         assert_eq!(svg.matches("class=\"arc wrong\"").count(), 1);
         assert_eq!(svg.matches("stroke-dasharray=\"6 3\"").count(), 1);
@@ -263,22 +263,22 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_those_of_nesting() {
-        // Arcs from 4 to 1, 2 and 3 are inside of each other, that to 5 is beside them.
+    fn levels_follow_nesting() {
+        // The arcs from 4 to 1, 2 and 3 are nested; the arc to 5 is beside them.
         let arcs = levels(vec![(4, 1), (4, 2), (4, 3), (0, 4), (4, 5)]);
         let level = |word| arcs.iter().find(|arc| arc.word == word).unwrap().level;
         assert_eq!([1, 2, 3, 4, 5].map(level), [3, 2, 1, 0, 1]);
     }
 
     #[test]
-    fn long_sentences_are_wide_and_their_words_apart() {
+    fn words_of_long_sentences_do_not_overlap() {
         let heads: Vec<u32> = (0..40).collect();
         let words: Vec<String> = (0..40).map(|at| "x".repeat(at % 9 + 1)).collect();
         let svg = text(&words, &vec!["NOUN".to_owned(); 40], &heads, None);
         let letters: usize = words.iter().map(String::len).sum();
         assert!(numbers(&svg, "width")[0] > letters as f64 * LETTER);
         let (middles, right) = (numbers(&svg, "x"), numbers(&svg, "width")[0]);
-        // Each word's and its tag's.
+        // Positions of each word and its tag.
         let half = |at: usize| words[at].len() as f64 * LETTER / 2.0;
         for at in 0..40 {
             let end = middles[2 * at] + half(at);
@@ -291,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn an_empty_sentence_has_no_drawing() {
         assert!(is_well_formed(&drawn(&[], None)));
         let one = drawn(&[0], Some(&[0]));
         assert!(is_well_formed(&one) && one.contains("<title>root → w</title>"), "{one}");
     }
 
-    /// Heads below each word's own number, so that there is no cycle.
+    /// Heads smaller than the word's own number, so that there is no cycle.
     fn heads() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
         let tree = |n: usize| (0..n as u32).map(|at| 0..=at).collect::<Vec<_>>();
         (1..12usize).prop_flat_map(move |n| (tree(n), tree(n)))
@@ -305,13 +305,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arcs_keep_clear_of_words_and_of_each_other((heads, gold) in heads()) {
+        fn arcs_overlap_neither_words_nor_each_other((heads, gold) in heads()) {
             let svg = drawn(&heads, Some(&gold));
             prop_assert!(is_well_formed(&svg), "{}", svg);
             let (above, below) = svg.split_at(svg.find("<g class=\"arc missed\"").unwrap_or(svg.len()));
             let (above, _) = above.split_at(above.find("<text").unwrap_or(above.len()));
             let texts = numbers(&svg, "y");
-            // A letter of 15 pixels stands above its y.
+            // A letter of 15 pixels is above its y.
             let top = texts.iter().copied().fold(f64::INFINITY, f64::min) - 15.0;
             prop_assert!(paths(above).iter().flatten().all(|&(_, y)| (0.0..=top).contains(&y)), "{}", svg);
             let height = numbers(&svg, "height")[0];

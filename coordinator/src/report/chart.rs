@@ -1,9 +1,9 @@
-//! Line charts as inline SVG: axes, ticks, a line per series, its name at the line's end.
+//! Line charts as inline SVG: axes, ticks, and a line per series with its name at the end.
 //!
-//! In: points, and for each axis whether it is logarithmic. What cannot be drawn (not finite; not positive on a logarithmic axis)
-//! is left out. Quiet series are thin and grey behind the others: runs beside the one that was kept.
+//! In: points, and a scale for each axis. Points that are not finite, or not positive on a logarithmic axis, are left out. Quiet
+//! series, such as runs other than the kept one, are thin and grey behind the others.
 //!
-//! Colours come from the page's style sheet (`.s0`, `.s1`, …), so that one drawing serves light and dark.
+//! Colours are in the style sheet of the page (`.s0`, `.s1`, …), so that one drawing serves the light and the dark scheme.
 
 use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr as _;
@@ -14,58 +14,58 @@ use crate::human::{number, whole};
 /// A line of a chart.
 #[derive(Default)]
 pub struct Series {
-    /// Shown at the line's end.
+    /// Name, at the end of the line.
     pub name: String,
-    /// (x, y), x ascending.
+    /// Points (x, y), with x ascending.
     pub points: Vec<(f64, f64)>,
-    /// Whether it stands behind those that are not.
+    /// Whether the line is grey and behind the others.
     pub quiet: bool,
 }
 
-/// How far values stand from each other.
+/// Scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scale {
-    /// By their difference.
+    /// Linear scale.
     #[default]
     Linear,
-    /// By their ratio.
+    /// Logarithmic scale.
     Log,
 }
 
 /// A chart.
 #[derive(Default)]
 pub struct Chart<'a> {
-    /// Said to those who cannot see it.
+    /// Title, also for screen readers.
     pub title: &'a str,
-    /// Under the x axis.
+    /// Label of the x axis.
     pub x_label: &'a str,
-    /// Of the x axis.
+    /// Scale of the x axis.
     pub x_scale: Scale,
-    /// Of the y axis.
+    /// Scale of the y axis.
     pub y_scale: Scale,
     /// The lines.
     pub series: Vec<Series>,
-    /// Heights with a line across, each with its name.
+    /// Horizontal lines: y and name.
     pub marks: Vec<(f64, &'a str)>,
 }
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;
-/// Left of the y axis at least, and for each letter of its labels.
+/// Minimum width left of the y axis, in pixels, as all lengths here.
 const LEFT: f64 = 50.0;
 const LETTER: f64 = 6.8;
 const RIGHT: f64 = 88.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
-/// Names at line ends stand at least this far apart.
+/// Minimum distance between two names at line ends.
 const LINE: f64 = 14.0;
-/// More quiet lines than this are not named.
+/// Maximum number of quiet lines with names; if there are more, none has.
 const QUIET_NAMES: usize = 8;
-/// Colours of the style sheet.
+/// Number of colours in the style sheet.
 const COLOURS: usize = 4;
 
 impl Scale {
-    /// Where a value stands on the axis, if it does.
+    /// Position of a value on the axis; `None` if it cannot be drawn.
     fn place(self, value: f64) -> Option<f64> {
         let place = match self {
             Scale::Linear => value,
@@ -74,7 +74,7 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// The value at a place.
+    /// Value at a position.
     fn value(self, place: f64) -> f64 {
         match self {
             Scale::Linear => place,
@@ -82,13 +82,13 @@ impl Scale {
         }
     }
 
-    /// The ticks of an axis over `range`, by place, each with its label.
+    /// Ticks of an axis over `range`: position and label.
     fn ticks(self, range: (f64, f64), wanted: usize, least: f64) -> Vec<(f64, String)> {
         let least = if self == Scale::Log { 1.0 } else { least };
         let places = ticks(range, wanted, least);
         let label = |place: f64| match self {
             Scale::Log if place.fract() == 0.0 => power_of_ten(place),
-            // A single tick among whole numbers is one as well.
+            // A single tick on an axis of whole numbers is labelled as a whole number too.
             Scale::Linear if least >= 1.0 => whole(place),
             _ => number(self.value(place), &places),
         };
@@ -97,12 +97,12 @@ impl Scale {
 }
 
 impl Chart<'_> {
-    /// Points by place on the axes.
+    /// Positions of the points on the axes.
     fn placed<'s>(&'s self, series: &'s Series) -> impl Iterator<Item = (f64, f64)> + 's {
         series.points.iter().filter_map(|&(x, y)| self.x_scale.place(x).zip(self.y_scale.place(y)))
     }
 
-    /// The drawing, if there is something to draw.
+    /// Draws the chart; `None` without points.
     pub fn svg(&self) -> Option<Markup> {
         let points = || self.series.iter().flat_map(|series| self.placed(series));
         let marks =
@@ -172,29 +172,29 @@ impl Chart<'_> {
         })
     }
 
-    /// The drawing below its title, if there is something to draw.
+    /// Draws the chart below its title; `None` without points.
     pub fn figure(&self) -> Option<Markup> {
         let svg = self.svg()?;
         Some(html! { figure { figcaption { (self.title) } (svg) } })
     }
 }
 
-/// Charts beside each other, as far as there is room; empty if there are no charts.
+/// Charts side by side, as the width allows; empty without charts.
 pub fn all(figures: Vec<Markup>) -> Markup {
     html! {
         @if !figures.is_empty() { div.charts { @for figure in figures { (figure) } } }
     }
 }
 
-/// A series as it is drawn.
+/// A drawn series.
 struct Line<'a> {
     name: &'a str,
     class: String,
-    /// The `d` of its path.
+    /// Attribute `d` of its path.
     path: String,
-    /// The x and y of its last point, and that point's place on the y axis.
+    /// The x and y of its last point in the drawing, and its position on the y axis.
     end: (f64, f64, f64),
-    /// Whether its name stands at its end.
+    /// Whether its name is shown at its end.
     is_named: bool,
 }
 
@@ -205,7 +205,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Round numbers over `range`, about `wanted` of them, no nearer than `least` (0 for any).
+/// About `wanted` round numbers over a range, at least `least` apart (0 for any distance).
 fn ticks((low, high): (f64, f64), wanted: usize, least: f64) -> Vec<f64> {
     let span = high - low;
     if is_flat((low, high)) {
@@ -219,19 +219,19 @@ fn ticks((low, high): (f64, f64), wanted: usize, least: f64) -> Vec<f64> {
     (first..=last).map(|at| at as f64 * step).collect()
 }
 
-/// Whether the values differ by less than their labels can tell.
+/// Whether the values differ by less than labels can show.
 fn is_flat((low, high): (f64, f64)) -> bool {
     high - low <= 1e-6 * low.abs().max(high.abs())
 }
 
-/// A little room above and below; a flat line stands in the middle.
+/// Widens a range by a margin; a flat line is in the middle.
 fn spread((low, high): (f64, f64), ticks: &[(f64, String)]) -> (f64, f64) {
     let room = if is_flat((low, high)) { (0.05 * low.abs()).max(0.5) } else { 0.06 * (high - low) };
     let (first, last) = (ticks.first().map_or(low, |tick| tick.0), ticks.last().map_or(high, |tick| tick.0));
     (low.min(first) - room, high.max(last) + room)
 }
 
-/// 10 to a whole power, with raised digits.
+/// Formats a power of 10 with a superscript.
 fn power_of_ten(power: f64) -> String {
     let raised = |c: char| match c.to_digit(10) {
         Some(digit) => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize],
@@ -241,7 +241,7 @@ fn power_of_ten(power: f64) -> String {
     format!("10{}", power.chars().map(raised).collect::<String>())
 }
 
-/// Heights at which the names do not overlap, near their lines' ends, none below `floor`.
+/// Heights at which names do not overlap, near the ends of their lines and not below `floor`.
 fn apart(mut ends: Vec<(f64, usize)>, floor: f64) -> Vec<(f64, usize)> {
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     for at in 1..ends.len() {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn a_chart_without_points_is_not_drawn() {
         assert!(chart(vec![(1.0, f64::NAN)]).svg().is_none());
         let svg = chart(vec![(1.0, 2.0)]).svg().unwrap().into_string();
         assert!(svg.contains(">1</text>") && svg.contains(">2.000</text>"), "{svg}");
@@ -295,12 +295,12 @@ mod tests {
         for label in [">10⁻¹⁰<", ">10⁻²<", ">10⁰<"] {
             assert!(svg.contains(label), "{label} is not in {svg}");
         }
-        assert!(scale(vec![(0.0, 1.0), (-1.0, 1.0)]).svg().is_none(), "they stand nowhere");
+        assert!(scale(vec![(0.0, 1.0), (-1.0, 1.0)]).svg().is_none(), "no value is positive");
         assert!(scale(vec![(20.0, 1.0)]).svg().unwrap().into_string().contains(">20.000<"));
     }
 
     #[test]
-    fn quiet_lines_are_behind_and_many_of_them_have_no_names() {
+    fn quiet_lines_are_behind_and_many_have_no_names() {
         let series = |n: usize| -> Vec<Series> {
             let run = |at: usize| Series {
                 name: format!("run {at}"),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_on_the_chart_wherever_the_points_are() {
+    fn marks_are_within_the_chart_for_all_points() {
         let svg = Chart { marks: vec![(9.0, "<9")], ..chart(vec![(1.0, 2.0), (2.0, 3.0)]) }
             .svg()
             .unwrap()

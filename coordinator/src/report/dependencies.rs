@@ -1,4 +1,4 @@
-//! Accuracies of dependency trees, and some of the trees.
+//! Section on dependencies: accuracies and sample trees.
 
 use maud::{Markup, html};
 use shared::data::dependency::Sentence;
@@ -6,12 +6,12 @@ use shared::data::dependency::Sentence;
 use super::{Report, arcs};
 use crate::metrics::score_text;
 
-/// Trees shown.
+/// Number of trees shown.
 const SAMPLES: usize = 8;
-/// Lengths of sentences that are worth a drawing and have room for one.
+/// Lengths of sentences to draw.
 const DRAWN: std::ops::RangeInclusive<usize> = 4..=14;
 
-/// Both sections; empty for other models.
+/// Renders both sections; empty for other models.
 pub fn section(report: &Report<'_>) -> Markup {
     html! { (scores(report)) (trees(report)) }
 }
@@ -43,8 +43,8 @@ fn scores(report: &Report<'_>) -> Markup {
                             }
                         }
                         @for (name, score) in [
-                            ("each word on the next", of_class.attach_right),
-                            ("on the one before", of_class.attach_left),
+                            ("attach right", of_class.attach_right),
+                            ("attach left", of_class.attach_left),
                         ] {
                             tr.quiet { td { (name) } td { (score_text(score, 4)) } td {} td {} }
                         }
@@ -74,7 +74,7 @@ fn trees(report: &Report<'_>) -> Markup {
         p.quiet {
             "By " (decoder) "."
             @if heads.gold.is_some() {
-                " Dashed arcs are not in the gold trees; those missed are dotted, below."
+                " Dashed arcs are not in the gold trees; missed arcs are dotted, below."
             }
             " All are in " code { "parses." (decoder) ".conllu" } "."
         }

@@ -4,7 +4,7 @@
 
 use maud::{Markup, Render, html};
 
-/// The text of a page or of a part of one. Control characters, which a browser would not show, are replaced by U+FFFD.
+/// Text of a page or a part. Control characters, which browsers do not show, are replaced by U+FFFD.
 pub fn visible(markup: Markup) -> String {
     let is_hidden = |letter: char| letter.is_control() && letter != '\n';
     match markup.into_string() {
@@ -13,7 +13,7 @@ pub fn visible(markup: Markup) -> String {
     }
 }
 
-/// A coordinate of a drawing, with one decimal.
+/// A coordinate of a drawing, printed with one decimal.
 pub struct Tenths(pub f64);
 
 impl Render for Tenths {
@@ -22,8 +22,8 @@ impl Render for Tenths {
     }
 }
 
-/// Names with numbers, each before a bar as long as its share of 1. Lengths are classes, so that pages that allow no styles in their text
-/// can show them; [`bar_lengths`] is what those mean.
+/// Bars with names and labels, as long as their share of 1. Lengths are CSS classes, so that pages whose policy forbids inline styles can
+/// show them; [`bar_lengths`] defines the classes.
 pub fn bars<'a>(rows: impl IntoIterator<Item = (&'a str, f64, String)>) -> Markup {
     html! {
         ol.strings {
@@ -35,7 +35,7 @@ pub fn bars<'a>(rows: impl IntoIterator<Item = (&'a str, f64, String)>) -> Marku
     }
 }
 
-/// A style sheet for the lengths of bars.
+/// Style sheet for the lengths of bars.
 pub fn bar_lengths() -> String {
     (0..=100).map(|percent| format!(".w{percent}{{--w:{percent}%}}")).collect::<String>() + "\n"
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_have_lengths_that_the_sheet_knows() {
+    fn all_lengths_of_bars_are_in_the_style_sheet() {
         let html = bars([
             ("<b>", 0.374, "3".to_owned()),
             ("c", f64::NAN, "–".to_owned()),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_text_in_elements_and_attributes() {
+    fn text_is_escaped_in_elements_and_attributes() {
         let text = "<a href=\"x\">&#39;%'\u{7}\u{85}\n";
         let html = visible(html! { p title=(text) { (text) } });
         let shown = "&lt;a href=&quot;x&quot;&gt;&amp;#39;%'\u{fffd}\u{fffd}\n";

@@ -1,6 +1,6 @@
-//! Charts of the rounds: of every run of the setting that was kept what tells runs apart, of the run that was kept the rest.
+//! Charts of the rounds: the objective of every run of the kept setting, and further metrics of the kept run.
 //!
-//! A chart of which nothing was measured is left out, and the section if all are.
+//! A chart without measurements is left out; a section without charts, too.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,24 +11,24 @@ use super::Report;
 use super::chart::{self, Chart, Scale, Series};
 use crate::metrics::RoundMetrics;
 
-/// Names of decoders and nonterminals that a chart has room for.
+/// Maximum number of decoders or nonterminals in a chart.
 const NAMES: usize = 4;
 
 /// Rounds to draw.
 pub struct Rounds<'a> {
-    /// Of all runs, in the order in which they ended.
+    /// Rounds of all runs, in the order in which they ended.
     pub all: &'a [RoundMetrics],
-    /// The runs that are drawn.
+    /// Numbers of the runs to draw.
     pub runs: Range<usize>,
-    /// The one among them before which the others stand back.
+    /// Number of the kept run, which is drawn before the others.
     pub kept: usize,
-    /// What the objective is.
+    /// Name of the objective.
     pub objective: &'a str,
-    /// Whether they are samples of a chain.
+    /// Whether the rounds are samples of a chain.
     pub is_chain: bool,
 }
 
-/// The section.
+/// Renders the section.
 pub fn section(report: &Report<'_>) -> Markup {
     let (runs, kept) = (report.runs(), report.kept());
     let figures = figures(&Rounds {
@@ -49,21 +49,21 @@ pub fn section(report: &Report<'_>) -> Markup {
         h2 { "Rounds" }
         @match runs.len() {
             1 if name.is_empty() => {}
-            1 => { p.quiet { "Those" (setting) ", which was kept." } }
+            1 => { p.quiet { "Rounds" (setting) ", which was kept." } }
             n => { p.quiet { (n) " runs" (setting) ", of which run " (kept) " was kept." } }
         }
         (figures)
     }
 }
 
-/// The charts; empty if there is nothing to draw.
+/// Renders the charts; empty without measurements.
 pub fn figures(rounds: &Rounds<'_>) -> Markup {
     chart::all(charts(rounds).iter().filter_map(Chart::figure).collect())
 }
 
 fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
     let Rounds { all, ref runs, kept, objective, is_chain } = *rounds;
-    // A chain's way to where it stays hides how it moves there.
+    // The burn-in of a chain would hide its later movements.
     let half = all.iter().filter(|round| round.run == kept).map(|round| round.round).max().unwrap_or(0) / 2;
     let several = runs.len() > 1;
     let points = |run: usize, value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -88,7 +88,7 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
         |title: &'a str, series: Vec<Series>| Chart { title, x_label: "round", series, ..Chart::default() };
     let is_annealed = all.iter().any(|round| round.run == kept && round.temperature.is_some());
     let temperature = |round: &RoundMetrics| is_annealed.then(|| round.temperature.unwrap_or(1.0));
-    // With the last chain's metrics; chains may agree better than by chance.
+    // R-hat is in the metrics of the last chain; it may be below 1.
     let r_hat = all
         .iter()
         .filter(|round| runs.contains(&round.run))
@@ -148,5 +148,5 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
     ]
 }
 
-/// Nearer to 1 no R-hat is drawn.
+/// Minimum of R-hat − 1 that is drawn.
 const CLOSEST: f64 = 1e-3;

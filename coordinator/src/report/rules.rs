@@ -1,6 +1,6 @@
-//! The rules of a PCFG that are used most, with their mean probabilities.
+//! Section on the most used rules of a PCFG, with their mean probabilities.
 //!
-//! Adaptor grammars have none here: what they learn is in their strings.
+//! Adaptor grammars have a section on strings instead.
 
 use maud::{Markup, html};
 use shared::models::{Model, Params};
@@ -9,10 +9,10 @@ use super::markup::bars;
 use crate::model::SavedModel;
 use crate::snapshot;
 
-/// Rules shown.
+/// Number of rules shown.
 const RULES: usize = 30;
 
-/// The section.
+/// Renders the section.
 pub fn section(saved: &SavedModel) -> Markup {
     let Some(Model { grammar, params: Params::Pcfg(params), .. }) = saved.model.of_grammar() else {
         return html! {};
@@ -30,7 +30,7 @@ pub fn section(saved: &SavedModel) -> Markup {
     }
 }
 
-/// Rules with their probabilities.
+/// Renders rules with their probabilities.
 pub fn list(rules: &[(String, f64)]) -> Markup {
     let digits = |share: f64| if share < 1e-3 { format!("{share:.0e}") } else { format!("{share:.3}") };
     match rules {
@@ -48,9 +48,9 @@ mod tests {
     use crate::model::tests::small;
 
     #[test]
-    fn rules_are_by_use_with_their_probabilities() {
+    fn rules_are_sorted_by_use_and_have_probabilities() {
         let mut saved = small();
-        assert!(section(&saved).0.is_empty(), "an adaptor grammar's are not shown");
+        assert!(section(&saved).0.is_empty(), "rules of adaptor grammars are not shown");
         let model = saved.of_grammar();
         let n = model.lexicon.space(&model.grammar).n_params();
         let mut counts = vec![0.0; n];

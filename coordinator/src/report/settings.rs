@@ -1,7 +1,7 @@
-//! The settings of a grid side by side: a table of all, and if one number varies, scores against it.
+//! Section on the settings of a grid: a table, and if a single number varies, charts of scores against it.
 //!
-//! The charts are those of Johnson, Griffiths & Goldwater (2007), Fig. 3. A column that no setting has a value for is left out,
-//! and the section if there is but one setting.
+//! The charts follow Johnson, Griffiths & Goldwater (2007), Fig. 3. Columns without values are left out, and so is the section with a
+//! single setting.
 
 use maud::{Markup, html};
 
@@ -10,10 +10,10 @@ use super::chart::{Chart, Scale, Series, all};
 use crate::human::{number, perplexity};
 use crate::metrics::{PointSummary, Scores, score_text};
 
-/// Highest value by lowest from which on an axis is logarithmic.
+/// Ratio of the highest value to the lowest from which an axis is logarithmic.
 const DECADES: f64 = 100.0;
 
-/// The section.
+/// Renders the section.
 pub fn section(report: &Report<'_>) -> Markup {
     let points = &report.summary.points;
     if points.is_empty() {
@@ -37,7 +37,7 @@ pub fn section(report: &Report<'_>) -> Markup {
     }
 }
 
-/// A column: its name, and the text of every setting.
+/// A column: name, and text of every setting.
 type Column = (String, Vec<String>);
 
 fn table(report: &Report<'_>) -> Markup {
@@ -115,7 +115,7 @@ fn table(report: &Report<'_>) -> Markup {
     }
 }
 
-/// What is told of a decoder's scores.
+/// Scores of a decoder that are shown.
 fn parts(scores: &Scores) -> [(&'static str, Option<f64>); 4] {
     let exact = (scores.sentences > 0).then(|| scores.exact as f64 / scores.sentences as f64);
     [
@@ -147,7 +147,7 @@ fn charts(points: &[PointSummary]) -> Markup {
     all(points[0].scores.keys().filter_map(chart).collect())
 }
 
-/// The key that alone differs between settings of these names (`alpha=1e-5 method=em`), if its values are numbers.
+/// The only key that differs between settings with these names (`alpha=1e-5 method=em`), if its values are numbers.
 fn number_that_varies<'a>(names: &[&'a str]) -> Option<(&'a str, Vec<f64>)> {
     let of_all = |part: &&str| names.iter().all(|name| name.split(' ').any(|other| other == *part));
     let mut key = None;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_number_that_varies_is_found() {
+    fn a_single_number_that_varies_is_found() {
         let found = number_that_varies;
         assert_eq!(found(&["alpha=1", "alpha=1e-10"]), Some(("alpha", vec![1.0, 1e-10])));
         let beside = ["alpha=1 method=em", "alpha=2 method=em"];

@@ -1,7 +1,7 @@
-//! A parse tree as SVG.
+//! Drawing of a parse tree as SVG.
 //!
-//! Drawn are the root, the adapted nonterminals and the text below them; the rules in
-//! between (lists of words, lists of letters) say little and take much room, so they are left out.
+//! The drawing has the root, the adapted nonterminals and the text below them. The nodes between them (lists of words, lists of letters)
+//! are left out.
 
 use maud::{Markup, html};
 use shared::grammar::tree::Tree;
@@ -9,19 +9,19 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::markup::Tenths;
 
-/// A node that is drawn.
+/// A node of the drawing.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Node {
-    /// A nonterminal and what is below it.
+    /// A nonterminal and its children.
     Inner(String, Vec<Node>),
     /// Neighbouring leaves.
     Leaf(Vec<String>),
 }
 
-/// What is drawn of `tree`: the root and the nonterminals that `keep` says. `None` if it nests more than `max_depth`
-/// of them, or is a single word.
+/// Reduces `tree` to the root and the nonterminals for which `keep` holds. `None` if they nest deeper than `max_depth`, or the tree is a
+/// single word.
 pub fn drawn(tree: &Tree, keep: &dyn Fn(&str) -> bool, max_depth: usize) -> Option<Node> {
-    // Nodes that wait for children: how many, and for those kept their label and the children so far.
+    // Open nodes: number of missing children, and for kept nodes their label and children so far.
     let mut open: Vec<(u32, bool)> = Vec::new();
     let mut kept: Vec<(String, Vec<Node>)> = Vec::new();
     for node in tree.nodes() {
@@ -41,7 +41,7 @@ pub fn drawn(tree: &Tree, keep: &dyn Fn(&str) -> bool, max_depth: usize) -> Opti
         if kept.len() > max_depth {
             return None;
         }
-        // A terminal ends itself, and every node whose last child it is.
+        // A terminal completes itself, and every node whose last child it is.
         let mut ended = node.n_children == 0;
         while ended {
             let Some((missing, keeps)) = open.last_mut() else { break };
@@ -59,7 +59,7 @@ pub fn drawn(tree: &Tree, keep: &dyn Fn(&str) -> bool, max_depth: usize) -> Opti
     kept.pop().map(|(label, children)| Node::Inner(label, children))
 }
 
-/// Number of leaves drawn.
+/// Number of leaves in the drawing.
 pub fn n_leaves(node: &Node) -> usize {
     match node {
         Node::Leaf(_) => 1,
@@ -71,7 +71,7 @@ const LEVEL: f64 = 46.0;
 const LETTER: f64 = 8.6;
 const GAP: f64 = 18.0;
 
-/// The drawing; leaves are joined by `separator`.
+/// Draws the tree; leaves are joined by `separator`.
 pub fn svg(root: &Node, separator: &str) -> Markup {
     let mut drawing = Drawing { parts: Vec::new(), separator, deepest: 0.0 };
     let (width, _) = drawing.node(root, 0.0, 0);
@@ -91,7 +91,7 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Draws `node` from `left` on; answers its width and the x of its middle.
+    /// Draws `node` to the right of `left`; returns its width and the x of its middle.
     fn node(&mut self, node: &Node, left: f64, depth: usize) -> (f64, f64) {
         let y = 20.0 + depth as f64 * LEVEL;
         self.deepest = self.deepest.max(y);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_have_room_for_their_width() {
+    fn leaves_are_as_wide_as_their_text() {
         let width = |leaf: &str| {
             let root = Node::Inner("S".to_owned(), vec![Node::Leaf(vec![leaf.to_owned()])]);
             let svg = svg(&root, "").into_string();

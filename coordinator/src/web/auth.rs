@@ -1,11 +1,12 @@
-//! The auth: who comes in, for what, and what a browser may do with the answer.
+//! Authentication and authorisation of requests, and security headers of responses.
 //!
-//! In: every request, before any route. Who it is says a token, in the header `Authorization: Bearer …` or in a cookie that `/login` set; both
-//! are checked anew each time ([`Access::admit`]), so a forged cookie is nobody, and one whose token is gone from the file soon is.
+//! In: every request, before any route. A token identifies the user, in the header `Authorization: Bearer …` or in a cookie that `/login`
+//! set. Both are checked at every request ([`Access::admit`]), so a forged cookie is refused, and removing a token from the file takes
+//! effect soon.
 //!
-//! Invariants: what is not named in [`needed`] takes the role read; what changes something is posted, and from a page of ours, as the
-//! browser says; every answer says that nothing from elsewhere may be loaded, run or framed. Where no token is asked for, requests must name this
-//! machine, so that a page from elsewhere cannot pose as ours under a name of its own.
+//! Invariants: a route that is not named in [`needed`] needs the role read. Only POST requests change state, and the browser must
+//! confirm that they come from a page of this service. Every response forbids loading, running or framing anything from another
+//! origin. Without tokens, the `Host` header must name this machine, which prevents DNS rebinding.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -20,39 +21,39 @@ use tokio::sync::Semaphore;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::sessions::{LIFETIME, Sessions};
-use super::{House, Oops};
+use super::{App, PageError};
 use crate::access::{Access, Denied, Identity, Role};
 use crate::revocation::Revocable;
 use crate::service::Service;
 
-/// What a browser may do with our pages.
+/// Content security policy of our pages.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                           form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// The cookie's name without TLS.
+/// Name of the cookie without TLS.
 const COOKIE: &str = "grammaton";
-/// The same with TLS: browsers take it from this host alone, for all paths, through TLS.
+/// Name of the cookie with TLS: browsers accept it from this host only, for all paths, through TLS.
 const SECURE_COOKIE: &str = "__Host-grammaton";
-/// How long who shows a wrong token waits for the answer.
+/// Delay of the response to a wrong token.
 const DELAY: Duration = Duration::from_secs(1);
-/// How many may wait for it at a time; others are turned away.
+/// Maximum number of delayed responses at the same time; further attempts are refused.
 const GUESSES: usize = 8;
-/// How long a request may take to come, and its answer to begin.
+/// Maximum time until the head of a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who is let in.
+/// Authentication of requests.
 pub struct Auth {
     access: Access,
-    /// Whether the cookie may travel through TLS alone.
+    /// Whether the cookie is sent over TLS only.
     secure: bool,
-    /// Whether requests must name this machine.
+    /// Whether the `Host` header must name this machine.
     is_local: bool,
     sessions: Sessions,
     guesses: Semaphore,
 }
 
 impl Auth {
-    /// For those whom `access` lets in; `secure` through TLS; `is_local` if only this machine reaches it.
+    /// Authentication by `access`; `secure` if the page is served over TLS; `is_local` if it is served on loopback only.
     pub fn new(access: Access, secure: bool, is_local: bool) -> Auth {
         let is_local = is_local && !access.is_guarded();
         Auth { access, secure, is_local, sessions: Sessions::default(), guesses: Semaphore::new(GUESSES) }
@@ -68,12 +69,12 @@ impl Auth {
         shown.map(str::to_owned).or_else(of_session)
     }
 
-    /// Who it is, as a page tells it: nobody where there are no tokens.
+    /// Identity to show in a page; `None` without tokens.
     pub fn shown<'a>(&self, who: &'a Identity) -> Option<&'a Identity> {
         self.access.is_guarded().then_some(who)
     }
 
-    /// Answers a form that shows a token.
+    /// Answers a login form with a token.
     pub async fn log_in(&self, service: &Service, peer: SocketAddr, token: &str) -> Response {
         let admitted = self.access.admit(Some(&format!("Bearer {token}")), Role::Read);
         let (service, detail) = (service.clone(), peer.ip().to_string());
@@ -85,15 +86,17 @@ impl Auth {
                 let _ = note(who.name, "login").await;
                 match self.sessions.open(token, clock()) {
                     Ok(number) => go("/", &self.cookie(&number, LIFETIME)),
-                    Err(error) => Oops(StatusCode::INTERNAL_SERVER_ERROR, format!("no session: {error}"))
-                        .into_response(),
+                    Err(error) => {
+                        PageError(StatusCode::INTERNAL_SERVER_ERROR, format!("no session: {error}"))
+                            .into_response()
+                    }
                 }
             }
             Err(denied) => {
                 let Ok(_guess) = self.guesses.try_acquire() else {
-                    return Oops(
+                    return PageError(
                         StatusCode::TOO_MANY_REQUESTS,
-                        "Too many wrong tokens at a time; try again in a while.".into(),
+                        "Too many wrong tokens at the same time; try again later.".into(),
                     )
                     .into_response();
                 };
@@ -101,7 +104,9 @@ impl Auth {
                 tokio::time::sleep(DELAY).await;
                 match denied {
                     Denied::Unknown => Redirect::to("/login?again").into_response(),
-                    Denied::Role { .. } => Oops(StatusCode::FORBIDDEN, denied.to_string()).into_response(),
+                    Denied::Role { .. } => {
+                        PageError(StatusCode::FORBIDDEN, denied.to_string()).into_response()
+                    }
                 }
             }
         }
@@ -123,7 +128,7 @@ impl Auth {
         cookie.secure(self.secure).max_age(max_age).build()
     }
 
-    /// Why a request is answered by the auth itself.
+    /// Response to a request without the needed role.
     fn refuse(&self, request: &Request, denied: Denied) -> Response {
         let accepts =
             request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -136,16 +141,16 @@ impl Auth {
                 (
                     StatusCode::UNAUTHORIZED,
                     bearer,
-                    "show a token: Authorization: Bearer …, or log in at /login\n",
+                    "no valid token; send Authorization: Bearer …, or log in at /login\n",
                 )
                     .into_response()
             }
-            Denied::Role { .. } => Oops(StatusCode::FORBIDDEN, denied.to_string()).into_response(),
+            Denied::Role { .. } => PageError(StatusCode::FORBIDDEN, denied.to_string()).into_response(),
         }
     }
 }
 
-/// The role that a request takes; none, if anybody may.
+/// Role that a request needs; `None` for public routes.
 fn needed(method: &Method, path: &str) -> Option<Role> {
     match path {
         "/health" | "/login" | "/logout" | "/style.css" | "/live.js" => None,
@@ -154,21 +159,21 @@ fn needed(method: &Method, path: &str) -> Option<Role> {
     }
 }
 
-/// Headers that say what a browser may do with an answer: with all answers, unless one has its own.
+/// Security headers of all responses, unless a response sets its own.
 pub fn headers() -> [SetResponseHeaderLayer<HeaderValue>; 4] {
     [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        // Without a referrer, browsers would not say where a form comes from.
+        // With `no-referrer`, browsers would send no origin with forms.
         (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
     ]
     .map(|(name, value)| SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value)))
 }
 
-/// Lets a request through, or answers it.
-pub async fn guard(State(house): State<House>, mut request: Request, next: Next) -> Response {
-    let auth = &house.auth;
+/// Middleware that passes a request on, or refuses it.
+pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let auth = &app.auth;
     let is_guarded = needed(request.method(), request.uri().path()).is_some();
     let is_post = !matches!(*request.method(), Method::GET | Method::HEAD);
     let shown = auth.shown_by(request.headers());
@@ -178,13 +183,13 @@ pub async fn guard(State(house): State<House>, mut request: Request, next: Next)
     };
     match admitted {
         _ if auth.is_local && !names_this_machine(request.headers()) => {
-            let words = "This service answers to localhost alone, as it asks for no token.";
-            Oops(StatusCode::MISDIRECTED_REQUEST, words.into()).into_response()
+            let words = "Without tokens, this service answers requests to localhost only.";
+            PageError(StatusCode::MISDIRECTED_REQUEST, words.into()).into_response()
         }
         Err(denied) => auth.refuse(&request, denied),
         Ok(_) if is_post && !is_ours(request.headers()) => {
             let words = "This was not sent from a page of this service (by Origin or Sec-Fetch-Site).";
-            Oops(StatusCode::FORBIDDEN, words.into()).into_response()
+            PageError(StatusCode::FORBIDDEN, words.into()).into_response()
         }
         Ok(who) => {
             request.extensions_mut().insert(who);
@@ -208,16 +213,16 @@ pub async fn guard(State(house): State<House>, mut request: Request, next: Next)
     }
 }
 
-/// Sends a browser to another page, with a cookie.
+/// Redirects to another page, and sets a cookie.
 fn go(to: &str, cookie: &Cookie<'_>) -> Response {
     match HeaderValue::try_from(cookie.to_string()) {
         Ok(cookie) => ([(header::SET_COOKIE, cookie)], Redirect::to(to)).into_response(),
-        // A header cannot carry it, so it is the value of no token.
+        // The value is not valid in a header, so it is not a token.
         Err(_) => Redirect::to("/login?again").into_response(),
     }
 }
 
-/// The number of the session in the cookie of a request: the first one, if several have its name.
+/// Number of the session in the cookie of a request: the first one, if several have its name.
 fn number(headers: &HeaderMap) -> Option<String> {
     let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut cookies = texts.flat_map(Cookie::split_parse).flatten();
@@ -231,7 +236,7 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// Whether the browser says that a page of ours sent it.
+/// Whether the browser confirms that a page of this service sent the request.
 fn is_ours(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     match (text("sec-fetch-site"), text("origin")) {
@@ -244,7 +249,7 @@ fn is_ours(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether the host that the request names can be no other machine.
+/// Whether the `Host` header names this machine.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = match host.rsplit_once(':') {
@@ -272,11 +277,11 @@ mod tests {
         assert_eq!(log_in(true), [format!("__Host-grammaton=0a1b; {rest}; Secure; Path=/; Max-Age=43200")]);
         let out = of(&auth(true).log_out(&HeaderMap::new()));
         assert_eq!(out, [format!("__Host-grammaton=; {rest}; Secure; Path=/; Max-Age=0")]);
-        assert!(of(&go("/", &Cookie::new(COOKIE, "a\r\nb"))).is_empty(), "no header has two lines");
+        assert!(of(&go("/", &Cookie::new(COOKIE, "a\r\nb"))).is_empty(), "a header has one line");
     }
 
     #[test]
-    fn the_number_of_a_cookie_is_read_as_it_is() {
+    fn the_number_of_a_cookie_is_read_unchanged() {
         let read = |lines: &[&str]| {
             let mut headers = HeaderMap::new();
             for line in lines {

@@ -1,8 +1,8 @@
-//! Connections of browsers: how many there are, how long they may take, and TLS.
+//! Connections of browsers: limits, timeouts and TLS.
 //!
-//! In: a listener. Out: requests for the routes, each with the address that it comes from. Invariants: there are at most
-//! [`CONNECTIONS`] at a time; who is slow to shake hands, to ask, or to read the answer is hung up on; a head of more than [`HEAD`] bytes is
-//! not read to its end.
+//! In: a listener. Out: requests for the routes, each with the address of its peer. Invariants: there are at most [`CONNECTIONS`]
+//! at the same time. A connection is closed if the handshake, the request, or reading the response is slow, or if the head of a request
+//! exceeds [`HEAD`] bytes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,15 +23,15 @@ use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-/// Connections at a time; others wait.
+/// Maximum number of connections at the same time; others wait.
 const CONNECTIONS: usize = 512;
-/// Bytes of what stands before a body.
+/// Maximum size of the head of a request, in bytes.
 const HEAD: usize = 16 << 10;
-/// How long shaking hands may take, and each head; and how long a connection may be of no use.
+/// Timeout of the handshake and of each request head; maximum idle time of a connection.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a peer may take nothing of what is sent.
-const STUCK: Duration = Duration::from_secs(30);
-/// How long to wait when the operating system has no more sockets.
+/// Maximum time in which a peer accepts no bytes of a response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause when the operating system has no more sockets.
 const RECOVER: Duration = Duration::from_millis(100);
 
 /// Serves until the runtime ends.
@@ -45,7 +45,7 @@ pub async fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>, routes
                 tokio::spawn(talk(tcp, peer, acceptor.clone(), routes.clone(), place));
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot take a connection");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(RECOVER).await;
             }
         }
@@ -83,33 +83,36 @@ async fn answer(
         .timer(TokioTimer::new())
         .header_read_timeout(TIMEOUT)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(Watched { stream, stuck: None }), TowerToHyperService::new(routes))
+        .serve_connection(
+            TokioIo::new(TimedWrites { stream, timeout: None }),
+            TowerToHyperService::new(routes),
+        )
         .await?;
     Ok(())
 }
 
-/// A stream whose peer has to take what is sent, in time.
-struct Watched<S> {
+/// A stream with a timeout of writes.
+struct TimedWrites<S> {
     stream: S,
-    /// Ends when it has taken nothing for too long.
-    stuck: Option<Pin<Box<Sleep>>>,
+    /// Timeout while a write is pending.
+    timeout: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S: AsyncWrite + Unpin> Watched<S> {
+impl<S: AsyncWrite + Unpin> TimedWrites<S> {
     fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stuck = None;
+            self.timeout = None;
             return written;
         }
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(STUCK)));
-        match stuck.as_mut().poll(context) {
+        let timeout = self.timeout.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_TIMEOUT)));
+        match timeout.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedWrites<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -143,7 +146,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedWrites<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,9 +1,9 @@
-//! Server-sent events: the parts of pages that change, drawn once for all who watch.
+//! Server-sent events: the parts of pages that change, rendered once for all watchers.
 //!
-//! In: a topic, a way to draw its parts, and a notifier that rings when they may have changed. Out: streams of events, each a part with its
-//! id. A topic has a task as long as somebody watches it: it draws when the notifier rings, and now and then without, since ages grow by
-//! themselves, but never twice within [`PAUSE`]. Who comes later, or reads slowly, gets the last state of every part, and what was between is
-//! left out; so nothing is queued, and a hundred watchers share the bytes.
+//! In: a topic, a function that renders its parts, and a notifier of changes. Out: streams of events, each a part with its id. A
+//! topic has a task while it has watchers. The task renders on a notification, and every [`TICK`] without one, since ages change with
+//! time, but never twice within [`PAUSE`]. A watcher that joins late or reads slowly gets the last state of every part and skips earlier
+//! ones. So nothing is queued, and all watchers share the bytes.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,25 +19,25 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::Oops;
+use super::PageError;
 use crate::report::markup::visible;
 use crate::service::record::JobId;
 
-/// Least time between two drawings.
+/// Minimum time between two renderings.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Longest time between them.
+/// Maximum time between two renderings.
 const TICK: Duration = Duration::from_secs(1);
-/// After so long without an event a comment is sent, which tells whether anybody is there still.
-const QUIET: Duration = Duration::from_secs(15);
-/// Streams at a time.
+/// Time without an event after which a comment is sent, to detect a closed connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Maximum number of streams at the same time.
 const WATCHERS: usize = 400;
 
-/// A part of a page: an element by its id, and what is in it.
+/// A part of a page: an element by its id, and its content.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Part {
     /// Unique in its page.
     pub id: &'static str,
-    /// Its content, safe to show.
+    /// Content, as escaped HTML.
     pub html: String,
 }
 
@@ -48,12 +48,12 @@ impl Part {
     }
 }
 
-/// What is watched.
+/// Topic of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Topic {
-    /// A page of all jobs, from 1.
+    /// A page of the list of jobs.
     Jobs {
-        /// Which.
+        /// Number of the page, from 1.
         page: usize,
     },
     /// A job.
@@ -62,10 +62,10 @@ pub enum Topic {
     Workers,
 }
 
-/// A part as it was drawn the last time it changed.
+/// A part, as rendered when it last changed.
 struct Drawn {
     part: Part,
-    /// Which drawing that was, from 1.
+    /// Number of that rendering, from 1.
     version: u64,
     event: Bytes,
 }
@@ -75,10 +75,10 @@ type Drawing = Arc<Vec<Arc<Drawn>>>;
 
 type Topics = Arc<Mutex<BTreeMap<Topic, watch::Sender<Drawing>>>>;
 
-/// What is watched at this moment.
+/// Streams of all topics.
 #[derive(Clone)]
 pub struct Events {
-    /// Exactly those with a task.
+    /// Topics with a task.
     topics: Topics,
     places: Arc<Semaphore>,
     pause: Duration,
@@ -97,7 +97,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// A stream of what `render` draws of `topic`, from the whole on; it ends when there is nothing to draw any more.
+    /// Streams the parts that `render` returns for `topic`: first all, then changes. The stream ends when `render` returns `None`.
     pub fn watch<F>(
         &self,
         topic: Topic,
@@ -108,14 +108,14 @@ impl Events {
         F: Future<Output = Option<Vec<Part>>> + Send + 'static,
     {
         let Ok(place) = self.places.clone().try_acquire_owned() else {
-            return Oops(
+            return PageError(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Too many watch at a time; load the page again in a while.".into(),
+                "Too many watchers at the same time; load the page again later.".into(),
             )
             .into_response();
         };
         let mut drawings = self.subscribe(topic, notifier, render);
-        // What a browser has not taken yet waits here.
+        // Events that the browser has not read yet wait here.
         let (events, stream) = mpsc::channel::<Result<Bytes, std::convert::Infallible>>(4);
         tokio::spawn(async move {
             let _place = place;
@@ -124,7 +124,7 @@ impl Events {
                 let drawing = drawings.borrow_and_update().clone();
                 for drawn in drawing.iter().filter(|drawn| drawn.version > seen) {
                     if events.send(Ok(drawn.event.clone())).await.is_err() {
-                        return; // the browser has gone
+                        return; // the browser has disconnected
                     }
                 }
                 seen = drawing.iter().map(|drawn| drawn.version).max().unwrap_or(seen);
@@ -133,7 +133,7 @@ impl Events {
                         Ok(()) => false,
                         Err(_) => return,
                     },
-                    () = tokio::time::sleep(QUIET) => true,
+                    () = tokio::time::sleep(KEEP_ALIVE) => true,
                     () = events.closed() => return,
                 };
                 if quiet && events.send(Ok(Bytes::from_static(b":\n\n"))).await.is_err() {
@@ -145,7 +145,7 @@ impl Events {
         (kind, Body::from_stream(ReceiverStream::new(stream))).into_response()
     }
 
-    /// The drawings of a topic; begins to draw if nobody watched it.
+    /// Subscribes to a topic; starts its task if it has no watcher yet.
     fn subscribe<F>(
         &self,
         topic: Topic,
@@ -166,7 +166,7 @@ impl Events {
     }
 }
 
-/// Draws a topic until nobody watches it, or there is nothing to draw.
+/// Renders a topic until it has no watchers, or `render` returns `None`.
 async fn draw<F>(
     events: Events,
     topic: Topic,
@@ -197,7 +197,7 @@ async fn draw<F>(
     }
 }
 
-/// Puts `parts` in the place of those that were drawn before; whether any is different.
+/// Replaces the parts that changed; returns whether any did.
 fn merge(drawing: &mut Drawing, parts: Vec<Part>, version: u64) -> bool {
     let drawn = |part: Part| match drawing.iter().find(|drawn| drawn.part == part) {
         Some(drawn) => drawn.clone(),
@@ -242,9 +242,9 @@ mod tests {
         assert_eq!(event, "event: part\ndata: {\"id\":\"a\",\"html\":\"<b>\\n1</b>\"}\n\n");
     }
 
-    /// Two hundred watch while a notifier rings a thousand times: all see the last state, and it was drawn a few times.
+    /// Two hundred watchers and a thousand notifications: all watchers see the last state, which was rendered a few times.
     #[test]
-    fn a_change_is_drawn_once_for_all() {
+    fn a_change_is_rendered_once_for_all_watchers() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let events = Events {
@@ -291,7 +291,7 @@ mod tests {
                 assert_eq!(got.iter().filter(|event| event.contains("fixed")).count(), 1, "{got:?}");
             }
             assert!(drawn.load(Ordering::SeqCst) < 50, "{drawn:?}");
-            // With the last watcher gone the next drawing is the topic's last.
+            // Without watchers the next rendering is the topic's last.
             while !lock(&events.topics).is_empty() {
                 notifier.ring();
                 tokio::time::sleep(Duration::from_millis(1)).await;

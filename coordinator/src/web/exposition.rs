@@ -1,7 +1,7 @@
 //! Prometheus metrics: the state of job and fleet in the text exposition format.
 //!
-//! Names begin with `grammaton_`, end with their unit, and with `_total` if they only grow. No label is called `job` or
-//! `instance`: those are Prometheus's own.
+//! Names begin with `grammaton_` and end with their unit, and with `_total` if they are counters. No label is called `job` or
+//! `instance`, which Prometheus itself sets.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::metrics::Phase;
 use crate::service::record::View;
 use crate::status::JobStatus;
 
-/// What a scrape is answered with.
+/// Metrics of a run, for a scrape.
 pub fn exposition(job: &JobStatus, fleet: &FleetStatus) -> String {
     let page = Page(Registry::new());
     page.of_job(job);
@@ -20,7 +20,7 @@ pub fn exposition(job: &JobStatus, fleet: &FleetStatus) -> String {
     page.text()
 }
 
-/// What a scrape of a service is answered with: its fleet, its jobs by state, and each of those in work by `id` and `name`.
+/// Metrics of a service, for a scrape: its fleet, its jobs by state, and each running job by `id` and `name`.
 pub fn service_exposition(
     by_state: &BTreeMap<&'static str, usize>,
     in_work: &[View],
@@ -32,15 +32,13 @@ pub fn service_exposition(
     page.text()
 }
 
-/// Metrics of one scrape. All numbers are known when it comes, so none is kept between two of them.
+/// Metrics of one scrape. All values are read at the scrape; none is kept between scrapes.
 struct Page(Registry);
 
 impl Page {
     fn text(&self) -> String {
         let mut text = Vec::new();
-        TextEncoder::new()
-            .encode(&self.0.gather(), &mut text)
-            .expect("memory takes all that is written to it");
+        TextEncoder::new().encode(&self.0.gather(), &mut text).expect("writing to memory does not fail");
         String::from_utf8(text).expect("names and numbers are text")
     }
 
@@ -90,30 +88,26 @@ impl Page {
     fn of_job(&self, job: &JobStatus) {
         let phases = [Phase::Waiting, Phase::Preprocess, Phase::Rounds, Phase::Decode];
         let phases = phases.map(|phase| (phase.key(), f64::from(u8::from(job.phase == Some(phase)))));
-        self.gauges("phase", "1 for what the job does now, 0 for the rest.", "phase", phases);
-        self.gauge("run", "Run whose round ended last, from 1.", job.run as f64);
-        self.gauge("runs", "Runs of the job.", job.runs as f64);
-        self.gauge("round", "The round that ended last.", job.round as f64);
-        self.gauge("max_rounds", "Rounds that a run has at most.", job.max_rounds as f64);
+        self.gauges("phase", "1 for the current phase of the job, 0 for the others.", "phase", phases);
+        self.gauge("run", "Run of the last finished round, from 1.", job.run as f64);
+        self.gauge("runs", "Number of runs of the job.", job.runs as f64);
+        self.gauge("round", "The last finished round.", job.round as f64);
+        self.gauge("max_rounds", "Maximum number of rounds of a run.", job.max_rounds as f64);
         if let Some(bound) = job.bound {
             self.gauge("bound", "Objective of the last round.", bound);
         }
-        self.gauge("sentences", "Sentences of the corpus.", job.sentences as f64);
+        self.gauge("sentences", "Number of sentences of the corpus.", job.sentences as f64);
         let rate = job.sentences_per_second;
-        self.gauge("sentences_per_second", "Sentences by wall time in the last round.", rate);
+        self.gauge("sentences_per_second", "Sentences per second of wall time in the last round.", rate);
         self.gauge("round_seconds", "Wall time of the last round.", job.round_seconds);
-        let help = "Time that the E-step of the last round took, summed over workers.";
+        let help = "Compute time of the E-step of the last round, summed over workers.";
         self.gauge("estep_busy_seconds", help, job.busy_seconds);
         if let Some(left) = job.seconds_left {
-            self.gauge("left_seconds", "Time that the rounds left take at most.", left);
+            self.gauge("left_seconds", "Upper bound of the time of the remaining rounds.", left);
         }
         if let Some(checkpoint) = job.checkpoint {
-            self.gauge("checkpoint_round", "Last round in the last checkpoint.", checkpoint.round as f64);
-            self.gauge(
-                "checkpoint_seconds",
-                "Time that writing the last checkpoint took.",
-                checkpoint.seconds,
-            );
+            self.gauge("checkpoint_round", "Round of the last checkpoint.", checkpoint.round as f64);
+            self.gauge("checkpoint_seconds", "Time to write the last checkpoint.", checkpoint.seconds);
             self.gauge("checkpoint_bytes", "Size of the last checkpoint.", checkpoint.bytes as f64);
         }
         let fates = [("written", job.written_checkpoints), ("failed", job.failed_checkpoints)];
@@ -135,18 +129,18 @@ impl Page {
                 }
             }
         };
-        of_each("job_round", "The round of the job that ended last.", &|status| Some(status.round as f64));
-        of_each("job_max_rounds", "Rounds that a run of the job has at most.", &|status| {
+        of_each("job_round", "The last finished round of the job.", &|status| Some(status.round as f64));
+        of_each("job_max_rounds", "Maximum number of rounds of a run of the job.", &|status| {
             Some(status.max_rounds as f64)
         });
         of_each("job_bound", "Objective of the job's last round.", &|status| status.bound);
-        let help = "Sentences by wall time in the job's last round.";
+        let help = "Sentences per second of wall time in the job's last round.";
         of_each("job_sentences_per_second", help, &|status| Some(status.sentences_per_second));
-        of_each("job_left_seconds", "Time that the job's rounds left take at most.", &|status| {
+        of_each("job_left_seconds", "Upper bound of the time of the job's remaining rounds.", &|status| {
             status.seconds_left
         });
         let shards =
-            self.family("job_shards", "Shards of the job's round under way.", &["id", "name", "state"]);
+            self.family("job_shards", "Shards of the job's current round.", &["id", "name", "state"]);
         for (job, _) in &in_work {
             let of_job = fleet.of(job.record.account().id).shards;
             for (state, n) in [("free", of_job.free), ("assigned", of_job.assigned), ("done", of_job.done)] {
@@ -161,7 +155,7 @@ impl Page {
         let shards = &fleet.shards;
         let states = [("free", shards.free), ("assigned", shards.assigned), ("done", shards.done)];
         let states = states.map(|(state, n)| (state, n as f64));
-        self.gauges("shards", "Shards of the round under way.", "state", states);
+        self.gauges("shards", "Shards of the current round.", "state", states);
         let count = |of: fn(&MemberState) -> bool| {
             fleet.members.iter().filter(|member| of(&member.state)).count() as f64
         };
@@ -170,15 +164,15 @@ impl Page {
             ("suspect", count(|state| matches!(state, MemberState::Suspect))),
             ("draining", count(|state| matches!(state, MemberState::Draining))),
         ];
-        self.gauges("members", "Workers that are there.", "state", states);
+        self.gauges("members", "Connected workers.", "state", states);
         let slots = fleet.members.iter().filter(|member| !matches!(member.state, MemberState::Gone(_)));
         let slots: u32 = slots.map(|member| member.slots).sum();
-        self.gauge("slots", "Tasks that the workers that are there compute at the same time.", slots.into());
+        self.gauge("slots", "Tasks that the connected workers compute at the same time.", slots.into());
         let age = fleet.oldest.as_ref().map_or(0.0, |oldest| oldest.age.as_secs_f64());
-        self.gauge("oldest_lease_age_seconds", "Age of the lease that is waited for the longest.", age);
+        self.gauge("oldest_lease_age_seconds", "Age of the oldest lease.", age);
         let losses = fleet.losses.iter().map(|(cause, &losses)| (*cause, losses));
-        self.counters("members_lost", "Workers that went, by cause.", "cause", losses);
-        self.counter("leases", "Leases given, backups and repeats included.", fleet.attempts);
+        self.counters("members_lost", "Workers lost, by cause.", "cause", losses);
+        self.counter("leases", "Leases assigned, including backups and repeats.", fleet.attempts);
         let fates = [("accepted", fleet.accepted), ("discarded", fleet.discarded)];
         self.counters("answers", "Answers of workers, by whether they counted.", "fate", fates);
         self.counter("sent_bytes", "Bytes sent to workers.", fleet.bytes_sent);
@@ -217,11 +211,11 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
-        let (before, nobody) = (JobStatus::default(), FleetStatus::default());
-        assert!(exposition(&before, &nobody).contains("grammaton_round 0\n"));
+        let (before, no_fleet) = (JobStatus::default(), FleetStatus::default());
+        assert!(exposition(&before, &no_fleet).contains("grammaton_round 0\n"));
     }
 
-    /// A scrape of a service with a job in work, one that waits, and a name that labels have to be careful with.
+    /// A scrape of a service with a running job, a queued job, and a name that needs escaping.
     fn of_service() -> String {
         let (job, fleet) = middle();
         let view = |id, name: &str, state| View {
@@ -234,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_in_work_have_numbers_of_their_own() {
+    fn running_jobs_have_their_own_numbers() {
         let text = of_service();
         for line in [
             "grammaton_jobs{state=\"running\"} 1",
@@ -254,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dashboard_asks_for_what_there_is() {
+    fn the_dashboard_uses_exported_metrics_only() {
         let dashboard = include_str!("../../../deploy/grafana/grammaton.json");
         serde_json::from_str::<serde_json::Value>(dashboard).unwrap();
         let text = of_service();
@@ -270,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn promtool_finds_nothing_to_complain_about() {
+    fn promtool_accepts_the_exposition() {
         let (job, fleet) = middle();
         check(&exposition(&job, &fleet));
         check(&of_service());
@@ -284,7 +278,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut promtool) = promtool else {
-            let why = "promtool is not on the path; Debian's package prometheus brings it";
+            let why = "promtool is not on the path; install Debian's package prometheus";
             return crate::requirement::missing("promtool", why);
         };
         promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();

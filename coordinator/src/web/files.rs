@@ -1,7 +1,7 @@
-//! Files of results, for whoever wants to keep them.
+//! Downloads of result files.
 //!
-//! A path is good if it is one of those that the results are made of; nothing is looked for by it. All are sent to be kept, and none to be
-//! shown, but for `report.html`: that may show its own styles, in a sandbox, and nothing else.
+//! A path is valid if it is in the list of results; it is not looked up in the file system. All files are sent as attachments, except
+//! `report.html`, which is shown in a sandbox with its own styles and nothing else.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use super::{House, Oops, missing};
+use super::{App, PageError, missing};
 use crate::service::outgoing::Outgoing;
 use crate::service::record::JobId;
 
-/// The page that tells how a job went.
+/// Name of the report.
 pub const REPORT: &str = "report.html";
-/// What a browser may do with it.
+/// Content security policy of the report.
 const REPORT_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; \
                              frame-ancestors 'none'; base-uri 'none'";
-/// Bytes that are read at a time.
+/// Size of a read, in bytes.
 const PIECE: usize = 64 << 10;
-/// How long a reader may take to read a little more.
+/// Maximum time between two reads of the client.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The file at `path` among the results of a job.
-pub async fn send(house: &House, job: JobId, path: String) -> Result<Response, Oops> {
-    let (folder, files) = house.blocking(move |service| service.results(job)).await.map_err(|_| missing())?;
+/// Sends the file at `path` of the results of a job.
+pub async fn send(app: &App, job: JobId, path: String) -> Result<Response, PageError> {
+    let (folder, files) = app.blocking(move |service| service.results(job)).await.map_err(|_| missing())?;
     let (path, size) = files.into_iter().find(|(name, _)| *name == path).ok_or_else(missing)?;
-    let place = house.downloads.clone().acquire_owned().await; // never closed
+    let place = app.downloads.clone().acquire_owned().await; // never closed
     let (outgoing, pieces) = Outgoing::new(TIMEOUT);
     let from = folder.join(&path);
     tokio::task::spawn_blocking(move || {
@@ -53,7 +53,7 @@ pub async fn send(house: &House, job: JobId, path: String) -> Result<Response, O
     Ok((size, kept, body).into_response())
 }
 
-/// A letter that a header can carry.
+/// Replaces a character that a header cannot carry.
 fn plain(letter: char) -> char {
     if letter.is_ascii_alphanumeric() || "._-+ ".contains(letter) { letter } else { '_' }
 }

@@ -1,4 +1,4 @@
-//! What is around every page: its head, the way to the others, and who looks.
+//! The frame of every page: head, navigation, and the user.
 
 use axum::response::{Html, IntoResponse, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -9,39 +9,39 @@ use crate::report::markup::visible;
 
 /// A page.
 pub struct Frame<'a> {
-    /// Of the window.
+    /// Title of the window.
     pub title: &'a str,
-    /// Where it stands among the others.
-    pub place: Place,
-    /// Where the parts come from that change.
+    /// Tab that is highlighted in the navigation.
+    pub tab: Tab,
+    /// URL of the event stream, if the page has one.
     pub events: Option<&'a str>,
-    /// Who looks, where that has to be shown.
+    /// User to show; `None` without tokens.
     pub who: Option<&'a Identity>,
-    /// What is on it.
+    /// Content.
     pub body: Markup,
 }
 
-/// A page that others lead to.
+/// A tab of the navigation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Tab {
     /// All jobs.
     Jobs,
     /// All workers.
     Workers,
-    /// None of these.
-    Elsewhere,
+    /// No tab.
+    None,
 }
 
 const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M8 2v5M8 7L3 13M8 7l5 6' \
                     stroke='%232f5aa8' stroke-width='2' fill='none'/%3E%3C/svg%3E";
 
 impl Frame<'_> {
-    /// As it is sent.
+    /// Renders the page.
     pub fn html(&self) -> Html<String> {
-        let Frame { title, place, events, who, body } = self;
-        // Without the role to act there are no buttons; the service would refuse them anyway.
+        let Frame { title, tab, events, who, body } = self;
+        // Buttons are hidden without the role for them; the service would refuse the request anyway.
         let class = who.filter(|who| !who.may(Role::Submit)).map(|_| "reader");
-        let here = |of: Place| (*place == of).then_some("page");
+        let current = |of: Tab| (*tab == of).then_some("page");
         Html(visible(html! {
             (DOCTYPE)
             html lang="en" {
@@ -58,8 +58,8 @@ impl Frame<'_> {
                     header {
                         nav aria-label="Pages" {
                             b { "Grammaton" }
-                            a href="/" aria-current=[here(Place::Jobs)] { "Jobs" }
-                            a href="/workers" aria-current=[here(Place::Workers)] { "Workers" }
+                            a href="/" aria-current=[current(Tab::Jobs)] { "Jobs" }
+                            a href="/workers" aria-current=[current(Tab::Workers)] { "Workers" }
                         }
                         span #live .quiet role="status" {}
                         @if let Some(who) = who {
@@ -74,30 +74,30 @@ impl Frame<'_> {
         }))
     }
 
-    /// The same as an answer.
+    /// Renders the page as a response.
     pub fn respond(&self) -> Response {
         self.html().into_response()
     }
 }
 
-/// All parts of a page, in their order.
-pub fn put_together(parts: &[Part]) -> Markup {
+/// Renders all parts of a page, in order.
+pub fn render_parts(parts: &[Part]) -> Markup {
     html! {
         @for Part { id, html } in parts { div.part id=(id) { (PreEscaped(html)) } }
     }
 }
 
-/// The page that asks for a token; `again` after a wrong one.
+/// The login page; `again` after a wrong token.
 pub fn login(again: bool) -> Response {
     let body = html! {
         h1 { "Grammaton" }
-        @if again { p.bad role="alert" { "That is no token of this service." } }
+        @if again { p.bad role="alert" { "This is not a token of this service." } }
         form.login method="post" action="/login" {
             label for="token" { "Token" }
             input #token name="token" type="password" autocomplete="current-password" required autofocus;
             button { "Log in" }
         }
-        p.quiet { "The operator of the service has it, or makes one with " code { "grammaton token" } "." }
+        p.quiet { "Ask the operator of the service, who creates tokens with " code { "grammaton token" } "." }
     };
-    Frame { title: "Log in", place: Place::Elsewhere, events: None, who: None, body }.respond()
+    Frame { title: "Log in", tab: Tab::None, events: None, who: None, body }.respond()
 }

@@ -1,4 +1,4 @@
-//! One job: how far it is, its curves, its runs, what they have learned, who computes, what was said.
+//! The page of a job: progress, curves, runs, learned parameters, workers and log.
 
 use maud::{Markup, html};
 use shared::data::corpus::Unit;
@@ -16,11 +16,11 @@ use crate::service::view::JobView;
 use crate::service::{Problem, Service};
 use crate::snapshot::{Snapshot, Strings};
 
-/// Lines of the log.
+/// Maximum number of lines of the log.
 const LINES: usize = 20;
-/// Workers of the table.
+/// Maximum number of workers in the table.
 const WORKERS: usize = 30;
-/// Runs of the table.
+/// Maximum number of runs in the table.
 const RUNS: usize = 32;
 
 /// The parts of the page.
@@ -55,7 +55,7 @@ fn drawn(
         Part::new("head", head(&view.record)),
         Part::new("actions", actions(&view.record)),
         Part::new("files", downloads(view.record.id, results)),
-        Part::new("far", how_far(view, seen, best)),
+        Part::new("far", progress_of(view, seen, best)),
         Part::new("curves", curves),
         Part::new("runs", runs(seen, best)),
         Part::new("learned", snapshot.map_or_else(nothing, learned)),
@@ -66,7 +66,7 @@ fn drawn(
     ]
 }
 
-/// A part of which there is nothing to show.
+/// Content of an empty part.
 fn nothing() -> Markup {
     html! {}
 }
@@ -135,7 +135,7 @@ fn downloads(id: JobId, results: &[(String, u64)]) -> Markup {
     }
 }
 
-/// A part of a path as URLs have it.
+/// Percent-encodes a part of a path.
 fn encoded(part: &str) -> String {
     let letter = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => char::from(byte).to_string(),
@@ -144,7 +144,7 @@ fn encoded(part: &str) -> String {
     part.bytes().map(letter).collect()
 }
 
-fn how_far(view: &View, seen: &JobView, best: usize) -> Markup {
+fn progress_of(view: &View, seen: &JobView, best: usize) -> Markup {
     let status = view.progress.as_ref();
     let in_work = status.filter(|_| matches!(view.record.state, State::Running | State::Stopping));
     let mut figures: Vec<(String, String)> = Vec::new();
@@ -190,7 +190,7 @@ fn how_far(view: &View, seen: &JobView, best: usize) -> Markup {
     }
 }
 
-/// The runs side by side, if there are several.
+/// Table of the runs, if there are several.
 fn runs(seen: &JobView, best: usize) -> Markup {
     let n = seen.start.runs;
     if n < 2 {
@@ -257,13 +257,13 @@ fn learned(snapshot: &Snapshot) -> Markup {
 
 fn sentences(snapshot: &Snapshot, seen: &JobView) -> Markup {
     let name = if seen.is_chain { "sample" } else { decoder_name(shared::models::decode::Decoder::Viterbi) };
-    // Lines with bars between segments are of tokens.
+    // Lines with bars between segments have tokens as symbols.
     let has_bars = |line: &String| line.contains(" | ");
     let is_of_tokens = snapshot.sentences.iter().any(|sample| sample.segmentations.iter().any(has_bars));
     report::sentences(&snapshot.sentences, &[name], if is_of_tokens { Unit::Token } else { Unit::Char })
 }
 
-/// What of a job is assigned, to how many, and since when.
+/// Shards of a job by state, number of workers, and age of the oldest lease.
 fn shards(own: &AccountStatus) -> Markup {
     let Shards { free, assigned, done } = own.shards;
     let all = (free + assigned + done) as f64;
@@ -313,7 +313,7 @@ mod tests {
     use crate::outcome::Sample;
     use crate::service::record::Millis;
     use crate::status::snapshot::tests::middle;
-    use crate::web::frame::put_together;
+    use crate::web::frame::render_parts;
     use crate::web::jobs::tests::view;
 
     const TAG: &str = "<script>alert(1)</script>";
@@ -358,7 +358,7 @@ mod tests {
             members: 2,
         }];
         let log = [Line { at: Millis(0), text: TAG.into() }];
-        let html = put_together(&drawn(view, seen, &log, results, &fleet)).into_string();
+        let html = render_parts(&drawn(view, seen, &log, results, &fleet)).into_string();
         for unwanted in ["<script", "style=", "NaN", "onerror"] {
             assert!(!html.contains(unwanted), "{unwanted} is in\n{html}");
         }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_it_is_made_of_is_text() {
+    fn all_values_are_escaped() {
         let html = page(&view(7, State::Running), &seen(3), &[]);
         contains(
             &html,
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn before_it_begins_there_is_little() {
+    fn a_queued_job_shows_its_position_and_can_be_cancelled() {
         let html = page(&view(7, State::Queued), &JobView::default(), &[]);
         contains(&html, &["<dt>jobs before it</dt><dd>2</dd>", "/cancel"]);
         assert!(!html.contains("/delete"));
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn results_can_be_fetched_once_it_is_done() {
+    fn results_of_a_finished_job_can_be_downloaded() {
         let done = State::Done { parameters_sha256: "abc".into() };
         let results = [("model/a <b>.bin".to_owned(), 1500), ("report.html".to_owned(), 10)];
         let html = page(&view(7, done), &seen(1), &results);

@@ -1,4 +1,4 @@
-//! All jobs, the newest first, a hundred to a page.
+//! The page of all jobs: newest first, a hundred per page.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::service::record::{State, View};
 use crate::service::{Page, Service};
 use crate::status::JobStatus;
 
-/// Jobs of a page.
+/// Number of jobs per page.
 const JOBS: usize = 100;
 
 /// The parts of page number `page`, from 1.
@@ -42,7 +42,7 @@ fn numbers(by_state: &BTreeMap<&str, usize>, fleet: &FleetStatus) -> Markup {
 
 fn table(jobs: &[View]) -> Markup {
     if jobs.is_empty() {
-        return html! { p { "No jobs yet. " code { "grammaton submit job.toml" } " brings one." } };
+        return html! { p { "No jobs yet. " code { "grammaton submit job.toml" } " submits one." } };
     }
     html! {
         div.scroll role="region" aria-label="All jobs" tabindex="0" {
@@ -60,7 +60,7 @@ fn table(jobs: &[View]) -> Markup {
                             td { (id) }
                             td.name { a id={ "job-" (id) } href={ "/jobs/" (id) } { (record.name) } }
                             td.left { (state(&record.state)) }
-                            td.far { (how_far(&record.state, *ahead, progress.as_ref())) }
+                            td.far { (progress_of(&record.state, *ahead, progress.as_ref())) }
                             td.left { (record.owner) }
                             td { (record.priority) }
                             td { (moment::minute(record.submitted)) }
@@ -72,12 +72,12 @@ fn table(jobs: &[View]) -> Markup {
     }
 }
 
-/// A state in a word, with its colour.
+/// Name of a state, with its colour.
 pub fn state(state: &State) -> Markup {
     html! { span class={ "state " (state.name()) } { (state.name()) } }
 }
 
-fn how_far(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Markup {
+fn progress_of(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Markup {
     match (state, progress) {
         (State::Queued, _) => html! { span.quiet { (ahead) " before it" } },
         (State::Failed { error }, _) => html! { span.bad { (error) } },
@@ -92,7 +92,7 @@ fn how_far(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Markup 
     }
 }
 
-/// How many of its rounds a job has behind it.
+/// Progress bar of the rounds of a job.
 pub fn bar(progress: &JobStatus) -> Markup {
     let JobStatus { round, max_rounds, .. } = *progress;
     html! {
@@ -100,7 +100,7 @@ pub fn bar(progress: &JobStatus) -> Markup {
     }
 }
 
-/// What a job does now.
+/// Description of the current phase of a job.
 pub fn phase(progress: &JobStatus) -> String {
     match (progress.phase, progress.round) {
         (None, _) => "reading".to_owned(),
@@ -133,7 +133,7 @@ pub(super) mod tests {
     use crate::service::record::tests::record;
     use crate::service::record::{Millis, Record};
 
-    /// A job of a hostile person.
+    /// A job with HTML in its names.
     pub fn view(id: u64, state: State) -> View {
         let record = Record {
             name: "<script>alert(1)</script>".into(),
@@ -157,11 +157,11 @@ pub(super) mod tests {
         let mut by_state = BTreeMap::new();
         jobs.iter().for_each(|job| *by_state.entry(job.record.state.name()).or_default() += 1);
         let page = Page { jobs, page, pages, by_state };
-        super::super::frame::put_together(&drawn(&page, &FleetStatus::default())).into_string()
+        super::super::frame::render_parts(&drawn(&page, &FleetStatus::default())).into_string()
     }
 
     #[test]
-    fn each_state_says_what_matters() {
+    fn each_state_shows_its_details() {
         let failed = State::Failed { error: "<img src=x onerror=alert(2)>".into() };
         let html = html(vec![view(3, State::Running), view(2, State::Queued), view(1, failed)], 1, 1);
         for expected in [
@@ -184,12 +184,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn without_jobs_it_says_how_to_bring_one() {
+    fn an_empty_list_names_the_command_to_submit() {
         assert!(html(Vec::new(), 1, 1).contains("No jobs yet"));
     }
 
     #[test]
-    fn a_page_leads_to_those_beside_it() {
+    fn a_page_links_to_its_neighbours() {
         let page = |page| html(vec![view(1, State::Queued)], page, 3);
         assert!(page(1).contains("?page=2") && !page(1).contains(">newer</a>"));
         assert!(page(2).contains("?page=1") && page(2).contains("?page=3"));

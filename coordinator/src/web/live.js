@@ -1,4 +1,4 @@
-// Puts parts of the page in the place of old ones, as they change. Without it, the page shows how things were when it was loaded.
+// Replaces parts of the page when they change. Without it, the page shows the state at loading.
 (() => {
   const from = document.body.dataset.events;
   if (!from) return;
@@ -24,7 +24,7 @@
     events.addEventListener("part", (event) => replace(JSON.parse(event.data)));
     events.onerror = () => {
       live.textContent = "connection lost, trying again";
-      // A browser gives up where the answer is no stream: the service is full, or somebody has to log in.
+      // A browser gives up if the response is not a stream: the service is full, or the user has to log in.
       if (events.readyState === EventSource.CLOSED) setTimeout(open, 5000);
     };
   };

@@ -1,23 +1,23 @@
-//! Moments as people read them, in UTC.
+//! Formatting of times, in UTC.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::service::record::Millis;
 
-/// An element with the day and the minute.
+/// Formats date, hour and minute, as an element.
 pub fn minute(at: Millis) -> Markup {
     let at = timestamp(at);
     let (machine, text) = (at.strftime("%Y-%m-%dT%H:%MZ"), at.strftime("%Y-%m-%d %H:%M"));
     html! { time datetime=(machine) { (text) } }
 }
 
-/// The second of the day.
+/// Formats hour, minute and second.
 pub fn second(at: Millis) -> String {
     timestamp(at).strftime("%H:%M:%S").to_string()
 }
 
-/// The last moment that the calendar knows, in the year 9999, stands for all later ones.
+/// Converts to a timestamp, at most the last one of the calendar, in the year 9999.
 fn timestamp(Millis(millis): Millis) -> Timestamp {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_have_the_date_of_the_calendar() {
+    fn times_have_the_date_of_the_calendar() {
         for (seconds, date) in [
             (0, "1970-01-01 00:00"),
             (951_782_399, "2000-02-28 23:59"),
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_beyond_the_calendar_are_its_last() {
+    fn times_beyond_the_calendar_are_its_last() {
         assert!(minute(Millis(u64::MAX)).0.contains(">9999-12-30 "));
     }
 }

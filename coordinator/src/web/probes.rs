@@ -1,7 +1,6 @@
-//! The HTTP port: `/metrics` for Prometheus, `/health` for probes that speak no gRPC.
+//! The HTTP port of a run: `/metrics` for Prometheus, `/health` for probes without gRPC.
 //!
-//! In: requests from anyone who reaches the port; it serves numbers, and takes nothing. Runs on a thread of its own until
-//! it is dropped.
+//! In: requests, without authentication; the port is read-only. The server runs on a separate thread until it is dropped.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -19,18 +18,18 @@ use crate::status::RunStatus;
 /// Serves until dropped.
 pub struct Http {
     address: SocketAddr,
-    /// Dropped with it, which ends the thread.
+    /// Ends the thread when it is dropped.
     _running: oneshot::Sender<()>,
 }
 
 #[derive(Clone)]
-struct Watched {
+struct RunState {
     run_status: RunStatus,
     watcher: Watcher,
 }
 
 impl Http {
-    /// Listens at `address`; port 0 takes any free one.
+    /// Listens at `address`; port 0 chooses a free port.
     pub fn start(address: SocketAddr, run_status: RunStatus, watcher: Watcher) -> Result<Http> {
         let refused = || format!("{address}: cannot serve metrics there; choose another address with --http");
         let listener = TcpListener::bind(address).with_context(refused)?;
@@ -39,21 +38,21 @@ impl Http {
         let (running, ended) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.context("cannot start a runtime for metrics")?;
-        let body = move || runtime.block_on(serve(listener, Watched { run_status, watcher }, ended));
+        let body = move || runtime.block_on(serve(listener, RunState { run_status, watcher }, ended));
         let thread = std::thread::Builder::new().name("http".into()).spawn(body);
         thread.context("cannot start a thread for metrics")?;
         Ok(Http { address, _running: running })
     }
 
-    /// Where it listens, with the port that was taken.
+    /// Address that it listens on, with the chosen port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-async fn serve(listener: TcpListener, watched: Watched, ended: oneshot::Receiver<()>) {
+async fn serve(listener: TcpListener, state: RunState, ended: oneshot::Receiver<()>) {
     let pages =
-        axum::Router::new().route("/metrics", get(metrics)).route("/health", get(health)).with_state(watched);
+        axum::Router::new().route("/metrics", get(metrics)).route("/health", get(health)).with_state(state);
     let served = async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         axum::serve(listener, pages).await
@@ -64,7 +63,7 @@ async fn serve(listener: TcpListener, watched: Watched, ended: oneshot::Receiver
     }
 }
 
-async fn metrics(State(Watched { run_status, watcher }): State<Watched>) -> Response {
+async fn metrics(State(RunState { run_status, watcher }): State<RunState>) -> Response {
     match watcher.status().await {
         Some(fleet) => {
             let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
@@ -74,7 +73,7 @@ async fn metrics(State(Watched { run_status, watcher }): State<Watched>) -> Resp
     }
 }
 
-async fn health(State(Watched { watcher, .. }): State<Watched>) -> Response {
+async fn health(State(RunState { watcher, .. }): State<RunState>) -> Response {
     match watcher.status().await {
         Some(_) => "ok\n".into_response(),
         None => ending(),

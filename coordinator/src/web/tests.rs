@@ -1,4 +1,4 @@
-//! The page as it is served, asked over a socket by those who may and those who may not.
+//! Tests of the page over a socket, by clients with and without the needed roles.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use crate::service::Limits;
 use crate::service::job_store::JobStore;
 use crate::service::record::{self, Millis, Record, State};
 
-/// A service with a job that is done and one that failed, both of a hostile person.
+/// A service with a finished and a failed job, both with HTML in their names.
 struct Served {
     address: SocketAddr,
     folder: tempfile::TempDir,
@@ -46,7 +46,7 @@ fn serve(access: Access) -> Served {
     Served { address, folder, _page: bound.serve(service, access, None).unwrap() }
 }
 
-/// Tokens `ann` (submit), `op` (operate), `eve` (read) and `node` (work), each its own secret.
+/// Tokens `ann` (submit), `op` (operate), `eve` (read) and `node` (work); each secret is the name.
 fn tokens(folder: &Path) -> Access {
     let of = [("ann", Role::Submit), ("op", Role::Operate), ("eve", Role::Read), ("node", Role::Work)];
     let text: String = of.iter().map(|(name, role)| line(name, *role, name)).collect();
@@ -61,7 +61,7 @@ impl Served {
         serve(tokens(folder.path()))
     }
 
-    /// All that is answered to a request, with these header lines more.
+    /// Sends a request with additional header lines; returns the whole response.
     fn ask(&self, request: &str, headers: &[&str], body: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -73,7 +73,7 @@ impl Served {
         );
         stream.write_all(text.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // Whoever is hung up on has heard what there was.
+        // An error means that the connection was closed; the response was read before.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
@@ -95,7 +95,7 @@ fn status(answer: &str) -> u16 {
 fn each_role_is_for_its_own_routes() {
     let served = Served::guarded();
     let ours = served.ours();
-    // For nobody, work, read, submit, operate.
+    // Status without token, and for work, read, submit, operate.
     for (request, expected) in [
         ("GET /", [401, 403, 200, 200, 200]),
         ("GET /jobs/1", [401, 403, 200, 200, 200]),
@@ -126,7 +126,7 @@ fn each_role_is_for_its_own_routes() {
 }
 
 #[test]
-fn whoever_may_not_see_the_jobs_of_others_may_not_touch_them() {
+fn jobs_of_other_users_cannot_be_changed_with_the_role_submit() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens"), line("bob", Role::Submit, "bob")).unwrap();
     let served = serve(Access::Roles(Tokens::read(&folder.path().join("tokens")).unwrap()));
@@ -180,7 +180,7 @@ fn a_browser_logs_in_and_out() {
 }
 
 #[test]
-fn what_is_posted_from_elsewhere_is_refused() {
+fn posts_from_other_origins_are_refused() {
     let served = Served::guarded();
     let post = |header: &str| served.status("POST /jobs/1/cancel", &["Authorization: Bearer op", header]);
     for foreign in [
@@ -201,7 +201,7 @@ fn what_is_posted_from_elsewhere_is_refused() {
 }
 
 #[test]
-fn every_answer_says_what_a_browser_may_do() {
+fn every_response_has_the_security_headers() {
     let served = Served::guarded();
     let eve = "Authorization: Bearer eve";
     for (request, headers) in [
@@ -255,7 +255,7 @@ fn every_answer_says_what_a_browser_may_do() {
 }
 
 #[test]
-fn results_are_kept_and_the_report_is_shown_in_a_sandbox() {
+fn results_are_attachments_and_the_report_is_shown_in_a_sandbox() {
     let served = serve(Access::Open);
     let file = served.ask("GET /jobs/1/files/model/model.bin", &[], "");
     assert!(
@@ -297,7 +297,7 @@ fn results_are_kept_and_the_report_is_shown_in_a_sandbox() {
 }
 
 #[test]
-fn without_tokens_it_is_for_this_machine_alone() {
+fn without_tokens_only_this_machine_is_served() {
     let served = serve(Access::Open);
     assert_eq!(served.status("GET /", &["Host: localhost:80"]), 200);
     assert_eq!(served.status("GET /", &["Host: [::1]"]), 200);
@@ -313,7 +313,7 @@ fn without_tokens_it_is_for_this_machine_alone() {
 }
 
 #[test]
-fn requests_have_bounds() {
+fn requests_have_limits() {
     let served = serve(Access::Open);
     let form = "Content-Type: application/x-www-form-urlencoded";
     let large = served.ask("POST /login", &[form, &served.ours()], &format!("token={}", "x".repeat(FORM)));
@@ -324,7 +324,7 @@ fn requests_have_bounds() {
 }
 
 #[test]
-fn a_watcher_gets_all_parts_and_then_what_changes() {
+fn a_watcher_gets_all_parts_and_then_changes() {
     let served = serve(Access::Open);
     let mut stream = TcpStream::connect(served.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -1,4 +1,4 @@
-//! Who computes, and who was lost, and why.
+//! The page of workers: connected and lost ones, with the cause of each loss.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,7 @@ use super::events::Part;
 use crate::fleet::{FleetStatus, MemberInfo, MemberState};
 use crate::human::{duration, whole};
 
-/// Workers of the page.
+/// Maximum number of workers on the page.
 const WORKERS: usize = 1000;
 
 /// The parts of the page.
@@ -39,7 +39,7 @@ fn numbers(fleet: &FleetStatus) -> Markup {
     }
 }
 
-/// `limit` of the workers at most: those that are there, and of those that are gone the last ones first, each with the cause.
+/// Table of at most `limit` workers: connected ones, then lost ones from the latest, each with the cause.
 pub fn table(fleet: &FleetStatus, limit: usize) -> Markup {
     let (gone, present): (Vec<&MemberInfo>, Vec<&MemberInfo>) =
         fleet.members.iter().partition(|member| matches!(member.state, MemberState::Gone(_)));
@@ -90,7 +90,7 @@ fn state(member: &MemberInfo) -> Markup {
     html! { span class={ "state " (class) } { (text) } }
 }
 
-/// Answers by the time since it joined.
+/// Answers per second since the worker joined.
 fn rate(member: &MemberInfo) -> String {
     let seconds = member.joined.as_secs_f64();
     match member.state {
@@ -106,11 +106,11 @@ mod tests {
     use crate::status::snapshot::tests::middle;
 
     #[test]
-    fn losses_have_their_cause_and_names_are_text() {
+    fn losses_have_their_cause_and_names_are_escaped() {
         let (_, mut fleet) = middle();
         fleet.members[0].name = "<b>alice</b>".into();
         (fleet.members[0].on_probation, fleet.members[0].failures) = (true, 3);
-        let html = super::super::frame::put_together(&parts(&fleet)).into_string();
+        let html = super::super::frame::render_parts(&parts(&fleet)).into_string();
         for expected in [
             "&lt;b&gt;alice",
             "failed 3 tasks that others answered",

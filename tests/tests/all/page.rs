@@ -1,4 +1,4 @@
-//! The page of a service in a real browser: it shows what happens while it happens, and does what it is told by those who may.
+//! The page of a service in a real browser: live updates, and actions by users with the needed role.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use grammaton_tests::folder::{Folder, examples};
 use grammaton_tests::{Lines, Process, requirement};
 use serde_json::Value;
 
-/// Two runs, scored every few rounds, of more rounds than anybody waits for.
+/// Two runs of many rounds, scored every few rounds.
 const JOB: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n\
     [inference]\nmethod = \"hastings\"\nrestarts = 2\nmax_rounds = 2000\n[output]\nscore_every = 5\n";
 
-/// A service that asks for tokens, and where it is.
+/// A service with tokens, and its address.
 struct Service {
     folder: Folder,
     _process: Process,
@@ -64,13 +64,13 @@ impl Service {
     }
 }
 
-/// Where pictures are kept for those who want to see them.
+/// Folder for screenshots, if one is set.
 fn pictures() -> Option<PathBuf> {
     std::env::var_os("PAGE_PICTURES").map(PathBuf::from)
 }
 
 #[test]
-fn a_person_watches_jobs_and_ends_one() {
+fn a_user_watches_jobs_and_cancels_one() {
     let browser = match Browser::open() {
         Ok(browser) => browser,
         Err(why) => return requirement::missing("browser", &why),
@@ -88,16 +88,16 @@ fn a_person_watches_jobs_and_ends_one() {
     service.submit("unigram, a quick look", &["--set", "inference.max_rounds=10"]);
     service.submit("unigram, 2000 rounds", &["--priority", "20"]);
 
-    // Nobody is shown anything before they have said who they are.
+    // Nothing is shown before login.
     browser.go(&format!("{}/jobs/2", service.page));
     assert!(browser.run("return location.pathname") == "/login", "{}", browser.text());
     browser.fill("#token", "forged");
     browser.click(".login button");
-    browser.until_text("no token of this service");
+    browser.until_text("not a token of this service");
     service.log_in(&browser, "eve");
     browser.until_text("unigram, 2000 rounds");
 
-    // A running job: rounds, curve and strings come by themselves.
+    // A running job: rounds, curve and strings are updated.
     browser.click("#job-2");
     browser.until_text("live");
     browser.until("document.querySelector('#curves path.line')?.getAttribute('d').split('L').length > 8");
@@ -109,13 +109,13 @@ fn a_person_watches_jobs_and_ends_one() {
     }
     assert!(browser.run("return getComputedStyle(document.querySelector('#learned li')).backgroundImage.includes('gradient')") == true);
 
-    // Who only reads has no button, and the service would refuse it.
+    // The role read has no buttons, and the service would refuse the request.
     assert!(browser.run("return document.querySelector('#cancel').checkVisibility()") == false);
     browser.run("document.querySelector('#actions form').submit()");
-    browser.until_text("it takes the role submit");
+    browser.until_text("lacks the role submit");
     service.log_in(&browser, "op");
 
-    // A worker that is killed is shown with the cause.
+    // A killed worker is shown with the cause.
     browser.go(&format!("{}/workers", service.page));
     browser.until_text("bob");
     worker.kill();
@@ -133,7 +133,7 @@ fn a_person_watches_jobs_and_ends_one() {
     assert!(browser.run(&format!("return {wide}")) == false, "a phone has to scroll sideways");
     browser.look(1000, 1200, false);
 
-    // All jobs; a name is a name.
+    // All jobs; names are escaped.
     browser.go(&format!("{}/", service.page));
     browser.until("document.querySelector('.state.done')");
     browser.until("document.querySelector('progress').value > 0");
@@ -144,14 +144,14 @@ fn a_person_watches_jobs_and_ends_one() {
     assert!(browser.run("return document.title") == "Jobs · Grammaton", "no script of a job's name was run");
     browser.go(&format!("{}/jobs/2", service.page));
 
-    // Whoever may cancel does, by keyboard; the page says so without being loaded again.
+    // A user with the needed role cancels by keyboard; the page shows it without a reload.
     browser.run("document.querySelector('#cancel').focus()");
     assert!(browser.run("return document.querySelector('#cancel').matches(':focus-visible')") == true);
     browser.click("#cancel");
     browser.until("document.querySelector('#head .state').innerText === 'cancelled'");
     browser.until("document.querySelector('#resume')");
 
-    // The first job is done: its report is shown, with its own styles and without scripts; its files are there.
+    // The first job is finished: its report is shown with its own styles and without scripts; its files can be downloaded.
     browser.go(&format!("{}/jobs/1", service.page));
     browser.until("document.querySelector('#head .state').innerText === 'done'");
     picture("page-done.png", 1000, 1250, false);
