@@ -1,7 +1,7 @@
-//! A browser without a window, driven over WebDriver: Chromium, as Debian's packages chromium and chromium-driver bring it.
+//! A headless browser, driven over WebDriver: Chromium, from Debian's packages chromium and chromium-driver.
 //!
-//! In: what a person does (go, fill in, click). Out: what they see (texts, pictures). The protocol is JSON over HTTP, one question after the
-//! other, so a socket is all that it takes.
+//! In: actions of a user (go, fill in, click). Out: texts and pictures of the page. The protocol is JSON over HTTP, one request after the
+//! other, so a plain socket is enough.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,26 +15,26 @@ use serde_json::{Value, json};
 
 use crate::{Process, SOON, eventually};
 
-/// A browser with one page; it goes when this does.
+/// A browser with one page; it ends when this is dropped.
 pub struct Browser {
-    /// Where the driver listens.
+    /// Address of the driver.
     address: String,
     session: String,
     driver: Process,
-    /// Its output, which it has to be able to write.
+    /// Output of the driver, kept open so that it can write.
     _lines: crate::Lines,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// A new one; why there is none, where none is installed.
+    /// Starts a browser; the error says what is not installed.
     pub fn open() -> Result<Browser, String> {
         let installed = |name: &str| {
             Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
         };
         if !installed("chromedriver") || !installed("chromium") {
             return Err(
-                "no chromium with its driver; Debian's packages chromium and chromium-driver bring them"
+                "no chromium with its driver; install Debian's packages chromium and chromium-driver"
                     .to_owned(),
             );
         }
@@ -45,7 +45,7 @@ impl Browser {
                 break port.trim_end_matches('.').to_owned();
             }
         };
-        let profile = tempfile::tempdir().expect("a temporary folder can be made");
+        let profile = tempfile::tempdir().expect("a temporary folder can be created");
         let args = [
             "--headless=new",
             "--no-sandbox",
@@ -71,14 +71,14 @@ impl Browser {
         Ok(browser)
     }
 
-    /// One question to the driver; the value that it answers with.
+    /// Sends a request to the driver; returns the value of its response.
     fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let value = self.exchange(method, path, body);
         assert!(value["error"].is_null(), "{method} {path} {body}: {value}");
         value
     }
 
-    /// The same, but the value may have an `error`.
+    /// As `send`, but the value may have an `error`.
     fn exchange(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if method == "GET" { String::new() } else { body.to_string() };
         let mut stream = TcpStream::connect(&self.address).expect("the driver listens");
@@ -116,17 +116,17 @@ impl Browser {
         self.ask("/url", &json!({ "url": url }));
     }
 
-    /// What a script of the driver's gives, which no policy of the page concerns.
+    /// Runs a script, which the page's content security policy does not restrict; returns its value.
     pub fn run(&self, script: &str) -> Value {
         self.ask("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// The text of the page that a person can see.
+    /// Visible text of the page.
     pub fn text(&self) -> String {
         self.run("return document.body.innerText").as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until a script's value is true.
+    /// Waits until the value of a script is true.
     pub fn until(&self, script: &str) {
         eventually(&|| format!("{script}: {}", self.text()), || {
             std::thread::sleep(Duration::from_millis(50));
@@ -134,7 +134,7 @@ impl Browser {
         });
     }
 
-    /// Waits until the page says so.
+    /// Waits until the page contains `text`.
     pub fn until_text(&self, text: &str) {
         self.until(&format!("document.body.innerText.includes({})", json!(text)));
     }
@@ -145,7 +145,7 @@ impl Browser {
         id.unwrap_or_else(|| panic!("{selector}: {found}")).to_owned()
     }
 
-    /// Clicks on what the selector finds first. Tries again if the page is drawn anew between finding and clicking.
+    /// Clicks on the first element of a selector. Tries again if the page is rendered between finding and clicking.
     pub fn click(&self, selector: &str) {
         eventually(&|| format!("{selector}: {}", self.text()), || {
             let path = format!("/session/{}/element/{}/click", self.session, self.find(selector));
@@ -165,7 +165,7 @@ impl Browser {
         self.ask("/goog/cdp/execute", &json!({ "cmd": command, "params": params }))
     }
 
-    /// A window of so many pixels, and whether it is dark.
+    /// Sets the size of the window in pixels, and the colour scheme.
     pub fn look(&self, width: u32, height: u32, dark: bool) {
         let metrics =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
@@ -175,7 +175,7 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &features);
     }
 
-    /// A picture of the window.
+    /// Writes a screenshot of the window.
     pub fn picture(&self, path: &Path) {
         let picture = self.send("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
         let bytes = BASE64_STANDARD.decode(picture.as_str().expect("it is text")).expect("in base 64");
@@ -184,14 +184,14 @@ impl Browser {
 }
 
 impl Drop for Browser {
-    /// The driver that is killed leaves its browser behind; one that is asked to end takes it along.
+    /// Asks the driver to end, which also ends the browser; killing the driver would not.
     fn drop(&mut self) {
         self.driver.signal("TERM");
         self.driver.wait();
     }
 }
 
-/// Where a program lies.
+/// Path of a program.
 fn which(name: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());

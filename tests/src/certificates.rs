@@ -1,21 +1,21 @@
-//! Certificates, good and bad: an authority of a test's own, and identities signed by it.
+//! Certificates for tests, valid and invalid: an authority, and identities signed by it.
 
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
-/// When a certificate is valid.
+/// Period of validity of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Valid {
-    /// Today, whenever that is.
+    /// Valid today.
     Now,
-    /// No more.
+    /// Expired.
     Once,
-    /// Not yet.
+    /// Not yet valid.
     Later,
 }
 
-/// Signs certificates.
+/// An authority that signs certificates.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// PEM files of an identity.
@@ -23,12 +23,12 @@ pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 pub struct Files {
     /// The certificate.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The private key.
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// Of that name.
+    /// Creates an authority with this name.
     pub fn new(name: &str) -> Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);

@@ -1,4 +1,4 @@
-//! A coordinator and workers as processes of their own.
+//! A coordinator and workers as separate processes.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::folder::{Folder, Trained};
 use crate::{Heard, Lines, Process, SOON, binary, clock};
 
-/// A coordinator for remote workers only, up to the line that says where it listens.
+/// A coordinator for remote workers only, which listens.
 pub struct Coordinator {
-    /// The process; writes a line for each round, and waits when nobody reads them.
+    /// The process. It writes a line for each round, and blocks if they are not read.
     pub process: Process,
     lines: Lines,
-    /// Where workers dial.
+    /// URL for workers.
     pub url: String,
 }
 
-/// `grammaton-worker` of one thread, yet to be started.
+/// Command of a `grammaton-worker` with one thread.
 pub fn worker_command(url: &str, name: &str) -> Command {
     let mut command = Command::new(binary("grammaton-worker"));
     command.args(["--coordinator", url, "--threads", "1", "--name", name]);
@@ -26,7 +26,7 @@ pub fn worker_command(url: &str, name: &str) -> Command {
 }
 
 impl Coordinator {
-    /// Starts `grammaton train` in `folder` on any free port.
+    /// Starts `grammaton train` in `folder` on a free port.
     pub fn start(folder: &Folder, out: &str, more: &[&str]) -> Coordinator {
         Coordinator::start_at(folder, out, "127.0.0.1:0", more)
     }
@@ -36,13 +36,13 @@ impl Coordinator {
         Coordinator::spawn(&mut Coordinator::command(folder, out, address, more))
     }
 
-    /// `grammaton train` in `folder`, listening at `address`, yet to be started.
+    /// Command of `grammaton train` in `folder`, listening at `address`.
     pub fn command(folder: &Folder, out: &str, address: &str, more: &[&str]) -> Command {
         let args = ["train", "job.toml", "--json", "--out", out, "--listen", address];
         folder.command(&[&args, more].concat())
     }
 
-    /// Starts what [`Coordinator::command`] made.
+    /// Starts a command of [`Coordinator::command`].
     pub fn spawn(command: &mut Command) -> Coordinator {
         let (process, lines) = Process::spawn_read(command);
         let next = || -> Value {
@@ -58,17 +58,17 @@ impl Coordinator {
         Coordinator { process, lines, url }
     }
 
-    /// A worker of one thread.
+    /// Starts a worker with one thread.
     pub fn worker(&self, name: &str) -> Process {
         self.worker_with(name, &[])
     }
 
-    /// A worker of one thread, with these arguments as well.
+    /// Starts a worker with one thread and additional arguments.
     pub fn worker_with(&self, name: &str, more: &[&str]) -> Process {
         Process::spawn(worker_command(&self.url, name).args(more))
     }
 
-    /// Reads the line that says where metrics are, and gives `host:port`.
+    /// Reads the line with the address of the metrics; returns `host:port`.
     pub fn serving(&self) -> String {
         let line = self.lines.next().expect("metrics were asked for");
         let event: Value = serde_json::from_str(&line).expect("lines are JSON");
@@ -76,17 +76,17 @@ impl Coordinator {
         event["address"].as_str().expect("an address is text").to_owned()
     }
 
-    /// Its address, without the scheme.
+    /// Address without the scheme.
     pub fn address(&self) -> String {
         self.url.trim_start_matches("http://").to_owned()
     }
 
-    /// What it says next, if that comes in time.
+    /// Next line within a time.
     pub fn poll(&self, within: Duration) -> Heard {
         self.lines.poll(within)
     }
 
-    /// Reads on until `condition` holds, which has to be before the end.
+    /// Reads lines until `condition` holds; panics if the process ends before.
     pub fn read_until(&self, mut condition: impl FnMut() -> bool) {
         let begun = clock();
         while !condition() {
@@ -96,7 +96,7 @@ impl Coordinator {
         }
     }
 
-    /// Reads until round `round` is over; one that goes on from a checkpoint may be beyond it already.
+    /// Reads lines until round `round` or a later one has ended.
     pub fn read_to(&self, round: usize) {
         while let Some(line) = self.lines.next() {
             let event: Value = serde_json::from_str(&line).expect("lines are JSON");
@@ -107,12 +107,12 @@ impl Coordinator {
         panic!("it ended before round {round}: {}", self.process.log());
     }
 
-    /// Reads to the end, which has to be a good one.
+    /// Reads to the end and checks that it succeeded.
     pub fn finish(self, folder: &Folder, out: &str) -> Trained {
         self.finish_with_log(folder, out).0
     }
 
-    /// As [`Coordinator::finish`]; with what it logged.
+    /// As [`Coordinator::finish`]; also returns the log.
     pub fn finish_with_log(mut self, folder: &Folder, out: &str) -> (Trained, String) {
         let mut last = None;
         while let Some(line) = self.lines.next() {
@@ -128,8 +128,8 @@ impl Coordinator {
     }
 }
 
-/// Trains the job of `folder` with two workers in processes of their own; they leave with exit code 0, and the result is that of
-/// `one`, bit for bit.
+/// Trains the job of `folder` with two worker processes. Checks that they exit with code 0, and that the result equals `one` bit for
+/// bit.
 pub fn check_two_workers(folder: &Folder, one: &Trained) {
     let coordinator = Coordinator::start(folder, "remote", &["--min-workers", "2"]);
     let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::{Process, binary};
 
-/// What `grammaton` printed.
+/// Output of `grammaton`.
 pub struct Printed {
     /// Exit code.
     pub code: i32,
@@ -20,7 +20,7 @@ pub struct Printed {
     pub log: String,
 }
 
-/// A folder of its own for each test.
+/// A temporary folder for a test.
 pub struct Folder(TempDir);
 
 /// The repository's folder `examples`.
@@ -29,27 +29,27 @@ pub fn examples() -> PathBuf {
 }
 
 impl Folder {
-    /// With these files.
+    /// Creates a folder with these files.
     pub fn new(files: &[(&str, &str)]) -> Folder {
-        let dir = tempfile::tempdir().expect("a temporary folder can be made");
+        let dir = tempfile::tempdir().expect("a temporary folder can be created");
         for (name, content) in files {
             fs::write(dir.path().join(name), content).expect("and written to");
         }
         Folder(dir)
     }
 
-    /// The path of a file in it.
+    /// Path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// The text of a file in it.
+    /// Text of a file in the folder.
     pub fn read(&self, name: &str) -> String {
         let path = self.path(name);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// `grammaton` with these arguments, yet to be started, in this folder.
+    /// Command of `grammaton` with these arguments in this folder.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(binary("grammaton"));
         command
@@ -60,7 +60,7 @@ impl Folder {
         command
     }
 
-    /// Runs `grammaton` to its end, whatever that is.
+    /// Runs `grammaton` to its end, successful or not.
     pub fn run(&self, args: &[&str]) -> Printed {
         let out = self.path(".stdout");
         let file = File::create(&out).expect("a file can be made");
@@ -69,7 +69,7 @@ impl Folder {
         Printed { code, out: fs::read_to_string(&out).expect("it prints text"), log: process.log() }
     }
 
-    /// Runs `grammaton`, which has to succeed; gives its standard output.
+    /// Runs `grammaton` and checks that it succeeds; returns its standard output.
     pub fn grammaton(&self, args: &[&str]) -> String {
         let printed = self.run(args);
         assert_eq!(printed.code, 0, "grammaton {args:?}: {}", printed.log);
@@ -84,13 +84,13 @@ impl Folder {
     }
 }
 
-/// What a training run wrote.
+/// Output of a training run.
 pub struct Trained {
-    /// `summary.json`
+    /// `summary.json`.
     pub summary: Value,
     /// The lines of `metrics.jsonl`.
     pub rounds: Vec<Value>,
-    /// Every file that says what was learned, and not how long it took; which ones there are depends on the kind of model.
+    /// Result files without timings, by name; the kind of model decides which exist.
     pub files: BTreeMap<&'static str, Vec<u8>>,
 }
 
@@ -126,7 +126,7 @@ impl Trained {
         self.summary["parameters_sha256"].as_str().expect("it is a text")
     }
 
-    /// The bounds of a run, by round.
+    /// Bounds of a run, by round.
     pub fn bounds(&self, run: u64) -> Vec<f64> {
         self.rounds
             .iter()
@@ -140,7 +140,7 @@ impl Trained {
         self.summary["scores"][decoder]["token_f1"].as_f64().expect("there is gold")
     }
 
-    /// The bound never falls, but for rounding.
+    /// Checks that the bound never falls, except for rounding errors.
     pub fn check_bounds(&self) {
         let runs = self.summary["bounds"].as_array().expect("a bound for every run").len() as u64;
         for bounds in (1..=runs).map(|run| self.bounds(run)) {
@@ -150,7 +150,7 @@ impl Trained {
         }
     }
 
-    /// The same result, to the last bit of every number.
+    /// Checks that both results are the same, to the last bit.
     pub fn check_equals(&self, other: &Trained) {
         assert_eq!(self.digest(), other.digest());
         assert!(self.files.keys().eq(other.files.keys()));

@@ -1,7 +1,7 @@
-//! Hosts on a network that can be cut: network namespaces on a bridge, made without privileges.
+//! Hosts on a network that can be cut: network namespaces on a bridge, without privileges.
 //!
-//! The first host is the coordinator's, with the bridge and mounts of its own; the others have a cable each. A cable that
-//! is pulled loses packets without a word, as a switch does that died: no connection is reset.
+//! The head is the host of the coordinator, with the bridge and separate mounts; every other host has a cable. A cut cable drops packets
+//! silently, like a broken switch: no connection is reset.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::{Lines, Process};
 /// Address of the coordinator's host.
 pub const HEAD: &str = "10.77.0.1";
 
-/// A head and hosts; they go when this does.
+/// A head and hosts, until dropped.
 pub struct Lan {
     head: Host,
     hosts: Vec<Host>,
@@ -24,7 +24,7 @@ struct Host {
 }
 
 impl Lan {
-    /// So many hosts beside the head; why there are none, where namespaces are not allowed.
+    /// Creates `n_hosts` hosts besides the head; the error says why namespaces are not possible.
     pub fn new(n_hosts: usize) -> Result<Lan, String> {
         let allowed = Command::new("unshare").args(["-rnm", "ip", "link", "add", "type", "bridge"]).output();
         if !allowed.is_ok_and(|output| output.status.success()) {
@@ -50,42 +50,42 @@ impl Lan {
         Ok(lan)
     }
 
-    /// `command` on the head.
+    /// Wraps `command` to run on the head.
     pub fn on_head(&self, command: &Command) -> Command {
         moved(self.head.enter("-m"), command)
     }
 
-    /// `command` on host number `host`.
+    /// Wraps `command` to run on host number `host`.
     pub fn on(&self, host: usize, command: &Command) -> Command {
         moved(self.hosts[host].enter("-U"), command)
     }
 
-    /// Runs a script on the head, which has to succeed.
+    /// Runs a script on the head and checks that it succeeds.
     pub fn shell(&self, script: &str) {
         succeed(self.head.enter("-m").args(["sh", "-c", script]));
     }
 
-    /// Pulls the cable of a host.
+    /// Cuts the cable of a host.
     pub fn cut(&self, host: usize) {
         self.shell(&format!("ip link set v{host} nomaster"));
     }
 
-    /// Plugs it in again.
+    /// Repairs the cable of a host.
     pub fn heal(&self, host: usize) {
         self.shell(&format!("ip link set v{host} master br0"));
     }
 }
 
 impl Host {
-    /// Starts a process that `unshare` puts into namespaces of its own, and waits until it is there.
+    /// Starts a process in new namespaces with `unshare`, and waits until it runs.
     fn hold(unshare: &mut Command) -> Host {
-        // Nobody needs it longer, should the test be killed.
+        // The process ends by itself if the test is killed.
         let (process, lines) = Process::spawn_read(unshare.args(["sh", "-c", "echo there; exec sleep 7200"]));
         assert_eq!(lines.next().as_deref(), Some("there"), "{}", process.log());
         Host { process, _lines: lines }
     }
 
-    /// A command in the namespaces of this host, to be completed; `more` of them than the user's and the network's.
+    /// Incomplete command in the user and network namespaces of this host, and in those that `more` names.
     fn enter(&self, more: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--preserve-credentials", "-t", &self.process.id().to_string(), "-U", "-n", more]);
@@ -93,7 +93,7 @@ impl Host {
     }
 }
 
-/// `command`, to be run where `there` leads: in its folder, with its environment.
+/// Appends `command` to `there`, with its folder and environment.
 fn moved(mut there: Command, command: &Command) -> Command {
     let folder = command.get_current_dir().map_or_else(std::env::temp_dir, |folder| folder.to_owned());
     there.args(["sh", "-c", "cd \"$0\" && exec \"$@\""]).arg(folder);

@@ -1,7 +1,6 @@
-//! Harness of the whole-system tests: real processes that never outlive their test, and tasks that any fleet
-//! answers alike.
+//! Harness of the system tests: processes that never outlive their test, and tasks that every fleet answers alike.
 //!
-//! No sleeping to wait for others: [`eventually`] polls, with a bound.
+//! Tests do not sleep to wait for other processes: [`eventually`] polls, with a timeout.
 
 pub mod browser;
 pub mod certificates;
@@ -32,10 +31,10 @@ use shared::work::engine::ComputeError;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Collapse, Collapsed, Expectation, Language, Named, ShardState, Task, Work};
 
-/// Longest wait for anything that should happen at once, on a machine that is busy.
+/// Timeout of events that should happen at once, for a busy machine.
 pub const SOON: Duration = Duration::from_secs(60);
 
-/// The binary of that name, built by the same `cargo test`.
+/// Path of a binary that the same `cargo test` built.
 pub fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
     let target = test.ancestors().nth(2).expect("tests lie in target/<profile>/deps");
@@ -63,7 +62,7 @@ impl Process {
         Process::start(command, file.into()).0
     }
 
-    /// Starts `command`; gives the lines of its standard output one by one.
+    /// Starts `command`; returns the lines of its standard output.
     pub fn spawn_read(command: &mut Command) -> (Process, Lines) {
         let (process, out) = Process::start(command, Stdio::piped());
         (process, Lines::of(out.expect("it is piped")))
@@ -87,7 +86,7 @@ impl Process {
         (Process { child, log, reader: Some(reader) }, out)
     }
 
-    /// Its number.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -103,12 +102,12 @@ impl Process {
         self.child.kill().expect("one's own child can be killed");
     }
 
-    /// How it ended, if it has.
+    /// Exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("one's own child can be waited for")
     }
 
-    /// Waits for its end, not for ever; its log is whole then.
+    /// Waits for the end of the process with a timeout; then the log is complete.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         let log = self.log.clone();
@@ -122,7 +121,7 @@ impl Process {
         status.expect("it was waited for")
     }
 
-    /// What it wrote to standard error so far.
+    /// Standard error so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -130,24 +129,23 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Errors mean that it has ended already.
+        // An error means that the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Lines of a process's standard output. Read no further than asked for: a process that writes on waits, once the pipe
-/// is full.
+/// Lines of the standard output of a process. No lines are read ahead, so that the process blocks when the pipe is full.
 pub struct Lines(Receiver<String>);
 
-/// What was heard for a while.
+/// Result of waiting for a line.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Heard {
     /// A line.
     Line(String),
-    /// Nothing yet.
+    /// No line within the time.
     Nothing,
-    /// The last line was before.
+    /// End of the output.
     End,
 }
 
@@ -164,7 +162,7 @@ impl Lines {
         Lines(receiver)
     }
 
-    /// The next line, `None` after the last one. Does not wait for ever.
+    /// Next line, `None` at the end; panics after a timeout.
     pub fn next(&self) -> Option<String> {
         match self.poll(SOON) {
             Heard::Line(line) => Some(line),
@@ -173,7 +171,7 @@ impl Lines {
         }
     }
 
-    /// The next line, if it comes in time.
+    /// Next line within a time.
     pub fn poll(&self, within: Duration) -> Heard {
         match self.0.recv_timeout(within) {
             Ok(line) => Heard::Line(line),
@@ -183,14 +181,14 @@ impl Lines {
     }
 }
 
-/// A network between workers and a coordinator, which can be cut.
+/// A proxy between workers and a coordinator, whose connections can be cut.
 pub struct Network {
     address: SocketAddr,
     wires: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Network {
-    /// Passes on to `coordinator` what comes in on a port of its own.
+    /// Starts a proxy to `coordinator` on a free port.
     pub fn to(coordinator: SocketAddr) -> Network {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound");
@@ -203,7 +201,7 @@ impl Network {
                     let clones = (from.try_clone(), to.try_clone());
                     let (Ok(mut from), Ok(mut to)) = clones else { continue };
                     std::thread::spawn(move || {
-                        // Either end may go at any time; so does the other one then.
+                        // When either end closes, the other one is closed too.
                         let _ = std::io::copy(&mut from, &mut to);
                         let _ = to.shutdown(Shutdown::Both);
                     });
@@ -214,21 +212,21 @@ impl Network {
         Network { address, wires }
     }
 
-    /// Where workers dial.
+    /// URL for workers.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Cuts all connections; new ones may be made.
+    /// Cuts all connections; new ones are possible.
     pub fn cut(&self) {
         for wire in self.wires.lock().unwrap().drain(..) {
-            // It may have ended already.
+            // The connection may have ended already.
             let _ = wire.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Waits until `condition` holds; panics with what `state` says if it does not soon.
+/// Waits until `condition` holds; panics with `state` after a timeout.
 pub fn eventually(state: &dyn Fn() -> String, mut condition: impl FnMut() -> bool) {
     let begun = clock();
     while !condition() {
@@ -238,12 +236,12 @@ pub fn eventually(state: &dyn Fn() -> String, mut condition: impl FnMut() -> boo
 }
 
 /// The present moment.
-#[expect(clippy::disallowed_methods, reason = "tests are drivers too: they bound their waits")]
+#[expect(clippy::disallowed_methods, reason = "tests have timeouts")]
 pub fn clock() -> Instant {
     Instant::now()
 }
 
-/// A task for [`echo`]: takes `duration`, carries `n_weights` weights, and has an answer of its own.
+/// A task for [`echo`] with this duration, `n_weights` weights and a unique answer.
 pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     let grammar = tiny_grammar();
     let word = SymbolId(grammar.n_nonterminals + name % 2);
@@ -258,8 +256,8 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     }
 }
 
-/// A task for [`echo`] with a sentence that occurs `n` times, for each of which the shard carries counts: `count`, and
-/// the number of the task, so that every shard carries something else.
+/// A task for [`echo`] with a sentence that occurs `n` times. The state of its shard has counts for each occurrence: `count`, and the
+/// number of the task, so that the states of shards differ.
 pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
     let task = echo_task(name, Duration::ZERO, 5);
     let sentence = Sentence { tokens: vec![SymbolId(2); 1 + name as usize], multiplicity: n };
@@ -280,7 +278,7 @@ pub fn groups(task: &Task) -> Groups {
     Groups::new(&grammar.value, &lexicon.value)
 }
 
-/// A lexicon by which a task can have `n_weights` weights; made once for each number.
+/// A lexicon with which a task can have `n_weights` weights; cached by number.
 fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
     static MADE: Mutex<BTreeMap<usize, Named<Lexicon>>> = Mutex::new(BTreeMap::new());
     let make = || {
@@ -297,7 +295,7 @@ pub fn tiny_grammar() -> Grammar {
     shared::grammar::syntax::parse(text, "tiny.lt").expect("the text is a grammar").0
 }
 
-/// Stands in for the engine: takes as long as the task says, then answers [`echo_at_once`].
+/// Replaces the engine: waits for the duration of the task, then answers with [`echo_at_once`].
 pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Expect { weights, .. } = &task.work
         && let Some(first) = weights.first()
@@ -307,7 +305,7 @@ pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
     echo_at_once(task)
 }
 
-/// An answer made from weights and shard; a task without weights has none. What a shard carries is counted up by one.
+/// Computes an answer from weights and shard; a task without weights has none. Counts in the state of the shard increase by one.
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Collapse(Collapse::Others { pseudo, carried, .. }) = &task.work {
         let mut carried = carried.value.as_ref().clone();

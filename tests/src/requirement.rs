@@ -1,16 +1,16 @@
-//! What a test requires that not every machine has: a browser, an S3 server, corpora.
+//! Requirements of tests that not every machine meets: a browser, an S3 server, corpora.
 //!
-//! A test that lacks it passes, and says that it is skipped. Two environment variables keep skipped tests from being taken for passed ones:
-//! - `GRAMMATON_REQUIRE=browser,s3` makes tests fail that lack one of these.
+//! Without its requirement a test passes, and reports that it was skipped. Two environment variables show skipped tests:
+//! - `GRAMMATON_REQUIRE=browser,s3` makes tests fail without one of these.
 //! - `GRAMMATON_SKIPPED=FILE` appends a line to `FILE` for each test that is skipped. `.ci/run` prints them at its end.
 //!
-//! Crates that `tests` depends on include this file by its path. `.ci/requirement` is the same for scripts.
+//! Crates that `tests` depends on include this file by path. `.ci/requirement` does the same for scripts.
 
 use std::env;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-/// Names that `GRAMMATON_REQUIRE` may have. Scripts use some, tests the others.
+/// Names allowed in `GRAMMATON_REQUIRE`; scripts use some of them.
 const NAMES: [&str; 11] = [
     "browser",
     "cargo-deny",
@@ -29,7 +29,7 @@ const NAMES: [&str; 11] = [
 ///
 /// # Panics
 ///
-/// If `GRAMMATON_REQUIRE` has this name, or one that is not known.
+/// If `GRAMMATON_REQUIRE` has this name or an unknown one.
 #[track_caller]
 pub fn missing(name: &str, why: &str) {
     assert!(NAMES.contains(&name), "`{name}` is not in the list of requirements");

@@ -1,4 +1,4 @@
-//! A service as a process of its own, which may be killed and started again where it was.
+//! A service as a separate process, which can be killed and restarted with its store and address.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -9,24 +9,24 @@ use serde_json::Value;
 use crate::folder::{Folder, Printed};
 use crate::{Lines, Process};
 
-/// `grammaton serve` at an address that it keeps.
+/// A `grammaton serve` with a fixed address.
 pub struct Serving {
     /// The process; `None` while it is dead.
     process: Option<(Process, Lines)>,
-    /// Where it keeps jobs, in the folder of the test, unless that is an object store.
+    /// Path of the store in the folder of the test, unless it is an object store.
     pub store: PathBuf,
-    /// Where commands and workers dial.
+    /// URL for commands and workers.
     pub url: String,
     command: Box<dyn Fn() -> Command + Send>,
 }
 
 impl Serving {
-    /// Starts it in `folder`, with these arguments as well.
+    /// Starts a service in `folder` with additional arguments.
     pub fn start(folder: &Folder, more: &[&str]) -> Serving {
         Serving::start_at(folder, "store", more, &[])
     }
 
-    /// As [`Serving::start`], with jobs kept at `store`, and more in its environment.
+    /// As [`Serving::start`], with the given store and environment.
     pub fn start_at(folder: &Folder, store: &str, more: &[&str], environment: &[(&str, String)]) -> Serving {
         let port = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = port().expect("loopback has free ports").to_string();
@@ -50,7 +50,7 @@ impl Serving {
         serving
     }
 
-    /// Starts it again; waits until it listens.
+    /// Starts the process; waits until it listens.
     pub fn begin(&mut self) {
         let (process, lines) = Process::spawn_read(&mut (self.command)());
         let first = lines.next().unwrap_or_else(|| panic!("it ended: {}", process.log()));
@@ -66,24 +66,24 @@ impl Serving {
         }
     }
 
-    /// Asks it to end; its exit code, and what it logged.
+    /// Stops the process with SIGTERM; returns its exit code and log.
     pub fn stop(&mut self) -> (Option<i32>, String) {
         let (mut process, _lines) = self.process.take().expect("it is there");
         process.signal("TERM");
         (process.wait().code(), process.log())
     }
 
-    /// Its number on this machine.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.process.as_ref().expect("it is there").0.id()
     }
 
-    /// What it logged so far.
+    /// Log so far.
     pub fn log(&self) -> String {
         self.process.as_ref().map_or(String::new(), |(process, _)| process.log())
     }
 
-    /// Reads the line that says where the page is, and gives `host:port`.
+    /// Reads the line with the address of the page; returns `host:port`.
     pub fn serving(&self) -> String {
         let (_, lines) = self.process.as_ref().expect("it is there");
         let event: Value =
@@ -92,19 +92,19 @@ impl Serving {
         event["address"].as_str().expect("an address is text").to_owned()
     }
 
-    /// Runs a command of `grammaton` for it in `folder`, whatever comes of it.
+    /// Runs a command of `grammaton` as a client in `folder`, successful or not.
     pub fn run(&self, folder: &Folder, args: &[&str]) -> Printed {
         folder.run(&[args, &["--coordinator", &self.url]].concat())
     }
 
-    /// As [`Serving::run`], which has to succeed; its standard output, without the end of the line.
+    /// As [`Serving::run`], and checks that it succeeds; returns its standard output without the line end.
     pub fn grammaton(&self, folder: &Folder, args: &[&str]) -> String {
         let printed = self.run(folder, args);
         assert_eq!(printed.code, 0, "grammaton {args:?}: {}\n{}", printed.log, self.log());
         printed.out.trim_end().to_owned()
     }
 
-    /// What it knows of a job.
+    /// Status of a job.
     pub fn job(&self, folder: &Folder, id: &str) -> Value {
         let json = self.grammaton(folder, &["status", id, "--json"]);
         serde_json::from_str(&json).expect("a job is JSON")

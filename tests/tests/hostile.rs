@@ -1,9 +1,8 @@
-//! Peers that break every rule: each is refused or dropped with its cause, and a good worker beside it finishes the
-//! batch with the right result.
+//! Hostile peers: each is refused or dropped with its cause, and an honest worker beside it finishes the batch with the right result.
 //!
-//! Sockets are real, and so is the fleet. [`CASES`] is the list: what a peer is called, what it does, and what it gets.
+//! Sockets and fleet are real. [`CASES`] lists the name, behaviour and expected result of each peer.
 //!
-//! A target of its own: how much memory its process takes at most is a part of the law.
+//! This is a separate target, since the law bounds the peak memory of the process.
 
 use std::future::Future;
 use std::io::{Read as _, Write as _};
@@ -29,34 +28,34 @@ use tonic::{Request, Streaming};
 use worker::WorkerConfig;
 
 const SECRET: &str = "s3cret";
-/// Connections of nobody known that the coordinator keeps.
+/// Maximum number of unauthenticated connections of the coordinator.
 const LOBBY: usize = 256;
 
-/// What a peer does.
+/// Behaviour of a peer.
 #[derive(Clone, Copy)]
 enum Does {
-    /// Dials with the token, and says this hello.
+    /// Connects with the token, and sends this hello.
     Greets(fn() -> v1::Hello),
-    /// Joins, and says this of the first lease and its task.
+    /// Joins, and sends these messages on the first lease and its task.
     Tells(fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>),
-    /// The same, where shards carry something from round to round.
+    /// As `Tells`, with shards that have a state.
     Carries(fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>),
-    /// Something else.
+    /// Anything else.
     Acts(fn(Place) -> Doing),
 }
 
-/// What a peer gets for it.
+/// Expected result of a peer.
 #[derive(Clone, Copy, Debug)]
 enum Gets {
-    /// It does not become a member, and is told why.
+    /// It does not become a member, and receives this reason.
     Refused(Reason, &'static str),
-    /// It was a member, and is lost because it broke the protocol, and how.
+    /// It was a member, and is lost because it broke the protocol in this way.
     Broke(&'static str),
-    /// It was a member, and is lost because nothing was heard of it.
+    /// It was a member, and is lost because of its silence.
     Silent,
-    /// It was a member until it went, during the batch or after it; what it did before was no harm.
+    /// It was a member until it disconnected, without harm.
     Went,
-    /// Nothing in particular; it was never a member.
+    /// It was never a member.
     Nothing,
 }
 
@@ -64,11 +63,11 @@ use Does::{Acts, Carries, Greets, Tells};
 use Gets::{Broke, Nothing, Refused, Silent, Went};
 use Reason::{Malformed, Token as BadToken, Version};
 
-/// What the coordinator says to a peer that it refuses.
+/// Reason that a refused peer receives.
 type Heard = Option<(Reason, String)>;
 type Doing = Pin<Box<dyn Future<Output = Heard> + Send>>;
 
-/// What it is, what it does, what it gets.
+/// Name, behaviour and expected result of each peer.
 const CASES: [(&str, Does, Gets); 45] = [
     // Strangers.
     ("garbage on the port", Acts(|place| Box::pin(garbage(place, b"\0\x01garbage\xff"))), Nothing),
@@ -215,13 +214,13 @@ const CASES: [(&str, Does, Gets); 45] = [
         Tells(|lease, _| vec![failure(v1::LeaseId { attempt: 9, ..lease }, &"no\nsuch ".repeat(1000))]),
         Broke("it answered lease 1.0.9, which was not given to it"),
     ),
-    // Members that do what is allowed, and too much of it.
+    // Members that exceed what is allowed.
     ("1 GiB for a batch that is over", Acts(|place| Box::pin(late(place))), Went),
     ("the same answer thrice", Acts(|place| Box::pin(thrice(place))), Went),
 ];
 
 #[test]
-fn hostile_peers_harm_nobody() {
+fn hostile_peers_are_refused_or_dropped_and_the_batch_finishes() {
     let failed: Vec<&str> = std::thread::scope(|scope| {
         let start = |&(name, does, gets): &(&'static str, Does, Gets)| {
             let run = std::thread::Builder::new().name(name.into());
@@ -231,23 +230,23 @@ fn hostile_peers_harm_nobody() {
         running.into_iter().filter_map(|(name, run)| run.join().is_err().then_some(name)).collect()
     });
     assert_eq!(failed, [""; 0]);
-    // All fleets of this process together, with what strangers made them take.
+    // Peak memory of all fleets of this process.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kib < 512 << 10, "{kib} KiB at most");
 }
 
-/// Where a peer comes to.
+/// Surroundings of a peer.
 #[derive(Clone)]
 struct Place {
     address: String,
-    /// Told when the peer is a member, and may be assigned something.
+    /// Notified when the peer is a member and may be assigned a task.
     joined: std::sync::mpsc::Sender<()>,
     tasks: Arc<Vec<Task>>,
 }
 
-/// A fleet with a good worker, which holds back its answers until the peer has done what it does.
+/// Runs a fleet with an honest worker, which holds back its answers until the peer has acted.
 fn check(does: Does, gets: Gets) {
     let access = Access::One(Token::new(SECRET, "test").unwrap());
     let listen = Listen { access, ..Listen::at("127.0.0.1:0".parse().unwrap()) };
@@ -274,7 +273,7 @@ fn check(does: Does, gets: Gets) {
         });
         (answers, report.unwrap())
     };
-    // A batch that is over, for those who come late.
+    // A finished batch, for late answers.
     answers(tasks(2));
     set(&hold, true);
     let (joined, is_in) = std::sync::mpsc::channel();
@@ -321,7 +320,7 @@ fn check(does: Does, gets: Gets) {
     good.join().unwrap();
 }
 
-/// A fleet with a good worker that has answered once and holds back its answers from then on.
+/// A fleet with an honest worker that has answered once and then holds back its answers.
 struct Scene {
     fleet: Fleet,
     hold: Arc<(Mutex<bool>, Condvar)>,
@@ -349,7 +348,7 @@ impl Scene {
         Scene { fleet, hold, good, place, runtime: runtime.unwrap() }
     }
 
-    /// Has the batch computed while the peer does what it does; the good worker answers after that.
+    /// Computes the batch while the peer acts; the honest worker answers after that.
     fn play(&self, peer: impl Future<Output = ()>) -> Result<Vec<Answer>, FleetError> {
         std::thread::scope(|scope| {
             let batch = scope.spawn(|| {
@@ -369,7 +368,7 @@ impl Scene {
     }
 }
 
-/// Law: a replica of an audited task is answered by its holder alone, so that who answers both is found out.
+/// Law: only the holder of a replica may answer it, so that a worker that answers both is detected.
 #[test]
 fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_named() {
     let n_tasks = 4;
@@ -393,9 +392,9 @@ fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_nam
     scene.end();
 }
 
-/// Law: one stranger ends no batch, whatever it fails and however often it hangs up, while another worker is there.
+/// Law: one attacker that fails tasks or disconnects ends no batch while another worker is present.
 #[test]
-fn a_stranger_that_fails_tasks_and_hangs_up_again_and_again_ends_no_batch() {
+fn an_attacker_that_fails_tasks_and_disconnects_repeatedly_ends_no_batch() {
     let scene = Scene::new(40, 0.0);
     let place = scene.place.clone();
     let found = scene.play(async move {
@@ -439,7 +438,7 @@ fn good_worker(coordinator: String, hold: Arc<(Mutex<bool>, Condvar)>) -> std::t
     })
 }
 
-// What peers say.
+// Messages of peers.
 
 fn hello() -> v1::Hello {
     v1::Hello { version: proto::VERSION, name: "mallory".into(), slots: 1, ..v1::Hello::default() }
@@ -453,7 +452,7 @@ fn piece(length: usize) -> from_worker::Message {
     from_worker::Message::Piece(v1::Piece { data: vec![1; length].into() })
 }
 
-/// A hello that claims blobs without saying which.
+/// A hello that claims blobs without valid names.
 fn holding(blobs: usize) -> v1::Hello {
     v1::Hello { held: vec![v1::Held::default(); blobs], ..hello() }
 }
@@ -476,7 +475,7 @@ fn head(lease: v1::LeaseId, size: u64) -> from_worker::Message {
     })
 }
 
-/// An answer of nothing, and something that is said to be kept.
+/// An empty answer that claims to keep a state.
 fn keeping(lease: v1::LeaseId, name: &'static [u8]) -> from_worker::Message {
     let kept = Some(v1::Held { hash: name.into(), size: 0 });
     let extent = Some(payload::extent(b""));
@@ -503,14 +502,14 @@ fn right(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {
     value(lease, &echo_at_once(task).unwrap())
 }
 
-/// As [`right`], with another first count.
+/// As [`right`], with a different first count.
 fn counts(lease: v1::LeaseId, task: &Task, first: f64) -> Vec<from_worker::Message> {
     let Answer::Expectation(mut expectation) = echo_at_once(task).unwrap() else { panic!("not counts") };
     expectation.counts[0] = first;
     value(lease, &Answer::Expectation(expectation))
 }
 
-/// As [`right`], of a task whose shard carries something, with a change.
+/// As [`right`], for a task whose shard has a state, with a change.
 fn passed(
     lease: v1::LeaseId,
     task: &Task,
@@ -533,7 +532,7 @@ fn broken(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {
     messages
 }
 
-// How peers behave.
+// Behaviour of peers.
 
 /// A stream to the coordinator.
 struct Peer {
@@ -554,19 +553,19 @@ impl Peer {
         Peer { outgoing, incoming: client.join(request).await.unwrap().into_inner() }
     }
 
-    /// Whether the coordinator may still hear it.
+    /// Sends a message; returns whether the connection is open.
     async fn say(&self, message: from_worker::Message) -> bool {
         self.outgoing.send(FromWorker { message: Some(message) }).await.is_ok()
     }
 
-    /// Joins, has the batch begun, and waits for the first lease.
+    /// Joins, starts the batch, and waits for the first lease.
     async fn join(place: &Place) -> (Peer, v1::LeaseId) {
         let mut peer = Peer::dial(place, Some(SECRET)).await;
         peer.say(from_worker::Message::Hello(hello())).await;
         loop {
             let message = peer.incoming.message().await.unwrap().expect("it is taken in").message;
             match message {
-                // Not everybody waits for it.
+                // Some cases do not wait for this.
                 Some(from_coordinator::Message::Welcome(_)) => drop(place.joined.send(())),
                 Some(from_coordinator::Message::Lease(head)) => return (peer, head.id.unwrap()),
                 _ => {}
@@ -574,7 +573,7 @@ impl Peer {
         }
     }
 
-    /// Listens until the coordinator has had enough; why, if it says so.
+    /// Listens until the coordinator closes the connection; returns the reason, if it sends one.
     async fn end(mut self) -> Heard {
         let mut refusal = None;
         while let Ok(Some(message)) = self.incoming.message().await {
@@ -600,10 +599,10 @@ async fn first(place: Place, message: Option<from_worker::Message>) -> Heard {
     peer.end().await
 }
 
-/// Joins, says what `says` makes of the first task, and hears what comes of it.
+/// Joins, sends the messages of `says` for the first task, and returns the reaction.
 async fn tell(place: Place, says: fn(v1::LeaseId, &Task) -> Vec<from_worker::Message>) -> Heard {
     let (peer, lease) = Peer::join(&place).await;
-    // The member that it was assigned to: the table names this one.
+    // The lease of this member, which the case names.
     let lease = v1::LeaseId { batch: lease.batch, task: 0, attempt: 0 };
     for message in says(lease, &place.tasks[0]) {
         peer.say(message).await;
@@ -624,7 +623,7 @@ async fn gone(place: Place) -> Heard {
     None
 }
 
-/// Sends and sends for a batch that nobody waits for. None of it may be kept.
+/// Sends much data for a finished batch. None of it may be kept.
 async fn late(place: Place) -> Heard {
     let (peer, lease) = Peer::join(&place).await;
     peer.say(head(v1::LeaseId { batch: 0, ..lease }, 1 << 30)).await;
@@ -634,7 +633,7 @@ async fn late(place: Place) -> Heard {
     None
 }
 
-/// Says that it keeps something, again and again, with answers that nobody waits for.
+/// Claims repeatedly to keep states, with answers for a finished batch.
 async fn hoarder(place: Place) -> Heard {
     let (peer, lease) = Peer::join(&place).await;
     let late = v1::LeaseId { batch: 0, ..lease };
@@ -663,11 +662,11 @@ async fn large_header(place: Place) -> Heard {
     let mut request = Request::new(ReceiverStream::<FromWorker>::new(stream));
     let token = format!("Bearer {}", "x".repeat(64 << 10));
     request.metadata_mut().insert("authorization", token.parse().unwrap());
-    assert!(WorkClient::new(channel).join(request).await.is_err(), "so long a token is nobody's");
+    assert!(WorkClient::new(channel).join(request).await.is_err(), "a token of this length is invalid");
     None
 }
 
-/// Says something that is not HTTP/2, hears that, and is hung up on.
+/// Sends bytes that are not HTTP/2; the coordinator answers so and closes the connection.
 async fn garbage(place: Place, words: &[u8]) -> Heard {
     let mut tcp = TcpStream::connect(&place.address).unwrap();
     tcp.set_read_timeout(Some(SOON)).unwrap();
@@ -684,7 +683,7 @@ async fn half_a_preface(place: Place) -> Heard {
     None
 }
 
-/// The oldest of those who say nothing has to go, again and again; the good worker does not.
+/// Opens many silent connections. The coordinator closes the oldest of them, but not the honest worker's.
 async fn crowd(place: Place) -> Heard {
     let mut waiting = std::collections::VecDeque::new();
     for _ in 0..1000 {
@@ -693,12 +692,12 @@ async fn crowd(place: Place) -> Heard {
         waiting.push_back(tcp);
         if waiting.len() > LOBBY {
             let mut oldest = waiting.pop_front().unwrap();
-            // An end or an error, and soon: it was cut.
+            // The connection was closed: an end or an error.
             let cut = oldest.read(&mut [0]);
             assert!(!matches!(&cut, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock), "{cut:?}");
         }
     }
-    // Somebody new still comes through.
+    // A new connection is still accepted.
     assert!(knock(place, Some(SECRET), v1::Hello { version: 99, ..hello() }).await.is_some());
     None
 }

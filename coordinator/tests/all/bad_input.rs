@@ -1,4 +1,4 @@
-//! Bad input, by the real binary: exit code 2, and one line that says what is wrong, where, and the way out.
+//! Bad input to the real binary: exit code 2, and one line with place, problem and remedy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ const GRAMMAR: &str =
     "1 1 S --> Word\n1 1 S --> Word S\nWord --> L\nWord --> L Word\n1 1 L --> a\n1 1 L --> b\n";
 const CORPUS: &str = "ab a\nba b\n";
 
-/// A folder with a job that works, until a test spoils it.
+/// A folder with a valid job, which tests modify.
 struct Folder(TempDir);
 
 impl Folder {
@@ -43,12 +43,12 @@ impl Folder {
         self.run(Command::new(binary()), args)
     }
 
-    /// Has to fail with all of `parts` in its one line, and to leave nothing that looks whole.
+    /// Checks that a command fails with all of `parts` in its one line, and leaves no `summary.json`.
     fn refuses(&self, args: &[&str], parts: &[&str]) {
         self.check(&self.grammaton(args), parts);
     }
 
-    /// Training with these settings has to fail so.
+    /// Checks that training with these settings fails so.
     fn training_refuses(&self, settings: &[&str], parts: &[&str]) {
         let settings = settings.iter().flat_map(|setting| ["--set", setting]);
         let args: Vec<&str> =
@@ -82,7 +82,7 @@ fn binary() -> &'static Path {
 }
 
 #[test]
-fn files_that_are_not_there_are_named() {
+fn missing_files_are_named() {
     let folder = Folder::new();
     folder.train();
     fs::remove_file(folder.path("out/summary.json")).unwrap();
@@ -101,14 +101,14 @@ fn files_that_are_not_there_are_named() {
 }
 
 #[test]
-fn folders_are_no_files() {
+fn folders_are_refused_as_files() {
     let folder = Folder::new();
     folder.training_refuses(&["corpus.path=."], &["cannot read the corpus", "Is a directory"]);
     folder.training_refuses(&["model.grammar=."], &["cannot read the grammar", "Is a directory"]);
 }
 
 #[test]
-fn text_that_is_not_utf8_has_its_byte() {
+fn text_that_is_not_utf8_is_refused_with_the_byte() {
     let folder = Folder::new();
     folder.write("corpus.txt", b"ab a\nb\xe9\n");
     folder.training_refuses(&[], &["corpus.txt:2: byte 6 is not UTF-8", "iconv"]);
@@ -149,7 +149,7 @@ fn sentence_that_the_grammar_cannot_derive_is_shown() {
 }
 
 #[test]
-fn sentence_that_the_grammar_cannot_derive_leaves_the_earlier_result() {
+fn a_refused_sentence_leaves_the_earlier_result() {
     let folder = Folder::new();
     folder.write("g.gr", "1 1 S --> Word Word\nWord --> a\nWord --> b\n").write("corpus.txt", "a b\n");
     folder.train();
@@ -166,7 +166,7 @@ fn sentence_that_the_grammar_cannot_derive_leaves_the_earlier_result() {
 }
 
 #[test]
-fn symbol_that_the_grammar_lacks_is_named() {
+fn a_symbol_that_the_grammar_lacks_is_named() {
     let folder = Folder::new();
     folder.write("corpus.txt", "ab a\nba xb\n");
     folder.training_refuses(&[], &["corpus.txt:2", "no terminal `x`", "add a rule"]);
@@ -200,7 +200,7 @@ fn sentence_with_an_unseen_symbol_is_printed_whole_and_the_others_are_parsed() {
 }
 
 #[test]
-fn nonterminals_that_the_job_needs_are_named() {
+fn missing_nonterminals_are_named() {
     let folder = Folder::new();
     folder.training_refuses(&["output.segments=[\"Wrod\"]"], &["output.segments", "did you mean \"Word\"?"]);
     folder.training_refuses(&["output.segments=[\"Syllable\"]"], &["choose from: S, Word, L"]);
@@ -258,7 +258,7 @@ fn damaged_gzip_is_refused() {
 }
 
 #[test]
-fn output_folder_that_is_none_is_refused() {
+fn a_file_as_output_folder_is_refused() {
     let folder = Folder::new();
     folder.write("file", "");
     for out in ["file", "file/out", "/proc/grammaton"] {
@@ -267,9 +267,9 @@ fn output_folder_that_is_none_is_refused() {
     }
 }
 
-/// Files cannot grow beyond the limit, as on a disk that is full; the signal that comes with it is ignored.
+/// Runs with a limit on file sizes, which acts like a full disk; its signal is ignored.
 #[test]
-fn disk_that_is_full_leaves_no_result() {
+fn a_full_disk_leaves_no_result() {
     let folder = Folder::new();
     let corpus: String = (0..2000).map(|n| format!("{n:b}\n").replace('0', "a").replace('1', "b")).collect();
     folder.write("corpus.txt", corpus);
@@ -279,9 +279,9 @@ fn disk_that_is_full_leaves_no_result() {
         shell.args(["-c", &script]).arg(binary());
         folder.run(shell, &["train", "job.toml", "--quiet", "--overwrite", "--set", "inference.max_rounds=3"])
     };
-    let parts = ["out/", "cannot write the result", "make room", "--out DIR", "File too large"];
+    let parts = ["out/", "cannot write the result", "free space", "--out DIR", "File too large"];
     folder.check(&limited(4), &parts);
-    // An old result is not taken for that of the run that failed.
+    // An old result is not mistaken for the result of the failed run.
     folder.train();
     folder.check(&limited(4), &parts);
     let left: Vec<_> =
@@ -317,7 +317,7 @@ fn damaged_model_is_refused() {
 }
 
 #[test]
-fn treebanks_that_cannot_be_learned_from_are_refused() {
+fn unusable_treebanks_are_refused() {
     let folder = Folder::new();
     folder.write("job.toml", "[model]\nkind = \"pcfg-la\"\n[corpus]\npath = \"trees.mrg\"\n");
     folder.training_refuses(&[], &["trees.mrg", "cannot read the trees"]);

@@ -1,4 +1,4 @@
-//! The same bits everywhere: digests of parameters, pinned. A change of one of them is a change of results, and has to be said.
+//! Pinned digests of parameters. A changed digest is a change of results, and the commit must say why.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The first eight digits of the digest of a job, trained with these settings by two threads.
+/// First eight digits of the digest of a job, trained with these settings by two threads.
 fn digest(job: &str, settings: &[String]) -> String {
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::cargo_bin("grammaton").unwrap();
@@ -30,12 +30,12 @@ fn digest(job: &str, settings: &[String]) -> String {
 }
 
 #[test]
-fn the_example_has_the_parameters_that_it_always_had() {
+fn the_parameters_of_the_example_are_unchanged() {
     assert_eq!(digest("examples/segmentation/job.toml", &[]), "109cfd32");
 }
 
 #[test]
-fn brents_corpus_has_the_parameters_that_it_always_had() {
+fn the_parameters_of_the_brent_corpus_are_unchanged() {
     let corpus = root().join("../shared/data/wordseg/brent-bernstein-ratner/br-phono.txt");
     if !corpus.exists() {
         return requirement::missing("corpora", &format!("{} is not there", corpus.display()));

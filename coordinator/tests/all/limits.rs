@@ -1,7 +1,7 @@
-//! Small files that ask for enormous models, by the real binary in bounded memory.
+//! Small files that declare enormous models, read by the real binary in bounded memory.
 //!
-//! Law: what is too large is refused where it is read, by exit code 2 and one line with the path, what was found and the limit;
-//! what is within the limits is trained on, however deep or long it is.
+//! Law: a file beyond a limit is refused when it is read, with exit code 2 and one line with path, size and limit. A file within the
+//! limits is trained on, even if rules are deep or long.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// Largest file of a case, in bytes.
 const SMALL: usize = 3 << 20;
-/// Address space of the process, in KiB, threads' stacks and all.
+/// Address space of the process, in KiB, including stacks.
 const MEMORY: usize = 6 << 20;
 
 /// A job and its files.
@@ -37,7 +37,7 @@ impl Case {
         Case { name, job, files }
     }
 
-    /// A PCFG of that grammar over few words.
+    /// A PCFG with this grammar over a few words.
     fn grammar(name: &'static str, grammar: String) -> Case {
         let files = [("g.gr", grammar), ("c.txt", "a b\nb a\n".to_owned())];
         Case::new(name, PCFG, TOKENS, "method = \"em\"", &files)
@@ -67,7 +67,7 @@ fn lines(n: usize, line: impl Fn(usize) -> String) -> String {
     (0..n).map(|at| line(at) + "\n").collect()
 }
 
-/// So many symbols of two kinds, of which hardly any two stretches are alike.
+/// A string of `n` symbols of two kinds with few repeated substrings.
 fn letters(n: usize, mut state: u64) -> String {
     let mut letter = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -82,7 +82,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// Cases that are refused, and what the line says.
+/// Refused cases, with parts of the error.
 fn bombs() -> Vec<(Case, [&'static str; 2])> {
     let dmv = |corpus: String| {
         Case::new("tags", "kind = \"dmv\"", "path = \"c.tsv\"", "method = \"em\"", &[("c.tsv", corpus)])
@@ -171,7 +171,7 @@ fn bombs_are_refused_in_one_line() {
     }
 }
 
-/// Derivations are counted as they are found, by the worker that looks for them.
+/// Workers count derivations while they find them.
 #[test]
 fn a_sentence_with_too_many_derivations_ends_the_job() {
     let files = [("g.gr", FEW.to_owned()), ("c.txt", letters(3_000, 1) + "\n")];

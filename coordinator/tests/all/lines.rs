@@ -1,4 +1,4 @@
-//! One line comes out for each line that goes in: of training and of `parse`, whatever the text.
+//! Law: training and `parse` write one line for each line of any text.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,18 +23,18 @@ use tempfile::TempDir;
 const GRAMMAR: &str =
     "1 1 S --> Word\n1 1 S --> Word S\nWord --> L\nWord --> L Word\n1 1 L --> a\n1 1 L --> b\n";
 
-/// How a text marks words: format, unit, what stands between symbols, what between words.
+/// Styles of marking words: format, unit, separator of symbols, separator of words.
 const STYLES: [[&str; 4]; 3] =
     [["segmented", "char", "", " "], ["segmented", "token", " ", " | "], ["tokens", "token", " ", " "]];
 
-/// Kind of model and method, with the decodings that they give.
+/// Kind of model and method, with their decodings.
 const METHODS: [(&str, &str, &[&str]); 3] = [
     ("adaptor", "vb", &["viterbi", "mbr"]),
     ("adaptor", "hastings", &["viterbi", "mbr", "sample-average", "maximum-marginal"]),
     ("pcfg", "em", &["viterbi", "mbr"]),
 ];
 
-/// A text: for each line its words, and how the file is written.
+/// A text: the words of each line, and the format of the file.
 #[derive(Clone, Debug)]
 struct Text {
     lines: Vec<Vec<String>>,
@@ -52,7 +52,7 @@ impl Text {
         line.iter().map(word).collect::<Vec<_>>().join(between_words)
     }
 
-    /// The file, with white space in lines that are empty, and about those that are not.
+    /// Bytes of the file, with white space in empty lines and around others.
     fn bytes(&self) -> Vec<u8> {
         let blanks = ["", " ", "\t ", "\u{3000}"];
         let lines = self.lines.iter().enumerate();
@@ -61,7 +61,7 @@ impl Text {
             .collect();
         let end = if self.crlf { "\r\n" } else { "\n" };
         let mut text = if self.byte_order_mark { "\u{feff}" } else { "" }.to_owned() + &lines.join(end);
-        // Without its end, an empty last line would be no line.
+        // Without a line end, an empty last line would not be a line.
         if self.last_line_ends || text.ends_with('\n') || text.is_empty() {
             text += end;
         }
@@ -73,7 +73,7 @@ impl Text {
         gzip.finish().unwrap()
     }
 
-    /// Checks that `written` has a line for each line, empty or of the same symbols.
+    /// Checks that `written` has a line for each line, empty or with the same symbols.
     fn check(&self, written: &str) {
         let symbols = |line: &str| line.replace([' ', '|'], "");
         let expected: Vec<String> = self.lines.iter().map(|line| line.concat()).collect();
@@ -103,7 +103,7 @@ impl Text {
         }
     }
 
-    /// Checks that `table` has a row for each line, with its gold and what is in the same line of `predicted`.
+    /// Checks that `table` has a row for each line, with its gold and the same line of `predicted`.
     fn check_table(&self, table: &str, predicted: &str, statuses: &[&str]) {
         let mut rows = table.lines();
         assert_eq!(rows.next(), Some("line\tgold\tpredicted\tlog_probability\tstatus"));
@@ -161,7 +161,7 @@ fn job(text: &Text, kind: &str, method: &str) -> String {
     )
 }
 
-/// Trains on this thread.
+/// Trains in this thread.
 fn trained(dir: &Path, settings: &[&str]) -> Summary {
     let file = dir.join("job.toml");
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
@@ -178,7 +178,7 @@ fn read(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join("out").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs `grammaton parse` in `dir`; gives its exit code and standard output.
+/// Runs `grammaton parse` in `dir`; returns its exit code and standard output.
 fn parse(dir: &Path, args: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_grammaton"))
         .args([&["parse", "out"], args].concat())
@@ -267,7 +267,7 @@ fn text_of_empty_lines_is_parsed_as_empty_lines() {
     assert_eq!(parse(dir.path(), &["new.txt", "--format", "tsv"]), (0, table.to_owned()));
 }
 
-/// Trees of all lines are a start without those of held-out sentences.
+/// Held-out sentences have no part in a start from trees.
 #[test]
 fn trees_of_held_out_sentences_are_left_out_of_a_start() {
     let words = |line: &str| line.split(' ').map(str::to_owned).collect();
@@ -344,7 +344,7 @@ fn without_heads(text: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn heads_alone_differ_in_what_a_dependency_model_writes() {
+fn a_dependency_model_changes_only_the_heads_of_a_file() {
     let dir = folder(
         "[model]\nkind = \"dmv\"\n[corpus]\npath = \"corpus.conllu\"\nmax_length = 2\n\
          [inference]\nmethod = \"em\"\nmax_rounds = 2\n[output]\nkeep_checkpoints = 0\n",
@@ -355,7 +355,7 @@ fn heads_alone_differ_in_what_a_dependency_model_writes() {
     for decoder in ["viterbi", "mbr-arcs"] {
         let (lines, heads) = without_heads(&read(dir.path(), &format!("parses.{decoder}.conllu")));
         assert_eq!(lines, same);
-        // Punctuation depends on the word before it, and what was not trained on has no heads.
+        // Punctuation depends on the word before it; sentences that were not trained on have no heads.
         assert_eq!(heads[2..], ["2", "_", "_", "_", "0", "1"]);
     }
     fs::write(dir.path().join("new.conllu"), TREEBANK.replace('\n', "\r\n")).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of what one program can show by itself. One binary: each file is a module.
+//! Tests of the program `grammaton` alone. All files are modules of one binary.
 
 mod bad_input;
 #[path = "../../../tests/src/requirement.rs"]

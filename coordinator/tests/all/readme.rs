@@ -1,4 +1,4 @@
-//! What the README says of jobs and grammars holds.
+//! Checks of the documentation: keys, examples, grammars and file names.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn readme() -> String {
 }
 
 #[test]
-fn the_reference_of_the_job_file_is_made_from_its_keys() {
+fn the_reference_of_the_job_file_is_generated_from_its_keys() {
     let page = std::fs::read_to_string(root().join("docs/JOB.md")).unwrap();
     assert!(
         page == coordinator::job::reference::markdown(),
@@ -42,7 +42,7 @@ fn every_example_is_a_job_whose_keys_are_all_read() {
 }
 
 #[test]
-fn its_grammar_is_one() {
+fn the_grammar_of_the_readme_is_valid() {
     let readme = readme();
     let section = readme.split("## Grammars").nth(1).unwrap();
     let grammar = section.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
@@ -52,7 +52,7 @@ fn its_grammar_is_one() {
 }
 
 #[test]
-fn every_file_that_the_documentation_names_is_there() {
+fn every_file_named_in_the_documentation_exists() {
     for page in ["README.md", "examples/README.md", "docs/ARCHITECTURE.md", "docs/MATHS.md"] {
         let path = root().join(page);
         let text = std::fs::read_to_string(&path).unwrap();

@@ -1,7 +1,7 @@
-//! Files that are read back, changed and sealed again: behind a good checksum stands any content.
+//! Sealed files with arbitrary content behind a valid checksum.
 //!
-//! Law: no content of a model or a checkpoint ends in a panic. It is refused in one line, or training goes on to its end and the
-//! model parses.
+//! Law: no content of a model or a checkpoint causes a panic. It is refused in one line, or training resumes to its end and the model
+//! parses.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ const SENTENCES: &str = "ab a\nb ab\n";
 const TREES: &str = "(S (N a) (V b))\n(S (N (N c) (N d)) (V b))\n";
 const HEADS: &str = "w\tN\t2\nv\tV\t0\n\nv\tV\t0\nw\tN\t1\n\n";
 
-/// A small job of each kind of model and method: its tables `[model]` and `[inference]`, and what else its corpus is read by.
+/// A small job of each kind of model and method: tables `[model]` and `[inference]`, and further keys of the corpus.
 const JOBS: &[(&str, &str, &str, &str)] = &[
     ("", ADAPTED, "grow_from = 2\ngrow_by = 2\nrestarts = 2", ""),
     ("", ADAPTED, "method = \"svb\"\nsample_shards = 1", "held_out_share = 0.5\n"),
@@ -47,13 +47,13 @@ const JOBS: &[(&str, &str, &str, &str)] = &[
     ("kind = \"pcfg-la\"", TREES, "method = \"cvb\"", ""),
 ];
 
-/// A job that was trained once, with a checkpoint of every round.
+/// A trained job, with a checkpoint of every round.
 struct Trained {
     job: Job,
     inputs: Inputs,
     folder: TempDir,
     model: SavedModel,
-    /// The body of the second checkpoint.
+    /// Body of the second checkpoint.
     checkpoint: Vec<u8>,
 }
 
@@ -107,7 +107,7 @@ impl Trained {
         train(&self.job, &self.inputs, &Inline::default(), &mut checkpoints, &mut All(Vec::new()))
     }
 
-    /// Goes on from a checkpoint with that body; what it says if it does not.
+    /// Resumes from a checkpoint with this body; returns the error, if any.
     fn resume(&self, body: &[u8]) -> Option<String> {
         let file = checkpoint::SEAL.close(&zstd::encode_all(body, 1).unwrap());
         fs::create_dir_all(self.file(1).parent().unwrap()).unwrap();
@@ -115,7 +115,7 @@ impl Trained {
         self.train(true).err().map(|error| format!("{error:#}"))
     }
 
-    /// Reads a model with that body and parses with it; what it says if it does not.
+    /// Reads a model with this body and parses with it; returns the error, if any.
     fn load(&self, body: &[u8]) -> Option<String> {
         let file = model::SEAL.close(body);
         match SavedModel::from_bytes(&file, Path::new("model.bin")) {
@@ -129,7 +129,7 @@ impl Trained {
     }
 }
 
-/// Stands for a model before there is one.
+/// A placeholder model.
 fn empty() -> Learned {
     let grammar = shared::grammar::syntax::parse("1 1 S --> a", "g").unwrap().0;
     let params = shared::models::adaptor::Params::new(&grammar, Vec::new());
@@ -173,10 +173,10 @@ fn parse(model: Learned) {
     }
 }
 
-/// The most changes at one byte.
+/// Maximum number of changes at one byte.
 const MAX_CHANGES: usize = 18;
 
-/// What a word or a byte of a body is replaced with: indices and lengths too large or one off, and numbers that are none.
+/// Replacements of a word or a byte of a body: indices and lengths too large or off by one, and NaN.
 fn changes(body: &[u8], at: usize) -> Vec<Vec<u8>> {
     let word = |bytes: &[u8]| {
         let mut changed = body.to_vec();
@@ -199,7 +199,7 @@ fn changes(body: &[u8], at: usize) -> Vec<Vec<u8>> {
     changed
 }
 
-/// The content that ends in a panic, or in an error of several lines, of every `step`th change; adds to `n_read` what it reads.
+/// Bodies, among every `step`th change, that cause a panic or an error of several lines. Adds the number of bodies tried to `n_read`.
 fn unsound(
     body: &[u8],
     step: usize,
@@ -222,7 +222,7 @@ fn unsound(
     found
 }
 
-/// Reads every `step`th change of every job's model and checkpoint.
+/// Tries every `step`th change of the model and the checkpoint of every job.
 fn check(step: usize) {
     let (mut found, mut n_bytes, mut n_read) = (Vec::new(), 0, 0);
     for job in JOBS {
@@ -238,18 +238,18 @@ fn check(step: usize) {
         found.extend(of_checkpoint.into_iter().map(|what| format!("checkpoint of {name}: {what}")));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
-    // A byte has most of its changes; those that change nothing are left out.
+    // Replacements equal to the original are left out, so a byte has most of its changes.
     let floor = n_bytes * MAX_CHANGES / step / 2;
     assert!(n_read >= floor && floor > 0, "{n_read} changes of {n_bytes} bytes, expected at least {floor}");
 }
 
 #[test]
-fn no_content_of_a_model_or_a_checkpoint_panics() {
+fn changed_models_and_checkpoints_cause_no_panic() {
     check(2003);
 }
 
 #[test]
 #[ignore = "every change of every byte takes an hour"]
-fn no_content_at_all_panics() {
+fn all_changes_of_models_and_checkpoints_cause_no_panic() {
     check(1);
 }

@@ -21,7 +21,7 @@ pub fn run(data: &[u8]) {
     JOB.with(|job| {
         fs::create_dir_all(&job.checkpoints).expect("the folder can be made");
         fs::write(job.checkpoints.join("000001.ckpt"), file).expect("the folder takes files");
-        // Refused, or trained to its end.
+        // The checkpoint is refused, or training ends.
         let _ = job.resume();
     });
 }
@@ -34,7 +34,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for file in files {
         let file = fs::read(file.expect("entries can be read").path()).expect("and files");
-        let compressed = SEAL.open(&file).expect("it is whole").1.to_vec();
+        let compressed = SEAL.open(&file).expect("the file is valid").1.to_vec();
         let body = zstd::decode_all(&compressed[..]).expect("it is compressed");
         for (kind, bytes) in [(0, file), (1, compressed), (2, body)] {
             seeds.push([&[kind][..], &bytes].concat());

@@ -77,7 +77,7 @@ fn payload<T: Wire>(bytes: Bytes, blob: impl Fn(T) -> Option<Blob>) {
     }
 }
 
-/// A value of each kind, and the messages around them.
+/// Values of each kind, and their messages.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut seed = |kind: u8, bytes: &[u8]| seeds.push([&[kind], bytes].concat());

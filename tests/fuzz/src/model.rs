@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Decodes a sentence of the model's own terminals.
+/// Decodes a sentence of the model's terminals.
 fn decode(model: Model, which: u8) {
     let (weights, segments) = (model.decoding_weights(), model.segments);
     let grammar = Named::new(model.grammar);
@@ -69,7 +69,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let job = Trained::new();
     let forms = |model: Learned| {
         let file = SavedModel::new(model, &job.job().corpus).to_bytes();
-        let (_, body) = SEAL.open(&file).expect("it is whole");
+        let (_, body) = SEAL.open(&file).expect("the file is valid");
         [[&[0][..], &file].concat(), [&[1][..], body].concat()]
     };
     [forms(job.train().model), forms(normal())].concat()

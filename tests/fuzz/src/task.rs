@@ -33,7 +33,10 @@ use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Named, Sample, Sampled, ShardState, Sweeps, Task, Weighted, Work};
+use shared::work::task::{
+    Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Named, Sample,
+    Sampled, ShardState, Sweeps, Task, Weighted, Work,
+};
 
 use crate::parts;
 
@@ -397,7 +400,8 @@ pub fn examples() -> Vec<Example> {
             example(&lexicon, &shard, Work::Collapse(others));
         }
         for open in [false, true] {
-            let weights = vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_params() + lexicon.sticks.len()];
+            let weights =
+                vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_params() + lexicon.sticks.len()];
             let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
             let decode = Decode { weights, segments: vec![adapted[0]], decoders, trees: true, open };
             example(&lexicon, &sentences, Work::Decode(Named::new(decode)));
@@ -457,7 +461,7 @@ fn dependencies() -> [Example; 2] {
     })
 }
 
-/// The examples.
+/// Encoded examples.
 pub fn seeds() -> Vec<Vec<u8>> {
     let seed = |Example { task, answer }: &Example| {
         let id = LeaseId { batch: BatchId(1), task: TaskIndex(0), attempt: Attempt(1) };

@@ -25,7 +25,7 @@ pub struct Trained {
 impl Trained {
     /// A job of few rounds over few sentences, with two runs and sticks that grow and shrink.
     pub fn new() -> Trained {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir().expect("a temporary folder can be created");
         let text = "[model]\ngrammar = \"grammar.gr\"\n[corpus]\npath = \"corpus.txt\"\n\
             [inference]\ntruncation = 30\nmax_rounds = 4\nrestarts = 2\ntolerance = 0\ngrow_from = 4\ngrow_by = 3\n\
             [output]\ncheckpoint_seconds = 0\nkeep_checkpoints = 100\n";

@@ -1,4 +1,4 @@
-//! A worker whose answers are [`grammaton_tests::echo`]'s: for tests that kill processes.
+//! A worker that computes with [`grammaton_tests::echo`], for tests that kill processes.
 
 use std::sync::Arc;
 

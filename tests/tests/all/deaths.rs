@@ -1,8 +1,8 @@
-//! Real deaths: processes killed, stopped, drained, and cut off in the middle of training, in every order. Whatever
-//! happens, the run ends, and with the same bits as one that was never disturbed.
+//! Processes killed, stopped, drained and disconnected during training, in every order. Law: the run ends with the same bits as an
+//! undisturbed run.
 //!
-//! A run with `--json` waits for its reader once a pipe is full, so what a test awaits without reading happens before the
-//! run's end. `soak.rs` draws such stories from a seed, for as long as one likes.
+//! A run with `--json` blocks when the pipe is full, so events that a test awaits without reading happen before the end of the run.
+//! `soak.rs` draws random schedules of faults from a seed.
 
 use std::fs;
 use std::process::Command;
@@ -16,7 +16,7 @@ use grammaton_tests::{Process, eventually, requirement};
 /// Far more rounds than it takes to converge, so that their lines fill a pipe.
 const ROUNDS: usize = 500;
 const TOKEN: &str = "a-token-of-the-test";
-/// How soon the silent are dead: as soon as may be.
+/// Minimum heartbeat timeout.
 const QUICK_DEATHS: [&str; 2] = ["--dead-after", "3"];
 
 fn folder() -> Folder {
@@ -30,16 +30,16 @@ fn folder() -> Folder {
     Folder::new(&[("job.toml", &job), ("corpus.txt", &corpus)])
 }
 
-/// What all of them have to come to.
+/// Expected result of all runs.
 static UNDISTURBED: LazyLock<Trained> =
     LazyLock::new(|| folder().train("out", &["--workers", "1", "--set", "output.keep_checkpoints=0"]));
 
-/// Waits until a worker has joined that many times.
+/// Waits until a worker has joined `times` times.
 fn await_joins(worker: &Process, times: usize) {
     eventually(&|| worker.log(), || worker.log().matches(" joined ").count() >= times);
 }
 
-/// Whether the coordinator has given up a worker.
+/// Whether the coordinator has removed a worker.
 fn is_lost(coordinator: &Coordinator, name: &str) -> bool {
     let log = coordinator.process.log();
     log.lines().any(|line| line.contains(" lost ") && line.contains(&format!("\"{name}\"")))
@@ -58,14 +58,14 @@ fn finish_with_log(coordinator: Coordinator, folder: &Folder) -> (Trained, Strin
 }
 
 #[test]
-fn a_stopped_worker_is_given_up_and_its_late_answers_count_once() {
+fn a_stopped_worker_is_removed_and_its_late_answers_count_once() {
     let folder = folder();
     let coordinator =
         Coordinator::start(&folder, "out", &[&["--min-workers", "2"], &QUICK_DEATHS[..]].concat());
     let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
     coordinator.read_to(3);
     workers[0].signal("STOP");
-    // Rounds go on meanwhile, so it has work that others do for it.
+    // Rounds continue, so other workers compute its tasks.
     coordinator.read_until(|| is_lost(&coordinator, "alice"));
     workers[0].signal("CONT");
     await_joins(&workers[0], 2);
@@ -76,7 +76,7 @@ fn a_stopped_worker_is_given_up_and_its_late_answers_count_once() {
 }
 
 #[test]
-fn workers_killed_and_drained_in_the_middle_change_nothing() {
+fn workers_killed_and_drained_during_training_change_no_bit() {
     let folder = folder();
     let coordinator = Coordinator::start(&folder, "out", &["--min-workers", "3"]);
     let mut workers = ["alice", "bob", "carol"].map(|name| coordinator.worker(name));
@@ -90,7 +90,7 @@ fn workers_killed_and_drained_in_the_middle_change_nothing() {
     assert_eq!(workers[2].wait().code(), Some(0), "{}", workers[2].log());
 }
 
-/// Hosts with a worker each, and the coordinator on the head.
+/// Hosts with one worker each, and the coordinator on the head.
 struct Cluster {
     folder: Folder,
     lan: Lan,
@@ -98,7 +98,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Nothing where a network cannot be made.
+    /// Starts the cluster; `None` if the machine does not allow namespaces.
     fn start(n_hosts: usize) -> Option<Cluster> {
         let folder = folder();
         let lan = Lan::new(n_hosts).map_err(|why| requirement::missing("namespaces", &why)).ok()?;
@@ -113,7 +113,7 @@ impl Cluster {
         Process::spawn(&mut with_token(self.lan.on(host, &command)))
     }
 
-    /// Kills the coordinator; another one goes on in its place.
+    /// Kills the coordinator; another one resumes in its place.
     fn replace_coordinator(&mut self) {
         self.coordinator.process.kill();
         self.coordinator.process.wait();
@@ -132,7 +132,7 @@ fn with_token(mut command: Command) -> Command {
 }
 
 #[test]
-fn a_host_cut_off_and_found_again_changes_nothing() {
+fn a_host_disconnected_and_reconnected_changes_no_bit() {
     let Some(cluster) = Cluster::start(2) else { return };
     let mut workers = [0, 1].map(|host| cluster.worker(host, ["alice", "bob"][host]));
     cluster.coordinator.read_to(3);
@@ -148,7 +148,7 @@ fn a_host_cut_off_and_found_again_changes_nothing() {
 }
 
 #[test]
-fn all_at_once() {
+fn all_faults_together_change_no_bit() {
     let Some(mut cluster) = Cluster::start(4) else { return };
     let mut workers: Vec<Process> =
         (0..4).map(|host| cluster.worker(host, ["alice", "bob", "carol", "dora"][host])).collect();
@@ -163,7 +163,7 @@ fn all_at_once() {
         workers[0] = cluster.worker(0, "alice");
         workers[3] = cluster.worker(3, "dora");
         await_joins(&workers[0], 1);
-        cluster.coordinator.process.kill(); // before it has got anywhere
+        cluster.coordinator.process.kill(); // before its first round
         cluster.coordinator.process.wait();
         cluster.replace_coordinator();
         workers[1].signal("CONT");

@@ -10,7 +10,7 @@ use shared::data::dependency::{Document, Punctuation, Sentence, Tags, select};
 use shared::data::eval::Source;
 use shared::data::eval::dependencies::score;
 
-/// Two sentences and one of punctuation only; `loudly` depends on a full stop.
+/// Two sentences, and a sentence of punctuation only; `loudly` depends on a full stop.
 const GOLD: &str = "# text = The dog barks. Loudly!\n\
     1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_\n\
     2\tdog\tdog\tNOUN\tNN\t_\t3\tnsubj\t_\t_\n\
@@ -25,10 +25,10 @@ const GOLD: &str = "# text = The dog barks. Loudly!\n\
     1\tDo\tdo\tAUX\tVB\t_\t0\troot\t_\t_\n\
     2\tn't\tnot\tPART\tRB\t_\t1\tadvmod\t_\t_\n";
 
-/// The same without punctuation; four of six heads are right, and one edge is the wrong way round.
+/// The sentences without punctuation; four of six heads are right, and one edge is reversed.
 const FOUND: &str = "The\tDT\t0\ndog\tNN\t1\nbarks\tVBZ\t0\nLoudly\tRB\t3\n\nDo\tVB\t0\nn't\tRB\t1\n";
 
-/// All of the second sentence and nothing else is wrong.
+/// Heads that are wrong in the second sentence only.
 const OTHER: &str = "The\tDT\t2\ndog\tNN\t3\nbarks\tVBZ\t0\nLoudly\tRB\t3\n\nDo\tVB\t2\nn't\tRB\t0\n";
 
 fn folder() -> Folder {
@@ -86,7 +86,7 @@ fn two_outputs_are_compared() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_in_one_line() {
+fn incomparable_files_are_refused_in_one_line() {
     let folder = folder();
     let write = |name: &str, text: &str| fs::write(folder.path(name), text).unwrap();
     write("words.tsv", &FOUND.replace("dog", "cat"));
@@ -135,7 +135,7 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
     assert!(printed.code == 2 && printed.log.contains("--against"), "{}", printed.log);
 }
 
-/// The folder of corpora that are not part of the repository; says so where it is not there.
+/// Folder of corpora outside the repository; reports a skipped test if it is missing.
 fn corpora() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     if !path.join("dmv-parity").exists() {
@@ -150,12 +150,12 @@ fn treebank(path: &Path) -> Document {
     Document::read(&bytes, &path.display().to_string(), Tags::Xpos).unwrap()
 }
 
-/// The sentences of up to so many words without punctuation.
+/// Sentences of at most `max_length` words without punctuation.
 fn short(document: &Document, max_length: usize) -> Vec<Sentence> {
     select(&document.sentences, Punctuation::Removed, max_length).sentences
 }
 
-/// Needs corpora that are not part of the repository.
+/// Needs corpora outside the repository.
 #[test]
 fn treebanks_are_converted_as_published() {
     let Some(corpora) = corpora() else { return };
@@ -183,8 +183,8 @@ fn treebanks_are_converted_as_published() {
     }
 }
 
-/// Needs corpora that are not part of the repository. The numbers are those of section 4 of the README beside the outputs, in per
-/// cent: attach-right and attach-left, and the Viterbi and MBR trees of EM after 20 rounds.
+/// Needs corpora outside the repository. The numbers, in per cent, are from section 4 of the README beside the outputs: attach-right
+/// and attach-left, and the Viterbi and MBR trees of EM after 20 rounds.
 #[test]
 fn published_outputs_have_their_published_scores() {
     let Some(corpora) = corpora() else { return };

@@ -1,5 +1,5 @@
-//! The dependency model over the fleet: every method gives the same bits everywhere and after every kill, and heads for
-//! sentences never seen.
+//! The dependency model over the fleet. Law: every method gives the same bits on every fleet and after every kill, and heads for unseen
+//! sentences.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use grammaton_tests::cluster::check_two_workers;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, eventually};
 
-/// All methods side by side, over several shards.
+/// All methods in one grid, over several shards.
 const JOB: &str = "[model]\nkind = \"dmv\"\n\
     [corpus]\npath = \"train.conllu\"\nheld_out = \"test.conllu\"\nmax_length = 10\nshard_symbols = 800\n\
     [inference]\nmax_rounds = 6\ntolerance = 0\nalpha = 0.5\n\
@@ -16,10 +16,10 @@ const JOB: &str = "[model]\nkind = \"dmv\"\n\
     [[sweep]]\nmethod = \"map-em\"\nalpha = 1.1\n\
     [[sweep]]\nprior = \"logistic-normal\"\nfamilies = [\"none\", \"ud\"]\n";
 const ROUNDS: usize = 9 * 6;
-/// One of them alone.
+/// EM alone.
 const EM: [&str; 4] = ["--set", "inference.method=em", "--set", "inference.prior=dirichlet"];
 
-/// Components beside the model, over several shards; the base's limit rises in every round.
+/// A mixture with components, over several shards; the limit of the base rises in every round.
 const MIXTURE: &str = "[model]\nkind = \"dmv\"\n\
     [corpus]\npath = \"train.conllu\"\nmax_length = 8\nshard_symbols = 800\n\
     [inference]\nprior = \"logistic-normal\"\nmax_rounds = 5\ncomponents = [\"short-dep\", { name = \"verbs\", roots = [\"VERB\"] }]\n\
@@ -66,7 +66,7 @@ fn threads_and_processes_give_the_same_bits() {
     check_two_workers(&folder, &one);
 }
 
-/// Trains into `killed`, or goes on there, and kills the process once there are so many lines of metrics.
+/// Trains into `killed`, or resumes there, and kills the process when `lines` lines of metrics are written.
 fn kill(folder: &Folder, lines: usize) {
     let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", "killed"];
     let mut process = Process::spawn(&mut folder.command(&args));
@@ -119,7 +119,7 @@ fn mixtures_give_the_same_bits_everywhere() {
 }
 
 #[test]
-fn heads_of_a_file_are_those_of_training() {
+fn parse_finds_the_heads_that_training_wrote() {
     let folder = folder();
     folder.train("out", &EM);
     for decoder in ["viterbi", "mbr-arcs"] {
@@ -138,9 +138,9 @@ fn heads_of_a_file_are_those_of_training() {
     assert!(compared.contains("sign test"), "{compared}");
 }
 
-/// Raw weights need not sum to one, and are told as they are; probabilities of held-out sentences are of softmax(μ) all the same.
+/// Raw weights need not sum to 1 and are printed unchanged; probabilities of held-out sentences always use softmax(μ).
 #[test]
-fn logistic_normal_priors_give_weights_to_read_with() {
+fn logistic_normal_priors_give_weights_for_decoding() {
     let folder = folder();
     let train = |out: &str, more: &[&str]| {
         let set = ["--set", "inference.method=vb", "--set", "inference.prior=logistic-normal"];
@@ -161,7 +161,7 @@ fn logistic_normal_priors_give_weights_to_read_with() {
 }
 
 #[test]
-fn grammars_have_logistic_normal_priors_as_well() {
+fn logistic_normal_priors_work_for_any_pcfg() {
     let job = "[model]\nkind = \"pcfg\"\ngrammar = \"g.gr\"\n[corpus]\npath = \"c.txt\"\nformat = \"tokens\"\n\
         [inference]\nprior = \"logistic-normal\"\nmax_rounds = 5\nstart = \"jitter\"\n";
     let grammar = "1 1 S --> A S\n1 1 S --> A\n1 1 A --> a\n1 1 A --> b\n";
@@ -180,7 +180,7 @@ fn grammars_have_logistic_normal_priors_as_well() {
 }
 
 #[test]
-fn a_trained_model_is_a_start() {
+fn training_starts_from_a_trained_model() {
     let folder = folder();
     folder.train("first", &EM);
     let model = ["--set", "inference.start=model", "--set", "inference.start_from=first"];
@@ -190,7 +190,7 @@ fn a_trained_model_is_a_start() {
 }
 
 #[test]
-fn adapted_noun_constituents_are_trained_on_any_fleet() {
+fn adapted_noun_constituents_give_the_same_bits_on_every_fleet() {
     let adapted = "[model]\nkind = \"dmv\"\nadapted = [\"noun\", \"proper\"]\n\
         [corpus]\npath = \"train.conllu\"\nheld_out = \"test.conllu\"\nmax_length = 10\nshard_symbols = 800\n\
         [inference]\nmax_rounds = 12\ntruncation = 300\n";

@@ -1,4 +1,4 @@
-//! Fleets of every make answer as the calling thread does, whoever is killed, stopped, slow or late.
+//! Law: every fleet answers as the calling thread does, even if members are killed, stopped, slow or late.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ fn fake() -> Compute {
     Arc::new(echo)
 }
 
-/// Listens on any free port of loopback; computes nothing itself.
+/// A fleet of remote members only, on a free port of loopback.
 fn remote_only() -> FleetConfig {
     let listen = Listen::at("127.0.0.1:0".parse().unwrap());
     FleetConfig { local_workers: 0, listen: Some(listen), compute: fake(), ..FleetConfig::default() }
@@ -59,7 +59,7 @@ fn expected(tasks: Vec<Task>) -> Vec<Answer> {
     answers(&Inline::new(Arc::new(echo_at_once)), tasks).unwrap().0
 }
 
-/// A worker in this process, on a thread and a runtime of its own.
+/// Starts a worker in this process, with a separate thread and runtime.
 fn start_worker(config: WorkerConfig) -> std::thread::JoinHandle<Result<(), RunError>> {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -74,7 +74,7 @@ fn echo_worker(coordinator: String, threads: u32) -> WorkerConfig {
     WorkerConfig { coordinator, threads, compute: fake(), ..WorkerConfig::default() }
 }
 
-/// A worker of `fleet` with a name and a way to compute of its own.
+/// Configuration of a worker of `fleet` with this name and computation.
 fn named(name: &str, compute: Compute, fleet: &Fleet) -> WorkerConfig {
     WorkerConfig { name: name.into(), compute, ..echo_worker(url(fleet), 1) }
 }
@@ -116,12 +116,12 @@ fn remote_workers_answer_as_the_calling_thread_does_and_end_with_the_job() {
     }
 }
 
-/// A job of that number.
+/// A handle for job number `id`.
 fn account(fleet: &Fleet, id: u64) -> Handle {
     fleet.account(Account { id: AccountId(id), ..Account::default() })
 }
 
-/// Jobs of three rounds at the same time, one of them of an impossible task: whatever each is answered.
+/// Runs jobs of three rounds concurrently, one of them with a task that fails, and checks their answers.
 fn several_at_once(fleet: &Fleet) {
     let rounds = |id: u64| {
         let handle = account(fleet, id);
@@ -155,7 +155,7 @@ fn several_jobs_at_once_are_answered_as_each_alone() {
     several_at_once(&fleet);
     let status = fleet.status();
     assert_eq!((status.stage, status.shards), (None, Shards::default()));
-    // The last submission forgot whoever had gone before it, and of the others nobody is asked for.
+    // Members lost before the last submission are removed from the list.
     assert_eq!(status.accounts, []);
     fleet.shutdown();
     for worker in workers {
@@ -164,11 +164,11 @@ fn several_jobs_at_once_are_answered_as_each_alone() {
 }
 
 #[test]
-fn a_job_is_cancelled_at_once_and_another_one_goes_on() {
+fn a_job_is_cancelled_at_once_and_another_one_continues() {
     let gate = Gate::default();
     let within = gate.clone();
     let compute: Compute = Arc::new(move |task| {
-        // Those of the job that stays are short.
+        // Tasks of the other job are short.
         if matches!(&task.work, Work::Expect { weights, .. } if weights.len() == 6) {
             within.pass();
         }
@@ -199,7 +199,7 @@ fn a_job_is_cancelled_at_once_and_another_one_goes_on() {
 }
 
 #[test]
-fn values_far_beyond_one_message_arrive_whole() {
+fn values_larger_than_a_message_arrive_complete() {
     let fleet = Fleet::start(remote_only()).unwrap();
     let _worker = start_worker(echo_worker(url(&fleet), 1));
     let tasks = || (0..3).map(|name| echo_task(name, Duration::ZERO, 1_000_000)).collect::<Vec<_>>();
@@ -241,12 +241,12 @@ fn workers_may_be_killed_and_stopped() {
         fleet.members().iter().any(|member| member.name == "bob" && bob(&member.state))
     });
 
-    // The stopped one wakes up, finds itself forgotten, and joins again.
+    // The stopped worker continues, is refused as an unknown member, and joins again.
     workers[1].signal("CONT");
     await_members(&fleet, 2);
     let members = fleet.members();
     let bobs: Vec<_> = members.iter().filter(|member| member.name == "bob").collect();
-    assert!(bobs.len() == 1 && bobs[0].losses >= 1, "who returns is listed once: {bobs:?}");
+    assert!(bobs.len() == 1 && bobs[0].losses >= 1, "a worker that reconnects is listed once: {bobs:?}");
     let (again, _) = answers(&fleet, short_tasks(20)).unwrap();
     assert_eq!(again, expected(short_tasks(20)));
     fleet.shutdown();
@@ -264,7 +264,7 @@ fn a_worker_outlives_its_coordinator() {
     let listen = Some(Listen::at(address));
     let config = || FleetConfig { listen: listen.clone(), ..remote_only() };
     let mut fleet = None;
-    eventually(&|| "the port is still taken".into(), || {
+    eventually(&|| "the port is still in use".into(), || {
         fleet = Fleet::start(config()).ok();
         fleet.is_some()
     });
@@ -277,7 +277,7 @@ fn a_worker_outlives_its_coordinator() {
 }
 
 #[test]
-fn connections_may_be_cut_again_and_again() {
+fn answers_survive_repeated_disconnections() {
     let fleet = Fleet::start(FleetConfig { min_members: 2, ..remote_only() }).unwrap();
     let network = Network::to(fleet.address().unwrap());
     let workers = [1, 2].map(|threads| start_worker(echo_worker(network.url(), threads)));
@@ -293,7 +293,7 @@ fn connections_may_be_cut_again_and_again() {
     let report = report.unwrap();
     assert!(found == expected(tasks()));
     assert!(report.losses.len() >= 2, "{report:?}");
-    // The job's end may fall into a pause between two connections.
+    // The job may end between two connections.
     await_members(&fleet, 2);
     fleet.shutdown();
     for worker in workers {
@@ -313,14 +313,14 @@ fn a_task_without_an_answer_fails_the_batch_at_once() {
             panic!("the batch has a result")
         };
         assert_eq!((task.0, detail), (7, ComputeError::Weights { found: 0, expected: 1 }.to_string()));
-        // The fleet is none the worse for it.
+        // The fleet still works.
         assert_eq!(answers(&fleet, short_tasks(9)).unwrap().0, expected(short_tasks(9)));
         fleet.shutdown();
     }
 }
 
 #[test]
-fn a_panic_fails_the_batch_and_nothing_else() {
+fn a_panic_fails_only_its_batch() {
     let compute: Compute = Arc::new(|task| match &task.work {
         Work::Expect { .. } => echo(task),
         _ => panic!("as the test wants it"),
@@ -334,7 +334,7 @@ fn a_panic_fails_the_batch_and_nothing_else() {
 }
 
 #[test]
-fn a_batch_without_workers_fails_after_the_grace() {
+fn a_batch_without_workers_fails_after_the_grace_period() {
     let config = FleetConfig { no_workers_grace: Duration::from_millis(300), ..remote_only() };
     let fleet = Fleet::start(config).unwrap();
     let mut worker =
@@ -360,7 +360,7 @@ fn only_workers_with_the_token_may_join() {
     }
     let right = worker(Some(token.clone()));
     await_members(&fleet, 1);
-    // There may be room later, so it tries again, but not for ever.
+    // There may be room later, so the worker tries again, with a limit.
     let late =
         WorkerConfig { give_up_after: Duration::ZERO, token: Some(token), ..echo_worker(url(&fleet), 1) };
     let refused = start_worker(late).join().unwrap().unwrap_err().to_string();
@@ -452,14 +452,14 @@ fn the_real_worker_answers_as_the_engine_does() {
 }
 
 #[test]
-fn what_shards_carry_stays_where_it_was_computed() {
+fn states_of_shards_stay_with_the_worker_that_computed_them() {
     let fleet = Fleet::start(remote_only()).unwrap();
     let network = Network::to(fleet.address().unwrap());
     let spawn = |name: &str| {
         Process::spawn(Command::new(env!("CARGO_BIN_EXE_echo-worker")).args([&network.url(), name]))
     };
     let mut alice = spawn("alice");
-    // A round's answers are what the next round's tasks carry.
+    // States in the answers of a round are in the tasks of the next round.
     let tasks =
         |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
     let states: u64 = tasks(0).iter().map(carried_bytes).sum();
@@ -475,13 +475,13 @@ fn what_shards_carry_stays_where_it_was_computed() {
         assert!(next.bytes_sent < states / 10, "{states} bytes are carried: {next:?}");
         assert!(next.bytes_received > states, "checkpoints need them: {next:?}");
     }
-    // A worker that returns has them still.
+    // A worker that reconnects still has them.
     network.cut();
     eventually(&|| format!("{:?}", fleet.status()), || fleet.status().losses.get("disconnected") == Some(&1));
     await_members(&fleet, 1);
     let after_cut = run(3);
     assert!(after_cut.bytes_sent < states / 10, "{states} bytes are carried: {after_cut:?}");
-    // Another one is sent them.
+    // Another worker receives them.
     alice.kill();
     await_members(&fleet, 0);
     let mut bob = spawn("bob");
@@ -498,7 +498,7 @@ fn carried_bytes(task: &Task) -> u64 {
 }
 
 #[test]
-fn a_worker_without_room_for_what_shards_carry_is_sent_it_in_every_round() {
+fn a_worker_without_room_for_states_receives_them_in_every_round() {
     let fleet = Fleet::start(remote_only()).unwrap();
     let _worker = start_worker(WorkerConfig { cache_bytes: 1000, ..echo_worker(url(&fleet), 2) });
     let tasks =
@@ -512,7 +512,7 @@ fn a_worker_without_room_for_what_shards_carry_is_sent_it_in_every_round() {
 }
 
 #[test]
-fn a_worker_with_room_for_a_few_states_keeps_those_and_nobody_breaks_a_rule() {
+fn a_worker_with_room_for_a_few_states_keeps_a_few() {
     let fleet = Fleet::start(FleetConfig { audit: 0.5, ..remote_only() }).unwrap();
     let tasks =
         |round: u32| (0..8).map(|name| echo_pass(name, 1000, 1.0 + f64::from(round))).collect::<Vec<_>>();
@@ -527,7 +527,7 @@ fn a_worker_with_room_for_a_few_states_keeps_those_and_nobody_breaks_a_rule() {
 }
 
 #[test]
-fn the_real_worker_leaves_when_asked_to() {
+fn the_real_worker_leaves_on_a_signal() {
     let fleet = Fleet::start(remote_only()).unwrap();
     let mut worker =
         Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
@@ -538,7 +538,7 @@ fn the_real_worker_leaves_when_asked_to() {
 }
 
 #[test]
-fn the_real_worker_says_why_it_is_refused() {
+fn the_real_worker_logs_why_it_is_refused() {
     let config = remote_only();
     let access = Access::One(Token::new("s3cret", "test").unwrap());
     let listen = config.listen.clone().map(|listen| Listen { access, ..listen });
@@ -558,13 +558,13 @@ fn with_lexicon(task: Task, lexicon: &Named<Lexicon>) -> Task {
 }
 
 #[test]
-fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
+fn a_task_that_does_not_fit_its_grammar_is_never_computed() {
     let fleet = Fleet::start(FleetConfig { min_members: 1, ..remote_only() }).unwrap();
     let _worker = start_worker(echo_worker(url(&fleet), 1));
     let mut task = short_tasks(1).remove(0);
     let grammar = shared::grammar::syntax::parse("S --> a", "smaller.lt").expect("the text is a grammar").0;
     task.language.as_mut().expect("it has one").grammar = Named::new(grammar);
-    // The word is not of this grammar: the worker hangs up each time, until the task counts as poison.
+    // The string is not of this grammar: the worker disconnects each time, until the task is poison.
     let error = answers(&fleet, vec![task]).unwrap_err();
     let FleetError::Batch { failure: Failure::Poison { .. }, decisions, .. } = error else {
         panic!("{error}")
@@ -576,7 +576,7 @@ fn what_does_not_fit_the_grammar_never_reaches_a_thread() {
 }
 
 #[test]
-fn audited_answers_of_sound_workers_are_the_same() {
+fn audited_answers_of_honest_workers_are_equal() {
     let patient = Duration::from_secs(600);
     let config = FleetConfig { audit: 0.25, min_members: 2, suspect_after: patient, ..remote_only() };
     let fleet = Fleet::start(FleetConfig { dead_after: 2 * patient, ..config }).unwrap();
@@ -596,14 +596,14 @@ fn audited_answers_of_sound_workers_are_the_same() {
 }
 
 #[test]
-fn a_worker_alone_audits_nobody_and_the_batch_goes_on() {
+fn a_single_worker_cannot_be_audited_and_the_batch_continues() {
     let fleet = Fleet::start(FleetConfig { audit: 1.0, ..remote_only() }).unwrap();
     let _worker = start_worker(named("alice", fake(), &fleet));
     let (found, report) = answers(&fleet, short_tasks(20)).unwrap();
     assert_eq!(found, expected(short_tasks(20)));
     assert_eq!((report.audited, report.unaudited), (0, 20));
     let effort = Effort { computed: 20, audited: 0, unaudited: 20, repeated: 0 };
-    assert_eq!(fleet.effort(), effort, "it is not passed over in silence");
+    assert_eq!(fleet.effort(), effort, "the missing audits are counted");
 }
 
 #[test]
@@ -631,7 +631,7 @@ fn a_worker_whose_answers_differ_by_one_bit_is_named() {
     assert_eq!(error.to_string(), message);
 }
 
-/// Computes nothing before it is opened.
+/// Blocks computations until it is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -649,7 +649,7 @@ impl Gate {
 }
 
 #[test]
-fn a_worker_that_lives_and_does_not_answer_loses_its_task() {
+fn a_worker_with_heartbeats_but_no_answer_loses_its_task() {
     let (gate, is_first) = (Gate::default(), AtomicBool::new(true));
     let within = gate.clone();
     let stuck_once: Compute = Arc::new(move |task| {
@@ -696,7 +696,7 @@ fn a_stuck_thread_of_this_process_fails_the_batch_and_names_the_task() {
 }
 
 #[test]
-fn a_fleet_says_what_it_is_doing() {
+fn the_status_of_a_fleet_lists_members_and_leases() {
     let gate = Gate::default();
     let within = gate.clone();
     let compute: Compute = Arc::new(move |task| {
@@ -730,7 +730,7 @@ fn a_fleet_says_what_it_is_doing() {
 }
 
 #[test]
-fn who_joins_is_lent_a_task_and_what_the_dead_held_goes_to_the_living() {
+fn new_members_get_tasks_and_tasks_of_lost_members_are_assigned_again() {
     let config = FleetConfig {
         suspect_after: Duration::from_secs(2),
         dead_after: Duration::from_secs(4),
@@ -753,7 +753,7 @@ fn who_joins_is_lent_a_task_and_what_the_dead_held_goes_to_the_living() {
     let mut workers = vec![spawn("alice")];
     await_members(&fleet, 1);
 
-    // One that joins in the middle of a round: as soon as it is known, it has a task.
+    // A worker that joins during a round is assigned a task at once.
     std::thread::scope(|scope| {
         let batch = scope.spawn(|| answers(&fleet, long(100, 100)).unwrap());
         eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.done >= 5);
@@ -769,7 +769,7 @@ fn who_joins_is_lent_a_task_and_what_the_dead_held_goes_to_the_living() {
         assert_eq!(batch.join().unwrap().0, expected(long(100, 100)));
     });
 
-    // One that is killed: as soon as that is known, an idle one has its task.
+    // When a worker is killed, an idle worker is assigned its task at once.
     workers.push(spawn("carol"));
     await_members(&fleet, 3);
     std::thread::scope(|scope| {
@@ -801,7 +801,7 @@ fn who_joins_is_lent_a_task_and_what_the_dead_held_goes_to_the_living() {
         assert!(report.losses.iter().any(|loss| loss.name == name), "{report:?}");
     });
 
-    // One that falls silent: its task is assigned again as soon as it is suspect.
+    // When a worker is silent, its task is assigned again as soon as it is suspect.
     std::thread::scope(|scope| {
         let batch = scope.spawn(|| answers(&fleet, long(1, 1000)).unwrap());
         eventually(&|| format!("{:?}", fleet.status()), || fleet.status().shards.assigned == 1);
@@ -820,7 +820,7 @@ fn who_joins_is_lent_a_task_and_what_the_dead_held_goes_to_the_living() {
     });
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test tells how long it took")]
+#[expect(clippy::disallowed_methods, reason = "the test reports its duration")]
 fn clock() -> Instant {
     Instant::now()
 }

@@ -1,6 +1,6 @@
-//! Who may join whom: certificates and tokens, good and bad, with the programs that users run.
+//! Authentication by certificates and tokens, valid and invalid, with the real programs.
 //!
-//! Whoever fails is told why in one line and stops with exit code 2; trouble of the network is tried again.
+//! Law: an authentication failure is one line and exit code 2; a network failure is retried.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,7 @@ use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
 use shared::work::task::{Task, Work};
 
-/// Certificates of a test, by what is wrong with them.
+/// Certificates of a test, by defect.
 struct Papers {
     dir: tempfile::TempDir,
     ours: PathBuf,
@@ -49,7 +49,7 @@ impl Papers {
         self.dir.path()
     }
 
-    /// The coordinator's side: shows `server`, and demands certificates if `mutual`.
+    /// TLS of the coordinator with the certificate `server`; requires certificates of clients if `mutual`.
     fn tls(&self, server: &Files, mutual: bool) -> ServerTls {
         let identity = IdentityFiles { certificate: &server.certificate, key: &server.key };
         ServerTls::read(identity, mutual.then_some(&self.ours)).unwrap()
@@ -63,7 +63,7 @@ fn fleet(tls: Option<ServerTls>, token: Option<&str>) -> Fleet {
     Fleet::start(FleetConfig { local_workers: 0, listen: Some(listen), ..FleetConfig::default() }).unwrap()
 }
 
-/// `grammaton-worker` for that address.
+/// Command of a `grammaton-worker` for this address.
 fn worker(scheme: &str, host: &str, port: u16) -> Command {
     let mut command = Command::new(binary("grammaton-worker"));
     command.args(["--threads", "1", "--coordinator", &format!("{scheme}://{host}:{port}")]);
@@ -79,7 +79,7 @@ fn showing<'a>(command: &'a mut Command, files: &Files) -> &'a mut Command {
     command.arg("--cert").arg(&files.certificate).arg("--key").arg(&files.key)
 }
 
-/// The lines with an error or a warning that a program which had to fail left behind.
+/// Runs a program and checks that it fails; returns its lines with errors and warnings.
 fn complaint(command: &mut Command) -> String {
     let mut process = Process::spawn(command);
     assert_eq!(process.wait().code(), Some(2), "{command:?}: {}", process.log());
@@ -92,9 +92,9 @@ fn index_task() -> Vec<Task> {
 }
 
 #[test]
-fn those_who_know_each_other_work_together() {
+fn valid_certificates_and_tokens_are_accepted() {
     let papers = Papers::new();
-    // Certificates on both sides; a certificate here and a token there; by name and by address.
+    // Certificates on both sides; a certificate of the coordinator and a token; by name and by address.
     for (mutual, token, host) in
         [(true, None, "localhost"), (false, Some("s3cret"), "127.0.0.1"), (true, Some("s3cret"), "127.0.0.1")]
     {
@@ -115,7 +115,7 @@ fn those_who_know_each_other_work_together() {
 }
 
 #[test]
-fn whoever_fails_is_told_why_in_one_line_and_stops() {
+fn authentication_failures_are_one_line_and_end_the_worker() {
     let papers = Papers::new();
     let identity = |authority: &Authority, name: &str, hosts: &[&str], valid| {
         authority.identity(papers.path(), name, hosts, valid)
@@ -128,15 +128,15 @@ fn whoever_fails_is_told_why_in_one_line_and_stops() {
     let foreign_worker = identity(&papers.foreign, "foreign-worker", &["w"], Valid::Now);
     let expired_worker = identity(&papers.authority, "expired-worker", &["w"], Valid::Once);
 
-    // What is wrong; the coordinator's certificate, if any, and whether it demands one; scheme; the authority that
-    // the worker trusts; its certificate; what it says.
+    // Defect; certificate of the coordinator, and whether it requires one; scheme; authority that the worker trusts; certificate of
+    // the worker; error.
     type Case<'a> =
         (&'a str, Option<(&'a Files, bool)>, &'a str, Option<&'a Path>, Option<&'a Files>, &'a str);
     let ours = Some(papers.ours.as_path());
     let (server, good) = (&papers.server, Some(&papers.worker));
     let cases: [Case; 11] = [
         (
-            "nobody to trust",
+            "no authority to trust",
             Some((server, true)),
             "https",
             None,
@@ -220,7 +220,7 @@ fn whoever_fails_is_told_why_in_one_line_and_stops() {
 }
 
 #[test]
-fn whoever_watches_shows_the_same_papers() {
+fn status_needs_the_same_credentials_as_a_worker() {
     let papers = Papers::new();
     let fleet = fleet(Some(papers.tls(&papers.server, true)), None);
     let folder = Folder::new(&[]);
@@ -240,7 +240,7 @@ fn whoever_watches_shows_the_same_papers() {
 }
 
 #[test]
-fn a_certificate_does_not_stand_in_for_the_token() {
+fn a_certificate_does_not_replace_the_token() {
     let papers = Papers::new();
     let fleet = fleet(Some(papers.tls(&papers.server, true)), Some("s3cret"));
     for guess in [None, Some("guess")] {
@@ -254,7 +254,7 @@ fn a_certificate_does_not_stand_in_for_the_token() {
 }
 
 #[test]
-fn files_that_make_no_identity_are_named_with_the_way_out() {
+fn invalid_identity_files_are_named_with_a_remedy() {
     let papers = Papers::new();
     let text = papers.path().join("text.pem");
     fs::write(&text, "not PEM at all\n").unwrap();
@@ -276,7 +276,7 @@ fn files_that_make_no_identity_are_named_with_the_way_out() {
     for (ca, identity, expected) in cases {
         let log = complaint(showing(trusting(&mut worker("https", "localhost", 1), &ca), &identity));
         assert!(log.contains(expected), "{expected}: {log}");
-        // The coordinator reads them alike.
+        // The coordinator reads them in the same way.
         let mut command = folder.command(&["train", "job.toml", "--listen", "127.0.0.1:0"]);
         let mut process = Process::spawn(showing(trusting(&mut command, &ca), &identity));
         assert_eq!(process.wait().code(), Some(2), "{}", process.log());
@@ -285,7 +285,7 @@ fn files_that_make_no_identity_are_named_with_the_way_out() {
 }
 
 #[test]
-fn a_coordinator_beyond_loopback_wants_to_know_who_comes() {
+fn a_coordinator_beyond_loopback_needs_authentication() {
     let papers = Papers::new();
     let folder = Folder::new(&[
         ("job.toml", "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n"),
@@ -301,7 +301,7 @@ fn a_coordinator_beyond_loopback_wants_to_know_who_comes() {
     };
     let log = refused(&[]);
     assert!(log.contains("refusing to listen beyond loopback without a token"), "{log}");
-    // It shows who it is, and still anybody could join.
+    // With a certificate but without `--ca` or token, any worker could join.
     let log = refused(&["--cert", &cert, "--key", &key]);
     assert!(log.contains("demand certificates (--cert, --key, --ca)"), "{log}");
     for (given, wanted) in [
@@ -322,7 +322,7 @@ fn a_coordinator_beyond_loopback_wants_to_know_who_comes() {
     assert!(start(Some(papers.tls(&papers.server, true))).is_ok());
 }
 
-/// Needs openssl, which the script does, and which not every machine has.
+/// Needs openssl, which the script calls.
 #[test]
 fn the_trial_certificates_let_a_worker_join() {
     if Command::new("openssl").arg("version").output().is_err() {
@@ -362,14 +362,14 @@ fn the_trial_certificates_let_a_worker_join() {
 }
 
 #[test]
-fn trouble_of_the_network_is_not_a_matter_of_identity() {
+fn network_failures_are_not_authentication_failures() {
     let papers = Papers::new();
-    // Takes connections, hears a little, and hangs up: as a coordinator does that is being restarted.
+    // Accepts connections, reads a little, and closes them, like a coordinator that restarts.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut connection in listener.incoming().map_while(Result::ok) {
-            // It hangs up next, whatever it heard.
+            // The connection is closed next, whatever was read.
             let _ = connection.read(&mut [0; 16]);
             let _ = connection.flush();
         }
@@ -379,7 +379,7 @@ fn trouble_of_the_network_is_not_a_matter_of_identity() {
         if scheme == "https" {
             showing(trusting(&mut command, &papers.ours), &papers.worker);
         }
-        // The same trouble is a warning now and then, and else a detail.
+        // A repeated failure is a warning at intervals, and otherwise a detail.
         command.env("GRAMMATON_LOG", "debug");
         let log = complaint(command.args(["--give-up-after", "1"]));
         assert!(log.contains("could not join the coordinator at"), "{log}");
@@ -424,7 +424,7 @@ fn no_secret_is_logged_or_on_a_command_line() {
             showing(trusting(&mut command, &papers.ours), &papers.worker);
         }
         let mut worker = Process::spawn(&mut command);
-        // Both are running: this is what anybody on the machine sees of them.
+        // Both run: their command lines and environments are visible on the machine.
         for process in [&coordinator, &worker] {
             let seen = fs::read(format!("/proc/{}/cmdline", process.id())).unwrap_or_default();
             assert!(!String::from_utf8_lossy(&seen).contains(SECRET));
@@ -433,7 +433,7 @@ fn no_secret_is_logged_or_on_a_command_line() {
         assert_eq!(coordinator.wait().code(), Some(0), "{}", coordinator.log());
         assert_eq!(worker.wait().code(), Some(0), "{}", worker.log());
         for (who, log) in [("coordinator", coordinator.log()), ("worker", worker.log())] {
-            // The search would find nothing in an empty log either.
+            // The log must not be empty, or the search below would prove nothing.
             assert!(log.contains("TRACE") && log.contains("h2::"), "{who} logs everything");
             assert!(log.contains("every user of this machine can read this secret"), "{who} warns");
             // A member's certificate is named where it joins.

@@ -1,4 +1,4 @@
-//! A service under load, and how it shares a fleet; measured, not judged.
+//! Measurements of a service under load, and of fair sharing of a fleet; they decide no test.
 //!
 //! `cargo build --release --workspace --bins`, then `cargo test --release --workspace --test all load:: -- --ignored --nocapture --test-threads 1`
 //! prints what is in `docs/RESULTS.md`. `LOAD_JOBS`, `LOAD_WATCHERS`, `LOAD_MEBIBYTES` and `LOAD_SECONDS` are for smaller machines.
@@ -15,17 +15,17 @@ use grammaton_tests::serving::Serving;
 use grammaton_tests::{Process, clock, eventually};
 use serde_json::Value;
 
-/// From the environment, or as in `docs/RESULTS.md`.
+/// A setting from the environment, or its default of `docs/RESULTS.md`.
 fn setting(name: &str, usual: usize) -> usize {
     std::env::var(name).map_or(usual, |value| value.parse().expect("a number"))
 }
 
-/// The sample corpus, so many times over.
+/// The sample corpus, repeated `times` times.
 fn corpus(times: usize) -> String {
     fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap().repeat(times)
 }
 
-/// What the system says of a process: resident now and at most, in MiB, and its CPU seconds.
+/// Resident memory of a process, now and at its peak, in MiB, and its CPU seconds.
 fn usage(process: u32) -> (u64, u64, f64) {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let mebibytes = |key: &str| -> u64 {
@@ -38,7 +38,7 @@ fn usage(process: u32) -> (u64, u64, f64) {
     (mebibytes("VmRSS"), mebibytes("VmHWM"), (ticks(11) + ticks(12)) / 100.0)
 }
 
-/// The bytes of a page, from connecting on, and how long they took.
+/// Loads a page on a new connection; returns its size in bytes and the duration.
 fn get(page: &str, path: &str) -> (usize, Duration) {
     let begun = clock();
     let mut stream = TcpStream::connect(page).unwrap();
@@ -49,7 +49,7 @@ fn get(page: &str, path: &str) -> (usize, Duration) {
     (answer.len(), begun.elapsed())
 }
 
-/// Median, and nearly the longest.
+/// Median and a high percentile.
 fn spread(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
@@ -193,7 +193,7 @@ fn many_jobs_many_watchers_and_a_large_upload() {
     println!("pages: {}; the service {} MiB", pages(&page, 20), usage(service.id()).0);
 }
 
-/// A job file of someone who means ill, and the one file that it reads.
+/// Malicious job files, each with a name and the file that it reads.
 fn attacks() -> Vec<(&'static str, String, Vec<u8>)> {
     let job = |model: &str, corpus: &str, rest: &str| format!("[model]\n{model}\n[corpus]\n{corpus}\n{rest}");
     let values = (0..100).map(|value| (value + 1).to_string()).collect::<Vec<_>>().join(", ");
@@ -214,7 +214,7 @@ fn attacks() -> Vec<(&'static str, String, Vec<u8>)> {
     ]
 }
 
-/// Sends one attack again and again until it is `over`; how often, and what it was told at last.
+/// Submits an attack repeatedly until `over`; returns the number of submissions and the last error.
 async fn attack(url: String, job: String, file: Vec<u8>, over: &AtomicBool) -> (u64, String) {
     use proto::v1::{self, jobs_client::JobsClient, upload_message::Message};
     let hash = blake3::hash(&file).as_bytes().to_vec();
@@ -288,7 +288,7 @@ fn shares_of_jobs_of_different_kinds() {
     let lexicon = examples().join("segmentation/lexicon.gr").display().to_string();
     let corpus = folder.grammaton(&["sample", &lexicon, "-n", "20000", "--seed", "3"]);
     fs::write(folder.path("corpus.txt"), corpus).unwrap();
-    // Enough tasks at a time for any share: shards, or chains.
+    // Enough tasks at the same time for any share: shards, or chains.
     let kinds = [
         ("vb", "grammar = \"auto:colloc\"", "method = \"vb\"", "10"),
         ("gibbs", "kind = \"pcfg\"\ngrammar = \"words.gr\"", "method = \"gibbs\"\nrestarts = 2", "20"),

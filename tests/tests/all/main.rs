@@ -1,4 +1,4 @@
-//! Tests of the whole system. One binary: each file is a module. `docs/ARCHITECTURE.md` says what each one asks.
+//! System tests. All files are modules of one binary; `docs/ARCHITECTURE.md` lists the question of each.
 
 mod dependencies;
 mod dmv;

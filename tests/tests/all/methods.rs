@@ -1,4 +1,4 @@
-//! Every method gives the same bits on every fleet, also if it goes on from a checkpoint.
+//! Law: every method gives the same bits on every fleet, even if it resumes from a checkpoint.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use grammaton_tests::{Process, eventually};
 const WORDS: &str =
     "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> <substrings>\n";
 
-/// Grammar and table `[model]` of a PCFG over substrings, or of adapted words.
+/// A folder with a job of a PCFG over substrings, or of adapted words.
 fn folder(model: &str) -> Folder {
     let corpus = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
     let corpus: String = corpus.split_inclusive('\n').take(150).collect();
@@ -21,8 +21,8 @@ fn folder(model: &str) -> Folder {
     Folder::new(&[("job.toml", &job), ("corpus.txt", &corpus), ("words.gr", WORDS)])
 }
 
-/// The result with these settings: of one thread, of two, of two remote workers of which one is killed, and of a process that is
-/// killed and goes on.
+/// Checks that the result with these settings is the same with one thread, with two, with two remote workers of which one is killed,
+/// and after a kill and a resumption; returns it.
 fn same_everywhere(folder: &Folder, name: &str, settings: &[&str]) -> Trained {
     let args = |more: &[&'static str]| -> Vec<String> {
         let settings = settings.iter().flat_map(|&setting| ["--set", setting]);
@@ -82,7 +82,7 @@ fn pcfgs_by_every_method() {
         );
         assert_eq!(trained.rounds.len(), 16, "{method}");
         assert_eq!(trained.summary["scores"]["maximum-marginal"].is_object(), is_sampler, "{method}");
-        // Estimates that are points may have no tree for sentences that were held out.
+        // Under point estimates, held-out sentences may have no tree.
         let parsed = folder.run(&["parse", &format!("{method}-one"), "corpus.txt", "--format", "brackets"]);
         assert!(parsed.code == 0 || parsed.code == 1 && ["em", "map-em"].contains(&method), "{}", parsed.log);
     }
@@ -96,7 +96,7 @@ fn adaptor_grammars_by_samples() {
     assert_eq!(sampled.rounds.len(), 16);
     assert!(sampled.f1("viterbi") > 0.0);
     assert!(sampled.summary["held_out"]["perplexity"].as_f64() > Some(1.0), "{}", sampled.summary);
-    // A round of everything, of which nothing is forgotten but what was before, is one of `vb`.
+    // A round over the whole corpus with learning rate 1 is a round of `vb`.
     let whole = ["corpus.shard_symbols=500", "inference.restarts=1", "inference.selection=sorted"];
     let whole: Vec<&str> = whole.iter().flat_map(|&setting| ["--set", setting]).collect();
     let everything = ["--set", "inference.method=svb", "--set", "inference.forget_power=0"];
@@ -122,7 +122,7 @@ fn adaptor_grammars_by_chains() {
     let incremental =
         folder.train("incremental", &["--set", hastings, "--set", "inference.start=incremental"]);
     assert_ne!(incremental.digest(), batch.digest());
-    // Chains that begin with what variational Bayes learned begin higher.
+    // Chains that start from the result of variational Bayes start with a higher objective.
     folder.train("vb", &["--set", "corpus.held_out_share=0"]);
     let from_model = [
         "inference.start=model",
@@ -135,7 +135,7 @@ fn adaptor_grammars_by_chains() {
     let whole = ["--set", hastings, "--set", "corpus.held_out_share=0", "--set", "inference.max_rounds=1"];
     let whole = folder.train("whole", &whole);
     assert!(variational.summary["bound"].as_f64() > whole.summary["bound"].as_f64());
-    // The model of a chain parses.
+    // The model of a chain can parse.
     folder.grammaton(&["parse", "batch-one", "corpus.txt", "--decoder", "mbr"]);
 }
 
@@ -160,7 +160,7 @@ fn grids_are_runs_of_one_job() {
 }
 
 #[test]
-fn runs_stop_when_held_out_sentences_are_predicted_worse() {
+fn runs_stop_when_the_held_out_likelihood_falls() {
     let folder = folder("kind = \"pcfg\"\ngrammar = \"words.gr\"");
     let args = |more: [&'static str; 2]| {
         let all = [
@@ -177,7 +177,7 @@ fn runs_stop_when_held_out_sentences_are_predicted_worse() {
     // Both keep the best round, not the last.
     assert_eq!(stopped.digest(), patient.digest());
     assert_eq!(stopped.summary["rounds"].as_u64(), Some(stopped.rounds.len() as u64 - 3));
-    // A run that has stopped has no more rounds when its job goes on.
+    // A stopped run has no more rounds when its job resumes.
     let args = args(["inference.patience=3", "inference.restarts=1"]);
     fs::remove_file(folder.path("stopped/summary.json")).unwrap();
     let again = folder.train("stopped", &[&args[..], &["--resume"]].concat());

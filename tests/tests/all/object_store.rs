@@ -1,5 +1,5 @@
-//! Checkpoints, corpora and services in an object store: a real S3-speaking server, `moto_server`, where it is on the path; else skipped.
-//! `pip install "moto[s3,server]"` brings it.
+//! Checkpoints, corpora and services in an object store: an S3 server, `moto_server`, if it is on the path; otherwise skipped. Install
+//! it with `pip install "moto[s3,server]"`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,12 +13,12 @@ use grammaton_tests::{Process, eventually, requirement};
 
 const SECRET: &str = "not-a-secret-but-must-not-be-logged";
 
-/// A server with the bucket `models`, or nothing where there is no such program.
+/// Starts a server with the bucket `models`; `None` if the program is missing.
 fn server() -> Option<(Process, SocketAddr)> {
     if !Command::new("moto_server").arg("--help").output().is_ok_and(|output| output.status.success()) {
         requirement::missing(
             "s3",
-            "moto_server is not on the path; pip install \"moto[s3,server]\" brings it",
+            "moto_server is not on the path; install it with pip install \"moto[s3,server]\"",
         );
         return None;
     }
@@ -31,7 +31,7 @@ fn server() -> Option<(Process, SocketAddr)> {
     Some((process, address))
 }
 
-/// What the server answers, if it does.
+/// Sends a request; returns the response, if there is one.
 fn request(address: SocketAddr, verb: &str, path: &str) -> Option<String> {
     put(address, verb, path, b"")
 }
@@ -75,7 +75,7 @@ fn environment(at: SocketAddr) -> [(&'static str, String); 6] {
 }
 
 #[test]
-fn a_corpus_and_a_grammar_in_the_object_store_are_as_good_as_files() {
+fn a_corpus_and_a_grammar_in_the_object_store_give_the_same_bits_as_files() {
     let folder = folder();
     let Some((_server, at)) = server() else { return };
     let corpus = std::fs::read(folder.path("corpus.txt")).unwrap();
@@ -114,7 +114,7 @@ fn objects(at: SocketAddr) -> Vec<String> {
 }
 
 #[test]
-fn a_killed_run_goes_on_elsewhere_from_the_object_store() {
+fn a_killed_run_resumes_on_another_machine_from_the_object_store() {
     let folder = folder();
     let Some((_server, at)) = server() else { return };
     let one = folder.train("one", &["--set", "output.keep_checkpoints=0"]);
@@ -142,7 +142,7 @@ fn a_killed_run_goes_on_elsewhere_from_the_object_store() {
 }
 
 #[test]
-fn a_service_whose_machine_is_lost_goes_on_elsewhere() {
+fn a_service_resumes_on_another_machine_from_the_object_store() {
     let folder = folder();
     let Some((_server, at)) = server() else { return };
     let (short, long) = ("inference.max_rounds=2", "inference.max_rounds=200");
@@ -159,7 +159,7 @@ fn a_service_whose_machine_is_lost_goes_on_elsewhere() {
     let round = |service: &Serving| service.job(&folder, "2")["progress"]["round"].as_u64();
     eventually(&|| service.log(), || round(&service) >= Some(4));
     service.kill();
-    // All is lost but the name, so that the next one need not wait for the leader to be silent.
+    // Everything but the name is lost, so that the next service need not wait for the leader lease.
     std::fs::create_dir(folder.path("second")).unwrap();
     std::fs::rename(folder.path("first/name"), folder.path("second/name")).unwrap();
     std::fs::remove_dir_all(folder.path("first")).unwrap();
@@ -194,9 +194,9 @@ fn a_service_whose_machine_is_lost_goes_on_elsewhere() {
 }
 
 #[test]
-fn a_store_that_cannot_be_reached_is_told_in_a_line() {
+fn an_unreachable_store_is_an_error_of_one_line() {
     let folder = folder();
-    // Nobody listens there: the port was given back.
+    // The port is free again, so connections are refused.
     let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
     let mut process = train(&folder, at, "out", &["--set", "output.keep_checkpoints=1"]);
     assert_eq!(process.wait().code(), Some(2), "{}", process.log());

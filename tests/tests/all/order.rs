@@ -1,10 +1,10 @@
-//! The modules of a crate have an order: each uses those before it alone, and none are in a circle.
+//! The order of the modules of a crate. Law: a module uses only modules before it, and there are no cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The order that is in the documentation of a crate: that in which its modules are declared.
+/// Modules of a crate in the order of their declarations.
 fn order(of: &str) -> Vec<String> {
     let library = fs::read_to_string(sources(of).join("lib.rs")).unwrap();
     let declared = library.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -17,7 +17,7 @@ fn sources(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("src")
 }
 
-/// Crates in which the law holds.
+/// Crates for which the law holds.
 const CRATES: [&str; 2] = ["shared", "coordinator"];
 
 /// The text of every module by its path, as in `grammar::tree`, without comments and tests.
@@ -39,7 +39,7 @@ fn modules(folder: &Path, path: &str, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// The modules that a text names with `crate::` and `super::`, out of those there are.
+/// Existing modules that a text names with `crate::` and `super::`.
 fn used(of: &str, text: &str, modules: &BTreeMap<String, String>) -> BTreeSet<String> {
     let parent = of.rsplit_once("::").map_or("", |(parent, _)| parent);
     let roots = [("crate::", String::new()), ("super::", format!("{parent}::"))];
@@ -73,7 +73,7 @@ fn used(of: &str, text: &str, modules: &BTreeMap<String, String>) -> BTreeSet<St
 fn all(of: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     modules(&sources(of), "", &mut found);
-    // What is for tests alone may use all.
+    // Modules for tests may use all others.
     found.retain(|module, _| {
         !["main", "fixture"].contains(&module.as_str())
             && !module.ends_with("::tests")
@@ -87,7 +87,7 @@ fn top(path: &str) -> &str {
 }
 
 #[test]
-fn modules_use_those_before_them() {
+fn modules_use_only_earlier_modules() {
     for of in CRATES {
         let (modules, order) = (all(of), order(of));
         let place = |path: &str| {
@@ -109,11 +109,11 @@ fn modules_use_those_before_them() {
     }
 }
 
-/// Modules beside each other are in no circle; a module and those in its folder may use each other.
+/// Sibling modules are in no cycle; a module and the modules in its folder may use each other.
 #[test]
-fn neighbours_are_in_no_circle() {
+fn sibling_modules_are_in_no_cycle() {
     let circles: Vec<String> = CRATES.iter().flat_map(|of| circles(&all(of))).collect();
-    assert!(circles.is_empty(), "modules in a circle, or behind one:\n{}", circles.join("\n"));
+    assert!(circles.is_empty(), "modules in a cycle, or after one:\n{}", circles.join("\n"));
 }
 
 fn circles(modules: &BTreeMap<String, String>) -> Vec<String> {
@@ -128,7 +128,7 @@ fn circles(modules: &BTreeMap<String, String>) -> Vec<String> {
             }
         }
     }
-    // What uses nothing that is left can be read first; in the end nothing is left.
+    // Repeatedly removes modules that use no remaining module; without cycles none remains.
     let mut left: BTreeSet<String> = edges.keys().cloned().collect();
     loop {
         let is_free = |module: &String| edges[module].iter().all(|other| !left.contains(other));
@@ -142,7 +142,7 @@ fn circles(modules: &BTreeMap<String, String>) -> Vec<String> {
     left.iter().map(|module| format!("{module} uses {}", within(module).join(", "))).collect()
 }
 
-/// Names of files that documentation has in backquotes are those of files that there are.
+/// Files named in backquotes in the documentation exist.
 #[test]
 fn documentation_names_files_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-//! What `grammaton plan` foretells is what a fleet then does, as far as that does not hang on time.
+//! Law: the estimates of `grammaton plan` that do not depend on time match a real fleet.
 
 use std::cell::RefCell;
 use std::fs;
@@ -17,7 +17,7 @@ use grammaton_tests::folder::{Folder, examples};
 use shared::work::task::Answer;
 use worker::WorkerConfig;
 
-/// A fleet, and what its rounds cost.
+/// A fleet, with the reports of its rounds.
 struct Watched(Fleet, RefCell<Vec<MapReport>>);
 
 impl Map for Watched {
@@ -35,7 +35,7 @@ impl Map for Watched {
     }
 }
 
-/// Trains over loopback with that many workers of one thread; what each round after the first cost.
+/// Trains over loopback with workers of one thread; returns the reports of rounds after the first.
 fn trained(job: &Job, n_workers: usize) -> Vec<MapReport> {
     let listen = Listen::at("127.0.0.1:0".parse().unwrap());
     let config = FleetConfig {
@@ -64,8 +64,8 @@ fn trained(job: &Job, n_workers: usize) -> Vec<MapReport> {
     reports.into_inner().split_off(1)
 }
 
-fn is_near(found: u64, foretold: u64) -> bool {
-    found.abs_diff(foretold) * 50 <= foretold
+fn is_near(found: u64, estimated: u64) -> bool {
+    found.abs_diff(estimated) * 50 <= estimated
 }
 
 #[test]
@@ -83,21 +83,21 @@ fn the_bytes_of_a_round_are_those_of_real_workers() {
     for workers in [1, 2] {
         let latency = Duration::from_micros(50);
         let cluster = Cluster { workers, threads: 1, bandwidth: 1e9, latency, cores: 2, cache: 1 << 30 };
-        let (_, foretold) = rounds(&load, n_tasks, &cluster, 1);
+        let (_, estimated) = rounds(&load, n_tasks, &cluster, 1);
         for report in trained(&job, workers) {
-            // Backups are for whoever is late.
+            // No backups, which depend on time.
             let (sent, received) = (report.bytes_sent, report.bytes_received);
             let of_leases = |bytes: u64| bytes * report.attempts as u64 / n_tasks as u64;
-            let told = format!("{workers} workers, {foretold:?}: {report:?}");
+            let told = format!("{workers} workers, {estimated:?}: {report:?}");
             if workers == 1 {
-                assert!(report.attempts == n_tasks && is_near(sent, foretold.bytes_down), "{told}");
+                assert!(report.attempts == n_tasks && is_near(sent, estimated.bytes_down), "{told}");
             }
-            // Which shard goes to whom hangs on time: they may all move, but no more than that.
+            // Assignment depends on time: in the worst case every shard moves once.
             let most = of_leases(measured.lease_bytes + measured.shard_bytes) + measured.once_bytes;
             let least = of_leases(measured.lease_bytes);
             assert!(sent >= least - least / 50 && sent <= most + most / 50, "{told}");
-            assert!(received <= of_leases(foretold.bytes_up) + foretold.bytes_up / 50, "{told}");
-            assert!(received >= foretold.bytes_up - foretold.bytes_up / 50, "{told}");
+            assert!(received <= of_leases(estimated.bytes_up) + estimated.bytes_up / 50, "{told}");
+            assert!(received >= estimated.bytes_up - estimated.bytes_up / 50, "{told}");
         }
     }
 }

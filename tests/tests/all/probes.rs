@@ -1,4 +1,4 @@
-//! The standard services beside the workers': health for probes, reflection for tools. Neither needs a token.
+//! The standard gRPC services: health for probes, reflection for tools. Neither needs a token.
 
 use coordinator::access::Access;
 use coordinator::fleet::{Fleet, FleetConfig, Listen};
@@ -60,7 +60,7 @@ fn a_coordinator_serves_until_its_job_is_finished() {
         assert_eq!(health(&channel, "grammaton.v2.Work").await, Err(Code::NotFound));
         channel
     });
-    // A member that does not leave when the job is finished keeps the coordinator there for a moment.
+    // A member that does not leave after the job delays the end of the coordinator.
     let (outgoing, _incoming) = runtime.block_on(async {
         let (outgoing, stream) = mpsc::channel(4);
         let hello = v1::Hello { version: proto::VERSION, slots: 1, ..v1::Hello::default() };
@@ -83,7 +83,7 @@ fn a_coordinator_serves_until_its_job_is_finished() {
 }
 
 #[test]
-fn the_port_tells_tools_what_it_speaks() {
+fn reflection_describes_the_services() {
     let fleet = fleet();
     runtime().block_on(async {
         let channel = channel(&fleet).await;
@@ -105,13 +105,13 @@ fn the_port_tells_tools_what_it_speaks() {
 }
 
 #[test]
-fn a_question_is_short() {
+fn long_requests_are_refused() {
     let fleet = fleet();
     runtime().block_on(async {
         let channel = channel(&fleet).await;
         let long = health(&channel, &"x".repeat(1 << 20)).await;
         assert_eq!(long, Err(Code::OutOfRange));
-        // And is the only thing that it costs.
+        // Only this connection is lost.
         assert_eq!(health(&channel, "").await, Ok(ServingStatus::Serving));
     });
 }

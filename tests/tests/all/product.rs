@@ -1,4 +1,4 @@
-//! The commands together, and every setting of a job.
+//! All commands in combination, and every setting of a job.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,13 +76,13 @@ fn inspect_shows_what_was_learned() {
     assert_eq!(json["sticks"][0]["discount"], last["hyper"]["Word"]["discount"]);
 }
 
-/// Eight words without a letter in common.
+/// Eight words without common letters.
 const EASY: &str = "1 1 S --> Words\n1 1 Words --> Word\n3 1 Words --> Word Words\n\
     8 1 Word --> k a t\n7 1 Word --> d o g u\n6 1 Word --> p e\n5 1 Word --> m i l y\n4 1 Word --> s\n\
     3 1 Word --> f r x\n2 1 Word --> b n c v z\n1 1 Word --> w h\n";
 
 #[test]
-fn words_of_an_easy_language_are_found_again() {
+fn the_words_of_an_easy_language_are_recovered() {
     let folder = Folder::new(&[("job.toml", JOB), ("easy.gr", EASY)]);
     let drawn = folder.grammaton(&["sample", "easy.gr", "-n", "500", "--seed", "3"]);
     fs::write(folder.path("corpus.txt"), &drawn).unwrap();
@@ -94,7 +94,7 @@ fn words_of_an_easy_language_are_found_again() {
 }
 
 #[test]
-fn of_several_starts_the_best_is_kept() {
+fn the_best_of_several_starts_is_kept() {
     let folder = folder();
     let trained = set(&folder, &["inference.restarts=3"]);
     trained.check_bounds();
@@ -107,12 +107,12 @@ fn of_several_starts_the_best_is_kept() {
     let run = trained.summary["run"].as_u64().unwrap();
     assert_eq!(bounds[run as usize - 1], best);
     assert_eq!(trained.bounds(run).last(), Some(&best));
-    // The first start is that of a job without others.
+    // The first start equals the start of a job without restarts.
     assert_eq!(set(&folder, &[]).summary["bound"], bounds[0]);
 }
 
 #[test]
-fn the_seed_decides_about_starts_and_nothing_else() {
+fn the_seed_affects_only_starts() {
     let folder = folder();
     let digest = |settings: &[&str]| set(&folder, settings).digest().to_owned();
     assert_eq!(digest(&["inference.seed=1"]), digest(&["inference.seed=2"]));
@@ -188,7 +188,7 @@ fn adapted_nonterminals_may_be_recursive() {
 }
 
 #[test]
-fn collocations_are_made_for_a_corpus() {
+fn collocation_grammars_are_generated_for_a_corpus() {
     let folder = folder();
     let trained = set(&folder, &["model.grammar=auto:colloc"]);
     trained.check_bounds();
@@ -198,7 +198,7 @@ fn collocations_are_made_for_a_corpus() {
 }
 
 #[test]
-fn morphemes_are_segments_of_three_kinds() {
+fn morphemes_of_three_kinds_are_segments() {
     let words: String = ["walk", "talk", "jump", "play", "look"]
         .iter()
         .flat_map(|stem| ["", "s", "ed", "ing"].map(|suffix| format!("{stem}{suffix}\nre{stem}{suffix}\n")))
@@ -222,7 +222,7 @@ fn job_files(folder: &Path, found: &mut Vec<PathBuf>) {
         if entry.is_dir() {
             job_files(&entry, found);
         } else if entry.extension().is_some_and(|extension| extension == "toml")
-            // What a run left: it holds the paths of the machine it ran on.
+            // A job file that a run wrote has absolute paths.
             && !folder.join("metrics.jsonl").exists()
         {
             found.push(entry);
@@ -231,13 +231,13 @@ fn job_files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_example_is_a_job() {
+fn every_example_can_be_trained() {
     let mut found = Vec::new();
     job_files(&examples(), &mut found);
     assert!(found.len() >= 4, "{found:?}");
     for path in found {
         let job = Job::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        // A folder `out-…` is what another command leaves, as the job's first lines say.
+        // Another command writes the folder `out-…`, as the first lines of the job say.
         let is_made = |path: &Path| path.iter().any(|part| part.to_string_lossy().starts_with("out-"));
         if let GrammarSource::File(grammar) = &job.model.grammar
             && !is_made(grammar)
@@ -251,7 +251,7 @@ fn every_example_is_a_job() {
     }
 }
 
-/// Needs a corpus that is not part of the repository, and says so where it is not there.
+/// Needs a corpus outside the repository, and reports a skipped test without it.
 #[test]
 fn jobs_of_the_papers_run_on_their_corpus() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))

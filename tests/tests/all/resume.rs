@@ -1,4 +1,4 @@
-//! A run killed at any moment and resumed ends with the same bits as one that was never disturbed.
+//! Law: a run that is killed at any moment and resumed ends with the same bits as an undisturbed run.
 
 use std::cell::Cell;
 use std::fs;
@@ -20,7 +20,7 @@ use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, binary, eventually, requirement};
 use shared::work::task::Answer;
 
-/// Two runs, with strings that come and go, and a checkpoint after every round.
+/// Two runs with selection of strings, and a checkpoint after every round.
 const JOB: &str = "[model]\ngrammar = \"auto:colloc\"\n[corpus]\npath = \"corpus.txt\"\n\
     [inference]\ntruncation = 300\nmax_rounds = 12\ntolerance = 0\nrestarts = 2\n\
     [output]\ncheckpoint_seconds = 0\nscore_every = 5\n";
@@ -39,7 +39,7 @@ fn undisturbed(folder: &Folder) -> Trained {
     trained
 }
 
-/// Starts a run that goes on if it can, and kills it once its metrics have `lines` lines, or when it has ended.
+/// Starts or resumes a run, and kills it when its metrics have `lines` lines, or it has ended.
 fn run_to(folder: &Folder, out: &str, lines: usize) {
     let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", out];
     let mut process = Process::spawn(&mut folder.command(&args));
@@ -48,7 +48,7 @@ fn run_to(folder: &Folder, out: &str, lines: usize) {
     process.kill();
 }
 
-/// The checkpoints there, without what a killed process had written aside.
+/// Names of the checkpoints, without temporary files of killed processes.
 fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -58,7 +58,7 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn killed_again_and_again_it_ends_with_the_same_bits() {
+fn a_run_killed_repeatedly_ends_with_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
     for lines in [1, 2, 5, 11, 13, 20, 24] {
@@ -72,11 +72,11 @@ fn killed_again_and_again_it_ends_with_the_same_bits() {
 }
 
 #[test]
-fn killed_while_files_are_written_it_ends_with_the_same_bits() {
+fn a_run_killed_while_it_writes_files_ends_with_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
     let args = ["train", "job.toml", "--quiet", "--workers", "1", "--resume", "--out", "killed"];
-    // No round is waited for: kills fall between rounds, into checkpoints, into the writing of metrics.
+    // The test waits for no round, so kills happen between rounds, during checkpoints, and while metrics are written.
     for millis in (0..12).map(|at| 40 + 37 * at) {
         let mut process = Process::spawn(&mut folder.command(&args));
         std::thread::sleep(std::time::Duration::from_millis(millis));
@@ -86,7 +86,7 @@ fn killed_while_files_are_written_it_ends_with_the_same_bits() {
 }
 
 #[test]
-fn a_finished_run_resumes_to_itself_and_may_get_more_rounds() {
+fn a_finished_run_resumes_to_the_same_result_and_may_have_more_rounds() {
     let folder = folder();
     let more = ["--set", "inference.restarts=1", "--set", "inference.max_rounds=20"];
     let twenty = folder.train("twenty", &more);
@@ -103,9 +103,9 @@ fn a_finished_run_resumes_to_itself_and_may_get_more_rounds() {
     assert!(other.code == 2 && other.log.contains("it is of another job"), "{}", other.log);
 }
 
-/// A finished result is replaced only when that is asked for, and stays whole until then.
+/// A finished result is replaced only with `--overwrite`, and is complete until then.
 #[test]
-fn a_finished_result_is_not_overwritten_unasked() {
+fn a_finished_result_is_not_overwritten_without_the_option() {
     let folder = folder();
     let one = ["train", "job.toml", "--quiet", "--out", "out", "--set", "inference.max_rounds=1"];
     folder.grammaton(&one);
@@ -124,8 +124,8 @@ fn a_finished_result_is_not_overwritten_unasked() {
     Trained::read(&folder.path("out")).check_equals(&before);
 }
 
-/// Starts `grammaton train` with `args` and no end of rounds, sends it `signal` once it wrote round 3, and gives its last line and the
-/// round after which it stopped.
+/// Starts `grammaton train` with `args` and unlimited rounds, and sends `signal` after round 3; returns its last line and the round after
+/// which it stopped.
 fn stopped(folder: &Folder, signal: &str, code: i32, args: &[&str]) -> (String, usize) {
     let endless = ["train", "job.toml", "--json", "--workers", "1", "--out", "out", "--set"];
     let args = [&endless[..], &["inference.max_rounds=1000000"], args].concat();
@@ -149,9 +149,9 @@ fn stopped(folder: &Folder, signal: &str, code: i32, args: &[&str]) -> (String, 
     (line, round)
 }
 
-/// A run that a signal stops says after which round, and resumed it ends with the bits of an undisturbed one.
+/// A run that a signal stops reports the round; resumed, it ends with the bits of an undisturbed run.
 #[test]
-fn a_run_that_a_signal_stops_goes_on_to_the_same_bits() {
+fn a_run_stopped_by_a_signal_resumes_to_the_same_bits() {
     let folder = folder();
     let settings = ["--set", "inference.restarts=1", "--set", "output.checkpoint_seconds=3600"];
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
@@ -170,7 +170,7 @@ fn a_run_that_a_signal_stops_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_run_without_checkpoints_says_that_nothing_is_kept() {
+fn a_stopped_run_without_checkpoints_reports_that_nothing_is_kept() {
     let folder = folder();
     let settings = ["--set", "inference.restarts=1", "--set", "output.keep_checkpoints=0"];
     let (line, round) = stopped(&folder, "TERM", 143, &settings);
@@ -204,7 +204,7 @@ fn a_run_that_reads_its_corpus_stops_at_a_signal() {
     assert_eq!(process.log(), format!("{told}stopped before the first round; nothing is kept\n"));
 }
 
-/// A fleet whose job is cancelled at a call, as a signal would.
+/// A fleet whose job is cancelled at a call, as by a signal.
 struct CancelledAt<'a> {
     fleet: &'a Fleet,
     calls_left: Cell<usize>,
@@ -222,10 +222,10 @@ impl Map for CancelledAt<'_> {
     }
 }
 
-/// A job that is cancelled at any of its calls of the fleet (preparing, rounds, measuring, decoding) and resumed ends with the same
-/// parameters, scores and metrics.
+/// A job that is cancelled at any call of the fleet (preparing, rounds, measuring, decoding) and resumed ends with the same parameters,
+/// scores and metrics.
 #[test]
-fn cancelled_at_any_call_of_the_fleet_it_goes_on_to_the_same_bits() {
+fn a_run_cancelled_at_any_call_of_the_fleet_resumes_to_the_same_bits() {
     let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\nheld_out_share = 0.2\n\
         [inference]\ntruncation = 30\nmax_rounds = 4\ntolerance = 0\nrestarts = 2\n\
         [output]\nscore_every = 1\ncheckpoint_seconds = 3600\n";
@@ -280,7 +280,7 @@ impl Observer for Rounds {
 }
 
 #[test]
-fn an_unfinished_run_is_not_overwritten_unasked() {
+fn an_unfinished_run_is_not_overwritten_without_the_option() {
     let folder = folder();
     run_to(&folder, "out", 3);
     let before = names(&folder.path("out/checkpoints"));
@@ -302,7 +302,7 @@ fn an_unfinished_run_is_not_overwritten_unasked() {
 #[test]
 fn a_folder_that_another_run_writes_to_is_refused() {
     let folder = folder();
-    // Without workers it waits, and has the folder.
+    // Without workers the first run waits and keeps the folder locked.
     let coordinator = Coordinator::start(&folder, "out", &[]);
     let refused = folder.run(&["train", "job.toml", "--quiet", "--resume", "--out", "out"]);
     assert_eq!((refused.code, refused.log.lines().count()), (2, 1), "{}", refused.log);
@@ -333,7 +333,7 @@ fn checkpoints_of_another_job_or_corpus_are_refused() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_passed_over() {
+fn a_damaged_checkpoint_is_skipped() {
     let folder = folder();
     let one = undisturbed(&folder);
     run_to(&folder, "out", 8);
@@ -370,7 +370,8 @@ fn workers_wait_for_a_killed_coordinator_and_finish_with_the_next() {
     }
 }
 
-/// `grammaton train` in a namespace of its own where `out/small` has room for one page; nothing where that is not allowed.
+/// Starts `grammaton train` in a separate mount namespace in which `out/small` has room for one page; `None` if namespaces are not
+/// allowed.
 fn with_a_full_disk(folder: &Folder, args: &[&str]) -> Option<Process> {
     let allowed = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).output();
     if !allowed.is_ok_and(|output| output.status.success()) {
@@ -388,7 +389,7 @@ fn with_a_full_disk(folder: &Folder, args: &[&str]) -> Option<Process> {
 }
 
 #[test]
-fn a_disk_full_at_a_checkpoint_is_told_and_changes_nothing() {
+fn a_full_disk_at_a_checkpoint_is_reported_and_changes_no_bit() {
     let folder = folder();
     let one = undisturbed(&folder);
     let args = ["train", "job.toml", "--out", "out", "--set", "output.checkpoints=small"];
@@ -405,14 +406,14 @@ fn a_disk_full_at_a_checkpoint_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn a_disk_full_for_the_results_ends_the_run_which_resumes() {
+fn a_full_disk_for_results_ends_the_run_which_can_be_resumed() {
     let folder = folder();
     let one = undisturbed(&folder);
     let args = ["train", "job.toml", "--quiet", "--out", "small", "--set", "output.checkpoints=roomy"];
     let Some(mut process) = with_a_full_disk(&folder, &args) else { return };
     assert_eq!(process.wait().code(), Some(2), "{}", process.log());
     let log = process.log();
-    assert!(log.lines().count() == 1 && log.contains("make room or allow it"), "{log}");
+    assert!(log.lines().count() == 1 && log.contains("free space or make it writable"), "{log}");
     let resumed = folder.train("out", &["--set", "output.checkpoints=roomy", "--resume"]);
     resumed.check_equals(&one);
     assert_eq!(resumed.summary["resumed"], 1);

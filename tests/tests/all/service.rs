@@ -1,4 +1,4 @@
-//! A service and its commands, as processes: many jobs at once, killed and started again, and what it does not let happen.
+//! A service and its commands, as processes: concurrent jobs, kills and restarts, and refusals.
 
 use std::fs;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::Value;
 const WORDS: &str =
     "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> <substrings>\n";
 
-/// Jobs of several kinds: name of the file, `[model]` and more of `[inference]`.
+/// Jobs of several kinds: name of the file, `[model]`, and further keys of `[inference]`.
 const KINDS: [(&str, &str, &str); 5] = [
     ("vb", "grammar = \"auto:unigram\"", "method = \"vb\""),
     ("colloc", "grammar = \"auto:colloc\"", "method = \"vb\"\nrestarts = 2"),
@@ -47,7 +47,7 @@ fn worker(service: &Serving, name: &str) -> Process {
     Process::spawn(&mut worker_command(&service.url, name))
 }
 
-/// Waits until a job is in that state, for as long as many jobs may take.
+/// Waits until a job is in a state, with a timeout for many jobs.
 fn await_state(service: &Serving, folder: &Folder, id: &str, state: &str) -> Value {
     let begun = clock();
     loop {
@@ -62,7 +62,7 @@ fn await_state(service: &Serving, folder: &Folder, id: &str, state: &str) -> Val
 }
 
 #[test]
-fn twenty_jobs_of_five_clients_end_as_train_does_whoever_is_killed() {
+fn twenty_jobs_of_five_clients_give_the_bits_of_train_after_kills() {
     let folder = folder();
     let seeds = ["1", "2", "3", "4"];
     let mut service = Serving::start(&folder, &["--running", "8"]);
@@ -124,12 +124,12 @@ fn twenty_jobs_of_five_clients_end_as_train_does_whoever_is_killed() {
 }
 
 #[test]
-fn a_job_is_submitted_once_watched_cancelled_and_goes_on() {
+fn a_job_is_submitted_once_watched_cancelled_and_resumed() {
     let folder = folder();
     let service = Serving::start(&folder, &[]);
     let submit = ["submit", "colloc.toml", "--set", "inference.max_rounds=2000", "--idempotency-key", "mine"];
     let id = service.grammaton(&folder, &submit);
-    assert_eq!(service.grammaton(&folder, &submit), id, "twice is once");
+    assert_eq!(service.grammaton(&folder, &submit), id, "a repeated submission gives the same job");
     let job = service.job(&folder, &id);
     assert_eq!(
         (&job["state"], &job["name"], &job["owner"]),
@@ -173,7 +173,7 @@ fn a_job_is_submitted_once_watched_cancelled_and_goes_on() {
 }
 
 #[test]
-fn bad_jobs_are_refused_as_train_refuses_them_and_hurt_nobody() {
+fn invalid_jobs_are_refused_as_by_train_and_affect_no_other_job() {
     let folder = folder();
     fs::write(folder.path("bad.txt"), "a b\n\u{1}c\n").unwrap();
     fs::write(folder.path("other.gr"), "1 1 Sentence --> a\n").unwrap();
@@ -189,7 +189,7 @@ fn bad_jobs_are_refused_as_train_refuses_them_and_hurt_nobody() {
         let place = train.log.trim_end().split(": ").nth(1).unwrap().to_owned();
         assert!(submit.log.contains(&place), "{set}: {}is not like {}", submit.log, train.log);
     }
-    // That there is no derivation is known only once sentences are read by it.
+    // A missing derivation is found only while sentences are parsed.
     let set = "model.grammar=other.gr";
     let train = folder.run(&["train", "em.toml", "--quiet", "--out", "bad", "--set", set]);
     let submit = service.run(&folder, &["submit", "em.toml", "--set", set, "--wait"]);
@@ -236,7 +236,7 @@ fn what_is_open_ends_with_its_token() {
 }
 
 #[test]
-fn what_a_role_is_not_for_is_refused_and_written_down() {
+fn actions_without_the_needed_role_are_refused_and_audited() {
     let folder = folder();
     let token = |name: &str, role: &str| {
         let secret = folder.grammaton(&["token", name, role, "--tokens", "tokens"]);
@@ -258,10 +258,10 @@ fn what_a_role_is_not_for_is_refused_and_written_down() {
         let printed = as_whom(token, args);
         assert!(printed.code == 2 && printed.log.contains(why), "{args:?}: {}", printed.log);
     };
-    refused(&eve, &["submit", "em.toml"], "it takes the role submit");
-    refused(&eve, &["cancel", &id], "it takes the role submit");
+    refused(&eve, &["submit", "em.toml"], "lacks the role submit");
+    refused(&eve, &["cancel", &id], "lacks the role submit");
     refused(&bob, &["cancel", &id], "the job is ann's; to cancel the jobs of others takes the role operate");
-    refused(&node, &["jobs"], "it takes the role read");
+    refused(&node, &["jobs"], "lacks the role read");
     fs::write(folder.path("forged"), "0123456789abcdef0123456789abcdef").unwrap();
     refused("forged", &["jobs"], "the token is not the coordinator's");
     let printed = service.run(&folder, &["jobs"]);
@@ -275,7 +275,7 @@ fn what_a_role_is_not_for_is_refused_and_written_down() {
         Process::spawn(worker_command(&service.url, "person").arg("--token-file").arg(folder.path(&ann)));
     assert_eq!(person.wait().code(), Some(2), "{}", person.log());
     assert!(as_whom(&eve, &["status", &id]).out.contains("submitted by ann"));
-    refused(&eve, &["delete", &id], "it takes the role submit");
+    refused(&eve, &["delete", &id], "lacks the role submit");
     refused(&bob, &["delete", &id], "the job is ann's; to delete the jobs of others takes the role operate");
     assert_eq!(as_whom(&boss, &["cancel", &id]).code, 0);
     eventually(&|| service.log(), || as_whom(&eve, &["status", &id]).out.contains("cancelled"));
@@ -296,9 +296,9 @@ fn what_a_role_is_not_for_is_refused_and_written_down() {
     }
 }
 
-/// A process that is stopped does not count, one that is killed does; with the third in a row the job has failed, and others go on.
+/// Kills of the process count, stops do not. After the third kill in a row the job fails, and other jobs continue.
 #[test]
-fn a_job_under_which_the_process_dies_three_times_has_failed() {
+fn a_job_during_which_the_process_dies_three_times_fails() {
     let folder = folder();
     let mut service = Serving::start(&folder, &[]);
     let id = service.grammaton(&folder, &["submit", "em.toml"]);
@@ -326,9 +326,9 @@ fn a_job_under_which_the_process_dies_three_times_has_failed() {
     await_state(&service, &folder, &id, "done");
 }
 
-/// Its first line says that it listens; a signal that comes with the line is heard as well as one that comes later.
+/// A signal is handled from the moment of the first line, which says that the service listens.
 #[test]
-fn a_service_that_listens_ends_as_it_should_when_it_is_asked() {
+fn a_service_that_listens_handles_signals() {
     let folder = folder();
     let mut service = Serving::start(&folder, &["--http", "127.0.0.1:0"]);
     for stop in 0..30 {
@@ -347,11 +347,11 @@ fn a_second_service_in_the_same_store_is_refused() {
     let open = folder.run(&["serve", "--store", "other", "--listen", "0.0.0.0:0"]);
     assert!(open.code == 2 && open.log.contains("refusing to listen beyond loopback"), "{}", open.log);
     let nowhere = folder.run(&["serve", "--store", "other"]);
-    assert!(nowhere.code == 2 && nowhere.log.contains("where to listen is not said"), "{}", nowhere.log);
+    assert!(nowhere.code == 2 && nowhere.log.contains("no address to listen on"), "{}", nowhere.log);
     assert_eq!(service.stop().0, Some(0));
     let unreachable = service.run(&folder, &["jobs"]);
     assert!(
-        unreachable.code == 2 && unreachable.log.contains("no coordinator answers there"),
+        unreachable.code == 2 && unreachable.log.contains("no coordinator answers at this address"),
         "{}",
         unreachable.log
     );
@@ -359,7 +359,7 @@ fn a_second_service_in_the_same_store_is_refused() {
 
 type Jobs = proto::v1::jobs_client::JobsClient<tonic::transport::Channel>;
 
-/// What a call is refused for that no command of ours would make.
+/// Sends a malicious submission; returns the error.
 async fn hostile(jobs: &mut Jobs, job: &str, inputs: &[(&str, [u8; 32])], name: &str) -> String {
     let input =
         |&(path, hash): &(&str, [u8; 32])| v1::JobInput { path: path.into(), hash: hash.to_vec().into() };
@@ -369,7 +369,7 @@ async fn hostile(jobs: &mut Jobs, job: &str, inputs: &[(&str, [u8; 32])], name: 
 }
 
 #[test]
-fn jobs_reach_nothing_but_their_own_files() {
+fn jobs_read_only_their_own_files() {
     let folder = folder();
     let service = Serving::start(&folder, &[]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,8 +1,7 @@
-//! A random schedule of every fault there is, over one job after the other: each ends, and with the bits of an undisturbed
-//! run.
+//! Random schedules of all kinds of faults, over one job after the other. Law: each job ends with the bits of an undisturbed run.
 //!
-//! `SOAK_SECONDS=600 SEED=7 cargo test --workspace --test all soak:: -- --ignored --nocapture` prints a line per fault and counts at
-//! the end. The seed decides the schedule; when a fault strikes depends on the machine, its consequences may not.
+//! `SOAK_SECONDS=600 SEED=7 cargo test --workspace --test all soak:: -- --ignored --nocapture` prints a line per fault, and counts at
+//! the end. The seed determines the schedule. The time of a fault depends on the machine; the result must not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,25 +16,25 @@ use shared::num::Noise;
 
 const HOSTS: usize = 4;
 const TOKEN: &str = "a-token-of-the-soak";
-/// Nothing heard for so long, while some worker could work, is a hang.
+/// Time without output that counts as a hang, while a worker could work.
 const HUNG: Duration = Duration::from_secs(120);
-/// Between two faults, at most.
+/// Maximum time between two faults, in seconds.
 const PAUSE: f64 = 1.5;
-/// How long a fault lasts, at most: longer than a silence counts as death, and than a connection lives without an answer.
+/// Maximum duration of a fault, in seconds: longer than the heartbeat timeout and the timeout of connections.
 const SPELL: f64 = 12.0;
 
-/// What may happen.
+/// Kinds of faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Fault {
-    /// A worker is killed; another one joins from its host a while later.
+    /// A worker is killed; later another one joins from its host.
     Kill,
-    /// A worker is stopped, and goes on after a while.
+    /// A worker is stopped, and later continued.
     Stop,
-    /// A host's cable is pulled, and plugged in again after a while.
+    /// The cable of a host is cut, and later repaired.
     Cut,
-    /// A worker is asked to leave; another one joins from its host a while later.
+    /// A worker is drained; later another one joins from its host.
     Drain,
-    /// One more worker joins, from the host of another one.
+    /// An additional worker joins from a host.
     Join,
     /// The coordinator is killed; another one resumes at once.
     CoordinatorKill,
@@ -56,27 +55,27 @@ const FAULTS: [Fault; 8] = [
     Fault::DiskFull,
 ];
 
-/// What ends a fault.
+/// Ends of faults.
 #[derive(Clone, Copy, Debug)]
 enum Relief {
-    /// A new worker on the host.
+    /// A new worker joins from the host.
     Worker(usize),
-    /// The worker goes on.
+    /// The worker continues.
     Continue(usize),
-    /// The cable is plugged in.
+    /// The cable is repaired.
     Heal(usize),
-    /// The disk has room.
+    /// The disk has room again.
     Room,
 }
 
-/// Random choices, one after the other.
+/// Random choices.
 struct Dice {
     noise: Noise,
     thrown: u64,
 }
 
 impl Dice {
-    /// Between 0 and 1.
+    /// Uniform random number in [0, 1).
     fn share(&mut self) -> f64 {
         self.thrown += 1;
         (self.noise.symmetric(self.thrown) + 1.0) / 2.0
@@ -117,10 +116,10 @@ struct Story<'a> {
     folder: &'a Folder,
     dice: &'a mut Dice,
     coordinator: Coordinator,
-    /// By host; some are not there for a while.
+    /// Workers by host; some hosts have none at times.
     workers: Vec<Vec<Process>>,
     pending: Vec<(Instant, Relief)>,
-    /// What cannot strike again before it is over.
+    /// Hosts with a stopped worker, which is not stopped again.
     stopped: [bool; HOSTS],
     cut: [bool; HOSTS],
     full: bool,
@@ -164,11 +163,11 @@ impl Story<'_> {
         self.coordinator = Story::command(self.folder, self.lan, &address, &["--resume"]);
     }
 
-    /// Whether there was anything to strike.
+    /// Causes a fault; returns whether it was possible.
     fn strike(&mut self, fault: Fault) -> bool {
         let host = self.dice.below(HOSTS);
         let free = !self.stopped[host] && !self.cut[host];
-        // Somebody has to be able to work, or else waiting is right.
+        // At least one worker must be able to work, or waiting would be right.
         let others =
             (0..HOSTS).filter(|&other| other != host && !self.stopped[other] && !self.cut[other]).count();
         match fault {

@@ -1,11 +1,11 @@
-//! Sentences of `corpus.test` are scored at the end, and change nothing else.
+//! Law: sentences of `corpus.test` are scored at the end, and change no parameter, round or choice.
 
 use std::fs;
 
 use grammaton_tests::folder::{Folder, Trained, examples};
 use serde_json::Value;
 
-/// Trains a job without and with `corpus.test`, which must not change a parameter or a round; gives the result with it.
+/// Trains a job without and with `corpus.test`, and checks that parameters and rounds are equal; returns the result with it.
 fn trained(files: &[(&str, &str)], test: &str) -> Trained {
     let folder = Folder::new(files);
     let without = folder.train("without", &[]);
@@ -35,7 +35,7 @@ fn first_lines(text: &str, n: usize) -> String {
     text.split_inclusive('\n').take(n).collect()
 }
 
-/// The sentences of the test, and those of them without a derivation.
+/// Number of test sentences, and of test sentences without a derivation.
 fn predicted(test: &Value) -> (u64, u64) {
     let number = |key: &str| test["predicted"][key].as_u64().unwrap();
     assert!(test["predicted"]["perplexity"].as_f64().unwrap() > 1.0, "{test}");
@@ -45,7 +45,7 @@ fn predicted(test: &Value) -> (u64, u64) {
 #[test]
 fn of_an_adaptor_grammar_and_of_a_pcfg() {
     let corpus = example("segmentation/corpus.txt");
-    // Its last sentence has a symbol that is nowhere else.
+    // The last sentence has a symbol that occurs nowhere else.
     let test = first_lines(&corpus, 20) + "\u{3b1}\u{3b2} \u{3b1}\n";
     let text = "[corpus]\npath = \"corpus.txt\"\nheld_out_share = 0.2\n\
         [inference]\nmax_rounds = 4\ntolerance = 0\n[output]\nscore_every = 1\n";

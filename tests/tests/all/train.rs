@@ -1,7 +1,7 @@
-//! Training gives the same bits on every fleet: threads, processes, killed ones, late ones.
+//! Law: training gives the same bits on every fleet: threads, processes, with killed or late workers.
 //!
-//! A run with `--json` writes more than a pipe holds, so it waits for its reader long before its end: what a test does
-//! between two lines happens in the middle of training, however fast the machine.
+//! A run with `--json` writes more than a pipe holds, so it blocks long before its end. So actions of a test between two lines happen
+//! during training, on any machine.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use grammaton_tests::folder::{Folder, Trained, examples};
 
 /// Far more rounds than it takes to converge, so that their lines fill a pipe.
 const ROUNDS: usize = 350;
-/// The round after which members come and go.
+/// Round after which members join and leave.
 const MIDDLE: usize = 3;
 
 fn folder() -> Folder {
@@ -43,7 +43,7 @@ fn threads_and_processes_give_the_same_bits() {
 }
 
 #[test]
-fn a_worker_killed_in_the_middle_changes_nothing() {
+fn a_worker_killed_during_training_changes_no_bit() {
     let folder = folder();
     let one = undisturbed(&folder);
     let coordinator = Coordinator::start(&folder, "killed", &["--min-workers", "2"]);
@@ -58,7 +58,7 @@ fn a_worker_killed_in_the_middle_changes_nothing() {
 }
 
 #[test]
-fn a_worker_that_joins_late_helps_and_changes_nothing() {
+fn a_worker_that_joins_late_helps_and_changes_no_bit() {
     let folder = folder();
     let one = undisturbed(&folder);
     let coordinator = Coordinator::start(&folder, "late", &[]);

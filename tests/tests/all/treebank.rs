@@ -1,4 +1,4 @@
-//! Latent annotations over the fleet: the same bits everywhere, after every kill, and trees for sentences never seen.
+//! Latent annotations over the fleet. Law: the same bits on every fleet and after every kill, and trees for unseen sentences.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use grammaton_tests::cluster::check_two_workers;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, eventually};
 
-/// Three methods side by side, over several shards.
+/// Three methods in one grid, over several shards.
 const JOB: &str = "[model]\nkind = \"pcfg-la\"\n\
     [corpus]\npath = \"trees.mrg\"\nheld_out_share = 0.1\nshard_symbols = 100\n\
     [inference]\nmax_rounds = 8\ntolerance = 0\nsubtypes = 3\n\
@@ -58,7 +58,7 @@ fn killed_and_resumed_it_ends_with_the_same_bits() {
 }
 
 #[test]
-fn sentences_become_trees() {
+fn unseen_sentences_are_parsed() {
     let folder = folder();
     undisturbed(&folder);
     let text = folder.path("text.txt");
@@ -83,7 +83,7 @@ fn sentences_become_trees() {
 }
 
 #[test]
-fn a_grammar_is_read_off_and_trained_on_from_its_trees() {
+fn a_grammar_is_extracted_from_trees_and_training_starts_from_them() {
     let job = fs::read_to_string(examples().join("treebank/pcfg.toml")).unwrap();
     let trees = fs::read_to_string(examples().join("treebank/trees.mrg")).unwrap();
     let folder = Folder::new(&[("job.toml", &job), ("trees.mrg", &trees)]);
@@ -96,7 +96,7 @@ fn a_grammar_is_read_off_and_trained_on_from_its_trees() {
         assert_eq!(scores["all"]["tagging"], 1.0, "{scores}");
         scores["all"]["labelled"]["f1"].as_f64().unwrap()
     };
-    // Without rounds, what is known is how often the trees have each rule.
+    // Without rounds, parameters follow from the counts of rules in the trees.
     for method in ["em", "map-em", "vb", "vb-em", "cvb"] {
         let method = format!("inference.method={method}");
         let start =
