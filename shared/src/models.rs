@@ -15,8 +15,9 @@ pub mod pcfg;
 pub mod sampler;
 pub mod tally;
 
+use crate::grammar::check::Defect;
 use crate::grammar::groups::Groups;
-use crate::grammar::lexicon::Lexicon;
+use crate::grammar::lexicon::{Lexicon, LexiconError};
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
 
@@ -38,13 +39,39 @@ impl Trained {
         }
     }
 
-    /// Whether every index points at something, and every distribution is one; an error says what does not hold.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks that every index points at something, and every distribution is one.
+    pub fn check(&self) -> Result<(), ModelError> {
         match self {
             Trained::Grammar(model) => model.check(),
-            Trained::Treebank(model) => model.check(),
+            Trained::Treebank(model) => Ok(model.check()?),
         }
     }
+}
+
+/// Why a trained model does not hold together.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum ModelError {
+    /// The grammar is none.
+    #[error("its grammar: {0}")]
+    Grammar(#[from] Defect),
+    /// The strings are not those of the grammar.
+    #[error(transparent)]
+    Lexicon(#[from] LexiconError),
+    /// The parameters are not those of an adaptor grammar.
+    #[error(transparent)]
+    Adaptor(#[from] adaptor::ParamsError),
+    /// The parameters are not those of a PCFG.
+    #[error(transparent)]
+    Pcfg(#[from] pcfg::ParamsError),
+    /// The priors are not those of the grammar.
+    #[error(transparent)]
+    LogisticNormal(#[from] logistic_normal::PriorsError),
+    /// The rules of a treebank or their weights.
+    #[error(transparent)]
+    Treebank(#[from] latent::parse::ModelError),
+    /// A segment is a symbol that is no nonterminal.
+    #[error("segments are not nonterminals")]
+    Segments,
 }
 
 /// A trained model of a grammar.
@@ -98,10 +125,10 @@ impl Model {
         }
     }
 
-    /// Whether every index points at something, and every distribution is one; an error says what does not hold.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks that every index points at something, and every distribution is one.
+    pub fn check(&self) -> Result<(), ModelError> {
         let Model { grammar, lexicon, params, segments } = self;
-        grammar.check().map_err(|defect| format!("its grammar: {defect}"))?;
+        grammar.check()?;
         lexicon.check(grammar)?;
         match params {
             Params::Adaptor(params) => params.check(grammar, lexicon)?,
@@ -109,7 +136,7 @@ impl Model {
             Params::LogisticNormal(params) => params.check(grammar)?,
         }
         if !segments.iter().all(|&symbol| grammar.is_nonterminal(symbol)) {
-            return Err("segments are not nonterminals".to_owned());
+            return Err(ModelError::Segments);
         }
         Ok(())
     }

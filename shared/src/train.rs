@@ -15,5 +15,6 @@ pub mod mixture;
 pub mod pcfg;
 pub mod pcfg_online;
 pub mod round;
+pub mod state;
 pub mod stochastic;
 pub mod trainer;

@@ -6,13 +6,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
+use shared::forest::TooAmbiguous;
 use shared::grammar::groups::{Estimate, Groups};
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Grammar, ParamId};
 use shared::models::adaptor::hyper::Fit;
 use shared::models::adaptor::start::{Start as StickStart, base_weights};
 use shared::models::latent::Method as OfTrees;
+use shared::models::logistic_normal::multinomials::Unsuited;
 use shared::models::logistic_normal::{Multinomials, Until};
 use shared::models::pcfg::em;
 use shared::models::sampler::{Hyper, HyperPrior};
@@ -21,6 +24,7 @@ use shared::train;
 use shared::train::anneal::Anneal;
 use shared::train::pcfg::Method as OfRules;
 use shared::train::pcfg_online::Method as OfSamples;
+use shared::train::state::StateError;
 use shared::train::stochastic::Schedule;
 use shared::train::trainer::{Read, Shards, Trainer};
 use shared::work::shard::Shard;
@@ -88,31 +92,64 @@ states! {
     PcfgOnline: pcfg_online,
 }
 
+/// Why a run has no trainer: the job asks for none there is, or a saved state is of something else.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// The prior is learned by other methods.
+    #[error("the prior has no such method")]
+    Prior,
+    /// The model is learned by other methods.
+    #[error("there is no {method}")]
+    Method {
+        /// Method and model, in words.
+        method: String,
+    },
+    /// Trees are to be annotated, and there are none.
+    #[error("the job has no treebank")]
+    NoTreebank,
+    /// Another method saved the state.
+    #[error("it is of another method or kind of model")]
+    Other,
+    /// The saved state does not hold together, or is of other data.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The grammar cannot have logistic-normal priors.
+    #[error(transparent)]
+    Priors(#[from] Unsuited),
+    /// A string has too many derivations for the weights to start from.
+    #[error(transparent)]
+    TooAmbiguous(#[from] TooAmbiguous),
+    /// Shards cannot be read, or settings are wrong.
+    #[error("{0:#}")]
+    Input(#[from] anyhow::Error),
+}
+
 impl State {
-    /// Checks whether a run of this grammar and lexicon can go on from it, as far as can be told without the shards. An error says
-    /// what does not hold.
-    pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), String> {
+    /// Checks that a run can go on from it, as far as can be told without the shards: with this grammar and lexicon, or, without
+    /// them, on trees.
+    pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), Unfit> {
         if self.bound().is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
-            return Err("its bound is no number".to_owned());
+            return Err(StateError::Bound.into());
         }
         let Some((grammar, lexicon)) = language else {
             return match self {
                 // All of its checks need the shards.
                 State::Latent(_) => Ok(()),
-                _ => Err(OTHER.to_owned()),
+                _ => Err(Unfit::Other),
             };
         };
         match self {
-            State::Adaptor(state) => state.check(grammar, lexicon),
-            State::Pcfg(state) => state.estimate.check(&Groups::new(grammar, lexicon)),
-            State::Chain(state) => state.check(grammar, lexicon),
-            State::Latent(_) => Err(OTHER.to_owned()),
-            State::LogisticNormal(state) => {
-                state.check(&Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?)
+            State::Adaptor(state) => state.check(grammar, lexicon)?,
+            State::Pcfg(state) => {
+                state.estimate.check(&Groups::new(grammar, lexicon)).map_err(StateError::from)?;
             }
-            State::AdaptorSvb(state) => state.check(grammar, lexicon),
-            State::PcfgOnline(state) => state.check(&Groups::new(grammar, lexicon)),
+            State::Chain(state) => state.check(grammar, lexicon)?,
+            State::Latent(_) => return Err(Unfit::Other),
+            State::LogisticNormal(state) => state.check(&Multinomials::new(grammar)?)?,
+            State::AdaptorSvb(state) => state.check(grammar, lexicon)?,
+            State::PcfgOnline(state) => state.check(&Groups::new(grammar, lexicon))?,
         }
+        Ok(())
     }
 }
 
@@ -141,9 +178,9 @@ pub struct GivenTrees {
 }
 
 /// The trainer of a new run, or of one that goes on from `state`. An error says what does not fit.
-pub fn trainer(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Result<Box<dyn Run>, String> {
+pub fn trainer(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Result<Box<dyn Run>, Unfit> {
     let Beginning { model, inference, .. } = *beginning;
-    let estimator = E::of(inference).ok_or("the prior has no such method")?;
+    let estimator = E::of(inference).ok_or(Unfit::Prior)?;
     match (model, estimator) {
         (M::Adaptor | M::AdaptedDmv, E::Vb) => adaptor(plan, beginning, state),
         (M::Adaptor | M::AdaptedDmv, E::Svb) => adaptor_svb(plan, beginning, state),
@@ -160,16 +197,13 @@ pub fn trainer(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> 
         (M::PcfgLa, E::Em) => latent(plan, beginning, OfTrees::Em, state),
         (M::PcfgLa, E::Vb) => latent(plan, beginning, OfTrees::Vb, state),
         (M::PcfgLa, E::Cvb) => latent(plan, beginning, OfTrees::Cvb, state),
-        _ => Err(format!("there is no {}", estimator.in_words(model))),
+        _ => Err(Unfit::Method { method: estimator.in_words(model) }),
     }
 }
 
-/// What is said of a state that another method saved.
-const OTHER: &str = "it is of another method or kind of model";
-
 /// The state of the method itself, which `own` takes out of the saved one; `None` for a new run.
-fn saved<T>(state: Option<State>, own: impl FnOnce(State) -> Option<T>) -> Result<Option<T>, String> {
-    state.map(|state| own(state).ok_or_else(|| OTHER.to_owned())).transpose()
+fn saved<T>(state: Option<State>, own: impl FnOnce(State) -> Option<T>) -> Result<Option<T>, Unfit> {
+    state.map(|state| own(state).ok_or(Unfit::Other)).transpose()
 }
 
 /// Takes the state of one method out of the saved one.
@@ -182,7 +216,7 @@ macro_rules! own {
     };
 }
 
-type Made = Result<Box<dyn Run>, String>;
+type Made = Result<Box<dyn Run>, Unfit>;
 
 impl Shards for Plan {
     fn len(&self) -> usize {
@@ -199,7 +233,7 @@ impl Shards for Plan {
 }
 
 fn adaptor(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let Language { grammar, lexicon } = plan.language()?;
     let (grammar, lexicon) = (grammar.value.clone(), lexicon.value.clone());
     let settings = stick_settings(plan, beginning)?;
     let noise = Noise::new(beginning.inference.seed, beginning.restart as u64);
@@ -210,7 +244,7 @@ fn adaptor(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made
 }
 
 fn adaptor_svb(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let Language { grammar, lexicon } = plan.language()?;
     let (grammar, lexicon) = (grammar.value.clone(), lexicon.value.clone());
     let settings = stick_settings(plan, beginning)?;
     let schedule = schedule(beginning.inference, plan.sentence_shards().count(), beginning.restart);
@@ -237,7 +271,7 @@ fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<S
     Ok(Box::new(match own!(state, Pcfg)? {
         Some(state) => {
             let n_touched = plan.shards.iter().map(|shard| Ok(shard.params.value()?.len()));
-            let n_touched = n_touched.collect::<anyhow::Result<Vec<_>>>().map_err(in_words)?;
+            let n_touched = n_touched.collect::<anyhow::Result<Vec<_>>>()?;
             state.check(&groups, &n_touched)?;
             train::pcfg::Trainer::resume(groups, settings, state)
         }
@@ -256,8 +290,8 @@ fn pcfg_online(plan: &Plan, beginning: &Beginning<'_>, method: OfSamples, state:
 }
 
 fn logistic_normal(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let grammar = &*plan.language().map_err(in_words)?.grammar.value;
-    let multinomials = Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?;
+    let grammar = &*plan.language()?.grammar.value;
+    let multinomials = Multinomials::new(grammar)?;
     let settings = normal(beginning.inference)?;
     let state = match own!(state, LogisticNormal)? {
         Some(state) => state,
@@ -270,7 +304,7 @@ fn logistic_normal(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>)
 
 fn chain(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
     let state = own!(state, Chain)?.unwrap_or_default();
-    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let Language { grammar, lexicon } = plan.language()?;
     let (alpha, settings) = (alpha(plan, beginning.inference)?, chain_settings(beginning));
     Ok(Box::new(train::chain::Trainer::new(grammar.value.clone(), &lexicon.value, alpha, settings, state)))
 }
@@ -278,7 +312,7 @@ fn chain(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
 fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
     let Basis::Treebank(treebank) = &plan.basis else {
-        return Err("the job has no treebank".to_owned());
+        return Err(Unfit::NoTreebank);
     };
     let settings = train::latent::Settings {
         method,
@@ -290,18 +324,14 @@ fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option
         run: restart as u64,
     };
     let state = own!(state, Latent)?.unwrap_or_default();
-    let shards = plan.shards.iter().map(|shard| shard.shard.value().map_err(in_words));
-    let shards = shards.collect::<Result<Vec<_>, _>>()?;
+    let shards = plan.shards.iter().map(|shard| shard.shard.value());
+    let shards = shards.collect::<anyhow::Result<Vec<_>>>()?;
     let trees = shards.iter().filter_map(|shard| match &**shard {
         Shard::Trees { trees, .. } => Some(trees),
         Shard::Sentences(_) | Shard::Strings(_) => None,
     });
     state.check(&settings, &treebank.rules, &trees.collect::<Vec<_>>())?;
     Ok(Box::new(train::latent::Trainer::new(treebank.clone(), settings, state)))
-}
-
-fn in_words(error: anyhow::Error) -> String {
-    format!("{error:#}")
 }
 
 /// Which of so many shards of sentences the rounds of a run read.
@@ -339,9 +369,9 @@ pub fn notice(inference: &InferenceTable, shards: usize) -> Option<String> {
 }
 
 /// The settings of sticks, and the weights of their first round.
-fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adaptor::Settings, String> {
+fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adaptor::Settings, Unfit> {
     let Beginning { inference, restart, trees, .. } = *beginning;
-    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+    let Language { grammar, lexicon } = plan.language()?;
     let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
     let start = match (inference.start, trees) {
         (Start::Harmonic, Some(given)) => {
@@ -352,7 +382,7 @@ fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adapt
             counts.resize(groups.n_params(), 1.0);
             let estimate = Estimate { alpha: groups.alpha(&plain), counts };
             let weights = base_weights(grammar, lexicon, &em::weights(&groups, &estimate));
-            StickStart::Weights(weights.map_err(|error| error.to_string())?)
+            StickStart::Weights(weights?)
         }
         _ if restart == 1 => StickStart::Uniform,
         _ => StickStart::Jitter(inference.jitter),
@@ -391,12 +421,12 @@ fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
 }
 
 /// How a PCFG with logistic-normal priors is trained.
-fn normal(inference: &InferenceTable) -> Result<train::logistic_normal::Settings, String> {
+fn normal(inference: &InferenceTable) -> anyhow::Result<train::logistic_normal::Settings> {
     Ok(train::logistic_normal::Settings {
         until: Until::default(),
         estimate: inference.estimate,
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
-        constrained: inference.constrained().map_err(|error| error.to_string())?,
+        constrained: inference.constrained()?,
     })
 }
 
@@ -405,16 +435,16 @@ fn normal_state(
     grammar: &Grammar,
     multinomials: &Multinomials,
     beginning: &Beginning<'_>,
-) -> Result<train::logistic_normal::State, String> {
+) -> anyhow::Result<train::logistic_normal::State> {
     let groups = Groups::new(grammar, &Lexicon::default());
     let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.restart as u64);
     let alone = vec![None; groups.n_params()];
     let families = beginning.families.unwrap_or(&alone);
     let told = |failure: train::logistic_normal::Failure| match failure {
         train::logistic_normal::Failure::Prior { multinomial, source } => {
-            format!("`{}`: {source}", grammar.name(multinomials.parent(grammar, multinomial)))
+            anyhow!("`{}`: {source}", grammar.name(multinomials.parent(grammar, multinomial)))
         }
-        other => other.to_string(),
+        other => other.into(),
     };
     let state = train::logistic_normal::State::new(multinomials, &weights, families).map_err(told)?;
     match normal(beginning.inference)?.constrained {
@@ -461,8 +491,8 @@ fn chain_settings(beginning: &Beginning<'_>) -> train::chain::Settings {
 }
 
 /// The pseudo-counts of all parameters.
-fn alpha(plan: &Plan, inference: &InferenceTable) -> Result<Vec<f64>, String> {
-    let language = plan.language().map_err(in_words)?;
+fn alpha(plan: &Plan, inference: &InferenceTable) -> anyhow::Result<Vec<f64>> {
+    let language = plan.language()?;
     Ok(match inference.alpha {
         Some(alpha) => vec![alpha; language.n_params()],
         None => groups(plan)?.alpha(&language.grammar.value),
@@ -470,8 +500,8 @@ fn alpha(plan: &Plan, inference: &InferenceTable) -> Result<Vec<f64>, String> {
 }
 
 /// The multinomials of the plan's grammar.
-fn groups(plan: &Plan) -> Result<Groups, String> {
-    let Language { grammar, lexicon } = plan.language().map_err(in_words)?;
+fn groups(plan: &Plan) -> anyhow::Result<Groups> {
+    let Language { grammar, lexicon } = plan.language()?;
     Ok(Groups::new(&grammar.value, &lexicon.value))
 }
 

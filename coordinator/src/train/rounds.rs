@@ -448,8 +448,7 @@ impl<'a> Training<'a> {
         let beginning =
             Beginning { model: self.job.model.model(), inference, restart, trees: None, families: None };
         let (rounds, bound) = (state.rounds(), state.bound());
-        let kept =
-            methods::trainer(&of.plan, &beginning, Some(state)).map_err(|problem| anyhow!("{problem}"))?;
+        let kept = methods::trainer(&of.plan, &beginning, Some(state))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
         let (model, converged) = (model(of, &*kept)?, *converged);
@@ -503,7 +502,7 @@ fn check_tallies(input: &Input, tallies: &[Vec<Tally>]) -> Result<()> {
         );
         input.text.blocks(|sentences, _, block| {
             for (tally, sentence) in of_point[sentences].iter().zip(&block.corpus.sentences) {
-                tally.check(n_tokens * sentence.len()).map_err(|problem| anyhow!("{problem}"))?;
+                tally.check(n_tokens * sentence.len())?;
             }
             Ok(())
         })?;

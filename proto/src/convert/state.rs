@@ -48,7 +48,7 @@ fn counts_from_wire(message: v1::CarriedCounts) -> Result<ShardState, WireError>
     let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
     let carried = ShardState::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
     // The number of parameters is checked against the task.
-    carried.check(usize::MAX).map_err(|problem| WireError::ShardState { problem })?;
+    carried.check(usize::MAX).map_err(|error| WireError::ShardState { problem: error.to_string() })?;
     Ok(carried)
 }
 

@@ -47,9 +47,9 @@ pub fn from_wire(message: v1::Trees) -> Result<Shard, WireError> {
     };
     let rules = parents.into_iter().zip(children).map(rule).collect::<Result<_, _>>()?;
     let rules = Rules { labels, words, rules, occurrences };
-    rules.check().map_err(|problem| WireError::Trees { problem })?;
+    rules.check().map_err(|error| WireError::Trees { problem: error.to_string() })?;
     let tree = |tree: Vec<u32>| tree.into_iter().map(RuleId).collect();
     let trees = latent::Shard { trees: ragged("trees.trees", trees)?.into_iter().map(tree).collect() };
-    trees.check(&rules).map_err(|problem| WireError::Trees { problem })?;
+    trees.check(&rules).map_err(|error| WireError::Trees { problem: error.to_string() })?;
     Ok(Shard::Trees { rules, trees })
 }

@@ -28,7 +28,7 @@ pub mod rules;
 
 pub mod pcfg;
 
-pub use rules::{Derivation, LabelId, Rhs, Rule, RuleId, Rules, WordId};
+pub use rules::{Derivation, LabelId, Rhs, Rule, RuleId, Rules, RulesError, WordId};
 pub use unary::Chains;
 pub use words::{Classes, Vocabulary};
 

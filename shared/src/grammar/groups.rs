@@ -30,6 +30,20 @@ pub struct Estimate {
     pub counts: Vec<f64>,
 }
 
+/// Why an [`Estimate`] is not one of a grammar.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum EstimateError {
+    /// Pseudo-counts or counts are not as many as parameters.
+    #[error("its counts are not those of its parameters")]
+    Length,
+    /// A pseudo-count is not positive and finite.
+    #[error("a pseudo-count is not positive")]
+    Alpha,
+    /// A count is negative or not finite.
+    #[error("its counts are not counts")]
+    Counts,
+}
+
 impl Groups {
     /// Those of a grammar.
     pub fn new(grammar: &Grammar, lexicon: &Lexicon) -> Groups {
@@ -111,16 +125,16 @@ impl Groups {
 }
 
 impl Estimate {
-    /// Whether it fits `groups`; an error says what does not hold.
-    pub fn check(&self, groups: &Groups) -> Result<(), String> {
+    /// Checks that it fits `groups`.
+    pub fn check(&self, groups: &Groups) -> Result<(), EstimateError> {
         if self.alpha.len() != groups.n_params || self.counts.len() != groups.n_params {
-            return Err("its counts are not those of its parameters".to_owned());
+            return Err(EstimateError::Length);
         }
         if !self.alpha.iter().all(|&alpha| is_parameter(alpha)) {
-            return Err("a pseudo-count is not positive".to_owned());
+            return Err(EstimateError::Alpha);
         }
         if !self.counts.iter().all(|&count| is_count(count)) {
-            return Err("its counts are not counts".to_owned());
+            return Err(EstimateError::Counts);
         }
         Ok(())
     }

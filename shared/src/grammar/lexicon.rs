@@ -25,6 +25,20 @@ pub struct Lexicon {
     pub sticks: Vec<StickStrings>,
 }
 
+/// Why a [`Lexicon`] is not one of a grammar.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum LexiconError {
+    /// The sticks are not of the nonterminals that rewrite to strings.
+    #[error("sticks and nonterminals with strings differ")]
+    Sticks,
+    /// A string is empty or has a symbol that is no terminal.
+    #[error("a string is empty, or not of the grammar's terminals")]
+    Strings,
+    /// A stick has equal strings.
+    #[error("a stick has a string twice")]
+    Repeated,
+}
+
 impl Lexicon {
     /// Every substring of up to `max_length` symbols of `sentences`, in lexicographic order, for each nonterminal of `grammar`
     /// that rewrites to substrings.
@@ -41,24 +55,23 @@ impl Lexicon {
         Ok(substrings.lexicon(grammar))
     }
 
-    /// Whether it belongs to `grammar`: a stick for each nonterminal that rewrites to strings, of strings that can be read; an error says what
-    /// does not hold.
-    pub fn check(&self, grammar: &Grammar) -> Result<(), String> {
+    /// Checks that it belongs to `grammar`: a stick for each nonterminal that rewrites to strings, of strings of terminals.
+    pub fn check(&self, grammar: &Grammar) -> Result<(), LexiconError> {
         if !grammar.with_strings().eq(self.sticks.iter().map(|stick| stick.symbol)) {
-            return Err("sticks and nonterminals with strings differ".to_owned());
+            return Err(LexiconError::Sticks);
         }
         let terminals = grammar.n_nonterminals..grammar.symbols.len() as u32;
         let is_terminal = |symbol: &SymbolId| terminals.contains(&symbol.0);
         let mut strings = self.sticks.iter().flat_map(|stick| &stick.strings);
         if !strings.all(|string| !string.is_empty() && string.iter().all(is_terminal)) {
-            return Err("a string is empty, or not of the grammar's terminals".to_owned());
+            return Err(LexiconError::Strings);
         }
         let is_distinct = |stick: &StickStrings| {
             let mut seen = FxHashSet::default();
             stick.strings.iter().all(|string| seen.insert(string))
         };
         if !self.sticks.iter().all(is_distinct) {
-            return Err("a stick has a string twice".to_owned());
+            return Err(LexiconError::Repeated);
         }
         Ok(())
     }

@@ -10,4 +10,4 @@ pub mod params;
 pub mod selection;
 pub mod start;
 
-pub use params::{Params, Stick};
+pub use params::{Params, ParamsError, Stick};

@@ -41,12 +41,20 @@ pub struct Shard {
     pub trees: Vec<Derivation>,
 }
 
+/// A tree of a [`Shard`] that is no derivation of the rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("tree {tree} is no derivation")]
+pub struct NoDerivation {
+    /// Its position in the shard.
+    pub tree: usize,
+}
+
 impl Shard {
-    /// Whether each tree is a derivation of `rules` from the root; an error says which is not.
-    pub fn check(&self, rules: &Rules) -> Result<(), String> {
+    /// Checks that each tree is a derivation of `rules` from the root.
+    pub fn check(&self, rules: &Rules) -> Result<(), NoDerivation> {
         match self.trees.iter().position(|tree| !rules.derive(tree)) {
             None => Ok(()),
-            Some(tree) => Err(format!("tree {tree} is no derivation")),
+            Some(tree) => Err(NoDerivation { tree }),
         }
     }
 }

@@ -47,9 +47,9 @@ pub mod multinomials;
 
 pub mod params;
 
-pub use multinomials::Multinomials;
+pub use multinomials::{Multinomials, PriorsError};
 pub use params::Params;
 pub use posterior::Posterior;
 pub use prior::{PointEstimate, Prior};
 pub use sentence::{SentenceFitter, Until};
-pub use statistics::{Moments, Part, Statistics};
+pub use statistics::{Moments, Part, Statistics, StatisticsError};

@@ -31,4 +31,4 @@ pub mod params;
 
 pub mod trees;
 
-pub use params::Params;
+pub use params::{Params, ParamsError};

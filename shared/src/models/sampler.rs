@@ -35,7 +35,7 @@ use rand_pcg::Pcg64Mcg;
 pub use items::Items;
 pub use prior::{HyperPrior, Prior};
 pub use start::Start;
-pub use state::{Hyper, State};
+pub use state::{Hyper, State, StateError};
 
 use crate::grammar::SymbolId;
 use crate::grammar::tree::Tree;
@@ -110,8 +110,8 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Goes on from `state`; an error says why it is none of `items`.
-    pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Chain<'a>, String> {
+    /// Goes on from `state`, if it is one of `items`.
+    pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Chain<'a>, StateError> {
         Ok(Chain { seating: Seating::resume(items, prior, state)?, trees: state.trees.clone() })
     }
 

@@ -36,6 +36,25 @@ pub struct Tally {
     segmentations: BTreeMap<Vec<u32>, u32>,
 }
 
+/// Why a [`Tally`] is not of a sentence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TallyError {
+    /// Trees are not as many as segmentations, or too many.
+    #[error("a sentence has {n_trees} trees and {n_segmentations} segmentations")]
+    Numbers {
+        /// Samples of the tree.
+        n_trees: u64,
+        /// Samples of the segmentation.
+        n_segmentations: u64,
+    },
+    /// A tree or a segmentation is of another length.
+    #[error("a tree or segmentation is not of its sentence of {n_tokens} tokens")]
+    Foreign {
+        /// Tokens of the sentence.
+        n_tokens: usize,
+    },
+}
+
 impl Tally {
     /// Counts a sample.
     pub fn add(&mut self, sample: &Analysis) {
@@ -52,12 +71,12 @@ impl Tally {
             .for_each(|(ends, n)| *self.segmentations.entry(ends).or_default() += n);
     }
 
-    /// Whether all samples are of a sentence of so many tokens; an error says what does not hold.
-    pub fn check(&self, n_tokens: usize) -> Result<(), String> {
+    /// Checks that all samples are of a sentence of so many tokens.
+    pub fn check(&self, n_tokens: usize) -> Result<(), TallyError> {
         let n = |samples: &mut dyn Iterator<Item = &u32>| samples.map(|&n| u64::from(n)).sum::<u64>();
         let (n_trees, n_segmentations) = (n(&mut self.trees.values()), n(&mut self.segmentations.values()));
         if n_trees != n_segmentations || u32::try_from(n_trees).is_err() {
-            return Err(format!("a sentence has {n_trees} trees and {n_segmentations} segmentations"));
+            return Err(TallyError::Numbers { n_trees, n_segmentations });
         }
         let is_segmentation = |ends: &Vec<u32>| {
             ends.is_sorted_by(|a, b| a < b)
@@ -68,7 +87,7 @@ impl Tally {
             |tree: &String| Tree::parse(tree).is_ok_and(|tree| tree.terminals().count() == n_tokens);
         match self.segmentations.keys().all(is_segmentation) && self.trees.keys().all(is_tree) {
             true => Ok(()),
-            false => Err(format!("a tree or segmentation is not of its sentence of {n_tokens} tokens")),
+            false => Err(TallyError::Foreign { n_tokens }),
         }
     }
 

@@ -20,16 +20,14 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::Grammar;
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
-use crate::limits::is_count;
 use crate::models;
 use crate::models::adaptor::hyper::Fit;
 use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::models::adaptor::start::Start;
 use crate::num::{Noise, Wide};
-use crate::train::round::{
-    Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, check_rounds, relative_change,
-};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::train::state::{StateError, check_counts, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::Answer;
 
@@ -145,21 +143,17 @@ pub struct State {
 }
 
 impl State {
-    /// Whether a trainer of this grammar and lexicon can go on from it; an error says what does not hold.
-    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
-        if self.counts.len() != lexicon.space(grammar).n_params() {
-            return Err("its counts are not those of its parameters".to_owned());
-        }
-        if !self.counts.iter().all(|&count| is_count(count)) {
-            return Err("its counts are not counts".to_owned());
-        }
+    /// Checks that a trainer of this grammar and lexicon can go on from it.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), StateError> {
+        check_counts(&self.counts, lexicon.space(grammar).n_params())?;
         check_rounds(self.rounds)?;
         if !(0.0..=1.0).contains(&self.drop_share) {
-            return Err(format!("a round may drop {} of a stick", self.drop_share));
+            return Err(StateError::DropShare { share: self.drop_share });
         }
         self.params.check(grammar, lexicon)?;
         // These are updated before they are used: strings that were added since have no γ yet.
-        self.before_drop.iter().try_for_each(|params| params.check_strings(grammar, lexicon))
+        self.before_drop.iter().try_for_each(|params| params.check_strings(grammar, lexicon))?;
+        Ok(())
     }
 }
 

@@ -30,7 +30,8 @@ use crate::models;
 use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::num::{Noise, Wide};
-use crate::train::round::{Ask, RoundReport, Step, Totals, check_rounds, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, Totals, relative_change};
+use crate::train::state::{StateError, check_rounds};
 use crate::train::stochastic::{Schedule, average, averaged};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::Answer;
@@ -85,19 +86,19 @@ struct Statistics {
 const IRREPLACEABLE: f64 = 30.0;
 
 impl State {
-    /// Whether a trainer of this grammar and lexicon can go on from it; an error says what does not hold.
-    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+    /// Checks that a trainer of this grammar and lexicon can go on from it.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), StateError> {
         let n_params = lexicon.space(grammar).n_params();
         for statistics in [&self.uses, &self.sentences.counts, &self.sentences.losses] {
             if statistics.len() != n_params {
-                return Err("its statistics are not those of its parameters".to_owned());
+                return Err(StateError::StatisticsLength);
             }
             if !statistics.iter().all(|&value| is_count(value)) {
-                return Err("its statistics are not counts".to_owned());
+                return Err(StateError::Statistics);
             }
         }
         check_rounds(self.rounds)?;
-        self.params.check(grammar, lexicon)
+        Ok(self.params.check(grammar, lexicon)?)
     }
 }
 

@@ -24,7 +24,8 @@ use crate::models::sampler::{Hyper, HyperPrior, Moves, Settings as OfSweep};
 use crate::models::tally::Analysis;
 use crate::num::random;
 use crate::train::anneal::Anneal;
-use crate::train::round::{Ask, RoundReport, Step, check_rounds, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, relative_change};
+use crate::train::state::{StateError, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Answer, ChainFrom, Chained, Named, ShardState, Sweeps, Work};
 
@@ -103,10 +104,10 @@ impl Sums {
         }
     }
 
-    fn check(&self, grammar: &Grammar, n_params: usize) -> Result<(), String> {
+    fn check(&self, grammar: &Grammar, n_params: usize) -> Result<(), StateError> {
         let n_uses = if self.samples > 0 { n_params } else { 0 };
         if self.uses.len() != n_uses || self.samples == 0 && !self.strings.is_empty() {
-            return Err("its samples are not of its parameters".to_owned());
+            return Err(StateError::SamplesLength);
         }
         let is_terminal =
             |symbol: &SymbolId| symbol.0 >= grammar.n_nonterminals && symbol.index() < grammar.symbols.len();
@@ -116,20 +117,19 @@ impl Sums {
         let are_counts = self.uses.iter().chain(self.strings.values()).all(|&n| is_count(n));
         match self.strings.keys().all(is_string) && are_counts {
             true => Ok(()),
-            false => Err("its samples are not of its grammar".to_owned()),
+            false => Err(StateError::Samples),
         }
     }
 }
 
 impl State {
-    /// Whether a trainer of this grammar can go on from it, as far as can be told without the sentences (a worker checks the rest);
-    /// an error says what does not hold.
-    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+    /// Checks that a trainer of this grammar can go on from it, as far as can be told without the sentences (a worker checks the rest).
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), StateError> {
         let n_params = lexicon.space(grammar).n_params();
         check_rounds(self.rounds)?;
         for share in &self.shards {
             let ShardState::Chain(state) = &share.carried else {
-                return Err("a shard carries no trees".to_owned());
+                return Err(StateError::NoTrees);
             };
             let is_process =
                 |hyper: &Hyper| (0.0..1.0).contains(&hyper.discount) && is_parameter(hyper.concentration);
@@ -137,11 +137,11 @@ impl State {
                 || state.hyper.len() != grammar.adapted().count()
                 || !state.hyper.iter().all(is_process)
             {
-                return Err("a shard's chain is of another grammar".to_owned());
+                return Err(StateError::OtherChain);
             }
         }
         if self.last.samples > 1 || self.kept.samples as usize > self.rounds {
-            return Err("it has more samples than rounds".to_owned());
+            return Err(StateError::TooManySamples);
         }
         self.last.check(grammar, n_params)?;
         self.kept.check(grammar, n_params)

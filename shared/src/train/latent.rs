@@ -17,7 +17,8 @@ use crate::models::latent::collapsed::Own;
 use crate::models::latent::parse::Model;
 use crate::models::latent::{Expectation, Layout, Method, Params, Shard, Weights, start};
 use crate::num::random;
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, check_rounds, relative_change};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, relative_change};
+use crate::train::state::{StateError, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Annotate, Answer, Named, Pass, ShardState, Work};
 
@@ -59,20 +60,20 @@ impl State {
         State { totals: Vec::new(), own: Vec::new(), rounds: 0, bound: None }
     }
 
-    /// Whether a trainer of these settings, rules and shards can go on from it; an error says what does not hold.
-    pub fn check(&self, settings: &Settings, rules: &Rules, shards: &[&Shard]) -> Result<(), String> {
+    /// Checks that a trainer of these settings, rules and shards can go on from it.
+    pub fn check(&self, settings: &Settings, rules: &Rules, shards: &[&Shard]) -> Result<(), StateError> {
         let layout = Layout::new(rules, settings.n_subtypes);
         check_rounds(self.rounds)?;
         if self.totals.len() != if self.rounds > 0 { layout.n_params() } else { 0 } {
-            return Err("its counts are not those of its rules".to_owned());
+            return Err(StateError::RulesLength);
         }
         if !self.totals.iter().all(|&count| is_count(count)) {
-            return Err("its counts are not counts".to_owned());
+            return Err(StateError::Counts);
         }
         let carries = settings.method == Method::Cvb && self.rounds > 0;
         let fits = self.own.iter().zip(shards).all(|(own, shard)| own.fits(&layout, shard));
         if self.own.len() != if carries { shards.len() } else { 0 } || !fits {
-            return Err("its own counts are not those of its trees".to_owned());
+            return Err(StateError::Own);
         }
         Ok(())
     }
@@ -293,7 +294,7 @@ mod tests {
         let broken = |change: fn(&mut State)| {
             let mut state = state.clone();
             change(&mut state);
-            check(&state, Method::Cvb).unwrap_err()
+            check(&state, Method::Cvb).unwrap_err().to_string()
         };
         assert_eq!(
             broken(|state| state.rounds = usize::MAX),

@@ -18,7 +18,8 @@ use crate::models::logistic_normal::prior::PriorError;
 use crate::models::logistic_normal::{Multinomials, Params, Part, PointEstimate, Prior, Statistics, Until};
 use crate::num::Wide;
 use crate::train::mixture::{Limit, Mixture, MixtureError};
-use crate::train::round::{Ask, RoundReport, Step, check_rounds, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, relative_change};
+use crate::train::state::{StateError, check_rounds};
 use crate::train::trainer::{self, Collect, Learned, Read, Shards, Share};
 use crate::work::task::{Answer, Fit, Fitted, Named, Weighted, Work};
 
@@ -100,27 +101,26 @@ impl State {
         Ok(State { weights: mixture.first()?, ..self })
     }
 
-    /// Whether a trainer of these multinomials can go on from it, if it has as many components; an error says what does not
-    /// hold.
-    pub fn check(&self, multinomials: &Multinomials) -> Result<(), String> {
+    /// Checks that a trainer of these multinomials can go on from it, if it has as many components.
+    pub fn check(&self, multinomials: &Multinomials) -> Result<(), StateError> {
         check_rounds(self.rounds)?;
         if self.bound.is_some_and(|bound| !bound.is_finite()) {
-            return Err("its bound is no number".to_owned());
+            return Err(StateError::Bound);
         }
         let sum: f64 = self.weights.iter().sum();
         let is_weight = |weight: &f64| (0.0..=1.0).contains(weight);
         if !self.weights.is_empty() && (!self.weights.iter().all(is_weight) || (sum - 1.0).abs() > 1e-6) {
-            return Err("its weights of components are not of 0 or more with sum 1".to_owned());
+            return Err(StateError::Weights);
         }
-        multinomials.check(&self.priors)
+        Ok(multinomials.check(&self.priors)?)
     }
 
-    /// Whether it has weights for these components; an error says how many it has.
-    pub fn suits(&self, settings: &Settings) -> Result<(), String> {
+    /// Checks that it has weights for these components.
+    pub fn suits(&self, settings: &Settings) -> Result<(), StateError> {
         let expected = settings.constrained.as_ref().map_or(0, |those| those.mixture.names().len());
         match self.weights.len() {
             found if found == expected => Ok(()),
-            found => Err(format!("it has weights of {found} components, expected {expected}")),
+            found => Err(StateError::Components { found, expected }),
         }
     }
 }

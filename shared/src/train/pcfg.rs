@@ -21,9 +21,8 @@ use crate::num::dirichlet;
 use crate::num::wide::heat;
 use crate::num::{Noise, Wide};
 use crate::train::anneal::Anneal;
-use crate::train::round::{
-    Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, check_rounds, relative_change,
-};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::train::state::{StateError, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Answer, Collapse, Expectation, Named, Sampled, ShardState, Work};
 
@@ -128,29 +127,28 @@ struct Share {
 /// Of a parameter that is kept above zero, in a multinomial that sums to one.
 const REVIVED: f64 = 1e-10;
 impl State {
-    /// Whether a trainer of these multinomials and of shards that touch so many parameters each can go on from it; an error says
-    /// what does not hold.
-    pub fn check(&self, groups: &Groups, n_touched: &[usize]) -> Result<(), String> {
+    /// Checks that a trainer of these multinomials and of shards that touch so many parameters each can go on from it.
+    pub fn check(&self, groups: &Groups, n_touched: &[usize]) -> Result<(), StateError> {
         self.estimate.check(groups)?;
         check_rounds(self.rounds)?;
         if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
-            return Err("it keeps a parameter that is not there".to_owned());
+            return Err(StateError::NoSuchParam);
         }
         if !self.carried.is_empty() && self.carried.len() != n_touched.len() {
-            return Err("its shards are others".to_owned());
+            return Err(StateError::Shards);
         }
         for (share, &n_touched) in self.carried.iter().zip(n_touched) {
             if share.counts.len() != n_touched {
-                return Err("a shard's counts are not those of its parameters".to_owned());
+                return Err(StateError::ShardLength);
             }
             share.carried.check(n_touched)?;
         }
         let Average { samples, counts } = &self.average;
         if *samples > self.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
-            return Err("its samples are not of its parameters".to_owned());
+            return Err(StateError::SamplesLength);
         }
         if !counts.iter().all(|&count| is_count(count)) {
-            return Err("the counts of its samples are not counts".to_owned());
+            return Err(StateError::SampleCounts);
         }
         Ok(())
     }

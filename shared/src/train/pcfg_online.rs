@@ -14,7 +14,8 @@ use crate::grammar::groups::{Estimate, Groups};
 use crate::models;
 use crate::models::pcfg::{Params, em, vb};
 use crate::num::Wide;
-use crate::train::round::{Ask, RoundReport, Step, Totals, check_rounds, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, Totals, relative_change};
+use crate::train::state::{StateError, check_rounds};
 use crate::train::stochastic::{Schedule, average, averaged};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::Answer;
@@ -58,10 +59,10 @@ pub struct State {
 }
 
 impl State {
-    /// Whether a trainer of these multinomials can go on from it; an error says what does not hold.
-    pub fn check(&self, groups: &Groups) -> Result<(), String> {
+    /// Checks that a trainer of these multinomials can go on from it.
+    pub fn check(&self, groups: &Groups) -> Result<(), StateError> {
         check_rounds(self.rounds)?;
-        self.estimate.check(groups)
+        Ok(self.estimate.check(groups)?)
     }
 }
 

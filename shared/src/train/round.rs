@@ -98,17 +98,6 @@ impl Totals {
     }
 }
 
-/// More rounds than any run has.
-const MAX_ROUNDS: usize = 1 << 32;
-
-/// Checks the number of rounds of a saved run.
-pub fn check_rounds(rounds: usize) -> Result<(), String> {
-    match rounds {
-        0..=MAX_ROUNDS => Ok(()),
-        _ => Err(format!("it has {rounds} rounds behind it")),
-    }
-}
-
 /// The share of the bound by which rounding may lower it.
 pub const ROUNDING: f64 = 1e-9;
 

@@ -3,6 +3,7 @@
 use crate::forest::TooAmbiguous;
 use crate::models::dmv::constraint::Unsuited;
 use crate::models::latent::layout::TooManyWeights;
+use crate::models::logistic_normal::PriorsError;
 
 /// Why a task has no answer. Never depends on the machine: the same task fails everywhere.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,11 +49,8 @@ pub enum ComputeError {
     #[error(transparent)]
     SplitWeights(#[from] TooManyWeights),
     /// Priors of another grammar.
-    #[error("the priors do not fit the grammar: {problem}")]
-    Priors {
-        /// What does not hold.
-        problem: String,
-    },
+    #[error("the priors do not fit the grammar: {0}")]
+    Priors(#[from] PriorsError),
     /// Components of a mixture that say nothing of the grammar.
     #[error("the components do not fit the grammar: {0}")]
     Components(#[from] Unsuited),

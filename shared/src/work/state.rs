@@ -17,6 +17,17 @@ pub enum ShardState {
     Latent(latent::collapsed::Own),
 }
 
+/// Why counts are not those of a shard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CountsError {
+    /// Parameters do not ascend, or are beyond those of the shard.
+    #[error("a sentence's counts are not of the shard's parameters")]
+    Params,
+    /// A count is not positive and finite.
+    #[error("a sentence's counts are not counts")]
+    Counts,
+}
+
 impl ShardState {
     /// The method that it is of, for messages.
     pub fn method(&self) -> &'static str {
@@ -27,17 +38,16 @@ impl ShardState {
         }
     }
 
-    /// Whether counts are of a shard with `n_params` parameters, as far as can be told without its sentences; an error says what
-    /// does not hold.
-    pub fn check(&self, n_params: usize) -> Result<(), String> {
+    /// Checks that counts are of a shard with `n_params` parameters, as far as can be told without its sentences.
+    pub fn check(&self, n_params: usize) -> Result<(), CountsError> {
         let ShardState::Counts(by_occurrence) = self else { return Ok(()) };
         for counts in by_occurrence {
             let ascending = counts.windows(2).all(|pair| pair[0].0 < pair[1].0);
             if !ascending || counts.last().is_some_and(|&(param, _)| param as usize >= n_params) {
-                return Err("a sentence's counts are not of the shard's parameters".to_owned());
+                return Err(CountsError::Params);
             }
             if !counts.iter().all(|&(_, count)| count > 0.0 && is_count(count)) {
-                return Err("a sentence's counts are not counts".to_owned());
+                return Err(CountsError::Counts);
             }
         }
         Ok(())

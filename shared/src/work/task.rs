@@ -14,7 +14,7 @@ pub use super::kinds::sample::{Sample, Sampled};
 pub use super::kinds::sweep::{ChainFrom, Chained, Sweeps};
 use super::kinds::{cover, decode};
 pub use super::language::Language;
-pub use super::state::ShardState;
+pub use super::state::{CountsError, ShardState};
 use crate::models::decode::{Decode, Decoded};
 use crate::num::Wide;
 use crate::work::shard::Shard;

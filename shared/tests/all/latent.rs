@@ -281,7 +281,7 @@ fn shards_from_elsewhere_are_checked() {
     let mut shard = shard(&treebank);
     assert_eq!(shard.check(&treebank.rules), Ok(()));
     shard.trees[2].pop();
-    assert_eq!(shard.check(&treebank.rules), Err("tree 2 is no derivation".to_owned()));
+    assert_eq!(shard.check(&treebank.rules), Err(shared::models::latent::NoDerivation { tree: 2 }));
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn models_from_elsewhere_are_checked() {
     let refused = |change: fn(&mut Model)| {
         let mut model = model.clone();
         change(&mut model);
-        model.check().unwrap_err()
+        model.check().unwrap_err().to_string()
     };
     assert_eq!(refused(|model| model.n_subtypes = 0), "labels have 0 subtypes, expected 1 to 64");
     assert_eq!(refused(|model| model.n_subtypes = 3), "rules and their weights differ");

@@ -10,7 +10,7 @@ use shared::grammar::SymbolId;
 use shared::models::dmv::families::of_params;
 use shared::models::dmv::{Event, Side, harmonic};
 use shared::models::logistic_normal::{
-    Multinomials, PointEstimate, Prior, SentenceFitter, Statistics, Until,
+    Multinomials, PointEstimate, Prior, PriorsError, SentenceFitter, Statistics, Until,
 };
 use shared::num::{Noise, Wide};
 use shared::train::logistic_normal::{Failure, Settings, State, Trainer};
@@ -236,12 +236,15 @@ fn what_does_not_fit_is_refused() {
     };
     let priors = uneven_priors(&model);
     let sentences = || run.shards[0].value.as_ref().clone();
-    let error = |problem: &str| Err(ComputeError::Priors { problem: problem.to_owned() });
-    assert_eq!(ask(priors[1..].to_vec(), sentences()), error("18 priors, expected 19"));
+    let error = |problem: PriorsError| Err(ComputeError::Priors(problem));
+    assert_eq!(
+        ask(priors[1..].to_vec(), sentences()),
+        error(PriorsError::Number { found: 18, expected: 19 })
+    );
     let mut swapped = priors;
     swapped.swap(0, 1);
     let found = ask(swapped, sentences());
-    assert_eq!(found, error("the prior of multinomial 0 has 2 outcomes, expected 3"));
+    assert_eq!(found, error(PriorsError::Outcomes { at: 0, found: 2, expected: 3 }));
 }
 
 /// Law: of any prior that is accepted, every sentence with a derivation has a finite bound.
@@ -331,7 +334,7 @@ fn states_of_others_are_refused() {
     let check = |change: fn(&mut State)| {
         let mut state = state.clone();
         change(&mut state);
-        state.check(&multinomials(&model)).unwrap_err()
+        state.check(&multinomials(&model)).unwrap_err().to_string()
     };
     assert_eq!(check(|state| state.priors.truncate(3)), "3 priors, expected 19");
     assert_eq!(check(|state| state.bound = Some(f64::NAN)), "its bound is no number");

@@ -71,7 +71,7 @@ fn check_carried(shard: &Shard, n_params: usize, carried: &ShardState) -> Result
         return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
     };
     same_length("carried.counts", counts.len(), n_occurrences(shard))?;
-    carried.check(n_params).map_err(|problem| WireError::ShardState { problem })
+    carried.check(n_params).map_err(|error| WireError::ShardState { problem: error.to_string() })
 }
 
 /// Number of parameters in the shard's index.

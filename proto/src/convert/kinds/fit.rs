@@ -207,7 +207,7 @@ pub fn largest_answer(with: &Fit) -> u64 {
 fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), WireError> {
     let multinomials =
         Multinomials::new(grammar).map_err(|unsuited| WireError::Fit { problem: unsuited.to_string() })?;
-    multinomials.check(&fit.priors).map_err(|problem| WireError::Fit { problem })?;
+    multinomials.check(&fit.priors).map_err(|error| WireError::Fit { problem: error.to_string() })?;
     if fit.components.is_empty() {
         return Ok(());
     }
@@ -224,7 +224,7 @@ fn answers(fit: &Fit, n_items: usize, n_occurrences: usize, found: &Fitted) -> R
             same_length("fitted.part_bounds", statistics.parts.len(), fit.n_parts())?;
             let n_fits = (n_occurrences * fit.n_parts().max(1)) as u64;
             at_most("fitted.rounds", statistics.n_rounds, n_fits * u64::from(fit.until.max_rounds))?;
-            statistics.check(&fit.priors).map_err(|problem| WireError::Fit { problem })
+            statistics.check(&fit.priors).map_err(|error| WireError::Fit { problem: error.to_string() })
         }
         Fitted::Unbounded { sentence } => in_range("fitted.unbounded", [*sentence], 0..n_items as u64),
     }

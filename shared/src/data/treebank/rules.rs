@@ -89,6 +89,29 @@ pub struct Rules {
     pub occurrences: Vec<u64>,
 }
 
+/// Why [`Rules`] do not hold together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RulesError {
+    /// Labels do not ascend.
+    #[error("labels are not sorted, or not distinct")]
+    Labels,
+    /// Words do not ascend.
+    #[error("words are not sorted, or not distinct")]
+    Words,
+    /// Rules do not ascend.
+    #[error("rules are not sorted, or not distinct")]
+    Unsorted,
+    /// No label is [`ROOT`].
+    #[error("there is no root")]
+    Root,
+    /// A rule has an index of no label or word.
+    #[error("a rule is of labels or words that are not there")]
+    Rule,
+    /// Occurrences are not as many as rules, or one is 0.
+    #[error("rules and their occurrences differ")]
+    Occurrences,
+}
+
 impl Rules {
     /// The rules of binarised trees, and the trees as derivations.
     ///
@@ -141,20 +164,20 @@ impl Rules {
         (Rules { labels, words, rules, occurrences }, derivations)
     }
 
-    /// Whether they are as [`Rules::read`] makes them, so that every index points at something; an error says what does not hold.
-    pub fn check(&self) -> Result<(), String> {
-        let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
-        holds(self.labels.is_sorted_by(|a, b| a < b), "labels are not sorted, or not distinct")?;
-        holds(self.words.is_sorted_by(|a, b| a < b), "words are not sorted, or not distinct")?;
-        holds(self.rules.is_sorted_by(|a, b| a < b), "rules are not sorted, or not distinct")?;
-        holds(self.label(ROOT).is_some(), "there is no root")?;
+    /// Checks that they are as [`Rules::read`] makes them, so that every index points at something.
+    pub fn check(&self) -> Result<(), RulesError> {
+        let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
+        holds(self.labels.is_sorted_by(|a, b| a < b), RulesError::Labels)?;
+        holds(self.words.is_sorted_by(|a, b| a < b), RulesError::Words)?;
+        holds(self.rules.is_sorted_by(|a, b| a < b), RulesError::Unsorted)?;
+        holds(self.label(ROOT).is_some(), RulesError::Root)?;
         let is_label = |label: LabelId| label.index() < self.labels.len();
         let is_word = |right| !matches!(right, Rhs::Lexical(word) if word.0 as usize >= self.words.len());
         let is_rule =
             |rule: &Rule| is_label(rule.parent) && rule.right.labels().all(is_label) && is_word(rule.right);
-        holds(self.rules.iter().all(is_rule), "a rule is of labels or words that are not there")?;
+        holds(self.rules.iter().all(is_rule), RulesError::Rule)?;
         let same = self.occurrences.len() == self.rules.len();
-        holds(same && self.occurrences.iter().all(|&count| count > 0), "rules and their occurrences differ")
+        holds(same && self.occurrences.iter().all(|&count| count > 0), RulesError::Occurrences)
     }
 
     /// The label of that name.
@@ -246,7 +269,7 @@ mod tests {
         let broken = |change: fn(&mut Rules)| {
             let mut rules = rules.clone();
             change(&mut rules);
-            rules.check().unwrap_err()
+            rules.check().unwrap_err().to_string()
         };
         assert_eq!(broken(|rules| rules.words.swap(0, 1)), "words are not sorted, or not distinct");
         assert_eq!(broken(|rules| rules.labels[1] = "R".to_owned()), "there is no root");

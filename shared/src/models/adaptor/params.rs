@@ -54,6 +54,35 @@ pub(crate) struct StickLogs {
     pub(crate) e_ln_1mv: Vec<f64>,
 }
 
+/// Why [`Params`] are not those of a grammar and a lexicon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ParamsError {
+    /// τ or α are not as many as rules.
+    #[error("rules and their parameters differ")]
+    Rules,
+    /// τ or α of a rule is not positive and finite.
+    #[error("a rule has no weight")]
+    RuleWeight,
+    /// The sticks are not those of the lexicon.
+    #[error("sticks and adapted nonterminals differ")]
+    Sticks,
+    /// A stick has a string of another stick, or a parameter that is no string's.
+    #[error("a stick has a string it lacks")]
+    Foreign,
+    /// A stick has a string twice.
+    #[error("a stick has a string twice")]
+    Repeated,
+    /// Discount or concentration of a stick is out of range.
+    #[error("a stick has no prior")]
+    Prior,
+    /// γ are not as many as the strings of the stick.
+    #[error("a stick and its parameters differ")]
+    Gammas,
+    /// A γ is not positive and finite.
+    #[error("a string of a stick has no weight")]
+    StringWeight,
+}
+
 impl Params {
     /// Parameters that equal the priors, with the given strings in use.
     pub fn new(grammar: &Grammar, sticks: Vec<Stick>) -> Params {
@@ -63,40 +92,37 @@ impl Params {
         params
     }
 
-    /// Whether they are those of this grammar and lexicon, so that every index points at something and every distribution
-    /// is one; an error says what does not hold.
-    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+    /// Checks that they are those of this grammar and lexicon, so that every index points at something and every distribution
+    /// is one.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), ParamsError> {
         self.check_strings(grammar, lexicon)?;
         for stick in &self.sticks {
             let n = stick.order.len();
             if stick.gamma1.len() != n || stick.gamma2.len() != n {
-                return Err("a stick and its parameters differ".to_owned());
+                return Err(ParamsError::Gammas);
             }
             if !are_positive(&stick.gamma1) || !are_positive(&stick.gamma2) {
-                return Err("a string of a stick has no weight".to_owned());
+                return Err(ParamsError::StringWeight);
             }
         }
         Ok(())
     }
 
     /// As [`Params::check`], of sticks whose γ are yet to be updated.
-    pub(crate) fn check_strings(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
-        let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
+    pub(crate) fn check_strings(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), ParamsError> {
+        let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
         let n_rules = grammar.rules.len();
-        holds(self.tau.len() == n_rules && self.alpha.len() == n_rules, "rules and their parameters differ")?;
-        holds(are_positive(&self.tau) && are_positive(&self.alpha), "a rule has no weight")?;
+        holds(self.tau.len() == n_rules && self.alpha.len() == n_rules, ParamsError::Rules)?;
+        holds(are_positive(&self.tau) && are_positive(&self.alpha), ParamsError::RuleWeight)?;
         let of_params = self.sticks.iter().map(|stick| stick.symbol);
         let same = of_params.eq(lexicon.sticks.iter().map(|stick| stick.symbol));
-        holds(same, "sticks and adapted nonterminals differ")?;
+        holds(same, ParamsError::Sticks)?;
         for (strings, stick) in lexicon.space(grammar).sticks().zip(&self.sticks) {
-            holds(
-                stick.order.iter().all(|param| strings.contains(&param.0)),
-                "a stick has a string it lacks",
-            )?;
+            holds(stick.order.iter().all(|param| strings.contains(&param.0)), ParamsError::Foreign)?;
             let distinct = stick.order.iter().collect::<BTreeSet<_>>().len() == stick.order.len();
-            holds(distinct, "a stick has a string twice")?;
+            holds(distinct, ParamsError::Repeated)?;
             let is_prior = (0.0..1.0).contains(&stick.discount) && are_positive(&[stick.concentration]);
-            holds(is_prior, "a stick has no prior")?;
+            holds(is_prior, ParamsError::Prior)?;
         }
         Ok(())
     }

@@ -14,11 +14,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::treebank::{Chains, LabelId, ROOT, Rhs, Rules, Vocabulary, WordId, restore, words};
+use crate::data::treebank::{
+    Chains, LabelId, ROOT, Rhs, Rules, RulesError, Vocabulary, WordId, restore, words,
+};
 use crate::grammar::tree::{Node, Tree};
 
 use super::Layout;
-use super::layout::MAX_SUBTYPES;
+use super::layout::{MAX_SUBTYPES, TooManyWeights};
 
 pub mod coarse;
 
@@ -43,19 +45,42 @@ pub struct Model {
     pub weights: Vec<f64>,
 }
 
+/// Why a [`Model`] does not hold together.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ModelError {
+    /// The rules do not.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// Labels without subtypes, or with more than there can be.
+    #[error("labels have {found} subtypes, expected 1 to {MAX_SUBTYPES}")]
+    Subtypes {
+        /// Subtypes of the model.
+        found: usize,
+    },
+    /// Split rules with too many weights.
+    #[error(transparent)]
+    TooManyWeights(#[from] TooManyWeights),
+    /// Weights are not as many as split rules.
+    #[error("rules and their weights differ")]
+    Length,
+    /// A weight is negative or not finite.
+    #[error("a rule has no weight")]
+    Weight,
+}
+
 impl Model {
-    /// Whether every index points at something and every weight is one; an error says what does not hold.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks that every index points at something and every weight is one.
+    pub fn check(&self) -> Result<(), ModelError> {
         self.rules.check()?;
         if !(1..=MAX_SUBTYPES).contains(&self.n_subtypes) {
-            return Err(format!("labels have {} subtypes, expected 1 to {MAX_SUBTYPES}", self.n_subtypes));
+            return Err(ModelError::Subtypes { found: self.n_subtypes });
         }
-        Layout::check(&self.rules, self.n_subtypes).map_err(|error| error.to_string())?;
+        Layout::check(&self.rules, self.n_subtypes)?;
         if self.weights.len() != Layout::new(&self.rules, self.n_subtypes).n_params() {
-            return Err("rules and their weights differ".to_owned());
+            return Err(ModelError::Length);
         }
         let is_weight = |weight: &f64| weight.is_finite() && *weight >= 0.0;
-        if self.weights.iter().all(is_weight) { Ok(()) } else { Err("a rule has no weight".to_owned()) }
+        if self.weights.iter().all(is_weight) { Ok(()) } else { Err(ModelError::Weight) }
     }
 }
 

@@ -58,6 +58,32 @@ pub enum Unsuited {
     },
 }
 
+/// Why priors are not those of a grammar.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PriorsError {
+    /// The grammar cannot have logistic-normal priors.
+    #[error(transparent)]
+    Unsuited(#[from] Unsuited),
+    /// They are more or fewer than multinomials.
+    #[error("{found} priors, expected {expected}")]
+    Number {
+        /// Priors.
+        found: usize,
+        /// Multinomials.
+        expected: usize,
+    },
+    /// One is of more or fewer outcomes than its multinomial.
+    #[error("the prior of multinomial {at} has {found} outcomes, expected {expected}")]
+    Outcomes {
+        /// The multinomial.
+        at: usize,
+        /// Outcomes of the prior.
+        found: usize,
+        /// Outcomes of the multinomial.
+        expected: usize,
+    },
+}
+
 impl Multinomials {
     /// Those of a grammar.
     pub fn new(grammar: &Grammar) -> Result<Multinomials, Unsuited> {
@@ -111,17 +137,15 @@ impl Multinomials {
         Some((multinomial, param.index() - range.start))
     }
 
-    /// Whether there is a prior for each; an error says what does not hold.
-    pub fn check(&self, priors: &[Prior]) -> Result<(), String> {
+    /// Checks that there is a prior for each.
+    pub fn check(&self, priors: &[Prior]) -> Result<(), PriorsError> {
         if priors.len() != self.len() {
-            return Err(format!("{} priors, expected {}", priors.len(), self.len()));
+            return Err(PriorsError::Number { found: priors.len(), expected: self.len() });
         }
         for (at, (prior, range)) in priors.iter().zip(&self.ranges).enumerate() {
             if prior.n_outcomes() != range.len() {
                 let (found, expected) = (prior.n_outcomes(), range.len());
-                return Err(format!(
-                    "the prior of multinomial {at} has {found} outcomes, expected {expected}"
-                ));
+                return Err(PriorsError::Outcomes { at, found, expected });
             }
         }
         Ok(())
@@ -154,8 +178,8 @@ mod tests {
         assert_eq!(outcomes, expected);
         let prior = |n: usize| Prior::independent(vec![0.0; n]).unwrap();
         assert_eq!(multinomials.check(&[prior(2), prior(3)]), Ok(()));
-        assert_eq!(multinomials.check(&[prior(2)]).unwrap_err(), "1 priors, expected 2");
-        let error = multinomials.check(&[prior(2), prior(2)]).unwrap_err();
+        assert_eq!(multinomials.check(&[prior(2)]).unwrap_err().to_string(), "1 priors, expected 2");
+        let error = multinomials.check(&[prior(2), prior(2)]).unwrap_err().to_string();
         assert_eq!(error, "the prior of multinomial 1 has 2 outcomes, expected 3");
         let weights = multinomials.weights(&[prior(2), prior(3)], PointEstimate::Softmax);
         let weights: Vec<f64> = weights.into_iter().map(Wide::to_f64).collect();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Multinomials, PointEstimate, Prior};
+use super::{Multinomials, PointEstimate, Prior, PriorsError};
 use crate::grammar::Grammar;
 use crate::num::Wide;
 
@@ -31,9 +31,8 @@ impl Params {
         multinomials.weights(&self.priors, estimate)
     }
 
-    /// Whether they are those of this grammar; an error says what does not hold.
-    pub fn check(&self, grammar: &Grammar) -> Result<(), String> {
-        let multinomials = Multinomials::new(grammar).map_err(|unsuited| unsuited.to_string())?;
-        multinomials.check(&self.priors)
+    /// Checks that they are those of this grammar.
+    pub fn check(&self, grammar: &Grammar) -> Result<(), PriorsError> {
+        Multinomials::new(grammar)?.check(&self.priors)
     }
 }

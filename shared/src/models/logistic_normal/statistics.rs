@@ -111,6 +111,28 @@ impl Moments {
     }
 }
 
+/// Why [`Statistics`] are not of some priors.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StatisticsError {
+    /// They are of more or fewer multinomials than there are priors.
+    #[error("{found} multinomials, expected {expected}")]
+    Number {
+        /// Multinomials.
+        found: usize,
+        /// Priors.
+        expected: usize,
+    },
+    /// Sums have other lengths than the outcomes ask for, or are of more sentences than there are.
+    #[error("sums of multinomial {at} are of other outcomes or of too many sentences")]
+    Sums {
+        /// The multinomial.
+        at: usize,
+    },
+    /// A component is empty in more sentences than there are.
+    #[error("a component is empty in too many sentences")]
+    Component,
+}
+
 impl Statistics {
     /// Of no sentences.
     pub fn new(n_multinomials: usize) -> Statistics {
@@ -155,22 +177,21 @@ impl Statistics {
         }
     }
 
-    /// Whether they are of these priors; an error says what does not hold.
-    pub fn check(&self, priors: &[Prior]) -> Result<(), String> {
+    /// Checks that they are of these priors.
+    pub fn check(&self, priors: &[Prior]) -> Result<(), StatisticsError> {
         if self.moments.len() != priors.len() {
-            return Err(format!("{} multinomials, expected {}", self.moments.len(), priors.len()));
+            let (found, expected) = (self.moments.len(), priors.len());
+            return Err(StatisticsError::Number { found, expected });
         }
         for (at, (moments, prior)) in self.moments.iter().zip(priors).enumerate() {
             let n = if moments.n_sentences == 0 { 0 } else { prior.n_outcomes() };
             let lengths = [moments.first.len(), moments.second.len(), moments.variance.len()];
             if lengths != [n, n * (n + 1) / 2, n] || moments.n_sentences > self.n_sentences {
-                return Err(format!(
-                    "sums of multinomial {at} are of other outcomes or of too many sentences"
-                ));
+                return Err(StatisticsError::Sums { at });
             }
         }
         if self.parts.iter().any(|part| part.n_empty > self.n_sentences) {
-            return Err("a component is empty in too many sentences".to_owned());
+            return Err(StatisticsError::Component);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::collapsed;
 use crate::grammar::Grammar;
-use crate::grammar::groups::{Estimate, Groups};
+use crate::grammar::groups::{Estimate, EstimateError, Groups};
 use crate::grammar::lexicon::Lexicon;
 use crate::num::Wide;
 
@@ -21,6 +21,23 @@ pub struct Params {
     pub is_point: bool,
     /// By stick of the lexicon: the weight of a string that is not in it.
     pub escapes: Vec<Wide>,
+}
+
+/// Why [`Params`] are not those of a grammar and a lexicon.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum ParamsError {
+    /// The grammar has adapted nonterminals.
+    #[error("a PCFG has no adapted nonterminals")]
+    Adapted,
+    /// Pseudo-counts or counts are none.
+    #[error(transparent)]
+    Estimate(#[from] EstimateError),
+    /// Weights are not as many as parameters, or one is no weight.
+    #[error("a rule has no weight")]
+    Weights,
+    /// Escapes are not as many as sticks, or one is no weight.
+    #[error("a stick has no weight for new strings")]
+    Escapes,
 }
 
 impl Params {
@@ -51,18 +68,18 @@ impl Params {
         }
     }
 
-    /// Whether they are those of this grammar and lexicon; an error says what does not hold.
-    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), String> {
+    /// Checks that they are those of this grammar and lexicon.
+    pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), ParamsError> {
         if grammar.adapted().next().is_some() {
-            return Err("a PCFG has no adapted nonterminals".to_owned());
+            return Err(ParamsError::Adapted);
         }
         self.estimate.check(&Groups::new(grammar, lexicon))?;
         let weighs = |weight: &Wide| weight.is_weight();
         if self.weights.len() != lexicon.space(grammar).n_params() || !self.weights.iter().all(weighs) {
-            return Err("a rule has no weight".to_owned());
+            return Err(ParamsError::Weights);
         }
         if self.escapes.len() != lexicon.sticks.len() || !self.escapes.iter().all(weighs) {
-            return Err("a stick has no weight for new strings".to_owned());
+            return Err(ParamsError::Escapes);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::items::Items;
 use super::prior::Prior;
-use super::state::{Choice, Hyper, State, Table, TableId};
+use super::state::{Choice, Hyper, State, StateError, Table, TableId};
 use crate::grammar::ParamId;
 use crate::num::Wide;
 use crate::num::random::uniform;
@@ -86,8 +86,8 @@ impl<'a> Seating<'a> {
         }
     }
 
-    /// Everyone as in `state`; an error says why this is no state of `items`.
-    pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Seating<'a>, String> {
+    /// Seats everyone as in `state`, if it is one of `items`.
+    pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Seating<'a>, StateError> {
         let mut seating = Seating::new(items, prior, &state.hyper);
         for (table, string) in state.tables.iter().zip(state.strings(items)?) {
             seating.tables.push(Serving { string, customers: 0, label: table.label.clone() });

@@ -64,34 +64,80 @@ pub struct State {
     pub hyper: Vec<Hyper>,
 }
 
+/// Why a [`State`] is none of some sentences.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StateError {
+    /// Trees are not as many as sentences.
+    #[error("trees and sentences differ in number")]
+    Trees,
+    /// Processes are not as many as adapted nonterminals.
+    #[error("processes and adapted nonterminals differ")]
+    Processes,
+    /// A discount or concentration is out of range.
+    #[error("a process has no prior")]
+    Prior,
+    /// A table is of a symbol that is not adapted.
+    #[error("a table is of no adapted nonterminal")]
+    NotAdapted,
+    /// The string of a table occurs in no sentence.
+    #[error("a table has a string that no sentence has")]
+    ForeignString,
+    /// There is a tree of a sentence without a derivation.
+    #[error("a sentence without a derivation has a tree")]
+    Underivable,
+    /// A tree is not one table of the start symbol, which is adapted.
+    #[error("a tree is not that of a sentence")]
+    NotWhole,
+    /// The yield of a tree is not its sentence.
+    #[error("a tree derives another sentence")]
+    OtherSentence,
+    /// No tree or label sits at a table.
+    #[error("a table has no customers")]
+    NoCustomers,
+    /// A label sits at a table that comes after its own.
+    #[error("a table sits at a later one")]
+    LaterTable,
+    /// A choice does not rewrite the nonterminal that is next.
+    #[error("a derivation has a parameter of another nonterminal")]
+    ForeignParam,
+    /// A choice is of the wrong kind, or missing.
+    #[error("a derivation has a wrong choice, or ends early")]
+    Choice,
+    /// A yield is longer than any sentence.
+    #[error("a derivation is longer than any sentence")]
+    TooLong,
+    /// There are choices after the last one that a derivation needs.
+    #[error("a derivation goes on behind its end")]
+    Beyond,
+}
+
 impl State {
-    /// Whether it is one of `items`, so that every index points at something and every tree derives its sentence; an error says what
-    /// does not hold.
-    pub fn check(&self, items: &Items) -> Result<(), String> {
+    /// Checks that it is one of `items`, so that every index points at something and every tree derives its sentence.
+    pub fn check(&self, items: &Items) -> Result<(), StateError> {
         self.strings(items).map(drop)
     }
 
     /// The string of every table; an error says why this is no state of `items`.
-    pub(super) fn strings(&self, items: &Items) -> Result<Vec<u32>, String> {
-        let holds = |condition: bool, what: &str| if condition { Ok(()) } else { Err(what.to_owned()) };
-        holds(self.trees.len() == items.occurrences().len(), "trees and sentences differ in number")?;
-        holds(self.hyper.len() == items.adapted().len(), "processes and adapted nonterminals differ")?;
+    pub(super) fn strings(&self, items: &Items) -> Result<Vec<u32>, StateError> {
+        let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
+        holds(self.trees.len() == items.occurrences().len(), StateError::Trees)?;
+        holds(self.hyper.len() == items.adapted().len(), StateError::Processes)?;
         let is_process = |h: &Hyper| (0.0..1.0).contains(&h.discount) && is_parameter(h.concentration);
-        holds(self.hyper.iter().all(is_process), "a process has no prior")?;
+        holds(self.hyper.iter().all(is_process), StateError::Prior)?;
         let max_tokens = items.items().iter().map(|item| item.tokens.len()).max().unwrap_or(0);
         let mut yields: Vec<Vec<SymbolId>> = Vec::with_capacity(self.tables.len());
         let mut strings = Vec::with_capacity(self.tables.len());
         let mut seated = vec![false; self.tables.len()];
         for table in &self.tables {
-            let number = items.number(table.symbol).ok_or("a table is of no adapted nonterminal")?;
+            let number = items.number(table.symbol).ok_or(StateError::NotAdapted)?;
             let tokens = self.tokens(items, table.symbol, &table.label, &yields, max_tokens, &mut seated)?;
-            strings.push(items.string(number, &tokens).ok_or("a table has a string that no sentence has")?);
+            strings.push(items.string(number, &tokens).ok_or(StateError::ForeignString)?);
             yields.push(tokens);
         }
         for (tree, &item) in self.trees.iter().zip(items.occurrences()) {
             let item = &items.items()[item as usize];
             if item.forest.is_none() {
-                holds(tree.is_empty(), "a sentence without a derivation has a tree")?;
+                holds(tree.is_empty(), StateError::Underivable)?;
                 continue;
             }
             let tokens = match items.number(Grammar::START) {
@@ -100,13 +146,13 @@ impl State {
                         seated[table.index()] = true;
                         yields[table.index()].clone()
                     }
-                    _ => return Err("a tree is not that of a sentence".to_owned()),
+                    _ => return Err(StateError::NotWhole),
                 },
                 None => self.tokens(items, Grammar::START, tree, &yields, max_tokens, &mut seated)?,
             };
-            holds(tokens == item.tokens, "a tree derives another sentence")?;
+            holds(tokens == item.tokens, StateError::OtherSentence)?;
         }
-        holds(seated.iter().all(|&seated| seated), "a table has no customers")?;
+        holds(seated.iter().all(|&seated| seated), StateError::NoCustomers)?;
         Ok(strings)
     }
 
@@ -123,7 +169,7 @@ impl State {
         yields: &[Vec<SymbolId>],
         max_tokens: usize,
         seated: &mut [bool],
-    ) -> Result<Vec<SymbolId>, String> {
+    ) -> Result<Vec<SymbolId>, StateError> {
         let (mut open, mut tokens) = (vec![symbol], Vec::new());
         let mut choices = choices.iter();
         let mut first = true;
@@ -134,27 +180,23 @@ impl State {
                 let adapted = items.number(symbol).is_some() && !std::mem::take(&mut first);
                 match choices.next() {
                     Some(&Choice::Table(table)) if adapted && self.symbol(table) == Some(symbol) => {
-                        let string = yields.get(table.index()).ok_or("a table sits at a later one")?;
+                        let string = yields.get(table.index()).ok_or(StateError::LaterTable)?;
                         tokens.extend_from_slice(string);
                         seated[table.index()] = true;
                     }
                     Some(&Choice::Param(param)) if !adapted => match items.expansion(param) {
                         Some((parent, children)) if parent == symbol => open.extend(children.iter().rev()),
-                        _ => return Err("a derivation has a parameter of another nonterminal".to_owned()),
+                        _ => return Err(StateError::ForeignParam),
                     },
-                    _ => return Err("a derivation has a wrong choice, or ends early".to_owned()),
+                    _ => return Err(StateError::Choice),
                 }
                 first = false;
             }
             if tokens.len() + open.len() > max_tokens {
-                return Err("a derivation is longer than any sentence".to_owned());
+                return Err(StateError::TooLong);
             }
         }
-        if choices.next().is_some() {
-            Err("a derivation goes on behind its end".to_owned())
-        } else {
-            Ok(tokens)
-        }
+        if choices.next().is_some() { Err(StateError::Beyond) } else { Ok(tokens) }
     }
 }
 

@@ -88,7 +88,10 @@ fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapse
                 return Err(ComputeError::ShardState { problem });
             };
             expected(own.len(), n_occurrences)?;
-            carried.value.check(n).map_err(|problem| ComputeError::ShardState { problem })?;
+            carried
+                .value
+                .check(n)
+                .map_err(|error| ComputeError::ShardState { problem: error.to_string() })?;
             old = own;
             let source = Source::Others { pseudo, sums, temperature: *temperature };
             let mut pass = Pass::new(shard, groups, source);

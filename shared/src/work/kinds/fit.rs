@@ -12,7 +12,7 @@ use crate::forest::chains::ActiveChains;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors};
 use crate::grammar::Grammar;
 use crate::models::dmv::constraint::Component;
-use crate::models::logistic_normal::{Multinomials, Part, SentenceFitter, Statistics};
+use crate::models::logistic_normal::{Multinomials, Part, PriorsError, SentenceFitter, Statistics};
 use crate::models::logistic_normal::{Prior, Until};
 use crate::num::Wide;
 use crate::work::context::Context;
@@ -85,9 +85,8 @@ pub fn run(context: &Context<'_>, with: &Fit) -> Result<Fitted, ComputeError> {
 }
 
 fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, ComputeError> {
-    let misfit = |problem| ComputeError::Priors { problem };
-    let multinomials = Multinomials::new(grammar).map_err(|unsuited| misfit(unsuited.to_string()))?;
-    multinomials.check(&with.priors).map_err(misfit)?;
+    let multinomials = Multinomials::new(grammar).map_err(PriorsError::from)?;
+    multinomials.check(&with.priors)?;
     let mut statistics = Statistics::new(multinomials.len());
     statistics.parts = vec![Part::default(); with.n_parts()];
     let mut sentence = SentenceFitter::default();

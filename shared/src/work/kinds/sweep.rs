@@ -112,7 +112,9 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps) -> Result<Chained, C
             begin(Start::Trees(&trees), *hyper)?
         }
         ChainFrom::ShardState(carried) => match &*carried.value {
-            ShardState::Chain(state) => Chain::resume(items, &prior, state).map_err(wrong)?,
+            ShardState::Chain(state) => {
+                Chain::resume(items, &prior, state).map_err(|error| wrong(error.to_string()))?
+            }
             other @ (ShardState::Counts(_) | ShardState::Latent(_)) => {
                 return Err(wrong(format!("it is of {}", other.method())));
             }
