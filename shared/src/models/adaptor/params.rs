@@ -145,19 +145,12 @@ impl Params {
         for rules in groups(grammar) {
             let psi_sum = digamma(self.tau[rules.clone()].iter().sum());
             for rule in rules {
-                // φ_{A→β} = Ψ(τ_{A→β}) − Ψ(Σ τ)  (Fig. 1, line 5)
-                of_rules[rule] = Wide::from_ln(digamma(self.tau[rule]) - psi_sum);
+                let phi = digamma(self.tau[rule]) - psi_sum;
+                of_rules[rule] = Wide::from_ln(phi);
             }
         }
         for stick in &self.sticks {
-            let StickLogs { e_ln_v: mut phi, e_ln_1mv } = stick.logs();
-            // φ_{A→s_i} = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)]  (Fig. 1, line 4, with j inside the sum); v_N = 1
-            let mut left_so_far = 0.0;
-            for (phi, left) in phi.iter_mut().zip(e_ln_1mv) {
-                *phi += left_so_far;
-                left_so_far += left;
-            }
-            phi.extend((!stick.order.is_empty()).then_some(left_so_far));
+            let phi = stick.phi();
             let exp = |atoms: Range<usize>| {
                 let mut exp = [Wide::ZERO; BLOCK];
                 exp.iter_mut().zip(&phi[atoms]).for_each(|(exp, &phi)| *exp = Wide::from_ln(phi));
@@ -178,13 +171,21 @@ impl Params {
         weights
     }
 
-    /// Sets τ and γ from the expected counts of a round, `[n_params]`.
-    pub fn update(&mut self, counts: &[f64]) {
+    /// Sets γ and τ from `f`, the expected uses of a round. `[n_params]`
+    ///
+    /// With the next [`Params::weights`] these are the lines of the paper's Fig. 1 (corrected as in `docs/MATHS.md`), i from 1:
+    ///
+    /// 1. γ¹_i = 1 − b + F_i ([`Stick::update`])
+    /// 2. γ²_i = a + i·b + Σ_{j>i} F_j ([`Stick::update`])
+    /// 3. τ_{A→β} = α_{A→β} + F_{A→β}
+    /// 4. φ_{A→s_i} = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)]
+    /// 5. φ_{A→β} = Ψ(τ_{A→β}) − Ψ(Σ_β τ_{A→β})
+    /// 6. the weight of a rule or a string is e^φ
+    pub fn update(&mut self, f: &[f64]) {
+        self.sticks.iter_mut().for_each(|stick| stick.update(&|param| f[param.index()]));
         for ((rule, tau), alpha) in (0..).map(RuleId).zip(&mut self.tau).zip(&self.alpha) {
-            // τ_{A→β} = α_A + f(A→β)  (Fig. 1, line 3, with the prior)
-            *tau = alpha + counts[ParamId::of_rule(rule).index()];
+            *tau = alpha + f[ParamId::of_rule(rule).index()];
         }
-        self.sticks.iter_mut().for_each(|stick| stick.update(&|param| counts[param.index()]));
     }
 
     /// Σ KL(q(v)‖p(v)) + Σ KL(q(θ)‖p(θ)): what the bound pays for the global parameters. The bound itself is
@@ -210,18 +211,30 @@ pub(crate) fn groups(grammar: &Grammar) -> impl Iterator<Item = Range<usize>> + 
 }
 
 impl Stick {
-    /// Sets γ from expected uses of the strings.
-    pub fn update(&mut self, uses: &dyn Fn(ParamId) -> f64) {
+    /// Sets γ from `f`, the expected uses of the strings.
+    pub fn update(&mut self, f: &dyn Fn(ParamId) -> f64) {
+        let Stick { concentration: a, discount: b, .. } = *self;
         let n = self.order.len();
         (self.gamma1, self.gamma2) = (vec![0.0; n], vec![0.0; n]);
-        let mut later = 0.0;
-        for i in (0..n).rev() {
-            let f = uses(self.order[i]);
-            // γ¹_i = 1 − b + F_i,  γ²_i = a + i·b + Σ_{j>i} F_j, i from 1  (Fig. 1, lines 1–2, with j > i)
-            self.gamma1[i] = 1.0 - self.discount + f;
-            self.gamma2[i] = self.concentration + (i + 1) as f64 * self.discount + later;
-            later += f;
+        let mut f_after = 0.0; // Σ_{j>i} F_j
+        for at in (0..n).rev() {
+            let (i, f_i) = ((at + 1) as f64, f(self.order[at]));
+            self.gamma1[at] = 1.0 - b + f_i;
+            self.gamma2[at] = a + i * b + f_after;
+            f_after += f_i;
         }
+    }
+
+    /// φ_i = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)], with v_N = 1. `[n_strings]`
+    fn phi(&self) -> Vec<f64> {
+        let StickLogs { e_ln_v: mut phi, e_ln_1mv } = self.logs();
+        let mut left_before = 0.0; // Σ_{j<i} E[ln(1 − v_j)]
+        for (phi, left) in phi.iter_mut().zip(e_ln_1mv) {
+            *phi += left_before;
+            left_before += left;
+        }
+        phi.extend((!self.order.is_empty()).then_some(left_before));
+        phi
     }
 
     /// Sorts the strings by expected uses, most used first, if that raises the bound; whether it did.
