@@ -157,6 +157,24 @@ impl State {
     }
 }
 
+/// What a round says of the parameters that it ran with.
+enum Verdict {
+    /// Some item has no derivation without strings that are out of use: they return, and the round runs again.
+    StringsMissing,
+    /// The bound fell after strings were dropped: the drop is taken back, and the round runs again.
+    DropFailed {
+        /// The parameters before the drop.
+        before_drop: Params,
+    },
+    /// The bound fell without a drop: a defect.
+    Fell(BoundFell),
+    /// The round counts. A drop that was on trial stays.
+    Counts {
+        /// The bound; none in the first round.
+        bound: Option<f64>,
+    },
+}
+
 /// Rounds before the first drop: the first counts are those of uniform weights.
 pub(super) const ROUNDS_BEFORE_DROPS: usize = 2;
 
@@ -215,29 +233,56 @@ impl Trainer {
     }
 
     /// Takes in a round that ran with [`Trainer::weights`].
+    ///
+    /// # Errors
+    /// [`BoundFell`] if the bound fell, and no drop is on trial that could be taken back.
     pub fn absorb(&mut self, totals: Totals) -> Result<Step, BoundFell> {
-        if !totals.missing.is_empty() {
-            let restored = self.state.params.use_strings(&self.table, &totals.missing);
-            self.state.params.update(&self.state.counts);
-            return Ok(Step::Again { restored });
+        match self.verdict(&totals) {
+            Verdict::StringsMissing => Ok(self.restore(&totals.missing)),
+            Verdict::DropFailed { before_drop } => Ok(self.take_back(before_drop)),
+            Verdict::Fell(fell) => Err(fell),
+            Verdict::Counts { bound } => Ok(self.go_on(bound, totals)),
         }
+    }
+
+    /// Judges the round. A drop is on trial until then.
+    fn verdict(&mut self, totals: &Totals) -> Verdict {
+        if !totals.missing.is_empty() {
+            return Verdict::StringsMissing;
+        }
+        // The weights of the first round come from no q.
         let bound =
             (self.state.rounds > 0).then(|| totals.log_z - self.state.params.divergence(&self.grammar));
-        if let (Some(before), Some(after)) = (self.state.bound, bound)
-            && after < before - ROUNDING * before.abs()
-            && !self.state.grew
-        {
-            let Some(params) = self.state.before_drop.take() else {
-                return Err(BoundFell { round: self.state.rounds + 1, before, after });
-            };
-            let in_use: usize = self.state.params.in_use().count();
-            self.state.params = params;
-            self.advance();
-            // From fewer strings a round down to none.
-            self.state.drop_share =
-                if self.state.drop_share * in_use as f64 > 1.0 { self.state.drop_share / 4.0 } else { 0.0 };
-            return Ok(Step::Again { restored: self.state.params.in_use().count() - in_use });
+        let fell =
+            self.state.bound.zip(bound).filter(|(before, after)| *after < before - ROUNDING * before.abs());
+        match (fell, self.state.grew) {
+            (None, _) | (Some(_), true) => Verdict::Counts { bound },
+            (Some((before, after)), false) => match self.state.before_drop.take() {
+                Some(before_drop) => Verdict::DropFailed { before_drop },
+                None => Verdict::Fell(BoundFell { round: self.state.rounds + 1, before, after }),
+            },
         }
+    }
+
+    /// Takes strings back into use, with what the last round that counted says of them.
+    fn restore(&mut self, missing: &[ParamId]) -> Step {
+        let restored = self.state.params.use_strings(&self.table, missing);
+        self.state.params.update(&self.state.counts);
+        Step::Again { restored }
+    }
+
+    /// Goes back to the parameters before the drop; later drops are smaller, and in the end there are none.
+    fn take_back(&mut self, before_drop: Params) -> Step {
+        let in_use = self.state.params.in_use().count();
+        self.state.params = before_drop;
+        self.advance();
+        let several = self.state.drop_share * in_use as f64 > 1.0;
+        self.state.drop_share = if several { self.state.drop_share / 4.0 } else { 0.0 };
+        Step::Again { restored: self.state.params.in_use().count() - in_use }
+    }
+
+    /// Moves the parameters by a round that counts: grows the sticks, drops strings on trial, and updates.
+    fn go_on(&mut self, bound: Option<f64>, totals: Totals) -> Step {
         let change = relative_change(self.state.bound, bound);
         let with_losses = self.wants_losses();
         self.state.bound = bound;
@@ -259,7 +304,7 @@ impl Trainer {
             && !self.state.grew
             && !(self.settings.select_by_bound && self.state.rounds <= ROUNDS_BEFORE_DROPS);
         let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        Ok(Step::Next(RoundReport { bound, change, dropped, resorted, converged, ..RoundReport::default() }))
+        Step::Next(RoundReport { bound, change, dropped, resorted, converged, ..RoundReport::default() })
     }
 
     /// Sorts, updates and fits from the last counts; whether some stick was sorted.
