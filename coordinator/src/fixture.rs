@@ -8,8 +8,8 @@ use shared::grammar::{SymbolId, auto};
 use shared::models::adaptor::{Params, Stick};
 use shared::models::{self, Model, Trained};
 
+use crate::events::{Observer, RunEvent};
 use crate::metrics::{Ending, Hyper, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
-use crate::observer::Observer;
 use crate::outcome::{Decoding, Lines, Outcome, Sample, Samples};
 
 /// Gold sentences, with symbols that are special in HTML.
@@ -31,7 +31,7 @@ pub const GOLD: [&str; 12] = [
 /// Simulates training; reports forty rounds to `observer`.
 pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     let model = model();
-    observer.phase(Phase::Preprocess);
+    observer.on(&RunEvent::PhaseBegun(Phase::Preprocess))?;
     let rules = model.grammar.rules.len();
     let start = Start {
         sentences: GOLD.len(),
@@ -42,10 +42,10 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         runs: 1,
         points: vec![String::new()],
     };
-    observer.started(&start)?;
-    observer.prepared(&[])?;
-    observer.notice("corpus.txt:7: skipped 2 empty lines, this being the first");
-    observer.phase(Phase::Rounds);
+    observer.on(&RunEvent::Started(&start))?;
+    observer.on(&RunEvent::Prepared { earlier: &[] })?;
+    observer.on(&RunEvent::Notice("corpus.txt:7: skipped 2 empty lines, this being the first"))?;
+    observer.on(&RunEvent::PhaseBegun(Phase::Rounds))?;
     let lines =
         |merged: usize| GOLD.iter().enumerate().map(move |(at, line)| merge(line, at % 3 < merged)).collect();
     let gold: Vec<String> = GOLD.map(str::to_owned).to_vec();
@@ -56,7 +56,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         let f1 = |last: f64| Scores { token_f1: Some(last * done), ..Scores::default() };
         let scores: ScoresByDecoder =
             [("viterbi".to_owned(), f1(0.56)), ("mbr".to_owned(), f1(0.81))].into_iter().collect();
-        observer.round(&RoundMetrics {
+        observer.on(&RunEvent::RoundFinished(&RoundMetrics {
             run: 1,
             round,
             bound: (round > 1).then(|| bound(round as f64)),
@@ -77,9 +77,9 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             acceptance: None,
             changed: None,
             r_hat: None,
-        })?;
+        }))?;
     }
-    observer.phase(Phase::Decode);
+    observer.on(&RunEvent::PhaseBegun(Phase::Decode))?;
     let mut samples = Samples::default();
     for ((gold, viterbi), mbr) in gold.iter().zip(&viterbi).zip(&mbr) {
         samples.offer(viterbi, || Sample {

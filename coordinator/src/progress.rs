@@ -13,6 +13,7 @@ use serde::Serialize;
 use shared::data::eval::brackets::BracketScores;
 use shared::data::eval::dependencies::{Attachment, ByLength};
 
+use crate::events::{Observer, RunEvent};
 use crate::fleet::Effort;
 use crate::human::{duration, table};
 use crate::metrics::CheckpointStatus;
@@ -20,7 +21,6 @@ use crate::metrics::{
     AttachmentByDecoder, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start, Summary,
     TestScores, score_text,
 };
-use crate::observer::Observer;
 use crate::streams;
 
 /// How progress is shown.
@@ -111,17 +111,6 @@ impl Progress {
         }
     }
 
-    /// Says that the run stopped, and nothing comes after: to programs on standard output, and in any style on standard error.
-    pub fn stopped(mut self, text: &str) {
-        if self.style == Style::Json {
-            self.emit(&Event::Stopped { text });
-        }
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-        streams::tell(text);
-    }
-
     fn emit(&mut self, event: &Event<'_>) {
         let json = serde_json::to_string(event).expect("events are plain data, which serialises");
         if let Err(error) = streams::print(&format!("{json}\n")) {
@@ -136,10 +125,14 @@ impl Progress {
             None => (self.tell)(line),
         }
     }
-}
 
-impl Observer for Progress {
-    fn started(&mut self, start: &Start) -> anyhow::Result<()> {
+    fn clear_bar(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn started(&mut self, start: &Start) {
         self.start = start.clone();
         match self.style {
             Style::Quiet => {}
@@ -153,7 +146,6 @@ impl Observer for Progress {
                 if start.runs > 1 { format!("; {} runs", start.runs) } else { String::new() },
             )),
         }
-        Ok(())
     }
 
     fn resumed(&mut self, checkpoint: &str, round: usize) {
@@ -175,9 +167,7 @@ impl Observer for Progress {
             Style::Json => self.emit(&Event::Phase { phase }),
             Style::Lines => self.say(phase.name()),
             Style::Bar => {
-                if let Some(bar) = self.bar.take() {
-                    bar.finish_and_clear();
-                }
+                self.clear_bar();
                 let (bar, template) = match phase {
                     Phase::Rounds => (
                         ProgressBar::new(self.start.max_rounds as u64),
@@ -193,7 +183,7 @@ impl Observer for Progress {
         }
     }
 
-    fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
+    fn round(&mut self, round: &RoundMetrics) {
         self.seen += 1;
         self.seconds += round.seconds;
         // All runs go on together.
@@ -215,14 +205,6 @@ impl Observer for Progress {
                 }
             }
         }
-        self.failed.take().map_or(Ok(()), Err)
-    }
-
-    /// One that could not be written is a warning, which is logged.
-    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        if let (Ok(status), Style::Json) = (written, self.style) {
-            self.emit(&Event::Checkpoint(status));
-        }
     }
 
     fn notice(&mut self, text: &str) {
@@ -233,10 +215,17 @@ impl Observer for Progress {
         }
     }
 
-    fn finished(&mut self, summary: &Summary) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+    /// Told in every style.
+    fn stopped(&mut self, text: &str) {
+        if self.style == Style::Json {
+            self.emit(&Event::Stopped { text });
         }
+        self.clear_bar();
+        (self.tell)(text);
+    }
+
+    fn finished(&mut self, summary: &Summary) {
+        self.clear_bar();
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Finished(summary)),
@@ -267,12 +256,37 @@ impl Observer for Progress {
     }
 }
 
+impl Observer for Progress {
+    /// A line that cannot be written is an error when the next round ends.
+    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+        match *event {
+            RunEvent::Started(start) => self.started(start),
+            RunEvent::Resumed { checkpoint, round } => self.resumed(checkpoint, round),
+            RunEvent::PhaseBegun(phase) => self.phase(phase),
+            RunEvent::RoundFinished(round) => {
+                self.round(round);
+                return self.failed.take().map_or(Ok(()), Err);
+            }
+            RunEvent::Checkpointed(status) if self.style == Style::Json => {
+                self.emit(&Event::Checkpoint(status));
+            }
+            RunEvent::Notice(text) => self.notice(text),
+            RunEvent::Stopped(text) => self.stopped(text),
+            RunEvent::Finished(summary) => self.finished(summary),
+            // The log warns of a checkpoint that could not be written.
+            RunEvent::Prepared { .. }
+            | RunEvent::Scored(_)
+            | RunEvent::Checkpointed(_)
+            | RunEvent::CheckpointFailed(_) => {}
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Progress {
     /// An error is printed below the bar, not into it.
     fn drop(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.clear_bar();
     }
 }
 

@@ -402,17 +402,19 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::events::{Observer, RunEvent};
     use crate::fixture;
     use crate::metrics::{HeldOut, PointSummary};
-    use crate::observer::Observer;
     use crate::outcome::Crew;
 
     /// Collects the rounds.
     struct Rounds(Vec<RoundMetrics>);
 
     impl Observer for Rounds {
-        fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
-            self.0.push(round.clone());
+        fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+            if let RunEvent::RoundFinished(round) = *event {
+                self.0.push(round.clone());
+            }
             Ok(())
         }
     }

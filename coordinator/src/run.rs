@@ -7,10 +7,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use crate::events::{All, Observer, RunEvent};
 use crate::fleet::FleetError;
 use crate::job::{Job, OutputTable};
 use crate::metrics::{RoundMetrics, Summary};
-use crate::observer::{All, Observer};
 use crate::outcome::{Crew, Outcome};
 use crate::output::Output;
 use crate::train::checkpoint::Checkpoints;
@@ -100,9 +100,13 @@ impl<'a> Run<'a> {
             && !decisions.is_empty()
         {
             match output.failed(decisions) {
-                Ok(name) => told.notice(&format!(
-                    "{name} in the output folder has the last decisions of the scheduler, for a report"
-                )),
+                Ok(name) => {
+                    let text = format!(
+                        "{name} in the output folder has the last decisions of the scheduler, for a report"
+                    );
+                    // The failure of the batch is the error, whether this can be told or not.
+                    let _ = told.on(&RunEvent::Notice(&text));
+                }
                 Err(error) => {
                     tracing::warn!("the last decisions of the scheduler cannot be written: {error:#}")
                 }
@@ -114,11 +118,11 @@ impl<'a> Run<'a> {
     /// Writes the result, on which `crew` worked.
     pub fn finish(self, mut outcome: Outcome, crew: &Crew, told: &mut dyn Observer) -> Result<Summary> {
         if let Some(notice) = crew.notice() {
-            told.notice(&notice);
+            told.on(&RunEvent::Notice(&notice))?;
             outcome.notices.push(notice);
         }
         let summary = self.output.finish(self.job, &self.rounds, &mut outcome, crew)?;
-        told.finished(&summary);
+        told.on(&RunEvent::Finished(&summary))?;
         Ok(summary)
     }
 }
@@ -135,15 +139,18 @@ struct Recorder<'a> {
 }
 
 impl Observer for Recorder<'_> {
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
-        self.output.begin(self.job, self.job_file, earlier)?;
-        *self.rounds = earlier.to_vec();
-        Ok(())
-    }
-
-    fn round(&mut self, round: &RoundMetrics) -> Result<()> {
-        self.output.round(round)?;
-        self.rounds.push(round.clone());
+    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        match *event {
+            RunEvent::Prepared { earlier } => {
+                self.output.begin(self.job, self.job_file, earlier)?;
+                *self.rounds = earlier.to_vec();
+            }
+            RunEvent::RoundFinished(round) => {
+                self.output.round(round)?;
+                self.rounds.push(round.clone());
+            }
+            _ => {}
+        }
         Ok(())
     }
 }
@@ -211,12 +218,12 @@ mod tests {
         run(dir.path(), &out, fixture::train).unwrap();
         let summary = out.join("summary.json");
         let before = run(dir.path(), &out, |observer| {
-            observer.started(&Start::default())?;
+            observer.on(&RunEvent::Started(&Start::default()))?;
             anyhow::bail!("no derivation")
         });
         assert!(before.is_err() && summary.exists());
         let after = run(dir.path(), &out, |observer| {
-            observer.prepared(&[])?;
+            observer.on(&RunEvent::Prepared { earlier: &[] })?;
             anyhow::bail!("interrupted")
         });
         assert!(after.is_err() && !summary.exists() && !out.join("report.html").exists());

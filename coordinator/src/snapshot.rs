@@ -2,7 +2,7 @@
 //!
 //! It is taken of a trainer between two rounds, or of a saved model, and holds the strings or rules used most, spelled. It costs one
 //! pass over the expected uses, and spells no more than is shown. A training run takes one only if an observer asks for it
-//! ([`Observer::snapshot`](crate::observer::Observer::snapshot)), and decides nothing by it.
+//! ([`RunEvent::Scored`](crate::events::RunEvent::Scored)), and decides nothing by it.
 
 use serde::{Deserialize, Serialize};
 use shared::data::corpus::Unit;

@@ -46,13 +46,13 @@ use anyhow::{Context, Result, bail};
 use shared::data::eval::chains::effective_sample_size;
 use shared::models::Trained;
 
+use crate::events::{Observer, RunEvent};
 use crate::fleet::Map;
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, Start, traces,
 };
 use crate::model::parameters_sha256;
-use crate::observer::Observer;
 use crate::outcome::{Heads, Outcome};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resumed};
 use checkpoint_writer::CheckpointWriter;
@@ -72,7 +72,7 @@ pub fn train(
     checkpoints: &mut Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    observer.started(&Start {
+    observer.on(&RunEvent::Started(&Start {
         sentences: inputs.first().text.n_sentences,
         symbols: inputs.first().text.n_symbols,
         rules: inputs.first().n_rules(),
@@ -80,8 +80,8 @@ pub fn train(
         max_rounds: job.points.iter().map(|point| point.inference.max_rounds).max().unwrap_or_default(),
         runs: job.n_runs(),
         points: job.runs().map(|(point, _)| job.points[point].name.clone()).collect(),
-    })?;
-    observer.phase(Phase::Preprocess);
+    }))?;
+    observer.on(&RunEvent::PhaseBegun(Phase::Preprocess))?;
     let begun = clock();
     let mut notices = [&job.notices[..], &inputs.notices()].concat();
     let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
@@ -89,7 +89,7 @@ pub fn train(
     let saved = checkpoints.resume(&origin, inputs, &mut |notice| notices.push(notice))?;
     let (before, mut progress) = match saved {
         Some(Resumed { name, checkpoint: Checkpoint { chosen, progress, .. } }) => {
-            observer.resumed(&name, progress.last_round());
+            observer.on(&RunEvent::Resumed { checkpoint: &name, round: progress.last_round() })?;
             (Some(chosen.into_owned()), progress.into_owned())
         }
         None => (None, Progress::default()),
@@ -122,23 +122,23 @@ pub fn train(
         chosen.push(of_group);
     }
     checkpoints.begin()?;
-    observer.prepared(&progress.rounds)?;
-    notices.iter().for_each(|notice| observer.notice(notice));
+    observer.on(&RunEvent::Prepared { earlier: &progress.rounds })?;
+    notices.iter().try_for_each(|notice| observer.on(&RunEvent::Notice(notice)))?;
     progress.timings.preprocess += begun.elapsed().as_secs_f64();
 
-    observer.phase(Phase::Rounds);
+    observer.on(&RunEvent::PhaseBegun(Phase::Rounds))?;
     let mut writer = CheckpointWriter::new(checkpoints, origin, chosen);
-    writer.advance(|| progress.clone(), observer); // choosing strings may have taken long
+    writer.advance(|| progress.clone(), observer)?; // choosing strings may have taken long
     let mut training = Training::new(job, &prepared, fleet, writer, progress).map_err(or_stopped)?;
     let outcome = training.run(observer).and_then(|points| {
-        observer.phase(Phase::Decode);
+        observer.on(&RunEvent::PhaseBegun(Phase::Decode))?;
         decode(job, &prepared, fleet, &training, points, notices)
     });
     match outcome {
-        Err(error) if is_cancellation(&error) => Err(training.stop(observer).into()),
+        Err(error) if is_cancellation(&error) => Err(training.stop(observer)?.into()),
         outcome => {
-            training.await_checkpoint(observer);
-            outcome
+            let told = training.await_checkpoint(observer);
+            outcome.and_then(|outcome| told.map(|()| outcome))
         }
     }
 }

@@ -12,9 +12,9 @@ use tracing::{info, info_span};
 
 use super::Answer;
 use crate::access::Access;
+use crate::events::{All, Observer as _, RunEvent};
 use crate::fleet::{Fleet, FleetConfig, Listen, MEMORY, ROOM, engine_with};
 use crate::job::Job;
-use crate::observer::{All, Observer as _};
 use crate::outcome::Crew;
 use crate::progress::{Progress, Style};
 use crate::run::{Earlier, Run};
@@ -206,7 +206,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     };
     let mut run = Run::open(&job, &args.job, earlier)?;
     if args.resume && run.is_finished()? {
-        progress.notice(&format!("{}: already finished", run.folder().display()));
+        progress.on(&RunEvent::Notice(&format!("{}: already finished", run.folder().display())))?;
         return Ok(Answer::Yes);
     }
     let stopper = Stopper::start(match run.checkpoint() {
@@ -215,7 +215,8 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     })?;
     if args.resume && run.checkpoint().is_none() {
         let place = job.output.checkpoints();
-        progress.notice(&format!("no checkpoint in {place}; starting from the beginning"));
+        let notice = format!("no checkpoint in {place}; starting from the beginning");
+        progress.on(&RunEvent::Notice(&notice))?;
     }
     let inputs = Inputs::load(&job)?;
     let mut config = args.fleet.config()?;
@@ -247,7 +248,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let outcome = run.train(told, |checkpoints, told| train(&job, &inputs, &fleet, checkpoints, told));
     let outcome = match (outcome, stopper.signal()) {
         (Err(error), Some(signal)) if error.is::<Stopped>() => {
-            progress.stopped(&error.to_string());
+            told.on(&RunEvent::Stopped(&error.to_string()))?;
             return Ok(Answer::Stopped(signal));
         }
         (outcome, _) => outcome?,

@@ -12,10 +12,9 @@ use super::queue::{Done, Event};
 use super::record::JobId;
 use super::view::SharedView;
 use super::{Service, lock, now, told};
+use crate::events::{All, Observer, RunEvent};
 use crate::fleet::Handle;
-use crate::metrics::CheckpointStatus;
 use crate::metrics::Summary;
-use crate::observer::{All, Observer};
 use crate::outcome::Crew;
 use crate::progress::Progress;
 use crate::run::{Earlier, Run};
@@ -110,11 +109,12 @@ fn work(
 struct Advancing<'a>(&'a Service, JobId);
 
 impl Observer for Advancing<'_> {
-    fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-        if written.is_ok() {
+    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        if let RunEvent::Checkpointed(_) = event {
             let id = self.1;
             // Training need not wait. If it cannot be stored, a later checkpoint counts.
             drop(self.0.ask(move |controller| controller.change(Event::Checkpointed(id), |_| {})));
         }
+        Ok(())
     }
 }

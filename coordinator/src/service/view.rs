@@ -11,9 +11,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::lock;
+use crate::events::{Observer, RunEvent};
 use crate::job::Job;
 use crate::metrics::{RoundMetrics, Start};
-use crate::observer::Observer;
 use crate::snapshot::Snapshot;
 
 /// Rounds that are kept, of all runs together, beside the first and last ones.
@@ -56,6 +56,16 @@ impl JobView {
         }
     }
 
+    /// Puts a snapshot in the place of the one before it.
+    fn learn(&mut self, snapshot: Snapshot) {
+        let known = self.snapshots.entry(snapshot.run).or_default();
+        // The last round is read once the run has ended; what was read before stays.
+        let sentences =
+            if snapshot.sentences.is_empty() { std::mem::take(&mut known.sentences) } else { Vec::new() };
+        *known = snapshot;
+        known.sentences.extend(sentences);
+    }
+
     fn keeps(&self, round: &RoundMetrics) -> bool {
         round.round == 1 || round.round.is_multiple_of(self.stride)
     }
@@ -93,32 +103,22 @@ impl SharedView {
 }
 
 impl Observer for SharedView {
-    fn started(&mut self, start: &Start) -> Result<()> {
-        lock(&self.0).start = start.clone();
+    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        match *event {
+            RunEvent::Started(start) => lock(&self.0).start = start.clone(),
+            RunEvent::Prepared { earlier } => {
+                let mut seen = lock(&self.0);
+                seen.rounds.clear();
+                earlier.iter().for_each(|round| seen.push(round.clone()));
+            }
+            RunEvent::RoundFinished(round) => lock(&self.0).push(round.clone()),
+            RunEvent::Scored(look) => {
+                let snapshot = look();
+                lock(&self.0).learn(snapshot);
+            }
+            _ => {}
+        }
         Ok(())
-    }
-
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> Result<()> {
-        let mut seen = lock(&self.0);
-        seen.rounds.clear();
-        earlier.iter().for_each(|round| seen.push(round.clone()));
-        Ok(())
-    }
-
-    fn round(&mut self, round: &RoundMetrics) -> Result<()> {
-        lock(&self.0).push(round.clone());
-        Ok(())
-    }
-
-    fn snapshot(&mut self, look: &dyn Fn() -> Snapshot) {
-        let snapshot = look();
-        let mut seen = lock(&self.0);
-        let known = seen.snapshots.entry(snapshot.run).or_default();
-        // The last round is read once the run has ended; what was read before stays.
-        let sentences =
-            if snapshot.sentences.is_empty() { std::mem::take(&mut known.sentences) } else { Vec::new() };
-        *known = snapshot;
-        known.sentences.extend(sentences);
     }
 }
 
@@ -152,8 +152,9 @@ mod tests {
         let mut told = view.clone();
         crate::fixture::train(&mut told).unwrap();
         let sentences = vec![Default::default()];
-        told.snapshot(&|| Snapshot { run: 1, round: 39, sentences: sentences.clone(), ..Default::default() });
-        told.snapshot(&|| Snapshot { run: 1, round: 40, ..Default::default() });
+        let mut scored = |snapshot: &Snapshot| told.on(&RunEvent::Scored(&|| snapshot.clone())).unwrap();
+        scored(&Snapshot { run: 1, round: 39, sentences, ..Default::default() });
+        scored(&Snapshot { run: 1, round: 40, ..Default::default() });
         let seen = view.read();
         assert_eq!((seen.rounds.len(), seen.start.max_rounds), (40, 40));
         assert_eq!((seen.snapshots[&1].round, seen.snapshots[&1].sentences.len()), (40, 1));

@@ -1,6 +1,6 @@
 //! Writes checkpoints beside training.
 //!
-//! In: the progress of a job between two rounds. Out: a file in the store, and a message to the observer. The training thread
+//! In: the progress of a job between two rounds. Out: a file in the store, and an event. The training thread
 //! hands over a snapshot and goes on with the next round; a thread of the writer serialises, compresses and stores it.
 //!
 //! Invariants:
@@ -20,9 +20,9 @@ use anyhow::{Context, Result, anyhow};
 
 use super::prepare::Chosen;
 use super::stopped::Kept;
+use crate::events::{Observer, RunEvent};
 use crate::faults::Shared;
 use crate::metrics::CheckpointStatus;
-use crate::observer::Observer;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Written};
 
 /// Writes the checkpoints of one job.
@@ -63,38 +63,43 @@ impl<'a> CheckpointWriter<'a> {
 
     /// Begins to write the progress that `snapshot` takes, if it is time for a checkpoint. Tells the observer of one that has been
     /// written.
-    pub fn advance(&mut self, snapshot: impl FnOnce() -> Progress, observer: &mut dyn Observer) {
+    pub fn advance(
+        &mut self,
+        snapshot: impl FnOnce() -> Progress,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
         if self.in_flight.as_ref().is_some_and(JoinHandle::is_finished) {
-            self.wait(observer);
+            self.wait(observer)?;
         }
         let has_turn = self.in_flight.is_none() || self.checkpoints.are_after_every_round();
         if has_turn && self.checkpoints.are_due() {
-            self.begin(snapshot, observer);
+            self.begin(snapshot, observer)?;
         }
+        Ok(())
     }
 
     /// Writes a checkpoint now, and says whether it is kept.
-    pub fn keep(&mut self, snapshot: impl FnOnce() -> Progress, observer: &mut dyn Observer) -> Kept {
+    pub fn keep(&mut self, snapshot: impl FnOnce() -> Progress, observer: &mut dyn Observer) -> Result<Kept> {
         if !self.checkpoints.are_kept() {
-            return Kept::Off;
+            return Ok(Kept::Off);
         }
-        self.begin(snapshot, observer);
-        self.wait(observer);
-        self.last.clone()
+        self.begin(snapshot, observer)?;
+        self.wait(observer)?;
+        Ok(self.last.clone())
     }
 
     /// Waits until no snapshot is being written, and tells the observer.
-    pub fn wait(&mut self, observer: &mut dyn Observer) {
-        let Some(thread) = self.in_flight.take() else { return };
+    pub fn wait(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        let Some(thread) = self.in_flight.take() else { return Ok(()) };
         let written = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let status = self.checkpoints.written(written);
-        self.tell(status, observer);
+        self.tell(status, observer)
     }
 
     /// Hands over a snapshot, after the one before it is written.
-    fn begin(&mut self, snapshot: impl FnOnce() -> Progress, observer: &mut dyn Observer) {
-        self.wait(observer);
-        let Some(file) = self.checkpoints.next_file() else { return };
+    fn begin(&mut self, snapshot: impl FnOnce() -> Progress, observer: &mut dyn Observer) -> Result<()> {
+        self.wait(observer)?;
+        let Some(file) = self.checkpoints.next_file() else { return Ok(()) };
         let (job, progress) = (self.job.clone(), snapshot());
         let faults = Shared::here();
         let write = move || {
@@ -102,18 +107,27 @@ impl<'a> CheckpointWriter<'a> {
             faults.within(|| file.write(&Checkpoint { origin, chosen, progress: Cow::Owned(progress) }))
         };
         match thread::Builder::new().name("checkpoint".into()).spawn(write) {
-            Ok(thread) => self.in_flight = Some(thread),
+            Ok(thread) => {
+                self.in_flight = Some(thread);
+                Ok(())
+            }
             Err(error) => {
                 let failed = Err(error).context("cannot start a thread that writes checkpoints");
-                self.tell(failed, observer);
+                self.tell(failed, observer)
             }
         }
     }
 
-    fn tell(&mut self, status: Result<CheckpointStatus>, observer: &mut dyn Observer) {
+    fn tell(&mut self, status: Result<CheckpointStatus>, observer: &mut dyn Observer) -> Result<()> {
         self.failed += usize::from(status.is_err());
-        observer.checkpoint(status.as_ref());
-        self.last = status.map_or_else(|error| Kept::Failed(format!("{error:#}")), |_| Kept::Checkpoint);
+        self.last = match &status {
+            Ok(_) => Kept::Checkpoint,
+            Err(error) => Kept::Failed(format!("{error:#}")),
+        };
+        match &status {
+            Ok(status) => observer.on(&RunEvent::Checkpointed(status)),
+            Err(error) => observer.on(&RunEvent::CheckpointFailed(error)),
+        }
     }
 }
 
@@ -139,7 +153,6 @@ mod tests {
     use super::*;
     use crate::fleet::Inline;
     use crate::job::{Job, OutputTable};
-    use crate::metrics::RoundMetrics;
     use crate::model::parameters_sha256;
     use crate::train::checkpoint::tests::{checkpoint, files, origin, output, resumed};
     use crate::train::group::Inputs;
@@ -162,17 +175,17 @@ mod tests {
     }
 
     impl Observer for Told {
-        fn round(&mut self, round: &RoundMetrics) -> Result<()> {
-            if round.round == self.opens_at {
-                self.storage.is_closed.store(false, SeqCst);
+        fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+            assert_eq!(thread::current().id(), self.thread);
+            match event {
+                RunEvent::RoundFinished(round) if round.round == self.opens_at => {
+                    self.storage.is_closed.store(false, SeqCst);
+                }
+                RunEvent::Checkpointed(status) => self.checkpoints.push(Ok(status.round)),
+                RunEvent::CheckpointFailed(error) => self.checkpoints.push(Err(format!("{error:#}"))),
+                _ => {}
             }
             Ok(())
-        }
-
-        fn checkpoint(&mut self, written: Result<&CheckpointStatus, &anyhow::Error>) {
-            assert_eq!(thread::current().id(), self.thread);
-            let round = written.map(|status| status.round);
-            self.checkpoints.push(round.map_err(|error| format!("{error:#}")));
         }
     }
 
@@ -245,14 +258,14 @@ mod tests {
         let mut checkpoints = checkpoints(dir.path(), ALWAYS);
         Storage::new(true).within(|told| {
             let mut writer = writer(&mut checkpoints);
-            writer.advance(|| progress(1), told);
-            writer.advance(|| panic!("no snapshot is taken while one is being written"), told);
+            writer.advance(|| progress(1), told).unwrap();
+            writer.advance(|| panic!("no snapshot is taken while one is being written"), told).unwrap();
             assert!(told.checkpoints.is_empty());
             told.storage.opens_soon();
-            writer.wait(told);
+            writer.wait(told).unwrap();
             assert_eq!(told.checkpoints, [Ok(1)]);
-            writer.advance(|| progress(3), told);
-            writer.wait(told);
+            writer.advance(|| progress(3), told).unwrap();
+            writer.wait(told).unwrap();
             assert_eq!((&told.checkpoints[..], writer.n_failed()), (&[Ok(1), Ok(3)][..], 0));
         });
         assert_eq!(files(dir.path()), ["000001.ckpt", "000002.ckpt"]);
@@ -268,13 +281,13 @@ mod tests {
         let mut checkpoints = checkpoints(dir.path(), 3600.0);
         Storage::new(false).within(|told| {
             let mut writer = writer(&mut checkpoints);
-            writer.advance(|| panic!("none is due"), told);
-            writer.begin(|| progress(1), told);
+            writer.advance(|| panic!("none is due"), told).unwrap();
+            writer.begin(|| progress(1), told).unwrap();
             while !writer.in_flight.as_ref().unwrap().is_finished() {
                 thread::sleep(Duration::from_millis(1));
             }
             assert!(told.checkpoints.is_empty());
-            writer.advance(|| panic!("none is due"), told);
+            writer.advance(|| panic!("none is due"), told).unwrap();
             assert_eq!(told.checkpoints, [Ok(1)]);
         });
     }
@@ -286,8 +299,8 @@ mod tests {
         Storage::new(true).within(|told| {
             let mut writer = writer(&mut checkpoints);
             told.storage.opens_soon();
-            (1..=5).for_each(|round| writer.advance(|| progress(round), told));
-            writer.wait(told);
+            (1..=5).for_each(|round| writer.advance(|| progress(round), told).unwrap());
+            writer.wait(told).unwrap();
             assert_eq!(told.checkpoints, [1, 2, 3, 4, 5].map(Ok));
         });
         assert_eq!(files(dir.path()), ["000001.ckpt", "000004.ckpt", "000005.ckpt"], "the best and the last");
@@ -300,19 +313,20 @@ mod tests {
         let storage = Storage::new(true);
         storage.within(|told| {
             let mut writer = writer(&mut checkpoints);
-            writer.advance(|| progress(1), told);
+            writer.advance(|| progress(1), told).unwrap();
             storage.opens_soon();
-            assert_eq!(writer.keep(|| progress(2), told), Kept::Checkpoint);
+            assert_eq!(writer.keep(|| progress(2), told).unwrap(), Kept::Checkpoint);
             assert_eq!(told.checkpoints, [Ok(1), Ok(2)]);
             assert!(read(dir.path(), "000002.ckpt") == checkpoint(2, -2.0).to_bytes());
             storage.is_closed.store(true, SeqCst);
-            writer.advance(|| progress(3), told);
+            writer.advance(|| progress(3), told).unwrap();
             storage.opens_soon();
         });
         let (found, _) = resumed(dir.path(), &origin(""));
         assert_eq!(found.unwrap().unwrap().place(), (1, 3), "the writer was dropped");
         let off = &mut Checkpoints::none();
-        storage.within(|told| assert_eq!(writer(off).keep(|| panic!("none is kept"), told), Kept::Off));
+        storage
+            .within(|told| assert_eq!(writer(off).keep(|| panic!("none is kept"), told).unwrap(), Kept::Off));
     }
 
     #[test]
@@ -323,13 +337,13 @@ mod tests {
         storage.within(|told| {
             let mut writer = writer(&mut checkpoints);
             storage.fails.store(true, SeqCst);
-            writer.advance(|| progress(1), told);
-            writer.wait(told);
-            let Kept::Failed(reason) = writer.keep(|| progress(2), told) else { panic!() };
+            writer.advance(|| progress(1), told).unwrap();
+            writer.wait(told).unwrap();
+            let Kept::Failed(reason) = writer.keep(|| progress(2), told).unwrap() else { panic!() };
             assert!(reason.contains("000001.ckpt: cannot be written: a fault"), "{reason}");
             assert_eq!((&told.checkpoints[1], writer.n_failed()), (&Err(reason), 2));
             storage.fails.store(false, SeqCst);
-            assert_eq!(writer.keep(|| progress(3), told), Kept::Checkpoint);
+            assert_eq!(writer.keep(|| progress(3), told).unwrap(), Kept::Checkpoint);
             assert_eq!((&told.checkpoints[2], writer.n_failed()), (&Ok(3), 2));
         });
         assert_eq!(files(dir.path()), ["000001.ckpt"], "a number counts once it is in the store");
@@ -355,8 +369,8 @@ mod tests {
             let mut told = Told::new(Storage::new(false));
             faults::inject(step, || {
                 let mut writer = writer(&mut checkpoints);
-                (1..=ROUNDS).for_each(|round| writer.advance(|| progress(round), &mut told));
-                writer.wait(&mut told);
+                (1..=ROUNDS).for_each(|round| writer.advance(|| progress(round), &mut told).unwrap());
+                writer.wait(&mut told).unwrap();
             });
             let Some(killed) = killed.lock().unwrap().take() else {
                 assert!(n > 2 * ROUNDS + 4, "{n} steps");

@@ -10,12 +10,12 @@ use serde_json::json;
 
 use super::group::Inputs;
 use super::train;
+use crate::events::All;
 use crate::fleet::Inline;
 use crate::job::Job;
 use crate::job::key::{Estimator, Key, Model};
 use crate::metrics::PointSummary;
 use crate::model::parameters_sha256;
-use crate::observer::All;
 use crate::outcome::Outcome;
 use crate::train::checkpoint::Checkpoints;
 

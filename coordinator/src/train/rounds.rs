@@ -26,13 +26,13 @@ use super::methods::{self, Beginning, GivenTrees, State};
 use super::plan::{self, Basis};
 use super::stopped::Stopped;
 use super::{clock, start};
+use crate::events::{Observer, RunEvent};
 use crate::fleet::{Map, Stage};
 use crate::job::{self, InferenceTable, Job, Method};
 use crate::metrics::{
     AttachmentByDecoder, ComponentMetrics, Ending, HeldOut, RoundMetrics, Scores, ScoresByDecoder,
     decoder_name, traces,
 };
-use crate::observer::Observer;
 use crate::outcome::Sample;
 use crate::snapshot::{self, SENTENCES, Snapshot};
 use crate::train::checkpoint::{Progress, Run};
@@ -166,16 +166,16 @@ impl<'a> Training<'a> {
                 let r_hat = self.r_hat(run, round);
                 let metrics = self.progress.rounds.last_mut().expect("it was just put there");
                 metrics.r_hat = r_hat;
-                observer.round(metrics)?;
+                observer.on(&RunEvent::RoundFinished(metrics))?;
                 if round == 1 || self.is_scored(run - 1) {
-                    observer.snapshot(&|| self.snapshot(run, &sentences));
+                    observer.on(&RunEvent::Scored(&|| self.snapshot(run, &sentences)))?;
                 }
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();
             let Training { writer, progress, runs, .. } = self;
-            writer.advance(|| snapshot_of(progress, saved(runs)), observer);
+            writer.advance(|| snapshot_of(progress, saved(runs)), observer)?;
         }
-        self.writer.wait(observer);
+        self.writer.wait(observer)?;
         let points = (0..self.job.points.len()).map(|point| self.finished(point)).collect::<Result<_>>()?;
         self.settled = Some(saved(&self.runs));
         self.runs.clear();
@@ -193,16 +193,16 @@ impl<'a> Training<'a> {
     }
 
     /// Writes a checkpoint, since the job is to stop, and says what is kept.
-    pub fn stop(&mut self, observer: &mut dyn Observer) -> Stopped {
+    pub fn stop(&mut self, observer: &mut dyn Observer) -> Result<Stopped> {
         let Training { writer, progress, runs, settled, .. } = self;
         let runs = settled.take().unwrap_or_else(|| saved(runs));
-        let kept = writer.keep(|| snapshot_of(progress, runs), observer);
-        Stopped { round: self.progress.last_round(), kept }
+        let kept = writer.keep(|| snapshot_of(progress, runs), observer)?;
+        Ok(Stopped { round: self.progress.last_round(), kept })
     }
 
     /// Waits until no checkpoint is being written.
-    pub fn await_checkpoint(&mut self, observer: &mut dyn Observer) {
-        self.writer.wait(observer);
+    pub fn await_checkpoint(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        self.writer.wait(observer)
     }
 
     /// A round of every run that is not over; the metrics of those that count, each with some sentences as they were read.

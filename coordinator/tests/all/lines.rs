@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use coordinator::events::All;
 use coordinator::fleet::Inline;
 use coordinator::job::Job;
 use coordinator::metrics::Summary;
-use coordinator::observer::All;
 use coordinator::outcome::Crew;
 use coordinator::run::{Earlier, Run};
 use coordinator::train::group::Inputs;

@@ -7,10 +7,10 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use coordinator::events::All;
 use coordinator::fleet::Inline;
 use coordinator::job::Job;
 use coordinator::model::{self, SavedModel, grammar_text, parameters_sha256, sticks_tsv, top};
-use coordinator::observer::All;
 use coordinator::outcome::Outcome;
 use coordinator::train::checkpoint::{self, Checkpoints};
 use coordinator::train::group::Inputs;

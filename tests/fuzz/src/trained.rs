@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use coordinator::fleet::Inline;
 use coordinator::job::Job;
-use coordinator::observer::All;
+use coordinator::events::All;
 use coordinator::outcome::Outcome;
 use coordinator::train::checkpoint::Checkpoints;
 use coordinator::train::group::Inputs;

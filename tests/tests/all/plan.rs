@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::commands::plan::probe::measure;
+use coordinator::events::All;
 use coordinator::fleet::forecast::{Cluster, rounds};
 use coordinator::fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
 use coordinator::job::Job;
-use coordinator::observer::All;
 use coordinator::train::checkpoint::Checkpoints;
 use coordinator::train::group::Inputs;
 use coordinator::train::train;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use coordinator::events::{Observer, RunEvent};
 use coordinator::fleet::{Fleet, FleetConfig, FleetError, Map, MapReport, Stage, Tasks};
 use coordinator::job::Job;
 use coordinator::metrics::RoundMetrics;
 use coordinator::model::parameters_sha256;
-use coordinator::observer::Observer;
 use coordinator::train::checkpoint::Checkpoints;
 use coordinator::train::group::Inputs;
 use coordinator::train::stopped::Stopped;
@@ -267,14 +267,19 @@ fn a_run_cancelled_at_any_call_of_the_fleet_resumes_to_the_same_bits() {
 struct Rounds(Vec<RoundMetrics>);
 
 impl Observer for Rounds {
-    fn prepared(&mut self, earlier: &[RoundMetrics]) -> anyhow::Result<()> {
-        earlier.iter().try_for_each(|round| self.round(round))
-    }
-
-    fn round(&mut self, round: &RoundMetrics) -> anyhow::Result<()> {
-        let timeless =
-            RoundMetrics { seconds: 0.0, busy_seconds: 0.0, sentences_per_second: 0.0, ..round.clone() };
-        self.0.push(timeless);
+    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+        let rounds = match *event {
+            RunEvent::Prepared { earlier } => earlier,
+            RunEvent::RoundFinished(round) => std::slice::from_ref(round),
+            _ => &[],
+        };
+        let timeless = |round: &RoundMetrics| RoundMetrics {
+            seconds: 0.0,
+            busy_seconds: 0.0,
+            sentences_per_second: 0.0,
+            ..round.clone()
+        };
+        self.0.extend(rounds.iter().map(timeless));
         Ok(())
     }
 }

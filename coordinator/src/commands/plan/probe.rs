@@ -20,10 +20,10 @@ use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, Task};
 
 use super::clock;
+use crate::events::All;
 use crate::fleet::forecast::{Load, Message, TaskLoad};
 use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
 use crate::job::Job;
-use crate::observer::All;
 use crate::train::checkpoint::{Checkpoints, Origin, Progress};
 use crate::train::checkpoint_writer::CheckpointWriter;
 use crate::train::choice;
