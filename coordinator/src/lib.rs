@@ -6,7 +6,7 @@
 //!   checksum), [`access`] (tokens and roles), [`revocation`] (streams that end with a token);
 //! - *computing*: [`fleet`];
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (metrics of rounds, and
-//!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`train`], [`row`];
+//!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`row`];
 //! - *results*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its
 //!   results);
 //! - *service*: [`status`] (the status of a run), [`service`], [`web`] (its pages, and Prometheus metrics);
@@ -46,6 +46,8 @@ pub mod outcome;
 pub mod snapshot;
 
 pub mod events;
+
+pub mod time_left;
 
 pub mod train;
 

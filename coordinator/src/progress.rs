@@ -22,6 +22,7 @@ use crate::metrics::{
     TestScores, score_text,
 };
 use crate::streams;
+use crate::time_left::TimeLeft;
 
 /// How progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,9 +56,7 @@ pub struct Progress {
     tell: Box<dyn FnMut(&str) + Send>,
     bar: Option<ProgressBar>,
     start: Start,
-    /// Rounds seen, of all runs, and their wall seconds.
-    seen: usize,
-    seconds: f64,
+    time_left: TimeLeft,
     /// Why nothing can be shown any more; told at the next round.
     failed: Option<anyhow::Error>,
 }
@@ -90,7 +89,7 @@ impl Progress {
 
     fn telling(style: Style, tell: impl FnMut(&str) + Send + 'static) -> Progress {
         let (tell, start) = (Box::new(tell), Start::default());
-        Progress { style, tell, bar: None, start, seen: 0, seconds: 0.0, failed: None }
+        Progress { style, tell, bar: None, start, time_left: TimeLeft::default(), failed: None }
     }
 
     /// Says where workers may join.
@@ -184,11 +183,7 @@ impl Progress {
     }
 
     fn round(&mut self, round: &RoundMetrics) {
-        self.seen += 1;
-        self.seconds += round.seconds;
-        // All runs go on together.
-        let rounds_left = self.start.max_rounds.saturating_sub(round.round) * self.start.runs;
-        let left = self.seconds / self.seen as f64 * rounds_left as f64;
+        let left = self.time_left.seconds();
         let of = run_name(&self.start, round.run);
         match self.style {
             Style::Quiet => {}
@@ -259,6 +254,7 @@ impl Progress {
 impl Observer for Progress {
     /// A line that cannot be written is an error when the next round ends.
     fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+        self.time_left.on(event);
         match *event {
             RunEvent::Started(start) => self.started(start),
             RunEvent::Resumed { checkpoint, round } => self.resumed(checkpoint, round),
@@ -329,7 +325,7 @@ fn points(summary: &Summary) -> Vec<String> {
 }
 
 /// A round in a line.
-fn line(round: &RoundMetrics, seconds_left: f64) -> String {
+fn line(round: &RoundMetrics, seconds_left: Option<f64>) -> String {
     let bound = round.bound.map_or("bound –".to_owned(), |bound| format!("bound {bound:.2}"));
     let change = round.change.map_or(String::new(), |change| format!("  change {change:.1e}"));
     let strings = match round.strings.is_empty() {
@@ -337,22 +333,24 @@ fn line(round: &RoundMetrics, seconds_left: f64) -> String {
         false => format!("  {} strings", round.strings.values().sum::<usize>()),
     };
     format!(
-        "{bound}{change}{}{}{strings}  {:.0} sentences/s  at most {} left",
+        "{bound}{change}{}{}{strings}  {:.0} sentences/s{}",
         scores(&round.scores) + &attachment(&round.attachment),
         measured(round),
         round.sentences_per_second,
-        duration(seconds_left),
+        seconds_left.map_or(String::new(), |seconds| format!("  at most {} left", duration(seconds))),
     )
 }
 
 /// A round beside a bar: what is cut off on a narrow terminal comes last.
-fn brief(round: &RoundMetrics, seconds_left: f64) -> String {
+fn brief(round: &RoundMetrics, seconds_left: Option<f64>) -> String {
     let mut text = round.bound.map_or("bound –".to_owned(), |bound| format!("bound {bound:.1}"));
     for (decoder, scores) in &round.scores {
         text += &format!("  {decoder} {}", score_text(scores.token_f1, 3));
     }
     text += &measured(round);
-    text += &format!("  < {}", duration(seconds_left));
+    if let Some(seconds) = seconds_left {
+        text += &format!("  < {}", duration(seconds));
+    }
     if let Some(change) = round.change {
         text += &format!("  change {change:.1e}");
     }
@@ -403,12 +401,12 @@ mod tests {
         round.strings.insert("Word".to_owned(), 7);
         round.sentences_per_second = 99.6;
         assert_eq!(
-            line(&round, 130.0),
+            line(&round, Some(130.0)),
             "bound -1234.50  change 3.0e-5  7 strings  100 sentences/s  at most 2 min left"
         );
-        assert_eq!(brief(&round, 130.0), "bound -1234.5  < 2 min  change 3.0e-5  100 sentences/s");
+        assert_eq!(brief(&round, Some(130.0)), "bound -1234.5  < 2 min  change 3.0e-5  100 sentences/s");
         round.bound = None;
-        assert!(line(&round, 1.0).starts_with("bound –"));
+        assert!(line(&round, None).starts_with("bound –"));
     }
 
     #[test]
@@ -428,7 +426,7 @@ mod tests {
         let held_out = HeldOut { perplexity: 9.5, ..HeldOut::default() };
         let round = RoundMetrics { held_out: Some(held_out), r_hat: Some(1.01), ..Default::default() };
         assert_eq!(
-            line(&round, 1.0),
+            line(&round, Some(1.0)),
             "bound –  perplexity 9.500  R-hat 1.010  0 sentences/s  at most 1.0 s left"
         );
     }

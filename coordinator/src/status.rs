@@ -40,7 +40,7 @@ pub struct JobStatus {
     pub round_seconds: f64,
     /// Seconds that computing took in the last round, summed over workers.
     pub busy_seconds: f64,
-    /// Seconds that the rounds left would take at most.
+    /// Seconds that the rounds left take at most ([`TimeLeft`](crate::time_left::TimeLeft)).
     pub seconds_left: Option<f64>,
     /// The last checkpoint, if there is one.
     pub checkpoint: Option<CheckpointStatus>,

@@ -243,7 +243,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         progress.serving(http.address(), &format!("metrics at http://{}/metrics", http.address()));
     }
     stopper.train_on(fleet.handle());
-    let mut posting = Posting { name, run_status };
+    let mut posting = Posting::new(name, run_status);
     let told = &mut All(vec![&mut posting, &mut progress]);
     let outcome = run.train(told, |checkpoints, told| train(&job, &inputs, &fleet, checkpoints, told));
     let outcome = match (outcome, stopper.signal()) {

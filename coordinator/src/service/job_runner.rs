@@ -97,7 +97,7 @@ fn work(
     let mut run = Run::open(&job, &job_file, Earlier::Resume)?;
     let inputs = Inputs::load(&job)?;
     let mut lines = Progress::lines(move |line| job_log.tell(now(), line));
-    let mut posting = Posting { name, run_status };
+    let mut posting = Posting::new(name, run_status);
     let mut advancing = Advancing(service, id);
     let told = &mut All(vec![&mut posting, &mut advancing, &mut view, &mut lines]);
     let outcome = run.train(told, |checkpoints, told| train(&job, &inputs, handle, checkpoints, told))?;

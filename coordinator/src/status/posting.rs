@@ -6,43 +6,53 @@ use tracing::{info, warn};
 use super::{JobStatus, RunStatus};
 use crate::events::{Observer, RunEvent};
 use crate::metrics::{CheckpointStatus, RoundMetrics, Summary};
+use crate::time_left::TimeLeft;
 
 /// Keeps a run status up to date.
 pub struct Posting {
-    /// Of the job.
-    pub name: String,
+    /// The job's name.
+    name: String,
     /// Where others look.
-    pub run_status: RunStatus,
+    run_status: RunStatus,
+    time_left: TimeLeft,
+}
+
+impl Posting {
+    /// Of the job of that name; others look at `run_status`.
+    pub fn new(name: String, run_status: RunStatus) -> Posting {
+        Posting { name, run_status, time_left: TimeLeft::default() }
+    }
 }
 
 impl Observer for Posting {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
         log(event);
-        self.run_status.update(|status| match *event {
-            RunEvent::Started(start) => {
-                *status = JobStatus {
-                    name: self.name.clone(),
-                    runs: start.runs,
-                    max_rounds: start.max_rounds,
-                    sentences: start.sentences,
-                    ..JobStatus::default()
-                };
+        self.time_left.on(event);
+        self.run_status.update(|status| {
+            match *event {
+                RunEvent::Started(start) => {
+                    *status = JobStatus {
+                        name: self.name.clone(),
+                        runs: start.runs,
+                        max_rounds: start.max_rounds,
+                        sentences: start.sentences,
+                        ..JobStatus::default()
+                    };
+                }
+                RunEvent::PhaseBegun(phase) => status.phase = Some(phase),
+                RunEvent::RoundFinished(round) => {
+                    (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
+                    status.sentences_per_second = round.sentences_per_second;
+                    (status.round_seconds, status.busy_seconds) = (round.seconds, round.busy_seconds);
+                }
+                RunEvent::Checkpointed(written) => {
+                    status.checkpoint = Some(*written);
+                    status.written_checkpoints += 1;
+                }
+                RunEvent::CheckpointFailed(_) => status.failed_checkpoints += 1,
+                _ => {}
             }
-            RunEvent::PhaseBegun(phase) => status.phase = Some(phase),
-            RunEvent::RoundFinished(round) => {
-                (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
-                status.sentences_per_second = round.sentences_per_second;
-                (status.round_seconds, status.busy_seconds) = (round.seconds, round.busy_seconds);
-                // All runs go on together.
-                let left = status.max_rounds.saturating_sub(round.round) * status.runs;
-                status.seconds_left = Some(left as f64 * round.seconds);
-            }
-            RunEvent::Checkpointed(written) => {
-                status.checkpoint = Some(*written);
-                status.written_checkpoints += 1;
-            }
-            RunEvent::CheckpointFailed(_) => status.failed_checkpoints += 1,
-            _ => {}
+            status.seconds_left = self.time_left.seconds();
         });
         Ok(())
     }

@@ -154,7 +154,7 @@ fn progress_of(view: &View, seen: &JobView, best: usize) -> Markup {
     }
     if let Some(status) = in_work {
         tell("now", jobs::phase(status));
-        if let Some(left) = status.seconds_left.filter(|_| status.round > 0) {
+        if let Some(left) = status.seconds_left {
             tell("left, at most", duration(left));
         }
     }

@@ -82,10 +82,9 @@ fn progress_of(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Mar
         (State::Queued, _) => html! { span.quiet { (ahead) " before it" } },
         (State::Failed { error }, _) => html! { span.bad { (error) } },
         (State::Running | State::Stopping, Some(progress)) => {
-            let left = progress.seconds_left.filter(|_| progress.round > 0);
             html! {
                 (bar(progress)) " " (phase(progress))
-                @if let Some(left) = left { " " span.quiet { "≤ " (duration(left)) " left" } }
+                @if let Some(left) = progress.seconds_left { " " span.quiet { "≤ " (duration(left)) " left" } }
             }
         }
         (State::Done { .. } | State::Cancelled | State::Running | State::Stopping, _) => html! {},
