@@ -201,6 +201,15 @@ pub struct Standing {
     pub n_members: usize,
 }
 
+/// Fewer members than it takes to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shortage {
+    /// Members that count: before the start those that are there, later those that may be assigned tasks.
+    pub members: usize,
+    /// Members that it takes.
+    pub wanted: usize,
+}
+
 /// The state machine.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -356,6 +365,27 @@ impl Scheduler {
             }
         }
         standings.into_values().collect()
+    }
+
+    /// The shortage for which the account's open batches wait: too few members joined so far, or none that is there computes for the account or
+    /// could. A member that is suspect does not count. Constant time while there is a healthy member.
+    pub fn shortage(&self, account: AccountId) -> Option<Shortage> {
+        if self.assembled && self.members.n_healthy() > 0 {
+            return None;
+        }
+        let is_own = |batch: &Batch| batch.account == account;
+        if !self.batches.values().any(is_own) {
+            return None;
+        }
+        if !self.assembled {
+            return Some(Shortage { members: self.members.len(), wanted: self.timeouts.min_members.max(1) });
+        }
+        let computes = |&(_, member, lease): &(Duration, MemberId, LeaseId)| {
+            self.members.get(member).is_some_and(|member| member.draining && !member.suspect)
+                && self.batches.get(&lease.batch).is_some_and(|batch| is_own(batch) && batch.is_open(lease))
+        };
+        let computed = self.members.assigned().iter().any(computes);
+        (!computed).then_some(Shortage { members: 0, wanted: 1 })
     }
 
     fn join(&mut self, id: MemberId, member: Member, holds: Vec<ContentHash>) {

@@ -769,3 +769,41 @@ fn an_empty_batch_is_done() {
     let actions = Scheduler::new(Timeouts::default()).handle(Duration::ZERO, submitted);
     assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
 }
+
+/// After each event: whether account 1 waits, and account 2.
+#[test]
+fn an_account_waits_if_and_only_if_no_member_computes_for_it_or_could() {
+    let mut scheduler = Scheduler::new(Timeouts { min_members: 2, ..Timeouts::default() });
+    let story = "
+        0  join a 1          | -   -
+        0  submit 1@1 p      | 1/2 -
+        1  lost a            | 0/2 -
+        2  join b 1          | 1/2 -
+        3  join c 1          | -   -
+        3  submit 2@2 q      | -   -
+        4  drain b           | -   -
+        5  drain c           | -   -
+        6  answer b 1.0.0    | -   -
+        7  submit 3@1 r      | 0/1 -
+        8  lost c            | 0/1 0/1
+        9  cancel 3@1        | -   0/1
+        10 join d 1          | -   -
+        14 heard b           | -   -
+        15 tick              | -   0/1
+        16 heard d           | -   -
+        17 answer d 2.0.1    | -   -
+        18 lost d            | -   -
+        ";
+    for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (happens, expected) = line.split_once('|').unwrap();
+        let words: Vec<&str> = happens.split_whitespace().collect();
+        let now = Duration::from_secs_f64(words[0].parse().unwrap());
+        scheduler.handle(now, event(&words[1..]));
+        let shortage = |account| match scheduler.shortage(AccountId(account)) {
+            Some(Shortage { members, wanted }) => format!("{members}/{wanted}"),
+            None => "-".to_owned(),
+        };
+        let expected: Vec<&str> = expected.split_whitespace().collect();
+        assert_eq!([1, 2].map(shortage), expected[..], "at: {}", happens.trim());
+    }
+}
