@@ -5,7 +5,8 @@
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts; `handle` is how a job calls;
 //! `local` and `remote` are the two kinds of members; `blob_cache` is what a remote member keeps; `tasks` are made when they
-//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `decisions` keeps what a report of a failure needs; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
+//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `decisions` keeps what a report of a failure needs; `news` is what
+//! jobs hear of members that come and go; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! [`forecast`] asks the scheduler what clusters would do that are not there.
 //! Does not handle signals and never keeps a process alive: who is told to stop cancels a [`Handle`].
 
@@ -40,6 +41,7 @@ mod handle;
 mod inline;
 mod local;
 mod messages;
+mod news;
 mod remote;
 mod status;
 mod tasks;
@@ -47,6 +49,7 @@ mod watcher;
 
 pub use handle::Handle;
 pub use inline::Inline;
+pub use news::{FleetEvent, Waiting};
 pub use remote::{QUESTION, Visitor};
 pub use scheduler::{Account, AccountId, MemberState, Shards};
 pub use shared::work::engine::{Compute, MEMORY, engine, engine_with};
@@ -340,6 +343,18 @@ pub trait Map {
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError>;
 
+    /// As [`Map::map`]; tells `hear` on the calling thread what happens to the fleet meanwhile, and what happened since the call before. A fleet without
+    /// workers that come and go tells nothing.
+    fn map_with_news(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+        _hear: &mut dyn FnMut(FleetEvent),
+    ) -> Result<MapReport, FleetError> {
+        self.map(stage, tasks, each)
+    }
+
     /// Whether the job still goes on, for long work outside of [`Map::map`]; an error if it was cancelled.
     fn check(&self) -> Result<(), FleetError> {
         Ok(())
@@ -466,6 +481,16 @@ impl Map for Fleet {
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         Map::map(&self.own, stage, tasks, each)
+    }
+
+    fn map_with_news(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+        hear: &mut dyn FnMut(FleetEvent),
+    ) -> Result<MapReport, FleetError> {
+        self.own.map_with_news(stage, tasks, each, hear)
     }
 }
 

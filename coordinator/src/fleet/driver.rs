@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use shared::work::lease::{BatchId, InstanceId, LeaseId, SessionId, TaskIndex};
@@ -18,13 +19,14 @@ use super::audit::Replicas;
 use super::backlog::Backlog;
 use super::decisions::Decisions;
 use super::messages::{Desk, Input, Job, Order, Progress, Submission, clock};
+use super::news::{FleetEvent, News, Waiting};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
 use super::watcher::Watcher;
 use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
 use scheduler::{
     Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, MemberState, Origin, Process,
-    Scheduler, Shards, Standing, Timeouts,
+    Scheduler, Shards, Shortage, Standing, Timeouts,
 };
 
 /// How long members may take to hear that the job is finished.
@@ -54,10 +56,20 @@ struct Batch {
     tasks: Arc<Open>,
     progress: mpsc::Sender<Progress>,
     backlog: Arc<Backlog>,
+    /// Whether its caller knows that there is news.
+    is_told: Arc<AtomicBool>,
     begun: Instant,
     report: MapReport,
     /// Bytes sent and received before.
     traffic: (u64, u64),
+}
+
+/// A job, on an account of its own.
+struct Client {
+    account: Arc<Account>,
+    news: Arc<News>,
+    /// What its tasks wait for, as `news` has it.
+    waiting: Option<Waiting>,
 }
 
 /// What happened since the start.
@@ -79,7 +91,7 @@ struct Driver {
     /// Those that are open.
     batches: BTreeMap<BatchId, Batch>,
     /// Of these, and of those who may submit others.
-    accounts: BTreeMap<AccountId, Arc<Account>>,
+    clients: BTreeMap<AccountId, Client>,
     register: Arc<Register>,
     /// Whether workers may still join.
     open: watch::Sender<bool>,
@@ -115,7 +127,7 @@ pub(super) async fn run(
         members: BTreeMap::new(),
         next_member: 0,
         batches: BTreeMap::new(),
-        accounts: BTreeMap::new(),
+        clients: BTreeMap::new(),
         register: register.clone(),
         open,
         traffic: traffic.clone(),
@@ -165,6 +177,16 @@ fn session() -> SessionId {
     let mut session = [0; 16];
     session.copy_from_slice(&blake3::hash(seed.as_bytes()).as_bytes()[..16]);
     SessionId(session)
+}
+
+impl Batch {
+    /// Lets the caller know that there is news; one word is on its way at most, for which there is room.
+    fn wake(&self) {
+        if !self.is_told.swap(true, Ordering::AcqRel) {
+            // The caller may have gone.
+            let _ = self.progress.try_send(Progress::News);
+        }
+    }
 }
 
 impl Driver {
@@ -235,8 +257,7 @@ impl Driver {
         holds: Vec<ContentHash>,
         desk: Desk,
     ) -> Option<MemberId> {
-        let present = self.members.values().filter(|member| member.desk.is_some()).count();
-        if present >= self.max_members || self.farewell.is_some() {
+        if self.n_present() >= self.max_members || self.farewell.is_some() {
             return None;
         }
         let member = MemberId(self.next_member);
@@ -247,6 +268,8 @@ impl Driver {
         let state =
             Member { name, slots, remote, tasks_done, busy, joined: clock(), desk: Some(desk), gone: None };
         self.members.insert(member, state);
+        let name = told.clone();
+        self.tell(&FleetEvent::WorkerJoined { name, slots, workers: self.n_present() });
         let process = instance.map_or(Process::Unnamed(member), Process::Named);
         let identity = Identity { process, origin };
         self.decide(
@@ -266,9 +289,11 @@ impl Driver {
     }
 
     fn submit(&mut self, submission: Submission) {
-        let Submission { batch, account, stage, tasks, replicas, progress, backlog } = submission;
+        let Submission { batch, account, stage, tasks, replicas, progress, backlog, news, is_told } =
+            submission;
         self.close_accounts();
-        self.accounts.insert(account.id, account.clone());
+        // Whether the batch waits is told anew, since its caller has not heard of the one before.
+        self.clients.insert(account.id, Client { account: account.clone(), news, waiting: None });
         let pairs = replicas.pairs();
         let tasks = Arc::new(Open::new(tasks, replicas.clone()));
         let needs = tasks.needs();
@@ -288,6 +313,7 @@ impl Driver {
             tasks,
             progress,
             backlog,
+            is_told,
             begun,
             report,
             traffic,
@@ -298,17 +324,17 @@ impl Driver {
 
     /// Forgets accounts of which nobody can submit a batch any more.
     fn close_accounts(&mut self) {
-        let mut over: Vec<AccountId> = self.accounts.keys().copied().collect();
+        let mut over: Vec<AccountId> = self.clients.keys().copied().collect();
         over.retain(|&account| !self.is_in_use(account));
         for account in over {
-            self.accounts.remove(&account);
+            self.clients.remove(&account);
             self.decide(Event::AccountClosed { account }, None);
         }
     }
 
     /// Whether the account has an open batch, or somebody who may submit one.
     fn is_in_use(&self, id: AccountId) -> bool {
-        self.accounts.get(&id).is_some_and(|account| Arc::strong_count(account) > 1)
+        self.clients.get(&id).is_some_and(|client| Arc::strong_count(&client.account) > 1)
             || self.batches.values().any(|batch| batch.account == id)
     }
 
@@ -357,6 +383,35 @@ impl Driver {
                 }
             }
         }
+        self.review_waiting();
+    }
+
+    /// Tells all jobs of an event.
+    fn tell(&self, event: &FleetEvent) {
+        self.clients.values().for_each(|client| client.news.push(event.clone()));
+        self.batches.values().for_each(Batch::wake);
+    }
+
+    /// Tells each job whether its tasks wait for workers, if that has changed.
+    fn review_waiting(&mut self) {
+        for (&account, client) in &mut self.clients {
+            let mut own = self.batches.values().filter(|batch| batch.account == account);
+            let waiting = self.scheduler.shortage(account).and_then(|shortage| {
+                let Shortage { members: workers, wanted } = shortage;
+                Some(Waiting { stage: own.next()?.stage, workers, wanted })
+            });
+            if waiting != client.waiting {
+                client.waiting = waiting;
+                client.news.set_waiting(waiting);
+                let own = self.batches.values().filter(|batch| batch.account == account);
+                own.for_each(Batch::wake);
+            }
+        }
+    }
+
+    /// How many members are there.
+    fn n_present(&self) -> usize {
+        self.members.values().filter(|member| member.desk.is_some()).count()
     }
 
     /// Under which what happens to the batch is logged, or to all of them, if there is only one.
@@ -429,10 +484,11 @@ impl Driver {
                 batch.report.losses.push(Loss { name: name.clone(), cause: cause.clone() });
             }
         }
-        member.gone = Some((cause, clock()));
+        member.gone = Some((cause.clone(), clock()));
         if member.tasks_done == 0 {
             self.members.remove(&id);
         }
+        self.tell(&FleetEvent::WorkerLost { name, cause, workers: self.n_present() });
     }
 
     /// The batch, which is open no longer.

@@ -4,8 +4,9 @@
 //! whose caller is gone, for whatever reason, is not computed any further.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use shared::work::lease::{BatchId, TaskIndex};
 use shared::work::task::{Answer, Task};
@@ -13,7 +14,8 @@ use tokio::sync::mpsc;
 
 use super::audit::{self, Audit, Doubt, Replicas};
 use super::backlog::Backlog;
-use super::messages::{Input, Progress, Submission};
+use super::messages::{Input, Progress, Submission, clock};
+use super::news::{FleetEvent, News, Pending, Waiting};
 use super::tasks::{Register, Tasks};
 use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage, local};
 use scheduler::{Account, Failure};
@@ -41,6 +43,8 @@ struct Inner {
     link: Link,
     /// The driver forgets the account when this is gone.
     account: Arc<Account>,
+    /// What the account hears of the fleet, from its first batch on.
+    news: Arc<News>,
     /// Batches so far: where audits begin depends on the job's own batches alone.
     n_batches: AtomicUsize,
     calls: Mutex<Calls>,
@@ -58,7 +62,8 @@ struct Calls {
 impl Handle {
     pub(super) fn new(link: Link, account: Account) -> Handle {
         let (n_batches, calls, effort) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
-        Handle(Arc::new(Inner { link, account: Arc::new(account), n_batches, calls, effort }))
+        let (account, news) = (Arc::new(account), Arc::default());
+        Handle(Arc::new(Inner { link, account, news, n_batches, calls, effort }))
     }
 
     /// On whose behalf it has batches computed.
@@ -130,18 +135,43 @@ impl Map for Handle {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        let Inner { link, account, n_batches, effort, .. } = &*self.0;
+        self.map_with_news(stage, tasks, each, &mut |_| {})
+    }
+
+    fn map_with_news(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+        hear: &mut dyn FnMut(FleetEvent),
+    ) -> Result<MapReport, FleetError> {
+        let mut listener = Listener { news: &self.0.news, hear, waits: None };
+        let result = self.compute(stage, tasks, each, &mut listener);
+        listener.end();
+        result
+    }
+}
+
+impl Handle {
+    fn compute(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+        listener: &mut Listener<'_>,
+    ) -> Result<MapReport, FleetError> {
+        let Inner { link, account, news, n_batches, effort, .. } = &*self.0;
         let n_tasks = tasks.len();
         let replicas = Replicas::choose(n_tasks, link.audit, n_batches.fetch_add(1, Ordering::Relaxed));
         let n_audits = replicas.audited().count();
         let mut audit = Audit::new(replicas.clone());
-        // Each task is accepted once, and then comes the end, or before it a cancellation: sending never waits for a slow `each`, for which
-        // others are begun later.
-        let (progress, mut received) = mpsc::channel(n_tasks + n_audits + 2);
+        // Each task is accepted once, and then comes the end, or before it a cancellation, and one word of news at a time: sending never waits
+        // for a slow `each`, for which others are begun later.
+        let (progress, mut received) = mpsc::channel(n_tasks + n_audits + 3);
         self.enlist(&progress);
         self.stop_if_cancelled()?;
         let backlog = Arc::new(Backlog::new(link.room));
-        let batch = link.register.next();
+        let (batch, is_told) = (link.register.next(), Arc::new(AtomicBool::new(false)));
         link.tell(Input::Submitted(Submission {
             batch,
             account: account.clone(),
@@ -150,8 +180,11 @@ impl Map for Handle {
             replicas,
             progress,
             backlog: backlog.clone(),
+            news: news.clone(),
+            is_told: is_told.clone(),
         }))?;
         let mut caller = Caller { link, batch: Some(batch) };
+        listener.tell_events();
         let mut early = BTreeMap::new();
         let mut next = 0;
         loop {
@@ -179,6 +212,10 @@ impl Map for Handle {
                         self.stop_if_cancelled()?;
                     }
                 }
+                Progress::News => {
+                    is_told.store(false, Ordering::Release);
+                    listener.tell_all();
+                }
                 Progress::Done(report) => {
                     caller.batch = None;
                     let (audited, unaudited) = (audit.audited, audit.unaudited);
@@ -199,6 +236,45 @@ impl Map for Handle {
 impl Link {
     fn tell(&self, input: Input) -> Result<(), FleetError> {
         self.inputs.blocking_send(input).map_err(|_| FleetError::Stopped)
+    }
+}
+
+/// Tells the caller of a batch what happens to the fleet meanwhile.
+struct Listener<'a> {
+    news: &'a News,
+    hear: &'a mut dyn FnMut(FleetEvent),
+    /// What the caller knows that its tasks wait for, and since when.
+    waits: Option<(Waiting, Instant)>,
+}
+
+impl Listener<'_> {
+    /// Tells the events that have not been told, and whether tasks wait.
+    fn tell_all(&mut self) {
+        match self.tell_events() {
+            Some(waiting) if self.waits.is_some_and(|(known, _)| known == waiting) => {}
+            Some(waiting) => {
+                self.waits = Some((waiting, self.waits.map_or_else(clock, |(_, since)| since)));
+                (self.hear)(FleetEvent::Waiting(waiting));
+            }
+            None => self.end(),
+        }
+    }
+
+    /// Tells the events alone, and gives what the tasks of the account wait for.
+    fn tell_events(&mut self) -> Option<Waiting> {
+        let Pending { events, missed, waiting } = self.news.take();
+        events.into_iter().for_each(|event| (self.hear)(event));
+        if missed > 0 {
+            (self.hear)(FleetEvent::Missed { events: missed });
+        }
+        waiting
+    }
+
+    /// The tasks do not wait any more, or the batch is over.
+    fn end(&mut self) {
+        if let Some((_, since)) = self.waits.take() {
+            (self.hear)(FleetEvent::WaitingOver { waited: since.elapsed() });
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the driver of a fleet hears from members and callers, and what it tells them.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use scheduler::{Account, Event, Failure, MemberId, Origin};
@@ -10,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::audit::Replicas;
 use super::backlog::Backlog;
+use super::news::News;
 use super::status::FleetStatus;
 use super::tasks::{Open, Tasks};
 use super::{MapReport, Stage};
@@ -90,10 +92,14 @@ pub(super) struct Submission {
     pub tasks: Arc<dyn Tasks>,
     /// Those among them that came in for an audit alone.
     pub replicas: Replicas,
-    /// Where answers go; has room for all of them, the end, and a cancellation.
+    /// Where answers go; has room for all of them, the end, a cancellation, and word of news.
     pub progress: mpsc::Sender<Progress>,
     /// Those that the caller has yet to take.
     pub backlog: Arc<Backlog>,
+    /// What the account hears of the fleet.
+    pub news: Arc<News>,
+    /// Whether a [`Progress::News`] is on its way to the caller.
+    pub is_told: Arc<AtomicBool>,
 }
 
 /// What the caller of a batch hears.
@@ -107,6 +113,8 @@ pub(super) enum Progress {
         /// The answer.
         answer: Answer,
     },
+    /// There are [`News`].
+    News,
     /// All were answered.
     Done(MapReport),
     /// The batch has no result; with the last decisions of the scheduler, a line each.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use coordinator::access::Access;
 use coordinator::fleet::{
-    Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetStatus, Handle, Inline, Listen,
-    Map, MapReport, MemberState, Shards, Stage,
+    Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetEvent, FleetStatus, Handle,
+    Inline, Listen, Map, MapReport, MemberState, Shards, Stage, Waiting,
 };
 use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_pass, echo_task, eventually};
 use proto::convert::Wire as _;
@@ -161,6 +161,68 @@ fn several_jobs_at_once_are_answered_as_each_alone() {
     for worker in workers {
         worker.join().unwrap().unwrap();
     }
+}
+
+/// Runs some tasks of a job, and gives what it hears meanwhile; `waits` is called when it hears that it waits.
+fn heard(job: &Handle, waits: impl Fn()) -> Vec<FleetEvent> {
+    let mut heard = Vec::new();
+    let hear = &mut |event| {
+        if let FleetEvent::Waiting(_) = event {
+            waits();
+        }
+        heard.push(event);
+    };
+    job.map_with_news(Stage::Decode, Arc::new(short_tasks(5)), &mut |_, _| {}, hear).unwrap();
+    heard
+}
+
+#[test]
+fn jobs_hear_while_they_wait_and_what_happened_between_their_batches() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let (waits, waiting) = std::sync::mpsc::channel();
+    let jobs = [1, 2].map(|id| account(&fleet, id));
+    let alice = std::thread::scope(|scope| {
+        let threads = jobs.each_ref().map(|job| {
+            let waits = waits.clone();
+            scope.spawn(move || heard(job, || waits.send(()).unwrap()))
+        });
+        // A worker joins once both jobs know that they wait.
+        jobs.iter().for_each(|_| waiting.recv().unwrap());
+        let alice = start_worker(named("alice", fake(), &fleet));
+        for thread in threads {
+            let heard = thread.join().unwrap();
+            let [FleetEvent::Waiting(waits), joined, FleetEvent::WaitingOver { .. }] = &heard[..] else {
+                panic!("{heard:?}")
+            };
+            assert_eq!(*waits, Waiting { stage: Stage::Decode, workers: 0, wanted: 1 });
+            assert_eq!(*joined, FleetEvent::WorkerJoined { name: "alice".into(), slots: 1, workers: 1 });
+        }
+        alice
+    });
+    let bob = start_worker(named("bob", fake(), &fleet));
+    await_members(&fleet, 2);
+    let joined = FleetEvent::WorkerJoined { name: "bob".into(), slots: 1, workers: 2 };
+    assert_eq!(heard(&jobs[0], || {}), [joined]);
+    assert_eq!(heard(&jobs[0], || {}), []);
+    fleet.shutdown();
+    for worker in [alice, bob] {
+        worker.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_job_that_is_cancelled_while_it_waits_waits_no_more() {
+    let fleet = Fleet::start(remote_only()).unwrap();
+    let job = account(&fleet, 1);
+    let mut heard = Vec::new();
+    let hear = &mut |event| {
+        job.cancel();
+        heard.push(event);
+    };
+    let cancelled = job.map_with_news(Stage::Decode, Arc::new(short_tasks(5)), &mut |_, _| {}, hear);
+    assert!(matches!(cancelled, Err(FleetError::Cancelled)));
+    assert!(matches!(heard[..], [FleetEvent::Waiting(_), FleetEvent::WaitingOver { .. }]), "{heard:?}");
+    fleet.shutdown();
 }
 
 #[test]
