@@ -195,7 +195,7 @@ impl Body<'_> {
                 if !is_bare || *grammar != latent::grammar_in_formats() {
                     return Err(Defect::corrupt("the model of a treebank has a grammar"));
                 }
-                let model = Trained::Treebank(Box::new(model.into_owned()));
+                let model = Trained::Treebank(model.into_owned());
                 return Ok(SavedModel { unit, format, model });
             }
         };
@@ -334,7 +334,7 @@ pub struct Entry {
     pub string: String,
     /// Expected uses in corpus and strings: γ¹ − 1 + discount.
     pub uses: f64,
-    /// Mean of its weight: E[π].
+    /// Mean of its weight: `E[π]`.
     pub weight: f64,
 }
 
@@ -632,7 +632,7 @@ pub(crate) mod tests {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };
-        let model = Trained::Treebank(Box::new(latent.clone()));
+        let model = Trained::Treebank(latent.clone());
         let saved = SavedModel { unit: Unit::Token, format: Format::Tokens, model };
         assert_eq!(saved.to_bytes(), written(latent::grammar_in_formats()));
         assert_eq!(SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap(), saved);

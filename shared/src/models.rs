@@ -27,7 +27,7 @@ pub enum Trained {
     /// A grammar, its strings and their parameters.
     Grammar(Model),
     /// The rules of a treebank, whose labels have subtypes.
-    Treebank(Box<latent::parse::Model>),
+    Treebank(latent::parse::Model),
 }
 
 impl Trained {

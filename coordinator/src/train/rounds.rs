@@ -279,10 +279,10 @@ impl<'a> Training<'a> {
             (trainer.rounds().is_multiple_of(self.job.output.score_every), self.runs[run].is_over());
         let mut measured = Measured::default();
         let to_find = of.input().dependencies().filter(|_| due && !last).map(Dependencies::to_find);
-        if let Some(to_find) = to_find.filter(|to_find| to_find.gold().is_some()) {
-            if let Trained::Grammar(model) = self.runs[run].model()? {
-                measured.attachment = to_find.find(self.fleet, &of.plan, &model, &[Decoder::Viterbi])?.1;
-            }
+        if let Some(to_find) = to_find.filter(|to_find| to_find.gold().is_some())
+            && let Trained::Grammar(model) = self.runs[run].model()?
+        {
+            measured.attachment = to_find.find(self.fleet, &of.plan, &model, &[Decoder::Viterbi])?.1;
         }
         let is_decoded = !has_samples(&**trainer) && has_scores(of.input()) && !last;
         if (due || last) && (!of.held_out.is_empty() || is_decoded) {

@@ -205,7 +205,7 @@ impl trainer::Trainer for Trainer {
             n_subtypes: self.settings.n_subtypes,
             weights: self.params().estimate(&self.layout),
         };
-        Learned::Treebank(Box::new(model))
+        Learned::Treebank(model)
     }
 }
 

@@ -124,7 +124,7 @@ pub enum Learned {
         params: Params,
     },
     /// The rules of a treebank, split into subtypes.
-    Treebank(Box<latent::parse::Model>),
+    Treebank(latent::parse::Model),
 }
 
 /// A run by one method.

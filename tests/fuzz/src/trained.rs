@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use coordinator::events::All;
 use coordinator::fleet::Inline;
 use coordinator::job::Job;
-use coordinator::events::All;
 use coordinator::outcome::Outcome;
 use coordinator::train::checkpoint::Checkpoints;
 use coordinator::train::group::Inputs;
