@@ -106,7 +106,7 @@ impl Seal {
         }
         let (body, hash) = rest.split_at(length as usize);
         if blake3::hash(&bytes[..HEADER + body.len()]).as_bytes() != hash {
-            return Err(Defect::corrupt("its checksum does not match"));
+            return Err(Defect::corrupt("its checksum does not fit"));
         }
         Ok((version, body))
     }

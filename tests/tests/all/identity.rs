@@ -141,7 +141,7 @@ fn authentication_failures_are_one_line_and_end_the_worker() {
             "https",
             None,
             None,
-            "give the certificate of the coordinator's authority as --ca",
+            "https:// needs --ca; give the certificate of the authority",
         ),
         (
             "no certificate",
@@ -213,7 +213,7 @@ fn authentication_failures_are_one_line_and_end_the_worker() {
             showing(&mut command, files);
         }
         let log = complaint(&mut command);
-        let own: Vec<&str> = log.lines().filter(|line| !line.contains("may read this secret")).collect();
+        let own: Vec<&str> = log.lines().filter(|line| !line.contains("can read this secret")).collect();
         assert!(own.len() == 1 && own[0].contains(expected), "{what}: {log}");
         assert_eq!(fleet.members(), [], "{what}");
     }
