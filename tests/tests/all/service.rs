@@ -211,7 +211,7 @@ fn what_is_open_ends_with_its_token() {
     let ann = token("ann", "submit");
     let kept = fs::read_to_string(folder.path("tokens")).unwrap();
     let [eve, node] = [token("eve", "read"), token("node", "work")];
-    let service = Serving::start(&folder, &["--tokens", "tokens", "--workers", "0"]);
+    let service = Serving::start(&folder, &["--tokens", "tokens"]);
     let submitted = service.run(
         &folder,
         &["submit", "chain.toml", "--set", "inference.max_rounds=1000000", "--token-file", &ann],
