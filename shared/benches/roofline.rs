@@ -250,7 +250,7 @@ fn segmentation(kind: Auto) -> Forests {
     let stick =
         |symbol| StickStrings { symbol, strings: strings.iter().map(|&(string, _)| string).collect() };
     let lexicon = Arc::new(Lexicon { sticks: grammar.adapted().map(stick).collect() });
-    let prepared = Prepared::new(Arc::new(grammar), lexicon.clone());
+    let prepared = Prepared::new(grammar, lexicon.clone());
     let of_sticks = prepared.binary.base.iter().zip(&lexicon.sticks);
     let items = of_sticks.flat_map(|(&base, stick)| stick.strings.iter().map(move |string| (base, string)));
     Forests::new(&prepared, sentences.iter().map(|sentence| (0, &sentence[..])).chain(items))
@@ -265,7 +265,7 @@ fn dependencies() -> Forests {
     let sentences: Vec<Vec<SymbolId>> = (0..1_000)
         .map(|_| layout.tokens(&(0..10).map(|_| zipf(tags.len(), random)).collect::<Vec<u32>>()))
         .collect();
-    let prepared = Prepared::new(Arc::new(grammar), Arc::default());
+    let prepared = Prepared::new(grammar, Arc::default());
     Forests::new(&prepared, sentences.iter().map(|sentence| (0, &sentence[..])))
 }
 

@@ -1,4 +1,21 @@
 //! What is read and written: corpora, treebanks, dependency trees, tag sets; what is generated, and how outputs are scored.
+//!
+//! ```
+//! use shared::data::eval::segmentation::score;
+//! use shared::data::treebank::{Classes, Treebank};
+//! use shared::grammar::tree::Tree;
+//!
+//! // A treebank is its trees as derivations of its rules.
+//! let tree = Tree::parse("(ROOT (S (N dogs) (V (V see) (N cats))))")?;
+//! let treebank = Treebank::new(&[tree], 0, Classes::Generic);
+//! assert_eq!(treebank.rules.labels, ["N", "ROOT", "S", "V"]);
+//! assert!(treebank.rules.derive(&treebank.derivations[0]));
+//!
+//! // Segmentations are where segments end: `ab|a` in gold, `a|b|a` predicted.
+//! let scores = score(&[vec!['a', 'b', 'a']], &[vec![2, 3]], &[vec![1, 2, 3]]);
+//! assert_eq!((scores.token.precision, scores.token.recall), (Some(1.0 / 3.0), Some(1.0 / 2.0)));
+//! # Ok::<(), shared::grammar::tree::TreeError>(())
+//! ```
 
 pub mod corpus;
 pub mod dependency;

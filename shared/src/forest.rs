@@ -3,6 +3,28 @@
 //! A [`Forest`] is a flat hypergraph in topological order. Formalisms only build forests ([`build`]); inference
 //! only reads them ([`inside`], [`best`], [`sample`]). It depends on the structure of the grammar, not on weights, so it is
 //! built once and read in every round.
+//!
+//! ```
+//! use shared::forest::inside::expected_uses;
+//! use shared::forest::{Prepared, best};
+//! use shared::grammar::lexicon::Lexicon;
+//! use shared::grammar::{Grammar, syntax};
+//! use shared::num::Wide;
+//!
+//! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
+//! let tokens = grammar.tokens("a a b").unwrap();
+//! let prepared = Prepared::new(grammar, Lexicon::default());
+//! let forest = prepared.builder(false).build(Grammar::START.0, &tokens)?.expect("a derivation");
+//!
+//! // P(S → S S) = 1/2, P(S → a) = P(S → b) = 1/4: two trees of weight 2^−2 · 2^−6 each.
+//! let weights = [1.0, 0.5, 0.25, 0.25].map(Wide::from_f64);
+//! let (inside, uses) = expected_uses(&forest, &weights);
+//! assert_eq!(inside.to_f64(), 2.0 * 0.5_f64.powi(8));
+//! assert_eq!(uses[1..], [2.0, 2.0, 1.0]);
+//! let (probability, _) = best::viterbi(&forest, &weights).expect("a tree");
+//! assert_eq!(probability.to_f64(), 0.5_f64.powi(8));
+//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! ```
 
 pub mod best;
 pub mod binary;

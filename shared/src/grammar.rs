@@ -3,6 +3,21 @@
 //! A [`Grammar`] is always valid: every way to make one ([`syntax::parse`], [`auto`], the wire) goes through
 //! [`Grammar::new`], which checks it. Nonterminals come first in the symbol table, the start symbol is
 //! symbol 0, and rules are grouped by parent in the order in which parents first appear.
+//!
+//! ```
+//! use shared::grammar::lexicon::Lexicon;
+//! use shared::grammar::syntax;
+//!
+//! // Numbers make a plain nonterminal, of a weight and a pseudo-count; W has none, so it is adapted.
+//! let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> L W\n1 1 L --> a\n1 1 L --> b\n";
+//! let (grammar, _) = syntax::parse(text, "words.gr").unwrap();
+//! let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
+//! assert_eq!((adapted, grammar.rules.len()), (vec!["W"], 6));
+//!
+//! let [a, b] = ["a", "b"].map(|name| grammar.symbol(name).unwrap());
+//! assert_eq!(grammar.tokens("a b a"), Some(vec![a, b, a]));
+//! assert_eq!(syntax::parse(&syntax::print(&grammar), "again.gr").unwrap().0, grammar);
+//! ```
 
 pub mod auto;
 pub mod check;
@@ -131,6 +146,12 @@ impl Grammar {
     /// The name of `symbol`.
     pub fn name(&self, symbol: SymbolId) -> &str {
         &self.symbols[symbol.index()]
+    }
+
+    /// The terminals of a sentence, written with spaces between them; `None` if one of them is not of the grammar.
+    pub fn tokens(&self, sentence: &str) -> Option<Vec<SymbolId>> {
+        let token = |name| self.symbol(name).filter(|&symbol| !self.is_nonterminal(symbol));
+        sentence.split_whitespace().map(token).collect()
     }
 
     /// The symbol of that name.

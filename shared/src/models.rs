@@ -5,6 +5,35 @@
 //! rest, for PCFGs and adaptor grammars); above them [`decode`], the best analyses of a sentence, and [`tally`], what samples say of one.
 //!
 //! [`Trained`] is what training gives: all that reading new sentences needs.
+//!
+//! A PCFG from given counts, and what it says of a sentence:
+//!
+//! ```
+//! use shared::forest::Prepared;
+//! use shared::grammar::groups::{Estimate, Groups};
+//! use shared::grammar::lexicon::Lexicon;
+//! use shared::grammar::syntax;
+//! use shared::models::decode::{Decode, Decoder, decode};
+//! use shared::models::pcfg::{self, em};
+//! use shared::models::{Model, Params};
+//!
+//! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
+//! let (lexicon, tokens) = (Lexicon::default(), grammar.tokens("a b").unwrap());
+//! let groups = Groups::new(&grammar, &lexicon);
+//! let estimate = Estimate { alpha: groups.alpha(&grammar), counts: vec![0.0, 2.0, 1.0, 1.0] };
+//! let weights = em::weights(&groups, &estimate);
+//! let params = Params::Pcfg(pcfg::Params::new(&groups, estimate, weights, true));
+//! let model = Model { grammar, lexicon, params, segments: Vec::new() };
+//! model.check()?;
+//!
+//! let weights = model.decoding_weights();
+//! let prepared = Prepared::new(model.grammar, model.lexicon);
+//! let with = Decode { weights, segments: Vec::new(), decoders: vec![Decoder::Viterbi], trees: true, open: false };
+//! let decoded = decode(&prepared, &with, &[&tokens]).unwrap().remove(0);
+//! assert_eq!(decoded.trees, ["(S (S a) (S b))"]);
+//! assert!((decoded.log_z - (1.0_f64 / 32.0).ln()).abs() < 1e-12);
+//! # Ok::<(), shared::models::ModelError>(())
+//! ```
 
 pub mod adaptor;
 pub mod decode;

@@ -405,8 +405,6 @@ fn count_sort(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::forest::Prepared;
     use crate::grammar::lexicon::Lexicon;
@@ -417,7 +415,7 @@ mod tests {
     fn sentences_with_too_many_derivations_are_refused() {
         let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n", "test").unwrap();
         let token = grammar.symbol("a").unwrap();
-        let prepared = Prepared::new(Arc::new(grammar), Arc::new(Lexicon::default()));
+        let prepared = Prepared::new(grammar, Lexicon::default());
         let (n_edges, n_spans) = (30 + 30 * 29 * 31 / 6, 30 * 31 / 2);
         let build = |most, n_tokens| {
             let mut builder = prepared.builder(false);

@@ -102,6 +102,17 @@ const CERTAIN: f64 = 1.0 - 1e-13;
 /// Below this, −ln(1 − p) is p.
 const NEGLIGIBLE: f64 = 1e-9;
 
+/// The total weight of all derivations of one item, and the expected uses of every parameter. `[weights.len()]`
+///
+/// [`expect`] does the same for many items, in memory that is used again.
+pub fn expected_uses(forest: &Forest, weights: &[Wide]) -> (Wide, Vec<f64>) {
+    let (mut uses, real) = (vec![0.0; weights.len()], real(weights));
+    let mut counts = Counts { uses: &mut uses, losses: &mut [] };
+    let z =
+        expect(forest, &Weights { wide: weights, real: &real }, 1.0, &mut counts, &mut Scratch::default());
+    (z, uses)
+}
+
 /// Adds the expected counts of an item that occurs `multiplicity` times, and gives the total weight of its
 /// derivations. Adds nothing if that is zero.
 pub fn expect(

@@ -25,7 +25,8 @@ pub struct Prepared {
 
 impl Prepared {
     /// Prepares `grammar` and `lexicon`.
-    pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>) -> Prepared {
+    pub fn new(grammar: impl Into<Arc<Grammar>>, lexicon: impl Into<Arc<Lexicon>>) -> Prepared {
+        let (grammar, lexicon) = (grammar.into(), lexicon.into());
         let binary = BinaryGrammar::new(&grammar);
         let strings = StringIndex::new(&grammar, lexicon.clone());
         Prepared { grammar, lexicon, binary, strings }

@@ -9,6 +9,31 @@
 //!   as in [`Tree::segment_ends`]. Equal sums: fewer segments.
 //! - *MBR tree* (Goodman 1996): the tree with the highest sum of posteriors of its constituents, at every level.
 //! - *MBR arcs*, of dependency grammars: see [`crate::models::dmv::nouns::mbr`].
+//!
+//! ```
+//! use shared::forest::Prepared;
+//! use shared::grammar::lexicon::Lexicon;
+//! use shared::grammar::syntax;
+//! use shared::models::decode::{Decode, Decoder, decode};
+//! use shared::num::Wide;
+//!
+//! let text = "1 1 S --> W\n1 1 S --> W S\n1 1 W --> a\n1 1 W --> a b\n1 1 W --> b\n";
+//! let (grammar, _) = syntax::parse(text, "words.gr").unwrap();
+//! let (tokens, word) = (grammar.tokens("a b a").unwrap(), grammar.symbol("W").unwrap());
+//! let prepared = Prepared::new(grammar, Lexicon::default());
+//! let with = Decode {
+//!     // The constant one, then the rules.
+//!     weights: [1.0, 0.5, 0.5, 0.25, 0.5, 0.25].map(Wide::from_f64).to_vec(),
+//!     segments: vec![word],
+//!     decoders: vec![Decoder::Viterbi],
+//!     trees: true,
+//!     open: false,
+//! };
+//! let decoded = decode(&prepared, &with, &[&tokens])?.remove(0);
+//! assert_eq!(decoded.segmentations, [[2, 3]]);
+//! assert_eq!(decoded.trees, ["(S (W a b) (S (W a)))"]);
+//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! ```
 
 use std::sync::Arc;
 

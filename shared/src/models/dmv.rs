@@ -23,6 +23,33 @@
 //! In this order: [`layout`] (which parameter is which event), [`heads`] (derivations as dependency trees, and back),
 //! [`harmonic`] (where training starts), [`families`] (attachments that a prior relates), [`decode`] (the best trees), [`constraint`]
 //! (trees that are not allowed), [`nouns`] (noun constituents that are remembered). There are exactly one root and no crossing arcs.
+//!
+//! The harmonic start, and the best tree under it:
+//!
+//! ```
+//! use shared::forest::Prepared;
+//! use shared::grammar::groups::{Estimate, Groups};
+//! use shared::grammar::lexicon::Lexicon;
+//! use shared::grammar::Grammar;
+//! use shared::models::dmv::{self, Layout, decode, harmonic};
+//! use shared::models::pcfg::em;
+//!
+//! // The tags of three sentences, by number.
+//! let tags = ["N", "V"].map(str::to_owned);
+//! let (layout, sentences) = (Layout::new(tags.len()), [vec![0, 1], vec![0, 1, 0], vec![1, 0]]);
+//! let grammar = dmv::grammar(&tags).unwrap();
+//! let groups = Groups::new(&grammar, &Lexicon::default());
+//! let counts = harmonic::counts(layout, &sentences, &Default::default());
+//! let weights = em::weights(&groups, &Estimate { alpha: groups.alpha(&grammar), counts });
+//!
+//! let prepared = Prepared::new(grammar, Lexicon::default());
+//! let tokens = layout.tokens(&sentences[1]);
+//! let forest = prepared.builder(false).build(Grammar::START.0, &tokens)?.expect("a tree");
+//! let (_, heads) = decode::viterbi(layout, &forest, &weights).expect("a tree that weighs something");
+//! // Heads by position, counted from 1; 0 is the root's.
+//! assert_eq!(heads.iter().filter(|&&head| head == 0).count(), 1);
+//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! ```
 
 pub mod grammar;
 

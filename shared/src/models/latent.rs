@@ -11,6 +11,28 @@
 //!
 //! Matsuzaki, Miyao & Tsujii (2005); Petrov, Barrett, Thibaux & Klein (2006); Wang & Blunsom (2013), §4.3. Splits once, into as
 //! many subtypes as wanted: does not split and merge.
+//!
+//! A round of EM, and a sentence parsed:
+//!
+//! ```
+//! use shared::data::treebank::{Classes, Treebank};
+//! use shared::grammar::tree::Tree;
+//! use shared::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
+//! use shared::models::latent::{Layout, Method, Params, Shard, expect, start};
+//!
+//! let tree = Tree::parse("(ROOT (S (N dogs) (V (V see) (N cats))))")?;
+//! let Treebank { rules, vocabulary, chains, derivations } = Treebank::new(&[tree.clone()], 0, Classes::Generic);
+//! let layout = Layout::new(&rules, 2);
+//! let shard = Shard { trees: derivations };
+//!
+//! let found = expect(&layout, &start(&rules, &layout, 0.01, 1), &shard);
+//! let mut params = Params { method: Method::Em, alpha: 0.0, totals: Vec::new() };
+//! params.update(found);
+//! let model = Model { rules, vocabulary, chains, n_subtypes: 2, weights: params.estimate(&layout) };
+//! let parse = Parser::new(&model, THRESHOLD).parse(&["dogs", "see", "cats"], Decoder::MaxRule);
+//! assert_eq!(parse.tree, tree);
+//! # Ok::<(), shared::grammar::tree::TreeError>(())
+//! ```
 
 use serde::{Deserialize, Serialize};
 

@@ -16,6 +16,33 @@
 //! | [`collapsed`] | (α + f) / Σ (α + f), f without the sentence itself | collapsed VB: expected counts; Hastings: one tree | Σ log Z; log P(trees \| α) |
 //!
 //! [`crate::train::pcfg`] takes them from round to round, [`crate::train::pcfg_online`] from sample to sample.
+//!
+//! Two rounds of variational Bayes on one sentence; the bound rises:
+//!
+//! ```
+//! use shared::forest::Prepared;
+//! use shared::forest::inside::expected_uses;
+//! use shared::grammar::groups::{Estimate, Groups};
+//! use shared::grammar::lexicon::Lexicon;
+//! use shared::grammar::{Grammar, syntax};
+//! use shared::models::pcfg::vb;
+//!
+//! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
+//! let tokens = grammar.tokens("a a b").unwrap();
+//! let groups = Groups::new(&grammar, &Lexicon::default());
+//! let mut estimate = Estimate { alpha: groups.alpha(&grammar), counts: vec![0.0; groups.n_params()] };
+//! let prepared = Prepared::new(grammar, Lexicon::default());
+//! let forest = prepared.builder(false).build(Grammar::START.0, &tokens)?.expect("a derivation");
+//!
+//! let mut bounds = Vec::new();
+//! for _ in 0..2 {
+//!     let (z, uses) = expected_uses(&forest, &vb::weights(&groups, &estimate));
+//!     bounds.push(vb::bound(&groups, &estimate, z.ln()));
+//!     estimate.counts = uses;
+//! }
+//! assert!(bounds[0] < bounds[1]);
+//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! ```
 
 pub mod em;
 

@@ -17,6 +17,36 @@
 //!
 //! Reading order: [`items`], [`state`], `seating` (probabilities), `proposal` (draws), this file (acceptance), `hyper`, [`start`];
 //! what becomes of samples is in [`super::tally`].
+//!
+//! ```
+//! use std::sync::Arc;
+//! use shared::data::Sentence;
+//! use shared::forest::Prepared;
+//! use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
+//! use shared::grammar::syntax;
+//! use shared::models::sampler::{Chain, Hyper, Items, Prior, Settings, Start};
+//! use shared::num::random;
+//!
+//! let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> L W\n1 1 L --> a\n1 1 L --> b\n";
+//! let (grammar, _) = syntax::parse(text, "words.gr").unwrap();
+//! let tokens = grammar.tokens("a b a b").unwrap();
+//! // The strings are those of the tables: the lexicon has none.
+//! let stick = StickStrings { symbol: grammar.symbol("W").unwrap(), strings: Strings::new() };
+//! let lexicon = Lexicon { sticks: vec![stick] };
+//! let prior = Prior::new(&grammar, &lexicon);
+//! let prepared = Arc::new(Prepared::new(grammar, lexicon));
+//! let items = Items::new(prepared, &[Sentence { tokens, multiplicity: 3 }])?;
+//!
+//! let (hyper, mut random) = ([Hyper { discount: 0.5, concentration: 1.0 }], random::stream(1, 1, 1));
+//! let mut chain = Chain::start(&items, &prior, &hyper, Start::Batch, &mut random).unwrap();
+//! let settings = Settings { temperature: 1.0, relabel: true, hyper: None };
+//! let sweep = chain.sweep(&settings, &mut random);
+//! assert_eq!(sweep.trees.proposed, 3);
+//! assert!(chain.log_joint() < 0.0);
+//! let tree = chain.tree(0).expect("the sentence has a derivation");
+//! assert_eq!(tree.terminals().collect::<String>(), "abab");
+//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! ```
 
 pub mod items;
 pub mod prior;

@@ -72,17 +72,9 @@ impl Settings {
         let space = lexicon.space(grammar);
         let sticks = space.sticks().zip(&lexicon.sticks).map(|(params, strings)| {
             let adaptor = grammar.adaptors[strings.symbol.index()].unwrap_or_default();
-            Stick {
-                symbol: strings.symbol,
-                order: params.take(in_use).map(ParamId).collect(),
-                gamma1: Vec::new(),
-                gamma2: Vec::new(),
-                discount: match self.pitman_yor {
-                    true => adaptor.discount.unwrap_or(self.discount),
-                    false => 0.0,
-                },
-                concentration: adaptor.concentration.unwrap_or(self.concentration),
-            }
+            let discount = if self.pitman_yor { adaptor.discount.unwrap_or(self.discount) } else { 0.0 };
+            let concentration = adaptor.concentration.unwrap_or(self.concentration);
+            Stick::new(strings.symbol, params.take(in_use), discount, concentration)
         });
         Params::new(grammar, sticks.collect())
     }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::grammar::ParamId;
 use crate::grammar::groups::{Estimate, Groups};
 use crate::grammar::lexicon::{Lexicon, StickStrings};
 use crate::grammar::{Grammar, SymbolId};
@@ -251,13 +250,8 @@ impl Trainer {
         let counts: Vec<f64> = means.uses[..rules.n_params()].iter().copied().chain(uses).collect();
         let hyper = self.first_hyper().iter().copied().chain(std::iter::repeat(self.settings.hyper));
         let space = lexicon.space(grammar);
-        let sticks = space.sticks().zip(&lexicon.sticks).zip(hyper).map(|((params, strings), hyper)| Stick {
-            symbol: strings.symbol,
-            order: params.map(ParamId).collect(),
-            gamma1: Vec::new(),
-            gamma2: Vec::new(),
-            discount: hyper.discount,
-            concentration: hyper.concentration,
+        let sticks = space.sticks().zip(&lexicon.sticks).zip(hyper).map(|((params, strings), hyper)| {
+            Stick::new(strings.symbol, params, hyper.discount, hyper.concentration)
         });
         let mut params = adaptor::Params::new(grammar, sticks.collect());
         params.alpha.copy_from_slice(&self.alpha[rules.rules()]);

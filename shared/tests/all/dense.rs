@@ -83,7 +83,7 @@ fn sentences(grammar: &Grammar, lengths: &[usize], seed: u64) -> Vec<Sentence> {
 
 /// log Z by sentence and counts by parameter, over forests.
 fn by_forests(grammar: &Grammar, sentences: &[Sentence], weights: &[Wide]) -> (Vec<f64>, Vec<f64>) {
-    let prepared = Prepared::new(Arc::new(grammar.clone()), Arc::new(Lexicon::default()));
+    let prepared = Prepared::new(Arc::new(grammar.clone()), Lexicon::default());
     let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
     let weights = Weights { wide: weights, real: &real(weights) };
     let mut uses = vec![0.0; weights.wide.len()];

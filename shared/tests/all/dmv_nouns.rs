@@ -45,7 +45,7 @@ fn tokens(grammar: &Grammar, tags: &[String]) -> Vec<SymbolId> {
 
 fn prepared() -> Prepared {
     let (tags, nouns) = tags();
-    Prepared::new(Arc::new(grammar(&tags, &nouns, 1.0).unwrap()), Arc::new(Lexicon::default()))
+    Prepared::new(Arc::new(grammar(&tags, &nouns, 1.0).unwrap()), Lexicon::default())
 }
 
 /// The forest of a sentence whose phrases are any strings.
@@ -206,7 +206,7 @@ fn arcs_are_those_of_the_trees_inside_of_strings() {
         sentences.iter().map(|numbers| tokens(&grammar, &named(numbers))).collect();
     let lexicon = choose(&grammar, &items, 6, 0.0);
     let n_params = lexicon.space(&grammar).n_params() + lexicon.sticks.len();
-    let prepared = Prepared::new(Arc::new(grammar), Arc::new(lexicon));
+    let prepared = Prepared::new(grammar, Arc::new(lexicon));
     let plain = Model::new(&names);
     let noise = Noise::new(4, 0);
     let mut logs: Vec<f64> = (0..n_params as u64).map(|at| 1.5 * noise.symmetric(at) - 1.5).collect();

@@ -19,7 +19,7 @@ const GRAMMAR: &str =
     "1 1 S --> S S\n1 1 S --> X\n1 1 X --> a\n1 1 X --> Y\n1 1 X --> a b a\n1 1 Y --> a\n1 1 Y --> b\n";
 
 fn forest(grammar: &Grammar, text: &str) -> Forest {
-    let prepared = Prepared::new(grammar.clone().into(), support::lexicon(grammar, &[]).into());
+    let prepared = Prepared::new(grammar.clone(), support::lexicon(grammar, &[]));
     let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Rules);
     builder.build(Grammar::START.0, &tokens(grammar, text)).unwrap().expect("the grammar derives it")
 }

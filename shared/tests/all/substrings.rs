@@ -25,7 +25,7 @@ fn prepared(text: &str, words: &[&str]) -> (Prepared, Vec<Vec<SymbolId>>) {
     let sentences: Vec<Vec<SymbolId>> = words.iter().map(tokens).collect();
     let lexicon = Lexicon::substrings(&grammar, &sentences, usize::MAX).unwrap();
     lexicon.check(&grammar).unwrap();
-    (Prepared::new(Arc::new(grammar), Arc::new(lexicon)), sentences)
+    (Prepared::new(grammar, Arc::new(lexicon)), sentences)
 }
 
 #[test]

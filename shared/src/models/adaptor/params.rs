@@ -211,6 +211,17 @@ pub(crate) fn groups(grammar: &Grammar) -> impl Iterator<Item = Range<usize>> + 
 }
 
 impl Stick {
+    /// All strings of a stick in use, in the order of their parameters; γ are yet to be updated.
+    pub fn new(
+        symbol: SymbolId,
+        strings: impl IntoIterator<Item = u32>,
+        discount: f64,
+        concentration: f64,
+    ) -> Stick {
+        let order = strings.into_iter().map(ParamId).collect();
+        Stick { symbol, order, gamma1: Vec::new(), gamma2: Vec::new(), discount, concentration }
+    }
+
     /// Sets γ from `f`, the expected uses of the strings.
     pub fn update(&mut self, f: &dyn Fn(ParamId) -> f64) {
         let Stick { concentration: a, discount: b, .. } = *self;

@@ -39,7 +39,7 @@ pub struct Parsed {
 impl Model {
     pub fn new(tags: &[String]) -> Model {
         let grammar = grammar(tags).unwrap();
-        let prepared = Prepared::new(grammar.into(), Lexicon::default().into());
+        let prepared = Prepared::new(grammar, Lexicon::default());
         Model { tags: tags.to_vec(), layout: Layout::new(tags.len()), prepared }
     }
 

@@ -32,7 +32,7 @@ impl<'a> Mbr<'a> {
     /// As [`Reader::new`]; none under a grammar that is not one of dependencies.
     pub fn new(prepared: &'a Prepared, weights: Weights<'a>, open: bool) -> Option<Mbr<'a>> {
         let tags = tags(&prepared.grammar)?;
-        let plain = Prepared::new(Arc::new(grammar(&tags).ok()?), Arc::new(Lexicon::default()));
+        let plain = Prepared::new(Arc::new(grammar(&tags).ok()?), Lexicon::default());
         let n_nonterminals = prepared.grammar.n_nonterminals;
         Some(Mbr { reader: Reader::new(prepared, weights, open), n_nonterminals, tags, plain })
     }
