@@ -1,8 +1,12 @@
 //! What happens in a run, and the trait of all that read it.
 //!
-//! Training tells [`RunEvent`]s on its own thread, in the order in which things happen. Progress, logs, metrics, status, page, history
-//! and report are [`Observer`]s of this one stream.
+//! Training tells [`RunEvent`]s on its own thread, in the order in which things happen, and passes on those of the fleet
+//! ([`Stream`](crate::train::stream::Stream)). Progress, logs, metrics, status, page, history and report are [`Observer`]s of this one stream.
 
+#[cfg(test)]
+mod laws;
+
+use crate::fleet::FleetEvent;
 use crate::metrics::{CheckpointStatus, Phase, RoundMetrics, Start, Summary};
 use crate::snapshot::Snapshot;
 
@@ -30,6 +34,8 @@ pub enum RunEvent<'a> {
     /// A round was scored, or was the first or last of its run. Calling the function takes a snapshot of what the run has
     /// learned so far, which costs nothing unless it is called.
     Scored(&'a dyn Fn() -> Snapshot),
+    /// Something happened to the fleet: workers joined or were lost, or the run's tasks wait for workers.
+    Fleet(&'a FleetEvent),
     /// A checkpoint was written.
     Checkpointed(&'a CheckpointStatus),
     /// A checkpoint could not be written; the job goes on.

@@ -443,8 +443,6 @@ pub struct Timings {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Waiting for the first workers.
-    Waiting,
     /// Reading, candidate strings, shards.
     Preprocess,
     /// Rounds of inference.
@@ -455,9 +453,8 @@ pub enum Phase {
 
 impl Phase {
     /// In metrics and JSON.
-    pub fn key(self) -> &'static str {
+    pub const fn key(self) -> &'static str {
         match self {
-            Phase::Waiting => "waiting",
             Phase::Preprocess => "preprocess",
             Phase::Rounds => "rounds",
             Phase::Decode => "decode",
@@ -467,7 +464,6 @@ impl Phase {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Phase::Waiting => "waiting for workers",
             Phase::Preprocess => "preparing",
             Phase::Rounds => "training",
             Phase::Decode => "decoding",

@@ -8,13 +8,14 @@ use std::io::IsTerminal;
 use std::net::SocketAddr;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use scheduler::Cause;
 use serde::Serialize;
 
 use shared::data::eval::brackets::BracketScores;
 use shared::data::eval::dependencies::{Attachment, ByLength};
 
 use crate::events::{Observer, RunEvent};
-use crate::fleet::Effort;
+use crate::fleet::{Effort, FleetEvent, Waiting};
 use crate::human::{duration, table};
 use crate::metrics::CheckpointStatus;
 use crate::metrics::{
@@ -55,6 +56,9 @@ pub struct Progress {
     /// Where lines go.
     tell: Box<dyn FnMut(&str) + Send>,
     bar: Option<ProgressBar>,
+    /// What the bar says while no task waits for workers.
+    message: String,
+    waiting: Option<Waiting>,
     start: Start,
     time_left: TimeLeft,
     /// Why nothing can be shown any more; told at the next round.
@@ -71,6 +75,11 @@ enum Event<'a> {
     Round(&'a RoundMetrics),
     Resumed { round: usize, checkpoint: &'a str },
     Checkpoint(&'a CheckpointStatus),
+    WorkerJoined { name: &'a str, slots: u32, workers: usize },
+    WorkerLost { name: &'a str, kind: &'a str, cause: String, workers: usize },
+    WorkersMissed { events: usize },
+    Waiting { stage: String, workers: usize, wanted: usize },
+    WaitingOver { seconds: f64 },
     Notice { text: &'a str },
     Stopped { text: &'a str },
     Finished(&'a Summary),
@@ -89,7 +98,8 @@ impl Progress {
 
     fn telling(style: Style, tell: impl FnMut(&str) + Send + 'static) -> Progress {
         let (tell, start) = (Box::new(tell), Start::default());
-        Progress { style, tell, bar: None, start, time_left: TimeLeft::default(), failed: None }
+        let (bar, message, waiting, time_left) = (None, String::new(), None, TimeLeft::default());
+        Progress { style, tell, bar, message, waiting, start, time_left, failed: None }
     }
 
     /// Says where workers may join.
@@ -122,6 +132,13 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.println(line),
             None => (self.tell)(line),
+        }
+    }
+
+    /// What the bar says now.
+    fn show_message(&self) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(self.waiting.map_or_else(|| self.message.clone(), |waiting| waiting.to_string()));
         }
     }
 
@@ -172,12 +189,14 @@ impl Progress {
                         ProgressBar::new(self.start.max_rounds as u64),
                         "round {pos}/{len} {bar:12.cyan/dim} {wide_msg}",
                     ),
-                    _ => (ProgressBar::new_spinner(), "{spinner} {prefix} {elapsed}"),
+                    _ => (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}"),
                 };
                 let style = ProgressStyle::with_template(template).expect("the template is a constant");
-                let bar = bar.with_style(style.progress_chars("━━─")).with_prefix(phase.name());
+                let bar = bar.with_style(style.progress_chars("━━─"));
                 bar.enable_steady_tick(std::time::Duration::from_millis(120));
                 self.bar = Some(bar);
+                self.message = phase.name().to_owned();
+                self.show_message();
             }
         }
     }
@@ -195,9 +214,9 @@ impl Progress {
             Style::Bar => {
                 if let Some(bar) = &self.bar {
                     bar.set_position(round.round as u64);
-                    let of = of.map_or(String::new(), |of| of + "  ");
-                    bar.set_message(of + &brief(round, left));
                 }
+                self.message = of.map_or(String::new(), |of| of + "  ") + &brief(round, left);
+                self.show_message();
             }
         }
     }
@@ -207,6 +226,23 @@ impl Progress {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Notice { text }),
             Style::Bar | Style::Lines => self.say(&format!("notice: {text}")),
+        }
+    }
+
+    fn fleet(&mut self, event: &FleetEvent) {
+        match *event {
+            FleetEvent::Waiting(waiting) => self.waiting = Some(waiting),
+            FleetEvent::WaitingOver { .. } => self.waiting = None,
+            _ => {}
+        }
+        match self.style {
+            Style::Quiet => {}
+            Style::Json => self.emit(&of_fleet(event)),
+            Style::Lines => self.say(&fleet_line(event)),
+            Style::Bar => match event {
+                FleetEvent::Waiting(_) | FleetEvent::WaitingOver { .. } => self.show_message(),
+                _ => self.say(&fleet_line(event)),
+            },
         }
     }
 
@@ -266,6 +302,7 @@ impl Observer for Progress {
             RunEvent::Checkpointed(status) if self.style == Style::Json => {
                 self.emit(&Event::Checkpoint(status));
             }
+            RunEvent::Fleet(event) => self.fleet(event),
             RunEvent::Notice(text) => self.notice(text),
             RunEvent::Stopped(text) => self.stopped(text),
             RunEvent::Finished(summary) => self.finished(summary),
@@ -284,6 +321,44 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.clear_bar();
     }
+}
+
+/// An event of the fleet, for programs.
+fn of_fleet(event: &FleetEvent) -> Event<'_> {
+    match event {
+        FleetEvent::WorkerJoined { name, slots, workers } => {
+            Event::WorkerJoined { name, slots: *slots, workers: *workers }
+        }
+        FleetEvent::WorkerLost { name, cause, workers } => {
+            Event::WorkerLost { name, kind: cause.kind(), cause: cause.to_string(), workers: *workers }
+        }
+        FleetEvent::Missed { events } => Event::WorkersMissed { events: *events },
+        FleetEvent::Waiting(Waiting { stage, workers, wanted }) => {
+            Event::Waiting { stage: stage.to_string(), workers: *workers, wanted: *wanted }
+        }
+        FleetEvent::WaitingOver { waited } => Event::WaitingOver { seconds: waited.as_secs_f64() },
+    }
+}
+
+/// The same in a line. What workers call themselves cannot move the cursor.
+fn fleet_line(event: &FleetEvent) -> String {
+    let line = match event {
+        FleetEvent::WorkerJoined { name, workers, .. } => {
+            format!("worker {name} joined, number of workers: {workers}")
+        }
+        FleetEvent::WorkerLost { name, cause: Cause::Left, workers } => {
+            format!("worker {name} left, number of workers: {workers}")
+        }
+        FleetEvent::WorkerLost { name, cause, workers } => {
+            format!("worker {name} was lost ({cause}), number of workers: {workers}")
+        }
+        FleetEvent::Missed { events } => format!("workers joined or were lost {events} more times"),
+        FleetEvent::Waiting(waiting) => waiting.to_string(),
+        FleetEvent::WaitingOver { waited } => {
+            format!("waited for workers for {}", duration(waited.as_secs_f64()))
+        }
+    };
+    line.replace(char::is_control, "\u{fffd}")
 }
 
 /// Which of several runs it is: its setting, if there are several, and its number.
@@ -391,7 +466,12 @@ fn by_length(scores: &ByLength<Attachment>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
     use super::*;
+    use crate::fleet::Stage;
     use crate::metrics::HeldOut;
 
     #[test]
@@ -453,6 +533,76 @@ mod tests {
             ]
         );
         assert!(points(&Summary::default()).is_empty());
+    }
+
+    #[test]
+    fn a_bar_says_that_the_run_waits_and_afterwards_what_it_said_before() {
+        let mut progress = Progress::new(Style::Bar);
+        let bar_says = |progress: &Progress| progress.bar.as_ref().unwrap().message();
+        let mut tell = |event: RunEvent<'_>| {
+            progress.on(&event).unwrap();
+            bar_says(&progress)
+        };
+        let waiting = FleetEvent::Waiting(Waiting { stage: Stage::Index, workers: 1, wanted: 3 });
+        let over = FleetEvent::WaitingOver { waited: Duration::from_secs(2) };
+        for (event, said) in [
+            (RunEvent::PhaseBegun(Phase::Preprocess), "preparing"),
+            (RunEvent::Fleet(&waiting), "waiting for workers: 1 of 3"),
+            (RunEvent::Fleet(&over), "preparing"),
+            (RunEvent::PhaseBegun(Phase::Rounds), "training"),
+            (
+                RunEvent::RoundFinished(&RoundMetrics { run: 1, round: 1, ..Default::default() }),
+                "bound –  < 0.0 s  0 sentences/s",
+            ),
+            (RunEvent::Fleet(&waiting), "waiting for workers: 1 of 3"),
+            (RunEvent::Fleet(&over), "bound –  < 0.0 s  0 sentences/s"),
+            (RunEvent::PhaseBegun(Phase::Decode), "decoding"),
+        ] {
+            assert_eq!(tell(event), said);
+        }
+    }
+
+    #[test]
+    fn events_of_the_fleet_are_lines_of_text_and_of_json() {
+        let cut = || Cause::Disconnected("cut".into());
+        let name = || "al\u{1b}ice".to_owned();
+        for (event, line, json) in [
+            (
+                FleetEvent::WorkerJoined { name: name(), slots: 2, workers: 1 },
+                "worker al\u{fffd}ice joined, number of workers: 1",
+                json!({"event": "worker-joined", "name": name(), "slots": 2, "workers": 1}),
+            ),
+            (
+                FleetEvent::WorkerLost { name: name(), cause: cut(), workers: 0 },
+                "worker al\u{fffd}ice was lost (connection lost: cut), number of workers: 0",
+                json!({
+                    "event": "worker-lost", "name": name(), "kind": "disconnected", "cause": "connection lost: cut", "workers": 0
+                }),
+            ),
+            (
+                FleetEvent::WorkerLost { name: name(), cause: Cause::Left, workers: 0 },
+                "worker al\u{fffd}ice left, number of workers: 0",
+                json!({"event": "worker-lost", "name": name(), "kind": "left", "cause": "left", "workers": 0}),
+            ),
+            (
+                FleetEvent::Missed { events: 7 },
+                "workers joined or were lost 7 more times",
+                json!({"event": "workers-missed", "events": 7}),
+            ),
+            (
+                FleetEvent::Waiting(Waiting { stage: Stage::Index, workers: 0, wanted: 2 }),
+                "waiting for workers: 0 of 2",
+                json!({"event": "waiting", "stage": "index", "workers": 0, "wanted": 2}),
+            ),
+            (
+                FleetEvent::WaitingOver { waited: Duration::from_millis(1500) },
+                "waited for workers for 1.5 s",
+                json!({"event": "waiting-over", "seconds": 1.5}),
+            ),
+        ] {
+            assert_eq!(fleet_line(&event), line);
+            assert_eq!(serde_json::to_value(of_fleet(&event)).unwrap(), json);
+        }
     }
 
     #[test]

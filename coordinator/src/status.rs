@@ -11,17 +11,18 @@ pub mod service;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
-
+use crate::fleet::Waiting;
 use crate::metrics::{CheckpointStatus, Phase};
 
 /// How far a job is.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobStatus {
     /// Its name: that of the output folder.
     pub name: String,
-    /// What it does now; none before the fleet has started.
+    /// The phase that began last; none before the first.
     pub phase: Option<Phase>,
+    /// What its tasks wait for, while no worker can compute them.
+    pub waiting: Option<Waiting>,
     /// The run whose round ended last, from 1; 0 before the first. All runs go on together.
     pub run: usize,
     /// How many runs it has.
@@ -48,6 +49,23 @@ pub struct JobStatus {
     pub written_checkpoints: u64,
     /// Checkpoints that could not be.
     pub failed_checkpoints: u64,
+}
+
+/// What a job does now, in metrics and JSON: one of these at a time, or nothing before the first phase.
+pub const ACTIVITIES: [&str; 4] =
+    [WAITING, Phase::Preprocess.key(), Phase::Rounds.key(), Phase::Decode.key()];
+
+/// The activity of a job whose tasks wait for workers.
+pub const WAITING: &str = "waiting";
+
+impl JobStatus {
+    /// What the job does now: [`WAITING`], or else the key of its phase; empty before the first.
+    pub fn activity(&self) -> &'static str {
+        match (self.waiting, self.phase) {
+            (Some(_), _) => WAITING,
+            (None, phase) => phase.map_or("", Phase::key),
+        }
+    }
 }
 
 /// Where a run writes its status, and others read it.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::events::RunEvent;
+use crate::fleet::FleetEvent;
 use crate::metrics::Phase;
 
 /// Rounds of each run that the mean remembers: it follows a fleet that grows, and one slow round does not move it much.
@@ -23,6 +24,8 @@ pub struct TimeLeft {
     /// How many rounds the mean is of, [`REMEMBERED`] of each run at most.
     n_rounds: usize,
     is_training: bool,
+    /// Whether no worker can compute.
+    is_waiting: bool,
 }
 
 impl TimeLeft {
@@ -43,16 +46,19 @@ impl TimeLeft {
                 let mean = self.mean.unwrap_or(0.0);
                 self.mean = Some(mean + (round.seconds - mean) / self.n_rounds as f64);
             }
+            RunEvent::Fleet(FleetEvent::Waiting(_)) => self.is_waiting = true,
+            RunEvent::Fleet(FleetEvent::WaitingOver { .. }) => self.is_waiting = false,
             RunEvent::Stopped(_) | RunEvent::Finished(_) => self.is_training = false,
             _ => {}
         }
     }
 
-    /// Seconds that the rounds left take at most; nothing before this process has run one, and after the last one.
+    /// Seconds that the rounds left take at most; nothing before this process has run one, after the last one, and while
+    /// no worker can compute.
     pub fn seconds(&self) -> Option<f64> {
         let done: usize = self.rounds.values().map(|&round| round.min(self.max_rounds)).sum();
         let left = (self.max_rounds as f64 * self.runs as f64 - done as f64).max(0.0);
-        self.mean.filter(|_| self.is_training).map(|mean| mean * left)
+        self.mean.filter(|_| self.is_training && !self.is_waiting).map(|mean| mean * left)
     }
 }
 

@@ -35,6 +35,7 @@ pub mod shuffle;
 pub mod spill;
 pub mod start;
 pub mod stopped;
+pub mod stream;
 pub mod test;
 pub mod text;
 pub mod trees;
@@ -62,6 +63,7 @@ use prepare::{Choice, Chosen, Items};
 use readings::Readings;
 use rounds::{FinishedPoint, Training};
 use stopped::{Kept, Stopped, is_cancellation};
+use stream::Stream;
 
 /// Trains on `fleet` what `inputs` hold, from the checkpoint to go on from if there is one. If the job is cancelled, the error is
 /// [`Stopped`], and what was done so far is in a checkpoint.
@@ -72,6 +74,8 @@ pub fn train(
     checkpoints: &mut Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
+    let stream = Stream::new(fleet, observer);
+    let (fleet, observer) = (&stream, &mut &stream);
     observer.on(&RunEvent::Started(&Start {
         sentences: inputs.first().text.n_sentences,
         symbols: inputs.first().text.n_symbols,

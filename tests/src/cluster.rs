@@ -107,6 +107,17 @@ impl Coordinator {
         panic!("it ended before round {round}: {}", self.process.log());
     }
 
+    /// Reads until an event of that name.
+    pub fn read_event(&self, name: &str) -> Value {
+        while let Some(line) = self.lines.next() {
+            let event: Value = serde_json::from_str(&line).expect("lines are JSON");
+            if event["event"] == name {
+                return event;
+            }
+        }
+        panic!("it ended before an event {name}: {}", self.process.log());
+    }
+
     /// Reads to the end and checks that it succeeded.
     pub fn finish(self, folder: &Folder, out: &str) -> Trained {
         self.finish_with_log(folder, out).0

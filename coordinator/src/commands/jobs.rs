@@ -7,6 +7,7 @@ use tonic::Status;
 use super::Answer;
 use super::remote::{Jobs, Reach};
 use crate::human::{duration, table};
+use crate::status::WAITING;
 use crate::streams;
 
 /// Arguments of `jobs`.
@@ -70,6 +71,7 @@ pub fn how_far(job: &v1::JobInfo) -> String {
 fn progress(job: &v1::JobSnapshot) -> String {
     let phase = match &job.phase[..] {
         "" => "reading",
+        WAITING => "waiting for workers",
         phase => phase,
     };
     match job.round {

@@ -11,6 +11,7 @@ use super::Answer;
 use super::jobs::how_far;
 use super::remote::{Reach, runtime};
 use crate::human::{duration, kilobytes, table};
+use crate::status::WAITING;
 use crate::streams;
 
 /// Timeout of the call.
@@ -133,6 +134,7 @@ pub fn of_fleet(fleet: &v1::FleetSnapshot) -> Vec<String> {
 fn of_job(job: &v1::JobSnapshot) -> String {
     let mut line = match &job.phase[..] {
         "" => "starting".to_owned(),
+        WAITING => format!("{}: waiting for workers", job.name),
         phase => format!("{}: {phase}", job.name),
     };
     if job.run > 0 {
@@ -238,6 +240,9 @@ mod tests {
             ),
             "{printed}"
         );
+        let job = v1::JobSnapshot { name: "out".into(), phase: "waiting".into(), ..Default::default() };
+        let printed = text(&v1::Snapshot { job: Some(job), ..v1::Snapshot::default() });
+        assert!(printed.starts_with("out: waiting for workers\n"), "{printed}");
         assert!(text(&v1::Snapshot::default()).starts_with("starting\nworker"));
     }
 }

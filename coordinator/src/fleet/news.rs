@@ -60,6 +60,12 @@ pub struct Waiting {
     pub wanted: usize,
 }
 
+impl std::fmt::Display for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "waiting for workers: {} of {}", self.workers, self.wanted)
+    }
+}
+
 /// The events that a job has yet to hear, and whether its tasks wait.
 #[derive(Default)]
 pub(super) struct News(Mutex<Pending>);

@@ -5,6 +5,7 @@ use tracing::{info, warn};
 
 use super::{JobStatus, RunStatus};
 use crate::events::{Observer, RunEvent};
+use crate::fleet::FleetEvent;
 use crate::metrics::{CheckpointStatus, RoundMetrics, Summary};
 use crate::time_left::TimeLeft;
 
@@ -50,6 +51,8 @@ impl Observer for Posting {
                     status.written_checkpoints += 1;
                 }
                 RunEvent::CheckpointFailed(_) => status.failed_checkpoints += 1,
+                RunEvent::Fleet(FleetEvent::Waiting(waiting)) => status.waiting = Some(*waiting),
+                RunEvent::Fleet(FleetEvent::WaitingOver { .. }) => status.waiting = None,
                 _ => {}
             }
             status.seconds_left = self.time_left.seconds();
@@ -58,6 +61,7 @@ impl Observer for Posting {
     }
 }
 
+/// Logs what training tells; the fleet logs for itself, once for all jobs.
 fn log(event: &RunEvent<'_>) {
     match *event {
         RunEvent::PhaseBegun(phase) => info!(phase = phase.key(), "phase"),

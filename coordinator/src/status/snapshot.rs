@@ -15,7 +15,7 @@ pub fn snapshot(job: &JobStatus, fleet: &FleetStatus) -> v1::Snapshot {
 pub fn of_job(job: &JobStatus) -> v1::JobSnapshot {
     v1::JobSnapshot {
         name: job.name.clone(),
-        phase: job.phase.map_or(String::new(), |phase| phase.key().to_owned()),
+        phase: job.activity().to_owned(),
         run: job.run as u32,
         runs: job.runs as u32,
         round: job.round as u32,
@@ -121,6 +121,7 @@ pub(crate) mod tests {
         let job = JobStatus {
             name: "out".into(),
             phase: Some(Phase::Rounds),
+            waiting: None,
             run: 1,
             runs: 2,
             round: 12,

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use prometheus::{Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 
 use crate::fleet::{FleetStatus, MemberState};
-use crate::metrics::Phase;
 use crate::service::record::View;
-use crate::status::JobStatus;
+use crate::status::{ACTIVITIES, JobStatus};
 
 /// Metrics of a run, for a scrape.
 pub fn exposition(job: &JobStatus, fleet: &FleetStatus) -> String {
@@ -86,9 +85,8 @@ impl Page {
     }
 
     fn of_job(&self, job: &JobStatus) {
-        let phases = [Phase::Waiting, Phase::Preprocess, Phase::Rounds, Phase::Decode];
-        let phases = phases.map(|phase| (phase.key(), f64::from(u8::from(job.phase == Some(phase)))));
-        self.gauges("phase", "1 for the current phase of the job, 0 for the others.", "phase", phases);
+        let phases = ACTIVITIES.map(|known| (known, f64::from(u8::from(job.activity() == known))));
+        self.gauges("phase", "1 for what the job does now, 0 for the others.", "phase", phases);
         self.gauge("run", "Run of the last finished round, from 1.", job.run as f64);
         self.gauge("runs", "Number of runs of the job.", job.runs as f64);
         self.gauge("round", "The last finished round.", job.round as f64);
@@ -138,6 +136,9 @@ impl Page {
         of_each("job_sentences_per_second", help, &|status| Some(status.sentences_per_second));
         of_each("job_left_seconds", "Upper bound of the time of the job's remaining rounds.", &|status| {
             status.seconds_left
+        });
+        of_each("job_waiting", "1 while no worker can compute the job's tasks, else 0.", &|status| {
+            Some(f64::from(u8::from(status.waiting.is_some())))
         });
         let shards =
             self.family("job_shards", "Shards of the job's current round.", &["id", "name", "state"]);
@@ -235,6 +236,7 @@ mod tests {
             "grammaton_jobs{state=\"failed\"} 0",
             r#"grammaton_job_round{id="1",name="a \"b\" \\ <c>"} 12"#,
             r#"grammaton_job_left_seconds{id="1",name="a \"b\" \\ <c>"} 17"#,
+            r#"grammaton_job_waiting{id="1",name="a \"b\" \\ <c>"} 0"#,
             "grammaton_members{state=\"healthy\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");

@@ -8,6 +8,7 @@ use super::events::Part;
 use super::moment;
 use crate::fleet::{FleetStatus, MemberState};
 use crate::human::duration;
+use crate::metrics::Phase;
 use crate::service::record::{State, View};
 use crate::service::{Page, Service};
 use crate::status::JobStatus;
@@ -101,9 +102,12 @@ pub fn bar(progress: &JobStatus) -> Markup {
 
 /// Description of the current phase of a job.
 pub fn phase(progress: &JobStatus) -> String {
+    if let Some(waiting) = &progress.waiting {
+        return waiting.to_string();
+    }
     match (progress.phase, progress.round) {
         (None, _) => "reading".to_owned(),
-        (Some(crate::metrics::Phase::Rounds), round) if round > 0 => {
+        (Some(Phase::Rounds), round) if round > 0 => {
             format!("round {round} of {}", progress.max_rounds)
         }
         (Some(phase), _) => phase.name().to_owned(),
@@ -128,7 +132,7 @@ fn pager(page: usize, pages: usize) -> Markup {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::metrics::Phase;
+    use crate::fleet::{Stage, Waiting};
     use crate::service::record::tests::record;
     use crate::service::record::{Millis, Record};
 
@@ -180,6 +184,14 @@ pub(super) mod tests {
                 && !html.contains("<br>")
                 && !html.contains("style=")
         );
+    }
+
+    #[test]
+    fn a_job_that_waits_for_workers_says_so() {
+        let mut waits = view(1, State::Running);
+        let waiting = Waiting { stage: Stage::Index, workers: 1, wanted: 2 };
+        waits.progress.as_mut().unwrap().waiting = Some(waiting);
+        assert!(html(vec![waits], 1, 1).contains("waiting for workers: 1 of 2"));
     }
 
     #[test]

@@ -104,3 +104,44 @@ fn a_run_in_progress_reports_its_status() {
     let nonsense = folder.run(&["status", "nonsense"]);
     assert!(nonsense.code == 2 && nonsense.log.contains("expected http://host:port"), "{}", nonsense.log);
 }
+
+#[test]
+fn a_run_waits_for_workers_in_every_view_until_one_joins_and_again_after_the_last_is_lost() {
+    let folder = folder();
+    let coordinator = Coordinator::start(&folder, "out", &["--http", "127.0.0.1:0"]);
+    let address = coordinator.serving();
+    let waits = |expected: bool| {
+        let status = folder.grammaton(&["status", &coordinator.url]);
+        assert_eq!(status.starts_with("out: waiting for workers"), expected, "{status}");
+        assert!(!expected || !status.contains(" left"), "the time left is not known: {status}");
+        let metrics = page(&address, "/metrics", 200).unwrap();
+        let line = format!("grammaton_phase{{phase=\"waiting\"}} {}", u8::from(expected));
+        assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
+    };
+
+    let waiting = coordinator.read_event("waiting");
+    let expected = serde_json::json!({"event": "waiting", "stage": "candidates", "workers": 0, "wanted": 1});
+    assert_eq!(waiting, expected);
+    waits(true);
+
+    let mut alice = coordinator.worker("alice");
+    let joined = coordinator.read_event("worker-joined");
+    assert_eq!((&joined["name"], &joined["workers"]), (&"alice".into(), &1.into()));
+    assert!(coordinator.read_event("waiting-over")["seconds"].as_f64() > Some(0.0));
+    coordinator.read_to(3);
+    waits(false);
+
+    alice.kill();
+    let lost = coordinator.read_event("worker-lost");
+    assert_eq!(
+        (&lost["name"], &lost["kind"], &lost["workers"]),
+        (&"alice".into(), &"disconnected".into(), &0.into())
+    );
+    let waiting = coordinator.read_event("waiting");
+    assert!(waiting["stage"].as_str().unwrap().starts_with("round "), "{waiting}");
+    waits(true);
+
+    let _bob = coordinator.worker("bob");
+    coordinator.read_event("waiting-over");
+    coordinator.finish(&folder, "out");
+}

@@ -1,0 +1,133 @@
+//! The one stream of a run's events: training's own, and those of the fleet while training waits for it.
+//!
+//! Training blocks in [`Map::map`], on the thread that tells observers. So the fleet that training maps with is wrapped: what happens to the fleet
+//! meanwhile is told on that thread too, while it happens, in the order in which the thread hears of it.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use anyhow::Result;
+use shared::work::task::Answer;
+
+use crate::events::{Observer, RunEvent};
+use crate::fleet::{FleetError, Map, MapReport, Stage, Tasks};
+
+/// A fleet whose events go where those of training go. A reference to it is an observer.
+pub struct Stream<'a> {
+    fleet: &'a dyn Map,
+    observer: RefCell<&'a mut dyn Observer>,
+    /// The first error of an observer that was told of the fleet; the next event of training returns it.
+    failed: RefCell<Option<anyhow::Error>>,
+}
+
+impl<'a> Stream<'a> {
+    /// Tells `observer` of the fleet, and of what training tells.
+    pub fn new(fleet: &'a dyn Map, observer: &'a mut dyn Observer) -> Stream<'a> {
+        Stream { fleet, observer: RefCell::new(observer), failed: RefCell::default() }
+    }
+}
+
+impl Observer for &Stream<'_> {
+    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)?;
+        self.observer.borrow_mut().on(event)
+    }
+}
+
+impl Map for Stream<'_> {
+    fn map(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        self.fleet.map_with_news(stage, tasks, each, &mut |event| {
+            if let Err(error) = self.observer.borrow_mut().on(&RunEvent::Fleet(&event)) {
+                self.failed.borrow_mut().get_or_insert(error);
+            }
+        })
+    }
+
+    fn check(&self) -> Result<(), FleetError> {
+        self.fleet.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::{FleetEvent, Inline};
+
+    /// A fleet of one thread of which a worker is lost in every batch.
+    struct Losing;
+
+    impl Map for Losing {
+        fn map(
+            &self,
+            stage: Stage,
+            tasks: Arc<dyn Tasks>,
+            each: &mut dyn FnMut(usize, Answer),
+        ) -> Result<MapReport, FleetError> {
+            Inline::default().map(stage, tasks, each)
+        }
+
+        fn map_with_news(
+            &self,
+            stage: Stage,
+            tasks: Arc<dyn Tasks>,
+            each: &mut dyn FnMut(usize, Answer),
+            hear: &mut dyn FnMut(FleetEvent),
+        ) -> Result<MapReport, FleetError> {
+            let name = format!("worker of {stage}");
+            hear(FleetEvent::WorkerLost { name, cause: scheduler::Cause::Left, workers: 0 });
+            self.map(stage, tasks, each)
+        }
+    }
+
+    /// Names of the events; refuses workers that are lost if it should.
+    struct Told {
+        events: Vec<String>,
+        refuses: bool,
+    }
+
+    impl Observer for Told {
+        fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+            match event {
+                RunEvent::Fleet(FleetEvent::WorkerLost { name, .. }) => {
+                    self.events.push(name.clone());
+                    anyhow::ensure!(!self.refuses, "the disk is full");
+                }
+                RunEvent::Notice(text) => self.events.push((*text).to_owned()),
+                _ => {}
+            }
+            Ok(())
+        }
+    }
+
+    fn tell(refuses: bool) -> (Vec<String>, Result<()>) {
+        let mut told = Told { events: Vec::new(), refuses };
+        let stream = Stream::new(&Losing, &mut told);
+        let mut observer = &stream;
+        observer.on(&RunEvent::Notice("before")).unwrap();
+        for stage in [Stage::Cover, Stage::Index] {
+            let tasks: Arc<dyn Tasks> = Arc::new(Vec::new());
+            stream.map(stage, tasks, &mut |_, _| {}).unwrap();
+        }
+        let after = observer.on(&RunEvent::Notice("after"));
+        (told.events, after)
+    }
+
+    #[test]
+    fn events_of_fleet_and_training_are_told_in_their_order() {
+        let (events, after) = tell(false);
+        assert_eq!(events, ["before", "worker of cover", "worker of index", "after"]);
+        assert!(after.is_ok());
+    }
+
+    #[test]
+    fn an_observer_that_fails_at_an_event_of_the_fleet_ends_the_run_at_the_next_event() {
+        let (events, after) = tell(true);
+        assert_eq!(events, ["before", "worker of cover", "worker of index"]);
+        assert_eq!(after.unwrap_err().to_string(), "the disk is full");
+    }
+}
