@@ -168,7 +168,7 @@ fn a_browser_logs_in_and_out() {
     }
     let out = served.ask("POST /logout", &[&served.ours(), &cookie], "");
     assert!(out.contains("grammaton=;") && out.contains("Max-Age=0"), "{out}");
-    assert_eq!(served.status("GET /", &[&cookie]), 401, "a session that has ended is nobody's");
+    assert_eq!(served.status("GET /", &[&cookie]), 401, "the session has ended");
     let audit = std::fs::read_to_string(served.folder.path().join("audit.jsonl")).unwrap();
     let noted = audit.lines().filter(|line| line.contains("\"login refused\"") && line.contains("127.0.0.1"));
     assert!(
