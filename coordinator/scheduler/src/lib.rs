@@ -368,9 +368,15 @@ impl Scheduler {
     }
 
     /// The shortage for which the account's open batches wait: too few members joined so far, or none that is there computes for the account or
-    /// could. A member that is suspect does not count. Constant time while there is a healthy member.
+    /// could. A member that is suspect does not count, nor does one beyond those that the account may have. Constant time while there is a
+    /// healthy member, unless the account has all the members that it may have.
     pub fn shortage(&self, account: AccountId) -> Option<Shortage> {
-        if self.assembled && self.members.n_healthy() > 0 {
+        let is_healthy = |id| self.members.get(id).is_some_and(Member::is_healthy);
+        let could_compute = match self.accounts.get(account).filter(|ledger| ledger.is_full()) {
+            Some(ledger) => ledger.holders().any(is_healthy),
+            None => self.members.n_healthy() > 0,
+        };
+        if self.assembled && could_compute {
             return None;
         }
         let is_own = |batch: &Batch| batch.account == account;

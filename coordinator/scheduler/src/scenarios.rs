@@ -770,11 +770,11 @@ fn an_empty_batch_is_done() {
     assert_eq!(actions, [Action::BatchDone { batch: BatchId(1) }]);
 }
 
-/// After each event: whether account 1 waits, and account 2.
 #[test]
 fn an_account_waits_if_and_only_if_no_member_computes_for_it_or_could() {
-    let mut scheduler = Scheduler::new(Timeouts { min_members: 2, ..Timeouts::default() });
-    let story = "
+    check_shortages(
+        2,
+        "
         0  join a 1          | -   -
         0  submit 1@1 p      | 1/2 -
         1  lost a            | 0/2 -
@@ -793,7 +793,34 @@ fn an_account_waits_if_and_only_if_no_member_computes_for_it_or_could() {
         16 heard d           | -   -
         17 answer d 2.0.1    | -   -
         18 lost d            | -   -
-        ";
+        ",
+    );
+}
+
+#[test]
+fn an_account_waits_for_its_own_members_while_it_may_have_no_other() {
+    check_shortages(
+        1,
+        "
+        0  join a 1          | -   -
+        0  join b 1          | -   -
+        0  submit 1@1/1 p    | -   -
+        0  submit 2@2 q      | -   -
+        4  heard b           | -   -
+        5  tick              | 0/1 -
+        6  heard a           | -   -
+        7  drain a           | -   -
+        12 heard b           | -   -
+        12 tick              | 0/1 -
+        13 lost a            | -   -
+        14 answer b 2.0.0    | -   -
+        ",
+    );
+}
+
+/// After each event of the story: what accounts 1 and 2 wait for.
+fn check_shortages(min_members: usize, story: &str) {
+    let mut scheduler = Scheduler::new(Timeouts { min_members, ..Timeouts::default() });
     for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (happens, expected) = line.split_once('|').unwrap();
         let words: Vec<&str> = happens.split_whitespace().collect();
