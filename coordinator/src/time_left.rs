@@ -26,6 +26,10 @@ pub struct TimeLeft {
     is_training: bool,
     /// Whether no worker can compute.
     is_waiting: bool,
+    /// Seconds without workers in the batch under way: its rounds took longer for them, others do not.
+    waited: f64,
+    /// Rounds that may have taken longer and are yet to end: one of each run at most.
+    n_longer: usize,
 }
 
 impl TimeLeft {
@@ -39,15 +43,25 @@ impl TimeLeft {
             RunEvent::Prepared { earlier } => {
                 self.rounds = earlier.iter().map(|round| (round.run, round.round)).collect();
             }
-            RunEvent::PhaseBegun(phase) => self.is_training = phase == Phase::Rounds,
+            RunEvent::PhaseBegun(phase) => (self.is_training, self.waited) = (phase == Phase::Rounds, 0.0),
             RunEvent::RoundFinished(round) => {
                 self.rounds.insert(round.run, round.round);
                 self.n_rounds = (self.n_rounds + 1).min(REMEMBERED * self.runs.max(1));
+                if self.n_longer == 0 {
+                    self.waited = 0.0;
+                }
+                let waited = self.waited.min(round.seconds);
+                self.waited -= waited;
+                self.n_longer = self.n_longer.saturating_sub(1);
                 let mean = self.mean.unwrap_or(0.0);
-                self.mean = Some(mean + (round.seconds - mean) / self.n_rounds as f64);
+                self.mean = Some(mean + (round.seconds - waited - mean) / self.n_rounds as f64);
             }
             RunEvent::Fleet(FleetEvent::Waiting(_)) => self.is_waiting = true,
-            RunEvent::Fleet(FleetEvent::WaitingOver { .. }) => self.is_waiting = false,
+            RunEvent::Fleet(FleetEvent::WaitingOver { waited }) => {
+                self.is_waiting = false;
+                self.waited += waited.as_secs_f64();
+                self.n_longer = self.runs;
+            }
             RunEvent::Stopped(_) | RunEvent::Finished(_) => self.is_training = false,
             _ => {}
         }
@@ -64,6 +78,8 @@ impl TimeLeft {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::metrics::{RoundMetrics, Start, Summary};
 
@@ -110,6 +126,29 @@ mod tests {
         (101..=200).for_each(|at| left.on(&RunEvent::RoundFinished(&round(1, at, 1.0))));
         let seconds = left.seconds().unwrap();
         assert!((800.0..850.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn time_without_workers_is_not_time_that_rounds_take() {
+        let mut left = started(2, 10);
+        let over = |seconds| FleetEvent::WaitingOver { waited: Duration::from_secs(seconds) };
+        left.on(&RunEvent::Fleet(&over(500)));
+        left.on(&RunEvent::PhaseBegun(Phase::Rounds));
+        left.on(&RunEvent::RoundFinished(&round(1, 1, 2.0)));
+        left.on(&RunEvent::RoundFinished(&round(2, 1, 2.0)));
+        // A batch of 604 seconds, in halves.
+        left.on(&RunEvent::Fleet(&over(600)));
+        left.on(&RunEvent::RoundFinished(&round(1, 2, 302.0)));
+        left.on(&RunEvent::RoundFinished(&round(2, 2, 302.0)));
+        assert_eq!(left.seconds(), Some(16.0 * 2.0));
+        // It waited while a round was measured, whose seconds had been taken before.
+        left.on(&RunEvent::Fleet(&over(600)));
+        for at in 3..10 {
+            left.on(&RunEvent::RoundFinished(&round(1, at, 2.0)));
+            left.on(&RunEvent::RoundFinished(&round(2, at, 2.0)));
+        }
+        let seconds = left.seconds().unwrap();
+        assert!((1.5..=2.0).contains(&(seconds / 2.0)), "{seconds}");
     }
 
     #[test]
