@@ -34,7 +34,7 @@ struct Case {
 
 impl Case {
     fn new(grammar: Grammar, lexicon: Lexicon, seed: usize) -> Case {
-        let n = lexicon.space(&grammar).n_params() + lexicon.sticks.len();
+        let n = lexicon.space(&grammar).n_with_escapes();
         // No two derivations weigh the same.
         let ln_weight = |at: usize| ((at * 37 + seed * 101) as f64).sin() * 1.5 - 1.5;
         let ln_weights = (0..n).map(|at| if at == 0 { 0.0 } else { ln_weight(at) }).collect();

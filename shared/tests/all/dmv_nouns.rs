@@ -205,7 +205,7 @@ fn arcs_are_those_of_the_trees_inside_of_strings() {
     let items: Vec<Vec<SymbolId>> =
         sentences.iter().map(|numbers| tokens(&grammar, &named(numbers))).collect();
     let lexicon = choose(&grammar, &items, 6, 0.0);
-    let n_params = lexicon.space(&grammar).n_params() + lexicon.sticks.len();
+    let n_params = lexicon.space(&grammar).n_with_escapes();
     let prepared = Prepared::new(grammar, Arc::new(lexicon));
     let plain = Model::new(&names);
     let noise = Noise::new(4, 0);

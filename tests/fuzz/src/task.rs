@@ -400,8 +400,7 @@ pub fn examples() -> Vec<Example> {
             example(&lexicon, &shard, Work::Collapse(others));
         }
         for open in [false, true] {
-            let weights =
-                vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_params() + lexicon.sticks.len()];
+            let weights = vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_with_escapes()];
             let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
             let decode = Decode { weights, segments: vec![adapted[0]], decoders, trees: true, open };
             example(&lexicon, &sentences, Work::Decode(Named::new(decode)));

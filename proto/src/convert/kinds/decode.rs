@@ -78,7 +78,7 @@ pub fn check(task: &Items<'_>, decode: &Decode) -> Result<(), WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
 
     let Decode { weights, segments, .. } = decode;
-    same_length("decode.weights", weights.len(), lexicon.space(grammar).n_params() + lexicon.sticks.len())?;
+    same_length("decode.weights", weights.len(), lexicon.space(grammar).n_with_escapes())?;
     nonterminals("decode.segments", grammar, segments)
 }
 
