@@ -23,6 +23,7 @@ pub mod cholesky;
 pub mod dirichlet;
 pub mod newton;
 pub mod noise;
+pub mod pitman_yor;
 pub mod random;
 pub mod rows;
 pub mod special;

@@ -4,11 +4,8 @@
 //! depend on n.
 //!
 //! A rule of parent A is drawn with probability α / Σ α over the rules of A, its Dirichlet mean. An adapted A is a
-//! Pitman–Yor Chinese restaurant (Johnson, Griffiths & Goldwater 2007) that lives as long as the call: with n
-//! customers at K tables, discount d and concentration c, the next one
-//!
-//! - opens a table with probability (c + K·d) / (n + c), whose subtree is drawn by the rules of A;
-//! - joins table k, and copies its subtree, with probability (n_k − d) / (n + c).
+//! Pitman–Yor restaurant ([`crate::num::pitman_yor`]) that lives as long as the call. A customer who opens a table draws
+//! its subtree by the rules of A; a customer who joins a table copies its subtree.
 //!
 //! A recursive adapted nonterminal takes its seat when its subtree is complete, so no subtree contains itself.
 
@@ -19,6 +16,7 @@ use rand_pcg::rand_core::SeedableRng;
 
 use crate::grammar::tree::{Node, Tree};
 use crate::grammar::{Grammar, SymbolId};
+use crate::num::pitman_yor::{Hyper, Restaurant};
 use crate::num::random::uniform;
 
 /// How to draw.
@@ -113,7 +111,7 @@ struct Sampler<'a> {
     /// By nonterminal: the index of its first rule, and the running sums of its rules' pseudo-counts.
     rules: Vec<(usize, Vec<f64>)>,
     /// By nonterminal.
-    restaurants: Vec<Option<Restaurant>>,
+    restaurants: Vec<Option<Tables>>,
 }
 
 /// What is left to do, last first.
@@ -138,10 +136,10 @@ impl<'a> Sampler<'a> {
             sums.push(sums.last().copied().unwrap_or(0.0) + rule.alpha);
         }
         let restaurant = |adaptor: &crate::grammar::Adaptor| {
-            Restaurant::new(
-                adaptor.discount.unwrap_or(options.discount),
-                adaptor.concentration.unwrap_or(options.concentration),
-            )
+            Tables::new(Hyper {
+                discount: adaptor.discount.unwrap_or(options.discount),
+                concentration: adaptor.concentration.unwrap_or(options.concentration),
+            })
         };
         let restaurants = grammar.adaptors.iter().map(|adaptor| adaptor.as_ref().map(restaurant)).collect();
         Sampler { grammar, options, random: Pcg64Mcg::seed_from_u64(seed), rules, restaurants }
@@ -199,46 +197,45 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// A Pitman–Yor Chinese restaurant whose dishes are subtrees.
-struct Restaurant {
-    discount: f64,
-    concentration: f64,
-    /// The dish of each table, and its customers.
+/// A restaurant whose tables have a subtree each.
+struct Tables {
+    restaurant: Restaurant,
+    /// The subtree of each table, and its customers.
     tables: Vec<(Rc<[Node]>, u32)>,
     /// The table of each customer, in order of arrival.
     customers: Vec<u32>,
 }
 
-impl Restaurant {
-    fn new(discount: f64, concentration: f64) -> Restaurant {
-        Restaurant { discount, concentration, tables: Vec::new(), customers: Vec::new() }
+impl Tables {
+    fn new(hyper: Hyper) -> Tables {
+        Tables { restaurant: Restaurant::new(hyper), tables: Vec::new(), customers: Vec::new() }
     }
 
-    /// Seats a customer at a table and returns its dish; `None` if the customer is to open one.
+    /// Seats a customer at a table and returns its subtree; `None` if the customer is to open one.
     fn seat(&mut self, random: &mut Pcg64Mcg) -> Option<Rc<[Node]>> {
-        let n = self.customers.len() as f64;
-        let opens = self.concentration + self.tables.len() as f64 * self.discount;
-        if uniform(random) * (n + self.concentration) < opens {
+        if uniform(random) * self.restaurant.total() < self.restaurant.opening_share() {
             return None;
         }
         // The table of a customer drawn evenly is k with probability n_k / n; kept with probability
         // (n_k − d) / n_k, it is k in proportion to n_k − d.
         loop {
-            let customer = (uniform(random) * n) as usize;
-            let table = self.customers[customer.min(self.customers.len() - 1)];
-            let (dish, n_here) = &mut self.tables[table as usize];
-            if uniform(random) * f64::from(*n_here) >= self.discount {
-                *n_here += 1;
-                self.customers.push(table);
-                return Some(Rc::clone(dish));
+            let customer = (uniform(random) * self.customers.len() as f64) as usize;
+            let number = self.customers[customer.min(self.customers.len() - 1)];
+            let (subtree, customers) = &mut self.tables[number as usize];
+            if uniform(random) * f64::from(*customers) >= self.restaurant.hyper.discount {
+                self.restaurant.seat(customers);
+                self.customers.push(number);
+                return Some(Rc::clone(subtree));
             }
         }
     }
 
-    /// The customer that [`Restaurant::seat`] sent away opens a table.
-    fn open(&mut self, dish: Rc<[Node]>) {
+    /// Opens a table, for the customer for whom [`Tables::seat`] found none.
+    fn open(&mut self, subtree: Rc<[Node]>) {
+        let mut customers = 0;
+        self.restaurant.seat(&mut customers);
         self.customers.push(self.tables.len() as u32);
-        self.tables.push((dish, 1));
+        self.tables.push((subtree, customers));
     }
 }
 
@@ -258,7 +255,7 @@ mod tests {
             let mut total = 0;
             let mut random = Pcg64Mcg::seed_from_u64(7);
             for _ in 0..runs {
-                let mut restaurant = Restaurant::new(discount, concentration);
+                let mut restaurant = Tables::new(Hyper { discount, concentration });
                 for _ in 0..n {
                     if restaurant.seat(&mut random).is_none() {
                         restaurant.open(Rc::from([]));
@@ -280,9 +277,12 @@ mod tests {
         let mut random = Pcg64Mcg::seed_from_u64(11);
         let mut joined = [0u32; 3];
         for _ in 0..runs {
-            let mut restaurant = Restaurant::new(discount, 2.0);
-            restaurant.tables = vec![(Rc::from([]), 2), (Rc::from([]), 1)];
-            restaurant.customers = vec![0, 1, 0];
+            let hyper = Hyper { discount, concentration: 2.0 };
+            let mut restaurant = Tables {
+                restaurant: Restaurant { hyper, customers: 3, tables: 2 },
+                tables: vec![(Rc::from([]), 2), (Rc::from([]), 1)],
+                customers: vec![0, 1, 0],
+            };
             match restaurant.seat(&mut random) {
                 Some(_) => joined[restaurant.customers[3] as usize] += 1,
                 None => joined[2] += 1,

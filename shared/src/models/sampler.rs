@@ -62,10 +62,11 @@ pub mod start;
 
 use rand_pcg::Pcg64Mcg;
 
+pub use crate::num::pitman_yor::Hyper;
 pub use items::Items;
 pub use prior::{HyperPrior, Prior};
 pub use start::Start;
-pub use state::{Hyper, State, StateError};
+pub use state::{State, StateError};
 
 use crate::grammar::SymbolId;
 use crate::grammar::tree::Tree;

@@ -6,7 +6,8 @@
 use rand_pcg::Pcg64Mcg;
 
 use super::prior::HyperPrior;
-use super::seating::{Restaurant, Seating};
+use super::seating::Seating;
+use crate::num::pitman_yor::Restaurant;
 use crate::num::random::uniform;
 use crate::num::special::{exp, ln};
 
@@ -24,30 +25,35 @@ impl Seating<'_> {
     pub fn draw_hyper(&mut self, prior: &HyperPrior, power: f64, random: &mut Pcg64Mcg) {
         for number in 0..self.restaurants.len() {
             let sizes = self.sizes(number);
-            self.restaurants[number].draw_hyper(&sizes, prior, power, random);
+            draw_hyper(&mut self.restaurants[number], &sizes, prior, power, random);
         }
     }
 }
 
-impl Restaurant {
-    fn draw_hyper(&mut self, sizes: &[(u32, u32)], prior: &HyperPrior, power: f64, random: &mut Pcg64Mcg) {
-        for _ in 0..PASSES {
-            let mut drawn = *self;
-            let of_concentration = |x| {
-                drawn.hyper.concentration = exp(x);
-                // dc = c d(ln c)
-                power * (drawn.log_joint(sizes) + prior.ln_density(exp(x))) + x
+/// Draws the hyper-parameters of a restaurant whose tables have `sizes`.
+fn draw_hyper(
+    restaurant: &mut Restaurant,
+    sizes: &[(u32, u32)],
+    prior: &HyperPrior,
+    power: f64,
+    random: &mut Pcg64Mcg,
+) {
+    for _ in 0..PASSES {
+        let mut drawn = *restaurant;
+        let of_concentration = |x| {
+            drawn.hyper.concentration = exp(x);
+            // dc = c d(ln c)
+            power * (drawn.log_joint(sizes) + prior.ln_density(exp(x))) + x
+        };
+        let x = ln(restaurant.hyper.concentration);
+        restaurant.hyper.concentration = exp(slice(x, LN_CONCENTRATIONS, of_concentration, random));
+        if restaurant.hyper.discount > 0.0 {
+            let mut drawn = *restaurant;
+            let of_discount = |discount| {
+                drawn.hyper.discount = discount;
+                power * drawn.log_joint(sizes)
             };
-            let x = ln(self.hyper.concentration);
-            self.hyper.concentration = exp(slice(x, LN_CONCENTRATIONS, of_concentration, random));
-            if self.hyper.discount > 0.0 {
-                let mut drawn = *self;
-                let of_discount = |discount| {
-                    drawn.hyper.discount = discount;
-                    power * drawn.log_joint(sizes)
-                };
-                self.hyper.discount = slice(self.hyper.discount, DISCOUNTS, of_discount, random);
-            }
+            restaurant.hyper.discount = slice(restaurant.hyper.discount, DISCOUNTS, of_discount, random);
         }
     }
 }
@@ -96,28 +102,26 @@ mod tests {
     fn what_seated_the_customers_is_found_again() {
         let mut random = stream(2, 0, 0);
         for (discount, concentration) in [(0.5, 10.0), (0.8, 0.5)] {
-            let (n, mut tables) = (20_000, vec![]);
-            for n in 0..n {
-                let opens = tables.len() as f64 * discount + concentration;
-                let mut left = uniform(&mut random) * (f64::from(n) + concentration) - opens;
+            let mut restaurant = Restaurant::new(Hyper { discount, concentration });
+            let mut tables = vec![];
+            for _ in 0..20_000 {
+                let mut left = uniform(&mut random) - restaurant.predict(0);
                 let opens_one = left < 0.0;
                 let mut joins = |&customers: &u32| {
-                    left -= f64::from(customers) - discount;
+                    left -= restaurant.predict(customers);
                     left < 0.0
                 };
                 let joined = if opens_one { None } else { tables.iter().position(&mut joins) };
-                match joined {
-                    Some(table) => tables[table] += 1,
-                    None => tables.push(1),
-                }
+                let table = joined.unwrap_or(tables.len());
+                tables.resize(tables.len().max(table + 1), 0);
+                restaurant.seat(&mut tables[table]);
             }
             let sizes: Vec<(u32, u32)> = tables.iter().map(|&customers| (customers, 1)).collect();
-            let hyper = Hyper { discount: 0.1, concentration: 1.0 };
-            let mut restaurant = Restaurant { hyper, customers: n, tables: tables.len() as u32 };
+            restaurant.hyper = Hyper { discount: 0.1, concentration: 1.0 };
             let prior = HyperPrior { shape: 1.0, scale: 100.0 };
             let (mut mean, rounds) = (0.0, 20);
             for _ in 0..rounds {
-                restaurant.draw_hyper(&sizes, &prior, 1.0, &mut random);
+                draw_hyper(&mut restaurant, &sizes, &prior, 1.0, &mut random);
                 mean += restaurant.hyper.discount / f64::from(rounds);
             }
             assert!((mean - discount).abs() < 0.05, "discount {mean}, seated with {discount}");

@@ -13,11 +13,11 @@ use rand_pcg::Pcg64Mcg;
 
 use super::items::Items;
 use super::prior::Prior;
-use super::state::{Choice, Hyper, State, StateError, Table, TableId};
+use super::state::{Choice, State, StateError, Table, TableId};
 use crate::grammar::ParamId;
 use crate::num::Wide;
+use crate::num::pitman_yor::{Hyper, Restaurant};
 use crate::num::random::uniform;
-use crate::num::special::{ln, ln_rising};
 
 /// The live form of a [`State`].
 pub(super) struct Seating<'a> {
@@ -41,14 +41,6 @@ pub(super) struct Seating<'a> {
     todo: Vec<TableId>,
 }
 
-/// The customers of an adapted nonterminal.
-#[derive(Clone, Copy)]
-pub(super) struct Restaurant {
-    pub hyper: Hyper,
-    pub customers: u32,
-    pub tables: u32,
-}
-
 /// The customers of a string.
 #[derive(Clone, Default)]
 pub(super) struct Seated {
@@ -70,7 +62,6 @@ impl<'a> Seating<'a> {
         for (number, params) in (0..).zip(prior.groups.iter()) {
             group[params].fill(number);
         }
-        let restaurant = |&hyper: &Hyper| Restaurant { hyper, customers: 0, tables: 0 };
         Seating {
             items,
             prior,
@@ -78,7 +69,7 @@ impl<'a> Seating<'a> {
             pseudo: prior.groups.sums(&prior.pseudo),
             uses: vec![0; prior.pseudo.len()],
             totals: vec![0; prior.groups.len()],
-            restaurants: hyper.iter().map(restaurant).collect(),
+            restaurants: hyper.iter().copied().map(Restaurant::new).collect(),
             strings: vec![Seated::default(); items.strings().len()],
             tables: Vec::new(),
             free: Vec::new(),
@@ -199,7 +190,7 @@ impl<'a> Seating<'a> {
     /// n_k − d of a table with customers.
     pub fn share(&self, table: TableId) -> f64 {
         let serving = &self.tables[table.index()];
-        f64::from(serving.customers) - self.restaurants[self.adapted(serving.string)].hyper.discount
+        self.restaurants[self.adapted(serving.string)].share(serving.customers)
     }
 
     /// Σ_k (n_k − d) over the tables of a string.
@@ -215,7 +206,7 @@ impl<'a> Seating<'a> {
         if self.strings[string as usize].customers == 0 {
             return 0.0;
         }
-        self.shares(string) / self.restaurants[self.adapted(string)].all()
+        self.shares(string) / self.restaurants[self.adapted(string)].total()
     }
 
     /// A table of `string`, drawn in proportion to n_k − d.
@@ -306,15 +297,13 @@ impl<'a> Seating<'a> {
                 let string = &mut self.strings[table.string as usize];
                 let restaurant =
                     &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
-                product.times(restaurant.seats(table.customers));
+                product.times(restaurant.predict(table.customers));
                 if table.customers == 0 {
                     string.tables.push(id);
-                    restaurant.tables += 1;
                     self.todo.push(id);
                 }
-                table.customers += 1;
+                restaurant.seat(&mut table.customers);
                 string.customers += 1;
-                restaurant.customers += 1;
             }
         }
     }
@@ -331,16 +320,14 @@ impl<'a> Seating<'a> {
                 let string = &mut self.strings[table.string as usize];
                 let restaurant =
                     &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
-                table.customers -= 1;
+                restaurant.unseat(&mut table.customers);
                 string.customers -= 1;
-                restaurant.customers -= 1;
                 if table.customers == 0 {
                     let at = string.tables.iter().position(|&other| other == id);
                     string.tables.remove(at.expect("a table with customers is in the list of its string"));
-                    restaurant.tables -= 1;
                     self.todo.push(id);
                 }
-                product.times(restaurant.seats(table.customers));
+                product.times(restaurant.predict(table.customers));
             }
         }
     }
@@ -363,38 +350,6 @@ impl<'a> Seating<'a> {
         (0..self.restaurants.len())
             .map(|number| self.restaurants[number].log_joint(&self.sizes(number)))
             .sum()
-    }
-}
-
-impl Restaurant {
-    /// The probability that the next customer sits at a certain table with `customers`, or at a new one if there are none.
-    fn seats(&self, customers: u32) -> f64 {
-        if customers == 0 { self.opens() } else { (f64::from(customers) - self.hyper.discount) / self.all() }
-    }
-
-    /// The probability that the next customer opens a table.
-    pub fn opens(&self) -> f64 {
-        let Hyper { discount, concentration } = self.hyper;
-        (f64::from(self.tables) * discount + concentration) / self.all()
-    }
-
-    /// n + c.
-    pub fn all(&self) -> f64 {
-        f64::from(self.customers) + self.hyper.concentration
-    }
-
-    /// ln of the probability of the seating, for tables of these sizes:
-    /// Π_{k<m} (c + k·d) / Π_{j<n} (c + j) · Π_k Π_{0<j<n_k} (j − d)  (Pitman 1995).
-    pub fn log_joint(&self, sizes: &[(u32, u32)]) -> f64 {
-        let Hyper { discount, concentration } = self.hyper;
-        let m = self.tables;
-        let opened = if discount * 1e15 > concentration {
-            f64::from(m) * ln(discount) + ln_rising(concentration / discount, m)
-        } else {
-            f64::from(m) * ln(concentration)
-        };
-        let joined = |&(size, n): &(u32, u32)| f64::from(n) * ln_rising(1.0 - discount, size - 1);
-        opened - ln_rising(concentration, self.customers) + sizes.iter().map(joined).sum::<f64>()
     }
 }
 

@@ -8,10 +8,11 @@ use super::items::Items;
 use super::prior::Prior;
 use super::proposal::Proposer;
 use super::seating::Seating;
-use super::state::{Choice, Hyper, TableId};
+use super::state::{Choice, TableId};
 use crate::grammar::ParamId;
 use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, StickId, SymbolId};
+use crate::num::pitman_yor::Hyper;
 use crate::num::random::permutation;
 
 /// Where the first trees come from.

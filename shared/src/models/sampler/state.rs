@@ -14,6 +14,7 @@ use crate::grammar::ParamId;
 use crate::grammar::tree::{Node, Tree};
 use crate::grammar::{Grammar, SymbolId};
 use crate::limits::is_parameter;
+use crate::num::pitman_yor::Hyper;
 
 /// A choice of a leftmost derivation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -42,15 +43,6 @@ pub struct Table {
     pub symbol: SymbolId,
     /// How its base derives its string.
     pub label: Vec<Choice>,
-}
-
-/// The Pitman–Yor process of an adapted nonterminal.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Hyper {
-    /// d, 0 ≤ d < 1; with 0 it is a Dirichlet process.
-    pub discount: f64,
-    /// c > 0.
-    pub concentration: f64,
 }
 
 /// See the module's documentation.
