@@ -12,8 +12,8 @@ use clap::{Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, bench, cancel, eval, fetch, inspect, jobs, keys, logs, parse, plan, sample, serve, status,
-    submit, token, train, treebank, workers,
+    Answer, bench, cancel, eval, fetch, inspect, job_process, jobs, keys, logs, parse, plan, sample, serve,
+    status, submit, token, train, treebank, workers,
 };
 use crate::streams::{Closed, tell};
 
@@ -77,6 +77,9 @@ enum Command {
     Plan(plan::Args),
     /// Measure training on this machine, with threads and with worker processes, on synthetic sentences
     Bench(bench::Args),
+    /// Train or check a job of a service, which starts this process
+    #[command(hide = true)]
+    JobProcess(job_process::Args),
 }
 
 const BAD: u8 = 2;
@@ -128,6 +131,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Token(args) => token::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::JobProcess(args) => job_process::run(&args),
     };
     drop(log); // writes pending log lines before the last line
     match answer {

@@ -6,6 +6,7 @@ pub mod cancel;
 pub mod eval;
 pub mod fetch;
 pub mod inspect;
+pub mod job_process;
 pub mod jobs;
 pub mod keys;
 pub mod logs;

@@ -198,7 +198,7 @@ pub enum FleetError {
 }
 
 /// Answers to one task that differ, weighed by the coordinator's own.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The task.
     pub task: TaskIndex,
@@ -232,7 +232,7 @@ impl std::fmt::Display for Mismatch {
 }
 
 /// What a batch cost.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MapReport {
     /// From submission to the last answer.
     pub wall: Duration,
@@ -278,7 +278,7 @@ impl Effort {
 }
 
 /// A member that was lost.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Loss {
     /// Its name.
     pub name: String,
@@ -287,7 +287,7 @@ pub struct Loss {
 }
 
 /// What a batch is for; with its run and round in logs, metrics and errors.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Stage {
     /// Counting candidate strings.
     Candidates,

@@ -8,7 +8,7 @@
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (metrics of rounds, and
 //!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`row`];
 //! - *results*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its
-//!   results);
+//!   results), [`job_process`] (the same in a process of its own);
 //! - *service*: [`status`] (the status of a run), [`service`], [`web`] (its pages, and Prometheus metrics);
 //! - *the command line*: [`signals`], [`commands`], [`cli`].
 
@@ -58,6 +58,8 @@ pub mod report;
 pub mod output;
 
 pub mod run;
+
+pub mod job_process;
 
 pub mod status;
 

@@ -75,7 +75,7 @@ pub struct Outcome {
 }
 
 /// Who worked on a run.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Crew {
     /// Threads of this process, and remote workers that computed something.
     pub workers: usize,

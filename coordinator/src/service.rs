@@ -9,7 +9,7 @@
 //!                                                     readers
 //! ```
 //!
-//! A job is trained by the code that `train` runs, on a thread of its own, and so has the same result. [`queue`] decides which jobs run, and the
+//! A job is trained by the code that `train` runs, in a process of its own ([`crate::job_process`]), and so has the same result. [`queue`] decides which jobs run, and the
 //! fleet shares itself among these ([`crate::fleet::Account`]). `controller` is the one thread that changes jobs; `submission` and `deletion`
 //! are what comes before and after. `reading` is what readers ask, [`rpc`] how commands reach all this.
 //! [`record`] is what is stored of a job, [`records`] and [`job_store`] where, and [`remote`] the copy in an object store, for which one process at a time has
@@ -41,28 +41,26 @@ pub mod view;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use blake3::Hash;
 use tokio::sync::watch;
 
 use crate::access::{Identity, Role};
 use crate::faults::Shared;
 use crate::fleet::{Fleet, Handle, Watcher};
-use crate::job::{Job, JobError};
+use crate::job_process::Processes;
 use crate::status::RunStatus;
-use crate::store;
 
 use self::acceptance::Acceptance;
 use self::audit::Audit;
 use self::controller::{Command, Controller};
 use self::job_log::{JobLog, Notifier};
-use self::job_store::{Incoming, JobStore, inputs_in, is_safe};
+use self::job_store::{Incoming, JobStore};
 use self::queue::{Event, Queue, Refusal};
 use self::record::{JobId, Millis, Record, View};
 use self::records::Found;
@@ -73,7 +71,7 @@ pub use self::reading::Page;
 pub use self::submission::Submission;
 
 /// How much a service takes on.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone)]
 pub struct Limits {
     /// Jobs in work at a time.
     pub room: usize,
@@ -85,11 +83,14 @@ pub struct Limits {
     pub urls: Vec<String>,
     /// How long a job is kept after its end; `None`: for ever.
     pub keep: Option<Duration>,
+    /// The processes of jobs.
+    pub processes: Processes,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { room: 16, jobs: 10_000, upload: 64 << 30, urls: Vec::new(), keep: None }
+impl Limits {
+    /// The default limits, with jobs in these processes.
+    pub fn with(processes: Processes) -> Limits {
+        Limits { room: 16, jobs: 10_000, upload: 64 << 30, urls: Vec::new(), keep: None, processes }
     }
 }
 
@@ -358,35 +359,6 @@ impl Service {
     fn audit(&self, who: &str, what: &str, job: Option<JobId>, detail: &str) {
         self.0.audit.note(now(), who, what, job, detail);
     }
-
-    /// The job in a folder of the job store, which reads nothing that is not its own, and writes nowhere else.
-    fn load(&self, folder: &Path) -> Result<Job> {
-        let inputs = inputs_in(folder);
-        let text = std::fs::read_to_string(folder.join("job.toml")).context("the job file is gone")?;
-        let mut job = Job::parse(&text, "job.toml", &inputs, &[]).map_err(JobError::from)?;
-        let mut foreign = None;
-        job.visit_files(&mut |key, path| {
-            let allowed = match store::url(path) {
-                Some(url) => self.0.limits.urls.iter().any(|start| url.starts_with(start)),
-                None => path.strip_prefix(&inputs).is_ok_and(|path| path.to_str().is_some_and(is_safe)),
-            };
-            if !allowed {
-                foreign.get_or_insert(format!(
-                    "job.toml: {key}: {}: the service lets jobs read what is sent with them, and URLs that it was started with (--allow-url)",
-                    path.display()
-                ));
-            }
-        });
-        job.output.dir = folder.join("out");
-        job.output.checkpoints = String::new();
-        foreign.map_or(Ok(job), |foreign| Err(anyhow!(foreign)))
-    }
-}
-
-/// An error in a line, with files by the names that the job has for them.
-fn told(error: &anyhow::Error, folder: &Path) -> String {
-    let text = format!("{error:#}").replace(&format!("{}/", inputs_in(folder).display()), "");
-    text.replace(&format!("{}/", folder.display()), "")
 }
 
 /// The present moment.

@@ -120,13 +120,7 @@ impl Blobs {
     /// Assembles and checks an assigned task.
     pub fn task(&mut self, head: &v1::LeaseHead, payload: Bytes) -> Result<Task, WireError> {
         self.since_lease = 0;
-        let language = self.language(head)?;
-        let shard = match self.find("lease.shard", &head.shard)? {
-            Blob::Shard(shard) => shard.clone(),
-            _ => return Err(WireError::Missing { field: "lease.shard" }),
-        };
-        let work = lease::work_from_wire(head, payload, |field, hash| self.find(field, hash).cloned())?;
-        let task = Task { language, shard, work };
+        let task = lease::task_from_wire(head, payload, |field, hash| self.find(field, hash))?;
         self.check(&task)?;
         self.check_room(&task)?;
         Ok(task)

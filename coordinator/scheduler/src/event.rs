@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use shared::work::lease::{BatchId, LeaseId, TaskIndex};
 use shared::work::task::ContentHash;
 
@@ -10,7 +11,7 @@ use super::accounts::{Account, AccountId};
 use super::identity::Identity;
 
 /// Cause of the loss of a member.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 pub enum Cause {
     /// It sent nothing, not even heartbeats.
     #[error("silent for {0:?}")]
@@ -54,7 +55,7 @@ impl Cause {
 }
 
 /// Cause of the failure of a batch.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 pub enum Failure {
     /// The task fails in this process, or on every member that tried it.
     #[error("task {}: {detail}", task.0)]
@@ -97,7 +98,7 @@ pub enum Failure {
 }
 
 /// Blobs of a task that some member may have cached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Needs {
     /// Hash of the shard.
     pub shard: ContentHash,

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::Answer;
 use super::remote::Reach;
-use crate::service::job_store::is_safe;
+use crate::job_process::folder::is_safe;
 use crate::streams;
 
 /// Arguments of `fetch`.

@@ -13,6 +13,8 @@ use super::Answer;
 use super::train::{FOREVER, FleetOptions};
 use crate::access::{Access, Tokens};
 use crate::fleet::{Fleet, FleetConfig, engine_with};
+use crate::job_process::Processes;
+use crate::job_process::limits::half_of_memory;
 use crate::progress::{Progress, Style};
 use crate::service::job_store::JobStore;
 use crate::service::leader_lease::Timeouts;
@@ -54,6 +56,9 @@ pub struct Args {
     /// Maximum size of an uploaded file in mebibytes
     #[arg(long, value_name = "MIB", default_value_t = 65_536)]
     pub max_upload: u32,
+    /// Memory that each job may take beside its workers, in mebibytes [default: half of the machine's]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..))]
+    pub job_memory: Option<u32>,
     /// Prefix of URLs that jobs may read, as in s3://corpora/; repeatable
     #[arg(long, value_name = "URL")]
     pub allow_url: Vec<String>,
@@ -102,12 +107,14 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let local_workers = config.local_workers;
     let fleet = Fleet::start(FleetConfig { compute, ..config })?;
     let address = fleet.address().context("a fleet that listens has an address")?;
+    let memory = args.job_memory.map_or_else(half_of_memory, |mebibytes| u64::from(mebibytes) << 20);
     let limits = Limits {
         room: args.running.into(),
         jobs: args.max_jobs,
         upload: u64::from(args.max_upload) << 20,
         urls: args.allow_url.clone(),
         keep: args.keep_days.map(|days| DAY * days),
+        processes: Processes::of_this_program(memory, log),
     };
     let service = Service::start(job_store, fleet, local_workers, limits)?;
     jobs.open(service.clone());

@@ -19,7 +19,7 @@ use super::remote::{Jobs, Reach, Way, code, is_passing, runtime};
 use super::{Answer, logs};
 use crate::human::bytes;
 use crate::job::Job;
-use crate::service::job_store::is_safe;
+use crate::job_process::folder::is_safe;
 use crate::store;
 use crate::streams;
 

@@ -59,6 +59,16 @@ struct Calls {
     waiting: Vec<mpsc::WeakSender<Progress>>,
 }
 
+impl Calls {
+    /// Tells the callers that wait that they are cancelled.
+    fn end(&mut self) {
+        for progress in self.waiting.drain(..).filter_map(|waiting| waiting.upgrade()) {
+            // There is room for one; the caller may have gone.
+            let _ = progress.try_send(Progress::Cancelled);
+        }
+    }
+}
+
 impl Handle {
     pub(super) fn new(link: Link, account: Account) -> Handle {
         let (n_batches, calls, effort) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
@@ -76,10 +86,12 @@ impl Handle {
     pub fn cancel(&self) {
         let mut calls = self.calls();
         calls.cancelled = true;
-        for progress in calls.waiting.drain(..).filter_map(|waiting| waiting.upgrade()) {
-            // There is room for one; the caller may have gone.
-            let _ = progress.try_send(Progress::Cancelled);
-        }
+        calls.end();
+    }
+
+    /// Ends the calls of [`Map::map`] in progress as [`Handle::cancel`] does; later ones are computed.
+    pub fn interrupt(&self) {
+        self.calls().end();
     }
 
     /// Whether it was cancelled.

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use scheduler::Cause;
+use serde::{Deserialize, Serialize};
 
 use super::Stage;
 
@@ -15,7 +16,7 @@ use super::Stage;
 const EVENTS: usize = 256;
 
 /// Something that happens to a fleet, as a job sees it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum FleetEvent {
     /// A worker joined.
     WorkerJoined {
@@ -50,7 +51,7 @@ pub enum FleetEvent {
 }
 
 /// What tasks wait for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     /// What the tasks are for.
     pub stage: Stage,

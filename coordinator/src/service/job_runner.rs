@@ -1,4 +1,4 @@
-//! The threads of jobs: from a job's folder to its result, as `train` would.
+//! The threads of jobs: each follows the process of a job, from the job's folder to its result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -11,16 +11,18 @@ use tracing::info_span;
 use super::queue::{Done, Event};
 use super::record::JobId;
 use super::view::SharedView;
-use super::{Service, lock, now, told};
+use super::{Limits, Service, lock, now};
 use crate::events::{All, Observer, RunEvent};
 use crate::fleet::Handle;
-use crate::metrics::Summary;
+use crate::job_process::Unfinished;
+use crate::job_process::folder::{load, told};
 use crate::outcome::Crew;
 use crate::progress::Progress;
-use crate::run::{Earlier, Run};
 use crate::status::RunStatus;
 use crate::status::posting::Posting;
-use crate::train::{group::Inputs, train};
+
+/// Losses of a job's process in a row, without a checkpoint in between, after which the job fails.
+const MAX_LOSSES: usize = 3;
 
 /// A job to begin with.
 pub(super) struct Order {
@@ -52,13 +54,10 @@ fn follow(service: &Service, order: Order) {
     let Order { id, name, handle, run_status, view } = order;
     let _span = info_span!("job", id = id.0, name).entered();
     let work = AssertUnwindSafe(|| work(service, id, name.clone(), &handle, run_status, view.clone()));
-    let how = match catch_unwind(work) {
-        Ok(Ok(summary)) => Ok(summary.parameters_sha256),
-        Ok(Err(error)) => Err(told(&error, &service.0.job_store.job(id))),
-        Err(_) => {
-            Err("internal error: the job panicked; the service's log says where, please report it".to_owned())
-        }
-    };
+    let how = catch_unwind(work).unwrap_or_else(|_| {
+        Err("internal error: the job's thread panicked; the service's log says where, please report it"
+            .to_owned())
+    });
     let job_store = &service.0.job_store;
     if let Err(error) = job_store.save_view(id, &view.read()) {
         tracing::warn!(job = id.0, "the rounds of the job cannot be stored: {error:#}");
@@ -82,38 +81,52 @@ fn work(
     handle: &Handle,
     run_status: RunStatus,
     mut view: SharedView,
-) -> Result<Summary> {
+) -> Result<String, String> {
     let job_store = &service.0.job_store;
-    let record = service.job(id)?.record;
-    job_store.restore(id, &record.inputs)?;
-    job_store.check(&record)?;
+    let restore = || -> Result<()> {
+        let record = service.job(id)?.record;
+        job_store.restore(id, &record.inputs)?;
+        job_store.check(&record)
+    };
+    restore().map_err(|error| told(&error, &job_store.job(id)))?;
     let folder = job_store.job(id);
     let job_log = service.job_log(id);
     job_log.tell(now(), "begun");
-    let mut job = service.load(&folder)?;
-    job.output.checkpoints = job_store.checkpoints(id);
-    view.of(&job);
-    let job_file = folder.join("job.toml");
-    let mut run = Run::open(&job, &job_file, Earlier::Resume)?;
-    let inputs = Inputs::load(&job)?;
+    view.of(&load(&folder, &service.0.limits.urls).map_err(|error| told(&error, &folder))?);
     let mut lines = Progress::lines(move |line| job_log.tell(now(), line));
     let mut posting = Posting::new(name, run_status);
-    let mut advancing = Advancing(service, id);
-    let told = &mut All(vec![&mut posting, &mut advancing, &mut view, &mut lines]);
-    let outcome = run.train(told, |checkpoints, told| train(&job, &inputs, handle, checkpoints, told))?;
-    let crew = Crew::of(service.0.local_workers, &service.0.fleet.status(), handle.effort());
-    run.finish(outcome, &crew, told)
+    let crew = || Crew::of(service.0.local_workers, &service.0.fleet.status(), handle.effort());
+    let Limits { urls, processes, .. } = &service.0.limits;
+    let mut losses = 0;
+    loop {
+        let mut advancing = Advancing { service, id, has_advanced: false };
+        let observers = &mut All(vec![&mut posting, &mut advancing, &mut view, &mut lines]);
+        let trained = processes.train(&folder, urls, job_store.checkpoints(id), handle, &crew, observers);
+        losses = if advancing.has_advanced { 1 } else { losses + 1 };
+        match trained {
+            Err(Unfinished::Lost(reason)) if losses < MAX_LOSSES && !handle.is_cancelled() => {
+                service.job_log(id).tell(now(), &format!("{reason}; starting again"));
+            }
+            trained => return trained.map_err(Unfinished::into_text),
+        }
+    }
 }
 
 /// Tells the service of checkpoints: the next process does not do the same work again.
-struct Advancing<'a>(&'a Service, JobId);
+struct Advancing<'a> {
+    service: &'a Service,
+    id: JobId,
+    /// Whether there was one.
+    has_advanced: bool,
+}
 
 impl Observer for Advancing<'_> {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
         if let RunEvent::Checkpointed(_) = event {
-            let id = self.1;
+            let id = self.id;
+            self.has_advanced = true;
             // Training need not wait. If it cannot be stored, a later checkpoint counts.
-            drop(self.0.ask(move |controller| controller.change(Event::Checkpointed(id), |_| {})));
+            drop(self.service.ask(move |controller| controller.change(Event::Checkpointed(id), |_| {})));
         }
         Ok(())
     }

@@ -18,7 +18,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use blake3::Hash;
@@ -31,6 +31,7 @@ use super::remote::{Remote, file_name};
 use super::view::JobView;
 use crate::access;
 use crate::faults;
+use crate::job_process::folder::{JOB, RESULTS, inputs_in, is_safe};
 use crate::store::Store;
 
 /// The folder of a service.
@@ -549,15 +550,8 @@ pub fn log_in(folder: &Path) -> PathBuf {
     folder.join(LOG)
 }
 
-/// The folder of a job's files, in that of the job.
-pub fn inputs_in(folder: &Path) -> PathBuf {
-    folder.join("inputs")
-}
-
-const JOB: &str = "job.toml";
 const LOG: &str = "log.jsonl";
 const SCENE: &str = "scene.json";
-const RESULTS: &str = "out";
 
 /// What names begin with that are not in their place yet.
 const ASIDE: &str = ".new-";
@@ -572,13 +566,6 @@ fn sweep(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether `path` stays below the folder that it is put in, and can be told.
-pub fn is_safe(path: &str) -> bool {
-    let below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-    let told = path.chars().all(|letter| !letter.is_control() && letter != '\\');
-    !path.is_empty() && path.len() <= 512 && below && told && !path.ends_with('/') && !path.contains("//")
 }
 
 #[cfg(test)]
@@ -653,15 +640,5 @@ mod tests {
             [("model/model.bin".into(), 15), ("summary.json".into(), 12)]
         );
         assert!(job_store.list(JobId(2)).is_err());
-    }
-
-    #[test]
-    fn paths_that_leave_their_folder_are_not_safe() {
-        for path in ["a", "a/b.txt", "b&a <b>.txt", "a..b"] {
-            assert!(is_safe(path), "{path}");
-        }
-        for path in ["", "/etc/passwd", "../a", "a/../../b", "./a", "a\nb", "a\\b", "a//b", "a/"] {
-            assert!(!is_safe(path), "{path}");
-        }
     }
 }

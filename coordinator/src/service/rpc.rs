@@ -4,6 +4,7 @@
 //! disk on threads that the fleet needs; a call that brings or fetches a file or follows a log takes one of a bounded number of places, and one
 //! that brings or takes nothing for `IDLE`, or a file more slowly than `SLOWEST`, is ended.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -123,6 +124,16 @@ impl JobsService {
         let done = self.runtime.spawn_blocking(move || work(&service)).await;
         done.map_err(|_| Status::internal("internal error; the service's log says more"))?
             .map_err(Status::from)
+    }
+}
+
+/// Tells work that its caller is gone: set when this is dropped.
+#[derive(Default)]
+struct Caller(Arc<AtomicBool>);
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -307,8 +318,14 @@ impl Jobs for JobsService {
         let input = |input: v1::JobInput| Ok(Input { path: input.path, hash: hash_of(&input.hash)? });
         let inputs = inputs.into_iter().map(input).collect::<Result<_, Status>>()?;
         let submission = Submission { job, inputs, name, priority, max_workers, key };
-        let _place = self.checks.clone().acquire_owned().await; // never closed
-        let view = self.blocking(move |service| service.submit(&who, submission)).await?;
+        let place = self.checks.clone().acquire_owned().await; // never closed
+        let caller = Caller::default();
+        let is_gone = caller.0.clone();
+        let check = move |service: &Service| {
+            let _place = place; // for as long as the check goes on, whether the caller waits or not
+            service.submit(&who, submission, &|| !is_gone.load(Ordering::SeqCst))
+        };
+        let view = self.blocking(check).await?;
         Ok(Response::new(view.to_wire(None)))
     }
 

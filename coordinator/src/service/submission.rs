@@ -1,11 +1,11 @@
 //! Submissions: how a job is checked before the service accepts it.
 
 use super::job_log::JobLog;
-use super::job_store::{is_safe, log_in};
+use super::job_store::log_in;
 use super::record::{Input, JobId, Millis, PRIORITIES, Record, State, View};
-use super::{Problem, Service, now, told};
+use super::{Limits, Problem, Service, now};
 use crate::access::Identity;
-use crate::train::group::Inputs;
+use crate::job_process::folder::is_safe;
 
 /// Largest job file, in bytes.
 pub(super) const MAX_JOB: usize = 1 << 20;
@@ -32,8 +32,13 @@ pub struct Submission {
 }
 
 impl Service {
-    /// Accepts a job after checking all of it. Blocks for as long as reading its corpus takes.
-    pub fn submit(&self, who: &Identity, submission: Submission) -> Result<View, Problem> {
+    /// Accepts a job after checking all of it, unless `is_wanted` says no before. Blocks for as long as reading its corpus takes.
+    pub fn submit(
+        &self,
+        who: &Identity,
+        submission: Submission,
+        is_wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<View, Problem> {
         if let Some(known) = self.admit(&who.name, &submission)? {
             return Ok(known);
         }
@@ -45,8 +50,8 @@ impl Service {
             self.0.job_store.remove_damaged(*hash)?;
             return Err(Problem::Lacking { path: path.clone() });
         }
-        let loaded = self.load(aside.path()).and_then(|job| Inputs::load(&job));
-        loaded.map_err(|error| Problem::Invalid(told(&error, aside.path())))?;
+        let Limits { urls, processes, .. } = &self.0.limits;
+        processes.check(aside.path(), urls, is_wanted).map_err(Problem::Invalid)?;
         JobLog::new(log_in(aside.path()), self.0.notifier.clone())
             .tell(now(), &format!("submitted by {}", who.name));
         self.0.job_store.sync(&aside)?;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 
@@ -11,6 +11,7 @@ use super::record::{Input, State};
 use super::*;
 use crate::faults;
 use crate::fleet::{FleetConfig, Listen};
+use crate::store;
 
 const JOB: &str =
     "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 2\n";
@@ -41,7 +42,7 @@ impl Place {
     }
 
     fn serve(&self) -> Service {
-        self.serve_with(Limits { room: 1, ..Default::default() })
+        self.serve_with(Limits { room: 1, ..limits() })
     }
 
     fn serve_with(&self, limits: Limits) -> Service {
@@ -64,6 +65,11 @@ impl Place {
         let folder = self.folder().display().to_string();
         store::Store::open(self.remote.as_ref().unwrap_or(&folder)).unwrap()
     }
+}
+
+/// With jobs on threads of this process, whose storage may be in memory.
+fn limits() -> Limits {
+    Limits::with(Processes::threads())
 }
 
 fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
@@ -96,7 +102,7 @@ fn submit(service: &Service, key: &str) -> Result<JobId, Problem> {
     let inputs = vec![Input { path: "corpus.txt".into(), hash }];
     let (job, name, key) = (JOB.to_owned(), "job".to_owned(), key.to_owned());
     let submission = Submission { job, inputs, name, key, ..Default::default() };
-    service.submit(&ann(), submission).map(|view| view.record.id)
+    service.submit(&ann(), submission, &|| true).map(|view| view.record.id)
 }
 
 fn ids(service: &Service) -> BTreeSet<JobId> {
@@ -328,7 +334,7 @@ fn jobs_are_kept_as_many_days_as_asked_for() {
         job_store.records().save(&Record { ended, ..record::tests::record(id, state) }).unwrap();
     }
     drop(job_store);
-    let service = place.serve_with(Limits { room: 1, keep: Some(DAY * 3), ..Default::default() });
+    let service = place.serve_with(Limits { room: 1, keep: Some(DAY * 3), ..limits() });
     service.expire(Millis(present));
     assert_eq!(ids(&service), [JobId(2)].into());
     service.expire(Millis(present + day + 1));
@@ -361,7 +367,7 @@ fn results_are_brought_when_they_are_fetched_and_not_before() {
 fn serve_without_workers(place: &Place) -> Service {
     let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
     let fleet = Fleet::start(FleetConfig { local_workers: 0, listen, ..Default::default() }).unwrap();
-    Service::start(place.job_store(), fleet, 0, Limits { room: 1, ..Default::default() }).unwrap()
+    Service::start(place.job_store(), fleet, 0, Limits { room: 1, ..limits() }).unwrap()
 }
 
 #[test]
@@ -479,6 +485,7 @@ fn changed_bytes_are_noticed() {
             name: "job".into(),
             ..Default::default()
         },
+        &|| true,
     );
     assert!(matches!(refused, Err(Problem::Lacking { path }) if path == "corpus.txt"));
     assert!(!service.has(hash));
@@ -503,11 +510,13 @@ fn a_key_is_of_one_job() {
         ..Default::default()
     };
     for other in [submission(&JOB.replace('2', "3"), &inputs), submission(JOB, &[])] {
-        let Err(Problem::Invalid(refused)) = service.submit(&ann(), other) else { panic!("accepted") };
+        let Err(Problem::Invalid(refused)) = service.submit(&ann(), other, &|| true) else {
+            panic!("accepted")
+        };
         assert!(refused.starts_with("--idempotency-key first: job 1 has this key"), "{refused}");
     }
     // The keys of others are their own.
-    let bob = service.submit(&Identity::anyone("bob"), submission(JOB, &inputs)).unwrap();
+    let bob = service.submit(&Identity::anyone("bob"), submission(JOB, &inputs), &|| true).unwrap();
     assert_ne!(bob.record.id, id);
     service.close(Duration::from_secs(60));
 }

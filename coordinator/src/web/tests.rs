@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::*;
 use crate::access::{Role, Tokens, line};
 use crate::fleet::{Fleet, FleetConfig};
+use crate::job_process::Processes;
 use crate::service::Limits;
 use crate::service::job_store::JobStore;
 use crate::service::record::{self, Millis, Record, State};
@@ -40,7 +41,7 @@ fn serve(access: Access) -> Served {
     }
     std::fs::write(folder.path().join("secret"), "secret").unwrap();
     let fleet = Fleet::start(FleetConfig { local_workers: 1, ..Default::default() }).unwrap();
-    let service = Service::start(job_store, fleet, 1, Limits::default()).unwrap();
+    let service = Service::start(job_store, fleet, 1, Limits::with(Processes::threads())).unwrap();
     let bound = Bound::at("127.0.0.1:0".parse().unwrap(), &access, false).unwrap();
     let address = bound.address();
     Served { address, folder, _page: bound.serve(service, access, None).unwrap() }

@@ -78,6 +78,21 @@ pub fn language_from_wire<'b>(
     Ok(Some(Language { grammar, lexicon }))
 }
 
+/// Decodes the task of a lease; `find` looks up a blob by field name and hash.
+pub fn task_from_wire<'b>(
+    head: &v1::LeaseHead,
+    payload: Bytes,
+    find: impl Fn(&'static str, &[u8]) -> Result<&'b Blob, WireError>,
+) -> Result<Task, WireError> {
+    let language = language_from_wire(head, &find)?;
+    let shard = match find("lease.shard", &head.shard)? {
+        Blob::Shard(shard) => shard.clone(),
+        _ => return Err(WireError::Missing { field: "lease.shard" }),
+    };
+    let work = work_from_wire(head, payload, |field, hash| find(field, hash).cloned())?;
+    Ok(Task { language, shard, work })
+}
+
 /// Decodes the work that a lease asks for; `find` looks up a blob by field name and hash.
 pub fn work_from_wire(
     head: &v1::LeaseHead,

@@ -2,12 +2,14 @@
 //!
 //! Answers carry the name of their lease, so of several answers to one task each can be told apart.
 
+use serde::{Deserialize, Serialize};
+
 /// A batch of tasks: one phase or round of a job. Never used twice in a session.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct BatchId(pub u64);
 
 /// Position of a task in its batch.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct TaskIndex(pub u32);
 
 impl TaskIndex {
@@ -18,11 +20,11 @@ impl TaskIndex {
 }
 
 /// How many times the task had been assigned before.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Attempt(pub u32);
 
 /// A task assigned to a member.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct LeaseId {
     /// The batch.
     pub batch: BatchId,

@@ -16,6 +16,7 @@ mod resume;
 mod soak;
 
 mod identity;
+mod job_processes;
 
 mod load;
 mod page;

@@ -1,0 +1,149 @@
+//! The service's side of the pipes to the process of a job: requests and their replies, and a window for answers.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prost::bytes::Bytes;
+use rustc_hash::FxHashMap;
+use shared::work::task::{Answer, ContentHash};
+
+use super::frames::Sender;
+use super::messages::ToJob;
+use proto::convert::Wire;
+
+/// Bytes of answers that the process has not processed yet; one answer may exceed it.
+const WINDOW: usize = 32 << 20;
+
+/// Time that the process has for a reply.
+const REPLY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Why there is no reply.
+const GONE: &str = "the process of the job has ended";
+
+/// The head of a lease, the hashes of its blobs, and its payload.
+pub type Made = (Vec<u8>, Vec<ContentHash>, Bytes);
+
+/// A reply to a request.
+pub enum Reply {
+    /// To [`Exchange::task`].
+    Task(Result<Made, String>),
+    /// To [`Exchange::blob`]: kind and bytes.
+    Blob(Result<(i32, Bytes), String>),
+}
+
+/// The way to the process of a job.
+pub struct Exchange {
+    to_job: Sender,
+    requests: AtomicU64,
+    state: Mutex<State>,
+    /// Notified with every change of `in_flight` and `is_over`.
+    changed: Condvar,
+    /// Kills the process.
+    kill: Box<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Where replies go, by request.
+    waiting: FxHashMap<u64, SyncSender<Reply>>,
+    /// Bytes of answers that were sent and not processed.
+    in_flight: usize,
+    /// Whether the process has ended, or is about to.
+    is_over: bool,
+}
+
+impl Exchange {
+    /// Over a pipe to a process that `kill` kills.
+    pub fn new(to_job: Sender, kill: Box<dyn Fn() + Send + Sync>) -> Exchange {
+        let (requests, state, changed) = (AtomicU64::new(0), Mutex::default(), Condvar::new());
+        Exchange { to_job, requests, state, changed, kill }
+    }
+
+    /// Sends a message.
+    pub fn send(&self, message: &ToJob) -> io::Result<()> {
+        self.to_job.send(message, &[])
+    }
+
+    /// Kills the process.
+    pub fn kill(&self) {
+        (self.kill)();
+    }
+
+    /// Asks for a task.
+    pub fn task(&self, batch: u64, at: usize) -> Result<Made, String> {
+        match self.ask(|request| ToJob::TaskWanted { request, batch, at })? {
+            Reply::Task(task) => task,
+            Reply::Blob(_) => Err("expected a task, found a blob".to_owned()),
+        }
+    }
+
+    /// Asks for a blob of a task.
+    pub fn blob(&self, batch: u64, at: usize, hash: ContentHash) -> Result<(i32, Bytes), String> {
+        match self.ask(|request| ToJob::BlobWanted { request, batch, at, hash })? {
+            Reply::Blob(blob) => blob,
+            Reply::Task(_) => Err("expected a blob, found a task".to_owned()),
+        }
+    }
+
+    fn ask(&self, message: impl FnOnce(u64) -> ToJob) -> Result<Reply, String> {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        let (reply, replied) = mpsc::sync_channel(1);
+        let mut state = self.state();
+        if state.is_over {
+            return Err(GONE.to_owned());
+        }
+        state.waiting.insert(request, reply);
+        drop(state);
+        self.send(&message(request)).map_err(|_| GONE.to_owned())?;
+        replied.recv_timeout(REPLY_WITHIN).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => GONE.to_owned(),
+            RecvTimeoutError::Timeout => {
+                self.kill();
+                format!("the process of the job did not answer for {} s", REPLY_WITHIN.as_secs())
+            }
+        })
+    }
+
+    /// Passes a reply on to the thread that asked.
+    pub fn reply(&self, request: u64, reply: Reply) {
+        if let Some(waiting) = self.state().waiting.remove(&request) {
+            // There is room for one; the thread may have given up.
+            let _ = waiting.try_send(reply);
+        }
+    }
+
+    /// Sends an answer, as soon as the process has processed enough of those before.
+    pub fn answer(&self, at: usize, answer: &Answer) {
+        let bytes = answer.to_bytes();
+        let mut state = self.state();
+        while state.in_flight > 0 && state.in_flight + bytes.len() > WINDOW && !state.is_over {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.in_flight += bytes.len();
+        drop(state);
+        // Without a process the batch ends soon.
+        let _ = self.to_job.send(&ToJob::Answered { at }, &bytes);
+    }
+
+    /// The process has processed answers of so many bytes.
+    pub fn taken(&self, bytes: usize) {
+        let mut state = self.state();
+        state.in_flight = state.in_flight.saturating_sub(bytes);
+        self.changed.notify_all();
+    }
+
+    /// The process has ended: threads that wait for it wait no more.
+    pub fn close(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        state.waiting.clear();
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

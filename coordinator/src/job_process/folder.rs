@@ -1,0 +1,70 @@
+//! The folder of a submitted job: its job file, its files, its log, its results.
+
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::job::{Job, JobError};
+use crate::store;
+
+/// Name of the job file.
+pub const JOB: &str = "job.toml";
+/// Name of the folder of results.
+pub const RESULTS: &str = "out";
+
+/// Returns the folder of a job's files.
+pub fn inputs_in(folder: &Path) -> PathBuf {
+    folder.join("inputs")
+}
+
+/// Reads the job of a folder. An error if it reads files outside of the folder, or URLs without one of the prefixes in `urls`. Its results go
+/// into the folder.
+pub fn load(folder: &Path, urls: &[String]) -> Result<Job> {
+    let inputs = inputs_in(folder);
+    let text = std::fs::read_to_string(folder.join(JOB)).context("the job file is gone")?;
+    let mut job = Job::parse(&text, JOB, &inputs, &[]).map_err(JobError::from)?;
+    let mut foreign = None;
+    job.visit_files(&mut |key, path| {
+        let allowed = match store::url(path) {
+            Some(url) => urls.iter().any(|start| url.starts_with(start)),
+            None => path.strip_prefix(&inputs).is_ok_and(|path| path.to_str().is_some_and(is_safe)),
+        };
+        if !allowed {
+            foreign.get_or_insert(format!(
+                "job.toml: {key}: {}: the service lets jobs read what is sent with them, and URLs that it was started with (--allow-url)",
+                path.display()
+            ));
+        }
+    });
+    job.output.dir = folder.join(RESULTS);
+    job.output.checkpoints = String::new();
+    foreign.map_or(Ok(job), |foreign| Err(anyhow!(foreign)))
+}
+
+/// Returns an error as one line in which files have the names that the job gives them.
+pub fn told(error: &anyhow::Error, folder: &Path) -> String {
+    let text = format!("{error:#}").replace(&format!("{}/", inputs_in(folder).display()), "");
+    text.replace(&format!("{}/", folder.display()), "")
+}
+
+/// Whether `path` stays below the folder that it is put in, and can be displayed.
+pub fn is_safe(path: &str) -> bool {
+    let below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    let told = path.chars().all(|letter| !letter.is_control() && letter != '\\');
+    !path.is_empty() && path.len() <= 512 && below && told && !path.ends_with('/') && !path.contains("//")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_leave_their_folder_are_not_safe() {
+        for path in ["a", "a/b.txt", "b&a <b>.txt", "a..b"] {
+            assert!(is_safe(path), "{path}");
+        }
+        for path in ["", "/etc/passwd", "../a", "a/../../b", "./a", "a\nb", "a\\b", "a//b", "a/"] {
+            assert!(!is_safe(path), "{path}");
+        }
+    }
+}

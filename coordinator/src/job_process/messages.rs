@@ -1,0 +1,221 @@
+//! What a service and the process of a job tell each other. Payloads (answers, requests of tasks, blobs) are those of the workers' protocol.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use serde::{Deserialize, Serialize};
+use shared::work::task::ContentHash;
+
+use crate::events::{Observer, RunEvent};
+use crate::fleet::{FleetError, FleetEvent, MapReport, Mismatch, Stage};
+use crate::metrics::{CheckpointStatus, Phase, RoundMetrics, Start, Summary};
+use crate::outcome::Crew;
+use crate::snapshot::Snapshot;
+use scheduler::{Failure, Needs};
+
+/// What the process is to do; the first message to it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The job's folder.
+    pub folder: PathBuf,
+    /// Prefixes of URLs that the job may read.
+    pub urls: Vec<String>,
+    /// Largest amount of memory, in bytes.
+    pub memory: u64,
+    /// CPU time after which the process is ended, in seconds, if there is a limit.
+    pub cpu_seconds: Option<u64>,
+    /// Whether to train, or only to check the job.
+    pub action: Action,
+}
+
+/// What is done with a job.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Action {
+    /// Reads the job, its grammar and its corpus, and reports the first error.
+    Check,
+    /// Trains it, from its newest checkpoint if there is one.
+    Train {
+        /// Folder or URL of its checkpoints; empty: among its results.
+        checkpoints: String,
+    },
+}
+
+/// A message to the process of a job.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToJob {
+    /// What to do.
+    Assigned(Assignment),
+    /// Asks for the task at a position of a batch.
+    TaskWanted {
+        /// Returned with the reply.
+        request: u64,
+        /// Number of the batch.
+        batch: u64,
+        /// Position in the batch.
+        at: usize,
+    },
+    /// Asks for a blob of the task at a position of a batch.
+    BlobWanted {
+        /// Returned with the reply.
+        request: u64,
+        /// Number of the batch.
+        batch: u64,
+        /// Position in the batch.
+        at: usize,
+        /// Hash of the blob.
+        hash: ContentHash,
+    },
+    /// The next answer of the open batch, which is the payload.
+    Answered {
+        /// Position of its task.
+        at: usize,
+    },
+    /// Something happened to the fleet.
+    News(FleetEvent),
+    /// The open batch is over.
+    BatchOver(Result<MapReport, BatchError>),
+    /// Who worked on the job.
+    Crew(Crew),
+    /// The job was cancelled.
+    Cancelled,
+}
+
+/// A message from the process of a job.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromJob {
+    /// A batch; there is one at a time.
+    Batch {
+        /// Its number: 0, 1, …
+        batch: u64,
+        /// What it is for.
+        stage: Stage,
+        /// By task.
+        needs: Vec<Needs>,
+    },
+    /// A task; its payload is that of its lease.
+    Task {
+        /// The request.
+        request: u64,
+        /// Encoded head of its lease, and hashes of its blobs; an error says why there is no task.
+        task: Result<(Vec<u8>, Vec<ContentHash>), String>,
+    },
+    /// A blob, which is the payload.
+    Blob {
+        /// The request.
+        request: u64,
+        /// Its kind, as in the workers' protocol; an error says why there is no blob.
+        kind: Result<i32, String>,
+    },
+    /// An answer has been processed.
+    Taken {
+        /// Bytes of its payload.
+        bytes: usize,
+    },
+    /// An event of the run: a [`Told`] as JSON.
+    Event(String),
+    /// Asks for [`ToJob::Crew`].
+    CrewWanted,
+    /// The end, and the last message: the digest of the parameters, empty after a check; or one line that says why there is none.
+    Ended(Result<String, String>),
+}
+
+/// Why a batch has no result.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum BatchError {
+    /// [`FleetError::Batch`].
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// The last events and decisions of the scheduler.
+        decisions: Vec<String>,
+    },
+    /// [`FleetError::Audit`].
+    Audit(Mismatch),
+    /// [`FleetError::Cancelled`].
+    Cancelled,
+    /// [`FleetError::Stopped`], or an error that has no other variant.
+    Stopped,
+}
+
+impl BatchError {
+    /// Returns the error of a batch for `stage`.
+    pub fn into_error(self, stage: Stage) -> FleetError {
+        match self {
+            BatchError::Failed { failure, decisions } => FleetError::Batch { stage, failure, decisions },
+            BatchError::Audit(mismatch) => FleetError::Audit { stage, mismatch },
+            BatchError::Cancelled => FleetError::Cancelled,
+            BatchError::Stopped => FleetError::Stopped,
+        }
+    }
+}
+
+impl From<FleetError> for BatchError {
+    fn from(error: FleetError) -> BatchError {
+        match error {
+            FleetError::Batch { failure, decisions, .. } => BatchError::Failed { failure, decisions },
+            FleetError::Audit { mismatch, .. } => BatchError::Audit(mismatch),
+            FleetError::Cancelled => BatchError::Cancelled,
+            _ => BatchError::Stopped,
+        }
+    }
+}
+
+/// A [`RunEvent`] that owns its data; variants and fields are the same.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Told {
+    Started(Start),
+    Resumed { checkpoint: String, round: usize },
+    Prepared { earlier: Vec<RoundMetrics> },
+    PhaseBegun(Phase),
+    RoundFinished(Box<RoundMetrics>),
+    Scored(Box<Snapshot>),
+    Fleet(FleetEvent),
+    Checkpointed(CheckpointStatus),
+    CheckpointFailed(String),
+    Notice(String),
+    Stopped(String),
+    Finished(Box<Summary>),
+}
+
+impl From<&RunEvent<'_>> for Told {
+    fn from(event: &RunEvent<'_>) -> Told {
+        match *event {
+            RunEvent::Started(start) => Told::Started(start.clone()),
+            RunEvent::Resumed { checkpoint, round } => {
+                Told::Resumed { checkpoint: checkpoint.to_owned(), round }
+            }
+            RunEvent::Prepared { earlier } => Told::Prepared { earlier: earlier.to_vec() },
+            RunEvent::PhaseBegun(phase) => Told::PhaseBegun(phase),
+            RunEvent::RoundFinished(round) => Told::RoundFinished(Box::new(round.clone())),
+            RunEvent::Scored(look) => Told::Scored(Box::new(look())),
+            RunEvent::Fleet(event) => Told::Fleet(event.clone()),
+            RunEvent::Checkpointed(written) => Told::Checkpointed(*written),
+            RunEvent::CheckpointFailed(error) => Told::CheckpointFailed(format!("{error:#}")),
+            RunEvent::Notice(text) => Told::Notice(text.to_owned()),
+            RunEvent::Stopped(text) => Told::Stopped(text.to_owned()),
+            RunEvent::Finished(summary) => Told::Finished(Box::new(summary.clone())),
+        }
+    }
+}
+
+impl Told {
+    /// Tells the event to `observer`.
+    pub fn tell(&self, observer: &mut dyn Observer) -> Result<()> {
+        match self {
+            Told::Started(start) => observer.on(&RunEvent::Started(start)),
+            Told::Resumed { checkpoint, round } => {
+                observer.on(&RunEvent::Resumed { checkpoint, round: *round })
+            }
+            Told::Prepared { earlier } => observer.on(&RunEvent::Prepared { earlier }),
+            Told::PhaseBegun(phase) => observer.on(&RunEvent::PhaseBegun(*phase)),
+            Told::RoundFinished(round) => observer.on(&RunEvent::RoundFinished(round)),
+            Told::Scored(snapshot) => observer.on(&RunEvent::Scored(&|| (**snapshot).clone())),
+            Told::Fleet(event) => observer.on(&RunEvent::Fleet(event)),
+            Told::Checkpointed(written) => observer.on(&RunEvent::Checkpointed(written)),
+            Told::CheckpointFailed(error) => observer.on(&RunEvent::CheckpointFailed(&anyhow!("{error}"))),
+            Told::Notice(text) => observer.on(&RunEvent::Notice(text)),
+            Told::Stopped(text) => observer.on(&RunEvent::Stopped(text)),
+            Told::Finished(summary) => observer.on(&RunEvent::Finished(summary)),
+        }
+    }
+}

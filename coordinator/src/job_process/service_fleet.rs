@@ -1,0 +1,213 @@
+//! The fleet of the service, as the process of a job sees it.
+//!
+//! Training maps over it as over any fleet. Batches go to the service one at a time; a thread hears the service, makes the tasks and blobs that it asks
+//! for, and passes answers on to training.
+
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result};
+use prost::Message;
+use prost::bytes::Bytes;
+use proto::convert::blob::Blob;
+use proto::convert::{Wire, lease};
+use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use shared::work::task::{Answer, ContentHash, Task};
+
+use super::frames::{self, Sender};
+use super::messages::{BatchError, FromJob, ToJob};
+use crate::fleet::{FleetError, FleetEvent, Map, MapReport, Stage, Tasks};
+use crate::outcome::Crew;
+use scheduler::Failure;
+
+/// The service's fleet.
+pub struct ServiceFleet {
+    service: Arc<Sender>,
+    shared: Arc<Shared>,
+    progress: Mutex<Receiver<Progress>>,
+}
+
+/// State of the thread that maps and the thread that hears the service.
+#[derive(Default)]
+struct Shared {
+    is_cancelled: AtomicBool,
+    open: Mutex<Open>,
+}
+
+/// The open batch.
+#[derive(Default)]
+struct Open {
+    /// Batches so far.
+    batch: u64,
+    /// Tasks of the last one, unless it is over.
+    tasks: Option<Arc<dyn Tasks>>,
+}
+
+/// What training hears of the service.
+enum Progress {
+    Answered(usize, Bytes),
+    News(FleetEvent),
+    Over(Result<MapReport, BatchError>),
+    Crew(Crew),
+}
+
+impl ServiceFleet {
+    /// Hears the service on `input`, and calls `orphaned` when it is gone.
+    pub fn start(
+        mut input: impl Read + Send + 'static,
+        service: Arc<Sender>,
+        orphaned: fn(),
+    ) -> Result<ServiceFleet> {
+        let (to_training, progress) = mpsc::channel();
+        let shared = Arc::<Shared>::default();
+        let fleet =
+            ServiceFleet { service: service.clone(), shared: shared.clone(), progress: Mutex::new(progress) };
+        let hear = move || {
+            while let Ok(Some((message, payload))) = frames::receive(&mut input) {
+                shared.hear(&service, message, payload, &to_training);
+            }
+            orphaned();
+        };
+        std::thread::Builder::new().name("service".into()).spawn(hear)?;
+        Ok(fleet)
+    }
+
+    /// The way to the service.
+    pub fn service(&self) -> Arc<Sender> {
+        self.service.clone()
+    }
+
+    /// Asks who worked on the job.
+    pub fn crew(&self) -> Result<Crew> {
+        self.service.send(&FromJob::CrewWanted, &[]).context("the service is gone")?;
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Progress::Crew(crew) = progress.recv().context("the service is gone")? {
+                return Ok(crew);
+            }
+        }
+    }
+
+    fn send(&self, message: &FromJob) -> Result<(), FleetError> {
+        self.service.send(message, &[]).map_err(|_| FleetError::Stopped)
+    }
+}
+
+impl Map for ServiceFleet {
+    fn check(&self) -> Result<(), FleetError> {
+        if self.shared.is_cancelled.load(Ordering::SeqCst) { Err(FleetError::Cancelled) } else { Ok(()) }
+    }
+
+    fn map(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        self.map_with_news(stage, tasks, each, &mut |_| {})
+    }
+
+    fn map_with_news(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+        hear: &mut dyn FnMut(FleetEvent),
+    ) -> Result<MapReport, FleetError> {
+        self.check()?;
+        let needs = (0..tasks.len()).map(|at| tasks.needs(at)).collect();
+        let batch = self.shared.begin(tasks);
+        self.send(&FromJob::Batch { batch, stage, needs })?;
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match progress.recv().map_err(|_| FleetError::Stopped)? {
+                Progress::Answered(at, bytes) => {
+                    let size = bytes.len();
+                    let answer = Answer::from_bytes(bytes).map_err(|error| {
+                        let failure = Failure::Task { task: TaskIndex(at as u32), detail: error.to_string() };
+                        FleetError::Batch { stage, failure, decisions: Vec::new() }
+                    })?;
+                    each(at, answer);
+                    self.send(&FromJob::Taken { bytes: size })?;
+                }
+                Progress::News(event) => hear(event),
+                Progress::Over(result) => {
+                    self.shared.open().tasks = None;
+                    return result.map_err(|error| error.into_error(stage));
+                }
+                Progress::Crew(_) => {} // not asked for
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a batch and returns its number.
+    fn begin(&self, tasks: Arc<dyn Tasks>) -> u64 {
+        let mut open = self.open();
+        open.batch += 1;
+        open.tasks = Some(tasks);
+        open.batch
+    }
+
+    /// Processes a message of the service.
+    fn hear(&self, service: &Sender, message: ToJob, payload: Bytes, to_training: &mpsc::Sender<Progress>) {
+        let progress = match message {
+            ToJob::TaskWanted { request, batch, at } => {
+                return reply_with_task(service, request, self.make(batch, at));
+            }
+            ToJob::BlobWanted { request, batch, at, hash } => {
+                return reply_with_blob(service, request, self.make(batch, at), hash);
+            }
+            ToJob::Cancelled => return self.is_cancelled.store(true, Ordering::SeqCst),
+            ToJob::Assigned(_) => return,
+            ToJob::Answered { at } => Progress::Answered(at, payload),
+            ToJob::News(event) => Progress::News(event),
+            ToJob::BatchOver(result) => Progress::Over(result),
+            ToJob::Crew(crew) => Progress::Crew(crew),
+        };
+        // A run that has ended hears nothing more.
+        let _ = to_training.send(progress);
+    }
+
+    /// Makes a task of a batch.
+    fn make(&self, batch: u64, at: usize) -> Result<Task, String> {
+        let open = self.open();
+        let tasks = open.tasks.clone().filter(|tasks| open.batch == batch && at < tasks.len());
+        drop(open);
+        tasks.ok_or_else(|| "its batch is over".to_owned())?.make(at)
+    }
+}
+
+// A service that is gone needs no reply; the process ends.
+fn reply_with_task(service: &Sender, request: u64, task: Result<Task, String>) {
+    let _ = match task {
+        Ok(task) => {
+            let unused = LeaseId { batch: BatchId(0), task: TaskIndex(0), attempt: Attempt(0) };
+            let (head, payload) = lease::to_wire(unused, &task);
+            let blobs = Blob::of_task(&task).iter().map(Blob::hash).collect();
+            service.send(&FromJob::Task { request, task: Ok((head.encode_to_vec(), blobs)) }, &payload)
+        }
+        Err(error) => service.send(&FromJob::Task { request, task: Err(error) }, &[]),
+    };
+}
+
+fn reply_with_blob(service: &Sender, request: u64, task: Result<Task, String>, hash: ContentHash) {
+    let blob = task.and_then(|task| {
+        let found = Blob::of_task(&task).into_iter().find(|blob| blob.hash() == hash);
+        found.ok_or_else(|| "no task has this blob".to_owned())
+    });
+    let _ = match blob {
+        Ok(blob) => {
+            let kind = Ok(i32::from(blob.kind()));
+            service.send(&FromJob::Blob { request, kind }, &blob.to_bytes())
+        }
+        Err(error) => service.send(&FromJob::Blob { request, kind: Err(error) }, &[]),
+    };
+}
