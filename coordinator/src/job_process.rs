@@ -135,10 +135,15 @@ impl Processes {
             let mut result = None;
             while let Ok(Some((message, payload))) = frames::receive(&mut process.output) {
                 match message {
-                    FromJob::Batch { batch, stage, needs } => {
+                    FromJob::Batch { batch, stage, needs, ahead } => {
+                        exchange.begin(batch, ahead);
                         // The thread lives as long as the channel.
                         let _ = batches.send((batch, stage, needs));
                     }
+                    FromJob::TaskAhead(task) => {
+                        exchange.arrived(task.map(|(head, hashes)| (head, hashes, payload)));
+                    }
+                    FromJob::NoMoreAhead => exchange.no_more_ahead(),
                     FromJob::Task { request, task } => {
                         let task = task.map(|(head, hashes)| (head, hashes, payload));
                         exchange.reply(request, Reply::Task(task));

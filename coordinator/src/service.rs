@@ -27,6 +27,8 @@ mod job_runner;
 pub mod job_store;
 pub mod leader_lease;
 pub mod outgoing;
+mod pace;
+mod places;
 pub mod queue;
 mod reading;
 pub mod record;

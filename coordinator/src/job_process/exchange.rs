@@ -39,7 +39,7 @@ pub struct Exchange {
     to_job: Sender,
     requests: AtomicU64,
     state: Mutex<State>,
-    /// Notified with every change of `in_flight` and `is_over`.
+    /// Notified with every change of `in_flight`, `ahead` and `is_over`.
     changed: Condvar,
     /// Kills the process.
     kill: Box<dyn Fn() + Send + Sync>,
@@ -51,8 +51,22 @@ struct State {
     waiting: FxHashMap<u64, SyncSender<Reply>>,
     /// Bytes of answers that were sent and not processed.
     in_flight: usize,
+    /// Tasks that come without a request.
+    ahead: Ahead,
     /// Whether the process has ended, or is about to.
     is_over: bool,
+}
+
+/// The first tasks of the last batch, which come without a request, in their order.
+#[derive(Default)]
+struct Ahead {
+    batch: u64,
+    /// How many come.
+    announced: usize,
+    /// How many have come.
+    arrived: usize,
+    /// Those that have come and were not taken.
+    tasks: FxHashMap<usize, Result<Made, String>>,
 }
 
 impl Exchange {
@@ -72,8 +86,41 @@ impl Exchange {
         (self.kill)();
     }
 
-    /// Asks for a task.
+    /// A batch begins, whose first tasks, `ahead` in number, come without a request.
+    pub fn begin(&self, batch: u64, ahead: usize) {
+        self.state().ahead = Ahead { batch, announced: ahead, ..Ahead::default() };
+    }
+
+    /// The next task has come without a request.
+    pub fn arrived(&self, task: Result<Made, String>) {
+        let mut state = self.state();
+        let at = state.ahead.arrived;
+        state.ahead.arrived += 1;
+        state.ahead.tasks.insert(at, task);
+        self.changed.notify_all();
+    }
+
+    /// No more tasks come without a request.
+    pub fn no_more_ahead(&self) {
+        let mut state = self.state();
+        state.ahead.announced = state.ahead.arrived;
+        self.changed.notify_all();
+    }
+
+    /// Returns a task, which may have come already.
     pub fn task(&self, batch: u64, at: usize) -> Result<Made, String> {
+        let comes = |state: &mut State| {
+            let Ahead { batch: last, announced, arrived, .. } = state.ahead;
+            batch == last && (arrived..announced).contains(&at) && !state.is_over
+        };
+        let waited = self.changed.wait_timeout_while(self.state(), REPLY_WITHIN, comes);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.ahead.batch == batch
+            && let Some(task) = state.ahead.tasks.remove(&at)
+        {
+            return task;
+        }
+        drop(state);
         match self.ask(|request| ToJob::TaskWanted { request, batch, at })? {
             Reply::Task(task) => task,
             Reply::Blob(_) => Err("expected a task, found a blob".to_owned()),

@@ -13,6 +13,9 @@ use crate::outcome::Crew;
 use crate::snapshot::Snapshot;
 use scheduler::{Failure, Needs};
 
+/// Encoded head of a task's lease, and hashes of its blobs; an error says why there is no task.
+pub type HeadOfTask = Result<(Vec<u8>, Vec<ContentHash>), String>;
+
 /// What the process is to do; the first message to it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
@@ -91,13 +94,19 @@ pub enum FromJob {
         stage: Stage,
         /// By task.
         needs: Vec<Needs>,
+        /// Number of its tasks, from the first, that follow without a request.
+        ahead: usize,
     },
-    /// A task; its payload is that of its lease.
+    /// The next of the tasks that follow a batch; its payload is that of its lease.
+    TaskAhead(HeadOfTask),
+    /// No more tasks follow without a request, though fewer came than announced.
+    NoMoreAhead,
+    /// A task that was asked for; its payload is that of its lease.
     Task {
         /// The request.
         request: u64,
-        /// Encoded head of its lease, and hashes of its blobs; an error says why there is no task.
-        task: Result<(Vec<u8>, Vec<ContentHash>), String>,
+        /// The task.
+        task: HeadOfTask,
     },
     /// A blob, which is the payload.
     Blob {

@@ -3,7 +3,7 @@
 //! Training maps over it as over any fleet. Batches go to the service one at a time; a thread hears the service, makes the tasks and blobs that it asks
 //! for, and passes answers on to training.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,15 @@ use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, ContentHash, Task};
 
 use super::frames::{self, Sender};
-use super::messages::{BatchError, FromJob, ToJob};
+use super::messages::{BatchError, FromJob, HeadOfTask, ToJob};
 use crate::fleet::{FleetError, FleetEvent, Map, MapReport, Stage, Tasks};
 use crate::outcome::Crew;
 use scheduler::Failure;
+
+/// Tasks of a batch that are sent before they are asked for,
+const AHEAD: usize = 64;
+/// until they have so many bytes.
+const BYTES_AHEAD: usize = 4 << 20;
 
 /// The service's fleet.
 pub struct ServiceFleet {
@@ -90,6 +95,20 @@ impl ServiceFleet {
         }
     }
 
+    /// Sends the first `ahead` tasks, up to a number of bytes, so that the service need not wait for each.
+    fn send_ahead(&self, tasks: &dyn Tasks, ahead: usize) -> io::Result<()> {
+        let mut bytes = 0;
+        for at in 0..ahead {
+            let (head, payload) = encode(tasks.make(at));
+            bytes += payload.len();
+            self.service.send(&FromJob::TaskAhead(head), &payload)?;
+            if bytes > BYTES_AHEAD {
+                return self.service.send(&FromJob::NoMoreAhead, &[]);
+            }
+        }
+        Ok(())
+    }
+
     fn send(&self, message: &FromJob) -> Result<(), FleetError> {
         self.service.send(message, &[]).map_err(|_| FleetError::Stopped)
     }
@@ -118,8 +137,10 @@ impl Map for ServiceFleet {
     ) -> Result<MapReport, FleetError> {
         self.check()?;
         let needs = (0..tasks.len()).map(|at| tasks.needs(at)).collect();
-        let batch = self.shared.begin(tasks);
-        self.send(&FromJob::Batch { batch, stage, needs })?;
+        let ahead = tasks.len().min(AHEAD);
+        let batch = self.shared.begin(tasks.clone());
+        self.send(&FromJob::Batch { batch, stage, needs, ahead })?;
+        self.send_ahead(&*tasks, ahead).map_err(|_| FleetError::Stopped)?;
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match progress.recv().map_err(|_| FleetError::Stopped)? {
@@ -185,17 +206,23 @@ impl Shared {
     }
 }
 
-// A service that is gone needs no reply; the process ends.
-fn reply_with_task(service: &Sender, request: u64, task: Result<Task, String>) {
-    let _ = match task {
+/// Encodes a task as head and payload.
+fn encode(task: Result<Task, String>) -> (HeadOfTask, Bytes) {
+    match task {
         Ok(task) => {
             let unused = LeaseId { batch: BatchId(0), task: TaskIndex(0), attempt: Attempt(0) };
             let (head, payload) = lease::to_wire(unused, &task);
             let blobs = Blob::of_task(&task).iter().map(Blob::hash).collect();
-            service.send(&FromJob::Task { request, task: Ok((head.encode_to_vec(), blobs)) }, &payload)
+            (Ok((head.encode_to_vec(), blobs)), payload)
         }
-        Err(error) => service.send(&FromJob::Task { request, task: Err(error) }, &[]),
-    };
+        Err(error) => (Err(error), Bytes::new()),
+    }
+}
+
+// A service that is gone needs no reply; the process ends.
+fn reply_with_task(service: &Sender, request: u64, task: Result<Task, String>) {
+    let (task, payload) = encode(task);
+    let _ = service.send(&FromJob::Task { request, task }, &payload);
 }
 
 fn reply_with_blob(service: &Sender, request: u64, task: Result<Task, String>, hash: ContentHash) {

@@ -1,8 +1,8 @@
 //! The gRPC service `Jobs`: what the commands `submit`, `jobs`, `logs` and so on call.
 //!
 //! In: requests of anybody who reaches the port. Out: answers to those whose token allows them. Invariants: nothing is read from or written to
-//! disk on threads that the fleet needs; a call that brings or fetches a file or follows a log takes one of a bounded number of places, and one
-//! that brings or takes nothing for `IDLE`, or a file more slowly than `SLOWEST`, is ended.
+//! disk on threads that the fleet needs; a call that uploads or fetches a file or follows a log takes one of a bounded number of places
+//! ([`super::places`]); a reader who takes nothing for `IDLE` and an upload that is too slow ([`super::pace`]) are ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,13 +18,15 @@ use proto::v1;
 use proto::v1::jobs_server::{Jobs, JobsServer};
 use proto::v1::{file_message, upload_message};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::outgoing::Outgoing;
+use super::pace::Pace;
+use super::places::{Place, Places};
 use super::record::{Input, JobId};
 use super::submission::{MAX_JOB, Submission};
 use super::{Problem, Service};
@@ -33,22 +35,20 @@ use crate::fleet::Visitor;
 use crate::revocation::Revocable;
 use crate::status::snapshot;
 
-/// How long a call may bring nothing while it is to bring something.
+/// Maximum time in which a reader takes nothing.
 const IDLE: Duration = Duration::from_secs(60);
-/// Bytes a second that a file has to come at, as a whole.
-const SLOWEST: u64 = 64 << 10;
-/// Files that are brought at a time.
-const UPLOADS: usize = 16;
-/// Corpora that are read at a time, to check jobs.
-const CHECKS: usize = 2;
-/// Results that are fetched at a time.
-const FETCHES: usize = 16;
-/// Logs that are read or followed at a time.
-const READERS: usize = 1024;
-/// Changes of jobs at a time, which storage may keep waiting; others wait for them.
+/// Uploads at the same time, of all users and of each.
+const UPLOADS: [usize; 2] = [16, 8];
+/// Checks of jobs at the same time, of all users and of each.
+const CHECKS: [usize; 2] = [2, 1];
+/// Results that are fetched at the same time, of all users and of each.
+const FETCHES: [usize; 2] = [16, 8];
+/// Logs that are read or followed at the same time, of all users and of each.
+const READERS: [usize; 2] = [1024, 512];
+/// Changes of jobs at the same time, which storage may keep waiting; others wait for them.
 const CHANGES: usize = 8;
 /// Threads that may block: uploads, checks, fetches and changes hold one each, and some are left for logs.
-const THREADS: usize = UPLOADS + CHECKS + FETCHES + CHANGES + 16;
+const THREADS: usize = UPLOADS[0] + CHECKS[0] + FETCHES[0] + CHANGES + 16;
 /// The least time from one reading of a log to the next.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Messages that may wait for a slow reader.
@@ -66,20 +66,20 @@ pub struct JobsService {
     access: Access,
     /// With threads that may block.
     runtime: Handle,
-    uploads: Arc<Semaphore>,
-    checks: Arc<Semaphore>,
-    fetches: Arc<Semaphore>,
+    uploads: Places,
+    checks: Places,
+    fetches: Places,
+    readers: Places,
     changes: Arc<Semaphore>,
-    readers: Arc<Semaphore>,
 }
 
 impl JobsService {
     /// For those whom `access` lets in, once there is a service; what blocks runs on `runtime`, which [`JobsService::runtime`] makes.
     pub fn new(access: Access, runtime: Handle) -> JobsService {
-        let places = |n| Arc::new(Semaphore::new(n));
+        let places = |[all, each]: [usize; 2]| Places::new(all, each);
         let service = Arc::default();
         let (uploads, checks, fetches) = (places(UPLOADS), places(CHECKS), places(FETCHES));
-        let (changes, readers) = (places(CHANGES), places(READERS));
+        let (changes, readers) = (Arc::new(Semaphore::new(CHANGES)), places(READERS));
         JobsService { service, access, runtime, uploads, checks, fetches, changes, readers }
     }
 
@@ -149,18 +149,19 @@ impl<M, F> Revoke<M> for F where
 }
 
 impl JobsService {
-    /// Admits a reader, and returns what has its stream end with its token.
+    /// Admits a reader; returns who it is, and what has its stream end with its token.
     fn revocable<T, M: Send + 'static>(
         &self,
         request: &Request<T>,
-    ) -> Result<impl Revoke<M> + use<T, M>, Status> {
-        self.admit(request, Role::Read)?;
+    ) -> Result<(Identity, impl Revoke<M> + use<T, M>), Status> {
+        let who = self.admit(request, Role::Read)?;
         let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         let (access, header) = (self.access.clone(), header.map(str::to_owned));
-        Ok(move |stream: ReceiverStream<Result<M, Status>>| {
+        let revoke = move |stream: ReceiverStream<Result<M, Status>>| {
             let last = Err(Status::unauthenticated("the token was removed"));
             Revocable::new(stream, &access, header.as_deref(), Role::Read, Some(last))
-        })
+        };
+        Ok((who, revoke))
     }
 
     /// The same, of work that waits for storage; only so many at a time.
@@ -196,40 +197,10 @@ impl From<Problem> for Status {
     }
 }
 
-fn place(places: &Arc<Semaphore>, what: &str) -> Result<OwnedSemaphorePermit, Status> {
-    let full = || Status::resource_exhausted(format!("too many {what} at a time; try again in a while"));
-    places.clone().try_acquire_owned().map_err(|_| full())
-}
-
-/// How slowly a file may come.
-struct Pace {
-    begun: Instant,
-    /// At a time,
-    idle: Duration,
-    /// and in all.
-    allowed: Duration,
-}
-
-impl Pace {
-    /// For what comes before it is known how much it is.
-    fn begin(idle: Duration) -> Pace {
-        Pace { begun: Instant::now(), idle, allowed: idle }
-    }
-
-    /// For so many bytes.
-    fn allow(&mut self, bytes: u64) {
-        self.allowed += Duration::from_secs(bytes / SLOWEST);
-    }
-
-    /// Waits for what comes next, but not for longer than is allowed.
-    async fn keep<T>(&self, next: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-        let (idle, end) = (Instant::now() + self.idle, self.begun + self.allowed);
-        let late = || match idle < end {
-            true => format!("nothing came for {:?}; try again", self.idle),
-            false => format!("all was to come within {:?}; try again from nearer by", self.allowed),
-        };
-        timeout_at(idle.min(end), next).await.map_err(|_| Status::deadline_exceeded(late()))?
-    }
+fn place(places: &Places, who: &Identity, what: &str) -> Result<Place, Status> {
+    let full =
+        || Status::resource_exhausted(format!("too many {what} at the same time; try again in a while"));
+    places.try_take(&who.name).ok_or_else(full)
 }
 
 /// The first `n` of `jobs`, or fewer if these are large, but one at least.
@@ -277,16 +248,16 @@ impl Jobs for JobsService {
         request: Request<Streaming<v1::UploadMessage>>,
     ) -> Result<Response<v1::Uploaded>, Status> {
         let who = self.admit(&request, Role::Submit)?;
-        let _place = place(&self.uploads, "files are brought")?;
+        let _place = place(&self.uploads, &who, "uploads")?;
         let mut incoming = request.into_inner();
-        let mut pace = Pace::begin(IDLE);
+        let mut pace = Pace::begin();
         let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) =
-            pace.keep(incoming.message()).await?
+            pace.next(incoming.message()).await?
         else {
             return Err(Status::invalid_argument("the first message says which file it is"));
         };
         let (hash, size) = (hash_of(&head.hash)?, head.size);
-        pace.allow(size);
+        pace.expect(size);
         let (pieces, mut received) = mpsc::channel::<Bytes>(UNDER_WAY);
         let service = self.clone();
         let kept = tokio::spawn(async move {
@@ -299,13 +270,16 @@ impl Jobs for JobsService {
             };
             service.blocking(keep).await
         });
-        while let Some(message) = pace.keep(incoming.message()).await? {
+        while let Some(message) = pace.next(incoming.message()).await? {
             let Some(upload_message::Message::Data(data)) = message.message else {
                 return Err(Status::invalid_argument("a file after the file"));
             };
+            pace.received(data.len());
+            let begun = Instant::now();
             if pieces.send(data).await.is_err() {
                 break; // it was refused, and says why
             }
+            pace.extend(begun.elapsed());
         }
         drop(pieces);
         kept.await.map_err(|_| Status::internal("internal error; the service's log says more"))??;
@@ -318,7 +292,7 @@ impl Jobs for JobsService {
         let input = |input: v1::JobInput| Ok(Input { path: input.path, hash: hash_of(&input.hash)? });
         let inputs = inputs.into_iter().map(input).collect::<Result<_, Status>>()?;
         let submission = Submission { job, inputs, name, priority, max_workers, key };
-        let place = self.checks.clone().acquire_owned().await; // never closed
+        let place = self.checks.take(&who.name).await;
         let caller = Caller::default();
         let is_gone = caller.0.clone();
         let check = move |service: &Service| {
@@ -354,8 +328,8 @@ impl Jobs for JobsService {
     }
 
     async fn logs(&self, request: Request<v1::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
-        let revocable = self.revocable(&request)?;
-        let place = place(&self.readers, "logs are read")?;
+        let (who, revocable) = self.revocable(&request)?;
+        let place = place(&self.readers, &who, "logs")?;
         let v1::LogsRequest { id, skip, follow } = request.into_inner();
         let id = JobId(id);
         let mut log = self.blocking(move |service| service.log(id)).await?;
@@ -428,8 +402,8 @@ impl Jobs for JobsService {
     }
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
-        let revocable = self.revocable(&request)?;
-        let place = place(&self.fetches, "results are fetched")?;
+        let (who, revocable) = self.revocable(&request)?;
+        let place = place(&self.fetches, &who, "downloads")?;
         let id = JobId(request.into_inner().id);
         let (folder, files) = self.blocking(move |service| service.results(id)).await?;
         let (outgoing, stream) = Outgoing::new(IDLE);
@@ -492,22 +466,5 @@ mod tests {
             }
             assert!(listed.iter().copied().eq((1..=2000).rev()));
         }
-    }
-
-    #[tokio::test]
-    async fn a_file_may_come_slowly_but_not_for_ever() {
-        let piece = |millis| async move {
-            tokio::time::sleep(Duration::from_millis(millis)).await;
-            Ok(())
-        };
-        let mut pace = Pace::begin(Duration::from_millis(200));
-        pace.keep(piece(1)).await.unwrap();
-        let late = pace.keep(piece(60_000)).await.unwrap_err();
-        assert!(late.code() == Code::DeadlineExceeded && late.message().contains("within 200ms"), "{late}");
-        pace.allow(100 * SLOWEST);
-        assert_eq!(pace.allowed, Duration::from_millis(100_200));
-        let silent = pace.keep(piece(60_000)).await.unwrap_err();
-        assert!(silent.message().contains("nothing came for 200ms"), "{silent}");
-        pace.keep(piece(1)).await.unwrap();
     }
 }

@@ -1,0 +1,101 @@
+//! Bounds on what calls may do at the same time: so many of all users together, and so many of each.
+//!
+//! Invariant: one user cannot take all places, so that the calls of others do not wait for theirs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Places for calls of one kind.
+#[derive(Clone)]
+pub struct Places {
+    all: Arc<Semaphore>,
+    /// Places of each user.
+    each: usize,
+    /// The users who hold places or wait for them.
+    users: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
+}
+
+/// A place, held until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _of_all: OwnedSemaphorePermit,
+    _of_user: OwnedSemaphorePermit,
+}
+
+impl Places {
+    /// `all` places, of which a user may hold `each`.
+    pub fn new(all: usize, each: usize) -> Places {
+        Places { all: Arc::new(Semaphore::new(all)), each, users: Arc::default() }
+    }
+
+    /// Takes a place for `user`, if there is one.
+    pub fn try_take(&self, user: &str) -> Option<Place> {
+        let of_user = self.of(user).try_acquire_owned().ok()?;
+        Some(Place { _of_all: self.all.clone().try_acquire_owned().ok()?, _of_user: of_user })
+    }
+
+    /// Waits for a place for `user`; first for one of theirs, so that those who wait take no place of others.
+    pub async fn take(&self, user: &str) -> Option<Place> {
+        // Semaphores that are never closed always give a permit.
+        let of_user = self.of(user).acquire_owned().await.ok()?;
+        Some(Place { _of_all: self.all.clone().acquire_owned().await.ok()?, _of_user: of_user })
+    }
+
+    fn of(&self, user: &str) -> Arc<Semaphore> {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        // Permits and waiting calls hold their semaphore.
+        users.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        users.entry(user.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.each))).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever is taken and given back: a place is given if and only if the user has fewer than theirs and all have fewer than all; users
+        /// without places take no memory.
+        #[test]
+        fn a_user_has_a_bounded_share(steps: Vec<(u8, bool)>) {
+            let places = Places::new(5, 3);
+            let mut held: Vec<(String, Place)> = Vec::new();
+            for (user, takes) in steps {
+                let user = (user % 4).to_string();
+                let of_user = held.iter().filter(|(holder, _)| *holder == user).count();
+                if takes {
+                    let place = places.try_take(&user);
+                    prop_assert_eq!(place.is_some(), of_user < 3 && held.len() < 5);
+                    prop_assert!(places.users.lock().unwrap().len() <= held.len() + 1);
+                    held.extend(place.map(|place| (user, place)));
+                } else if let Some(at) = held.iter().position(|(holder, _)| *holder == user) {
+                    held.remove(at);
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn users_who_wait_for_their_own_places_leave_those_of_others_free() {
+        let places = Places::new(2, 1);
+        let first = places.take("ann").await.unwrap();
+        let waiting: Vec<_> = (0..60)
+            .map(|_| {
+                tokio::spawn({
+                    let places = places.clone();
+                    async move { places.take("ann").await }
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert!(places.try_take("bob").is_some());
+        drop(first);
+        for waits in waiting {
+            drop(waits.await.unwrap());
+        }
+    }
+}
