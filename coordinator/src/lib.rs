@@ -3,7 +3,8 @@
 //! Modules in the order of reading; a module uses only modules before it (`tests/tests/all/order.rs`):
 //!
 //! - *basics*: [`human`] (formatting of numbers), [`nearest`], [`streams`], [`store`] (files and object stores), [`sealed`] (files with a
-//!   checksum), [`access`] (tokens and roles), [`revocation`] (streams that end with a token);
+//!   checksum), [`access`] (tokens and roles), [`revocation`] (streams that end with a token), [`lobby`] (connections
+//!   of unknown peers);
 //! - *computing*: [`fleet`];
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (metrics of rounds, and
 //!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`row`];
@@ -28,6 +29,8 @@ pub mod sealed;
 pub mod access;
 
 pub mod revocation;
+
+pub mod lobby;
 
 pub mod fleet;
 

@@ -30,6 +30,7 @@ pub mod outgoing;
 mod pace;
 mod places;
 pub mod queue;
+mod quota;
 mod reading;
 pub mod record;
 pub mod records;
@@ -63,7 +64,8 @@ use self::audit::Audit;
 use self::controller::{Command, Controller};
 use self::job_log::{JobLog, Notifier};
 use self::job_store::{Incoming, JobStore};
-use self::queue::{Event, Queue, Refusal};
+use self::queue::{Event, Most, Queue, Refusal};
+use self::quota::{Charge, Uploads};
 use self::record::{JobId, Millis, Record, View};
 use self::records::Found;
 use self::upkeep::Upkeep;
@@ -79,8 +81,12 @@ pub struct Limits {
     pub room: usize,
     /// Jobs that wait or are in work.
     pub jobs: usize,
-    /// Bytes of a file that is brought.
+    /// Jobs of a user that wait or are in work.
+    pub user_jobs: usize,
+    /// Bytes of a file that is uploaded.
     pub upload: u64,
+    /// Bytes that a user uploads within a day.
+    pub daily_upload: u64,
     /// Beginnings of URLs that jobs may read.
     pub urls: Vec<String>,
     /// How long a job is kept after its end; `None`: for ever.
@@ -92,7 +98,16 @@ pub struct Limits {
 impl Limits {
     /// The default limits, with jobs in these processes.
     pub fn with(processes: Processes) -> Limits {
-        Limits { room: 16, jobs: 10_000, upload: 64 << 30, urls: Vec::new(), keep: None, processes }
+        Limits {
+            room: 16,
+            jobs: 10_000,
+            user_jobs: 10_000,
+            upload: 64 << 30,
+            daily_upload: u64::MAX,
+            urls: Vec::new(),
+            keep: None,
+            processes,
+        }
     }
 }
 
@@ -117,9 +132,26 @@ pub enum Problem {
     /// It is not a job that can be trained, or not a file.
     #[error("{0}")]
     Invalid(String),
+    /// The user has used up a quota.
+    #[error("{0}")]
+    Quota(String),
     /// The service cannot.
     #[error("{0:#}")]
     Failed(#[from] anyhow::Error),
+}
+
+/// A file that a user uploads.
+pub struct Receiving {
+    incoming: Incoming,
+    who: String,
+    charge: Charge,
+}
+
+impl Receiving {
+    /// The next bytes of it.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.incoming.push(bytes)
+    }
 }
 
 /// A running service. Clones share it.
@@ -144,6 +176,7 @@ struct Inner {
     /// Threads of this process that compute.
     local_workers: usize,
     limits: Limits,
+    uploads: Uploads,
     audit: Audit,
     /// Rings with every change of a job.
     notifier: Notifier,
@@ -190,7 +223,11 @@ impl Service {
         let room = limits.room.max(1);
         let service = Service(Arc::new(Inner {
             job_store,
-            queue: RwLock::new(Queue::new(records, room, limits.jobs)),
+            queue: RwLock::new(Queue::new(
+                records,
+                room,
+                Most { jobs: limits.jobs, of_user: limits.user_jobs },
+            )),
             commands,
             working: Mutex::default(),
             n_ordered: AtomicUsize::new(0),
@@ -198,6 +235,7 @@ impl Service {
             views: Mutex::default(),
             fleet,
             local_workers,
+            uploads: Uploads::new(limits.daily_upload),
             limits,
             audit,
             notifier: Notifier::default(),
@@ -257,23 +295,26 @@ impl Service {
         self.0.job_store.has(hash)
     }
 
-    /// Begins with a file that is brought.
-    pub fn receive(&self, hash: Hash, size: u64) -> Result<Incoming, Problem> {
+    /// Begins to receive a file that a user uploads.
+    pub fn receive(&self, who: &Identity, hash: Hash, size: u64) -> Result<Receiving, Problem> {
         let most = self.0.limits.upload;
         if size > most {
             return Err(Problem::Invalid(format!(
                 "a file of {size} bytes; the service takes {most} at most (--max-upload)"
             )));
         }
-        Ok(self.0.job_store.receive(hash, size)?)
+        let charge = self.0.uploads.charge(&who.name, size, now()).map_err(Problem::Quota)?;
+        Ok(Receiving { incoming: self.0.job_store.receive(hash, size)?, who: who.name.clone(), charge })
     }
 
-    /// Keeps a file that was brought.
-    pub fn keep(&self, who: &Identity, incoming: Incoming) -> Result<(), Problem> {
+    /// Keeps a file that has been uploaded.
+    pub fn keep(&self, receiving: Receiving) -> Result<(), Problem> {
+        let Receiving { incoming, who, charge } = receiving;
         let arrived = incoming.finish().map_err(|error| Problem::Invalid(format!("{error:#}")))?;
         let detail = arrived.to_string();
         self.0.job_store.keep(arrived)?;
-        self.audit(&who.name, "upload", None, &detail);
+        charge.keep();
+        self.audit(&who, "upload", None, &detail);
         Ok(())
     }
 

@@ -190,7 +190,9 @@ impl From<Problem> for PageError {
         let code = match &problem {
             Problem::Denied(_) => StatusCode::FORBIDDEN,
             Problem::Refused(Refusal::Unknown(_)) => StatusCode::NOT_FOUND,
-            Problem::Refused(Refusal::Full(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Refused(Refusal::Full(_) | Refusal::UserFull(_)) | Problem::Quota(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Problem::Refused(_) => StatusCode::CONFLICT,
             Problem::Lacking { .. } | Problem::Invalid(_) => StatusCode::BAD_REQUEST,
             Problem::Failed(error) => {

@@ -14,7 +14,7 @@ use super::train::{FOREVER, FleetOptions};
 use crate::access::{Access, Tokens};
 use crate::fleet::{Fleet, FleetConfig, engine_with};
 use crate::job_process::Processes;
-use crate::job_process::limits::half_of_memory;
+use crate::job_process::limits::{half_of_memory, raise_open_files};
 use crate::progress::{Progress, Style};
 use crate::service::job_store::JobStore;
 use crate::service::leader_lease::Timeouts;
@@ -50,12 +50,18 @@ pub struct Args {
     /// Maximum number of queued and running jobs; others are refused
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_jobs: usize,
+    /// Maximum number of queued and running jobs of each user [default: half of --max-jobs with --tokens, else all]
+    #[arg(long, value_name = "N")]
+    pub max_user_jobs: Option<usize>,
     /// Delete jobs with their results N days after their end [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub keep_days: Option<u32>,
     /// Maximum size of an uploaded file in mebibytes
     #[arg(long, value_name = "MIB", default_value_t = 65_536)]
     pub max_upload: u32,
+    /// Maximum size of all files that a user uploads within a day, in mebibytes [default: no limit]
+    #[arg(long, value_name = "MIB")]
+    pub max_daily_upload: Option<u32>,
     /// Memory that each job may take beside its workers, in mebibytes [default: half of the machine's]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..))]
     pub job_memory: Option<u32>,
@@ -75,6 +81,7 @@ pub struct Args {
 
 /// Serves until a signal asks it to stop.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
+    raise_open_files();
     let mut config = args.fleet.config()?;
     let Some(listen) = &mut config.listen else {
         bail!("no address to listen on; give one, as in --listen 127.0.0.1:7600");
@@ -111,7 +118,13 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let limits = Limits {
         room: args.running.into(),
         jobs: args.max_jobs,
+        user_jobs: args.max_user_jobs.unwrap_or(if args.tokens.is_some() {
+            args.max_jobs.div_ceil(2)
+        } else {
+            args.max_jobs
+        }),
         upload: u64::from(args.max_upload) << 20,
+        daily_upload: args.max_daily_upload.map_or(u64::MAX, |mebibytes| u64::from(mebibytes) << 20),
         urls: args.allow_url.clone(),
         keep: args.keep_days.map(|days| DAY * days),
         processes: Processes::of_this_program(memory, log),

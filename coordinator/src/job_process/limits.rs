@@ -1,4 +1,4 @@
-//! Limits of the process of a job: memory, priority, and its end with the service.
+//! Limits of processes: of a job's memory, CPU time and priority, and its end with the service; of a service's open files.
 
 use std::fs;
 use std::io;
@@ -19,6 +19,13 @@ pub fn apply(memory: u64, cpu_seconds: Option<u64>) -> io::Result<()> {
         setrlimit(Resource::Cpu, Rlimit { current: cpu_seconds, maximum: None })?;
     }
     Ok(())
+}
+
+/// Allows this process as many open files as the system lets it: a connection is one.
+pub fn raise_open_files() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    // With fewer, connections wait, and the log says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Half of the memory of the machine or of the container, in bytes: the default limit.

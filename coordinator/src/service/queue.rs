@@ -87,6 +87,11 @@ pub enum Refusal {
         "{0} jobs wait or are in work, and the service takes no more for now; try again when some are over"
     )]
     Full(usize),
+    /// The limit of the user's jobs that wait or run is reached.
+    #[error(
+        "{0} of your jobs wait or run, and the service takes no more of a user for now; try again when some have ended"
+    )]
+    UserFull(usize),
 }
 
 /// All jobs, as they are stored.
@@ -102,7 +107,16 @@ pub struct Queue {
     /// How many jobs may run at a time.
     room: usize,
     /// How many jobs may wait or run.
-    limit: usize,
+    most: Most,
+}
+
+/// How many jobs may wait or run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Most {
+    /// Of all users.
+    pub jobs: usize,
+    /// Of each user.
+    pub of_user: usize,
 }
 
 /// Jobs of higher priority come before others, and then older ones.
@@ -113,10 +127,10 @@ const MAX_DEATHS: u32 = 3;
 
 impl Queue {
     /// The jobs of `records`, as another process left them; [`Event::Started`] has them go on.
-    pub fn new(records: impl IntoIterator<Item = Record>, room: usize, limit: usize) -> Queue {
+    pub fn new(records: impl IntoIterator<Item = Record>, room: usize, most: Most) -> Queue {
         let (waiting, working) = (BTreeSet::new(), BTreeSet::new());
         let (jobs, keys) = (BTreeMap::new(), BTreeMap::new());
-        let mut queue = Queue { jobs, keys, waiting, working, room: room.max(1), limit };
+        let mut queue = Queue { jobs, keys, waiting, working, room: room.max(1), most };
         records.into_iter().for_each(|record| queue.commit(record));
         queue
     }
@@ -142,7 +156,7 @@ impl Queue {
                 if !matches!(record.state, State::Failed { .. } | State::Cancelled) {
                     return Err(Refusal::NotResumable(id, record.state.name()));
                 }
-                self.admit()?;
+                self.admit(&record.owner)?;
                 step(Record { state: State::Queued, deaths: 0, ended: None, ..record }, Then::Nothing);
             }
             Event::Checkpointed(id) => {
@@ -238,9 +252,14 @@ impl Queue {
     }
 
     /// Refuses one more job if the limit is reached.
-    pub fn admit(&self) -> Result<(), Refusal> {
+    pub fn admit(&self, owner: &str) -> Result<(), Refusal> {
         let n = self.waiting.len() + self.working.len();
-        if n >= self.limit { Err(Refusal::Full(n)) } else { Ok(()) }
+        if n >= self.most.jobs {
+            return Err(Refusal::Full(n));
+        }
+        let unfinished = self.waiting.iter().map(|(_, Reverse(id))| id).chain(&self.working);
+        let of_user = unfinished.filter(|id| self.jobs[id].owner == owner).count();
+        if of_user >= self.most.of_user { Err(Refusal::UserFull(of_user)) } else { Ok(()) }
     }
 
     /// The record of a job.
@@ -354,7 +373,7 @@ mod tests {
 
     /// A queue of `records`, in a process that has just started.
     fn start(records: impl IntoIterator<Item = Record>, room: usize, now: u64) -> (Queue, Vec<Step>) {
-        let mut queue = Queue::new(records, room, 99);
+        let mut queue = Queue::new(records, room, Most { jobs: 99, of_user: 99 });
         let steps = handle(&mut queue, now, Event::Started).unwrap();
         (queue, steps)
     }
@@ -415,14 +434,27 @@ mod tests {
     }
 
     #[test]
+    fn a_user_with_as_many_jobs_as_allowed_leaves_places_to_others() {
+        let mut queue = Queue::new([], 1, Most { jobs: 3, of_user: 2 });
+        for id in [1, 2] {
+            handle(&mut queue, 1, accepted(id, 10)).unwrap();
+        }
+        let owner = queue.find(JobId(1)).unwrap().owner.clone();
+        assert_eq!(queue.admit(&owner), Err(Refusal::UserFull(2)));
+        assert_eq!(queue.admit("another"), Ok(()));
+        handle(&mut queue, 2, Event::Cancelled(JobId(2))).unwrap();
+        assert_eq!(queue.admit(&owner), Ok(()), "what has ended does not count");
+    }
+
+    #[test]
     fn refusals_say_why() {
-        let mut queue = Queue::new([], 1, 2);
+        let mut queue = Queue::new([], 1, Most { jobs: 2, of_user: 2 });
         handle(&mut queue, 1, accepted(1, 10)).unwrap();
         let refused = |queue: &Queue, event| queue.plan(Millis(2), event).unwrap_err();
         assert_eq!(refused(&queue, Event::Cancelled(JobId(7))), Refusal::Unknown(JobId(7)));
         assert_eq!(refused(&queue, Event::Resumed(JobId(1))), Refusal::NotResumable(JobId(1), "running"));
         handle(&mut queue, 3, accepted(2, 10)).unwrap();
-        assert_eq!(queue.admit().unwrap_err(), Refusal::Full(2));
+        assert_eq!(queue.admit("ann").unwrap_err(), Refusal::Full(2));
         let not_over = refused(&queue, Event::Deleted(JobId(1))).to_string();
         assert_eq!(not_over, "1: the job is running; cancel it first, and delete it then");
         handle(&mut queue, 4, Event::Ended(JobId(1), Err("bad corpus".into()))).unwrap();
@@ -509,7 +541,7 @@ mod tests {
                     }
                     4 => Event::Retried,
                     _ => {
-                        queue = Queue::new(disk.values().cloned(), room, 99);
+                        queue = Queue::new(disk.values().cloned(), room, Most { jobs: 99, of_user: 99 });
                         Event::Started
                     }
                 };

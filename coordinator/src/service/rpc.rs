@@ -184,7 +184,9 @@ impl From<Problem> for Status {
         let code = match &problem {
             Problem::Denied(_) => Code::PermissionDenied,
             Problem::Refused(Refusal::Unknown(_)) => Code::NotFound,
-            Problem::Refused(Refusal::Full(_)) => Code::ResourceExhausted,
+            Problem::Refused(Refusal::Full(_) | Refusal::UserFull(_)) | Problem::Quota(_) => {
+                Code::ResourceExhausted
+            }
             Problem::Refused(_) => Code::FailedPrecondition,
             Problem::Lacking { .. } => Code::Aborted,
             Problem::Invalid(_) => Code::InvalidArgument,
@@ -262,11 +264,11 @@ impl Jobs for JobsService {
         let service = self.clone();
         let kept = tokio::spawn(async move {
             let keep = move |service: &Service| {
-                let mut file = service.receive(hash, size)?;
+                let mut file = service.receive(&who, hash, size)?;
                 while let Some(piece) = received.blocking_recv() {
                     file.push(&piece).map_err(|error| Problem::Invalid(format!("{error:#}")))?;
                 }
-                service.keep(&who, file)
+                service.keep(file)
             };
             service.blocking(keep).await
         });

@@ -69,7 +69,7 @@ impl Service {
                 "--idempotency-key {}: job {} has this key, and another job file or other files; choose another key",
                 submission.key, record.id
             ))),
-            None => Ok(queue.admit().map(|()| None)?),
+            None => Ok(queue.admit(owner).map(|()| None)?),
         }
     }
 

@@ -95,9 +95,9 @@ fn submit(service: &Service, key: &str) -> Result<JobId, Problem> {
     let corpus = format!("ab ab\nba ab\n{}\n", key.replace(' ', "")).into_bytes();
     let hash = blake3::hash(&corpus);
     if !service.has(hash) {
-        let mut incoming = service.receive(hash, corpus.len() as u64)?;
+        let mut incoming = service.receive(&ann(), hash, corpus.len() as u64)?;
         incoming.push(&corpus)?;
-        service.keep(&ann(), incoming)?;
+        service.keep(incoming)?;
     }
     let inputs = vec![Input { path: "corpus.txt".into(), hash }];
     let (job, name, key) = (JOB.to_owned(), "job".to_owned(), key.to_owned());

@@ -1,8 +1,8 @@
 //! Connections of browsers: limits, timeouts and TLS.
 //!
 //! In: a listener. Out: requests for the routes, each with the address of its peer. Invariants: there are at most [`CONNECTIONS`]
-//! at the same time. A connection is closed if the handshake, the request, or reading the response is slow, or if the head of a request
-//! exceeds [`HEAD`] bytes.
+//! at the same time, and of those that have sent no request yet the oldest gives way to a new one ([`Lobby`]). A connection is closed if the
+//! handshake, the request, or reading the response is slow, or if the head of a request exceeds [`HEAD`] bytes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,18 +13,21 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
+use crate::lobby::{Lobby, Place};
+
 /// Maximum number of connections at the same time; others wait.
-const CONNECTIONS: usize = 512;
+const CONNECTIONS: usize = 2048;
 /// Maximum size of the head of a request, in bytes.
 const HEAD: usize = 16 << 10;
 /// Timeout of the handshake and of each request head; maximum idle time of a connection.
@@ -38,11 +41,20 @@ const RECOVER: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>, routes: Router) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let acceptor = tls.map(TlsAcceptor::from);
+    let lobby = Lobby::default();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return Ok(()) };
         match listener.accept().await {
             Ok((tcp, peer)) => {
-                tokio::spawn(talk(tcp, peer, acceptor.clone(), routes.clone(), place));
+                let (acceptor, routes) = (acceptor.clone(), routes.clone());
+                let (in_lobby, eviction) = lobby.enter();
+                tokio::spawn(async move {
+                    let _place = place;
+                    tokio::select! {
+                        () = talk(tcp, peer, acceptor, routes, in_lobby.clone()) => {}
+                        _ = eviction => {}
+                    }
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -57,13 +69,13 @@ async fn talk(
     peer: SocketAddr,
     acceptor: Option<TlsAcceptor>,
     routes: Router,
-    _place: OwnedSemaphorePermit,
+    place: Arc<Place>,
 ) {
     let _ = tcp.set_nodelay(true);
     let talked = match acceptor {
-        None => answer(tcp, peer, routes).await,
+        None => answer(tcp, peer, routes, place).await,
         Some(acceptor) => match tokio::time::timeout(TIMEOUT, acceptor.accept(tcp)).await {
-            Ok(Ok(stream)) => answer(stream, peer, routes).await,
+            Ok(Ok(stream)) => answer(stream, peer, routes, place).await,
             Ok(Err(error)) => Err(error.into()),
             Err(_) => return,
         },
@@ -77,16 +89,18 @@ async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     routes: Router,
+    place: Arc<Place>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let routes = routes.layer(axum::Extension(peer));
+    let routes = TowerToHyperService::new(routes.layer(axum::Extension(peer)));
+    let requests = service_fn(move |request| {
+        place.leave();
+        routes.call(request)
+    });
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(TIMEOUT)
         .max_buf_size(HEAD)
-        .serve_connection(
-            TokioIo::new(TimedWrites { stream, timeout: None }),
-            TowerToHyperService::new(routes),
-        )
+        .serve_connection(TokioIo::new(TimedWrites { stream, timeout: None }), requests)
         .await?;
     Ok(())
 }
@@ -153,5 +167,48 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedWrites<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::lobby::LOBBY;
+
+    /// However many connections say nothing, a request is answered while they are open, the oldest of them are closed, and a connection that
+    /// has sent a request is not.
+    #[tokio::test]
+    async fn silent_connections_keep_no_request_out() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(serve(
+            listener,
+            None,
+            Router::new().route("/", axum::routing::get(|| async { "here" })),
+        ));
+        let ask = async |connection: &mut TcpStream| {
+            connection.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+            let (mut text, mut piece) = (String::new(), [0; 1024]);
+            while !text.ends_with("here") {
+                let n = connection.read(&mut piece).await.unwrap();
+                assert!(n > 0, "closed after {text:?}");
+                text.push_str(std::str::from_utf8(&piece[..n]).unwrap());
+            }
+        };
+        let mut known = TcpStream::connect(address).await.unwrap();
+        ask(&mut known).await;
+        let mut silent = Vec::new();
+        for _ in 0..LOBBY + 50 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        for oldest in &mut silent[..50] {
+            assert_eq!(oldest.read(&mut [0]).await.unwrap(), 0, "the oldest are closed");
+        }
+        ask(&mut TcpStream::connect(address).await.unwrap()).await;
+        ask(&mut known).await;
+        let open = silent[51..].iter().filter(|silent| silent.try_read(&mut [0]).is_err()).count();
+        assert_eq!(open, silent.len() - 51, "the newest are still open");
     }
 }

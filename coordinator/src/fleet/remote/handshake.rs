@@ -1,7 +1,7 @@
 //! The handshake: connections from the first byte to the hello.
 //!
 //! In: a listener. Out: connections that speak HTTP/2, through TLS if there is a certificate, for the services
-//! to serve; each with its [`Visitor`]. Invariants: at most [`LOBBY`] connections are of nobody known, and the
+//! to serve; each with its [`Visitor`]. Invariants: at most [`LOBBY`](crate::lobby::LOBBY) connections are of nobody known, and the
 //! oldest of these gives way to a new one; none stays longer than [`STAY`]; a connection costs no more than a
 //! socket until its first bytes are those of the right protocol; the end of the listener's sockets (too many open
 //! files) is waited for, and ends nothing.
@@ -14,12 +14,10 @@
 //! A peer that speaks the wrong protocol, or fails the handshake, is answered in a way that its side understands,
 //! so that it can say what is wrong.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -31,10 +29,8 @@ use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 use tracing::{Instrument as _, info, warn};
 
+use crate::lobby::{Lobby, Place};
 use scheduler::Origin;
-
-/// Connections of nobody known: enough for a large cluster that starts at once, and no burden.
-const LOBBY: usize = 256;
 
 /// How long a connection may go without belonging to a member; probes are shorter than that.
 const STAY: Duration = Duration::from_secs(60);
@@ -174,60 +170,6 @@ async fn dismiss(mut tcp: TcpStream, words: &[u8]) {
     let _ = tokio::time::timeout(LINGER, farewell).await;
 }
 
-/// Connections of nobody known, in the order in which they came.
-#[derive(Clone, Default)]
-struct Lobby(Arc<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    next: AtomicU64,
-    places: Mutex<BTreeMap<u64, Weak<Place>>>,
-}
-
-/// A connection's place in the lobby, from which it can be sent away later as well.
-struct Place {
-    number: u64,
-    lobby: Lobby,
-    evict: Mutex<Option<oneshot::Sender<()>>>,
-}
-
-impl Lobby {
-    /// A place for a new connection; the oldest one gives way if there is none.
-    fn enter(&self) -> (Arc<Place>, oneshot::Receiver<()>) {
-        let (evict, eviction) = oneshot::channel();
-        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let place = Arc::new(Place { number, lobby: self.clone(), evict: Mutex::new(Some(evict)) });
-        let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.insert(number, Arc::downgrade(&place));
-        let oldest = if places.len() > LOBBY { places.pop_first() } else { None };
-        // Not under the lock, which a place takes when it is dropped.
-        drop(places);
-        if let Some(oldest) = oldest.and_then(|(_, place)| place.upgrade()) {
-            info!("a connection of nobody known gives way to a newer one");
-            oldest.evict();
-        }
-        (place, eviction)
-    }
-}
-
-impl Place {
-    /// Whether it is still that of nobody known; it is not from now on.
-    fn leave(&self) -> bool {
-        let mut places = self.lobby.0.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.remove(&self.number).is_some()
-    }
-
-    fn evict(&self) {
-        self.evict.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.leave();
-    }
-}
-
 type Eviction = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Ends when the connection has to be closed: it is told to, or stays too long without belonging to a member.
@@ -322,24 +264,5 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_stranger_gives_way_and_members_do_not() {
-        let lobby = Lobby::default();
-        let mut places: Vec<_> = (0..LOBBY).map(|_| lobby.enter()).collect();
-        places[0].0.leave();
-        let evicted = |place: &mut (Arc<Place>, oneshot::Receiver<()>)| {
-            matches!(place.1.try_recv(), Err(oneshot::error::TryRecvError::Closed))
-        };
-        let _late = [lobby.enter(), lobby.enter()];
-        assert!(!evicted(&mut places[0]) && evicted(&mut places[1]) && !evicted(&mut places[2]));
-        drop(places);
-        assert_eq!(lobby.0.places.lock().unwrap().len(), 2);
     }
 }
