@@ -2,7 +2,47 @@
 //!
 //! Sizes are in decimal units (1 kB is 1000 bytes), since they stand beside transfer rates, which are decimal too.
 
+use std::borrow::Cow;
+
 use unicode_width::UnicodeWidthStr as _;
+
+/// Whether a character changes how a terminal or a browser shows others, or is not shown: controls, marks of direction, invisible characters.
+fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Returns text of others in a form that shows all of it on one line: hidden characters are escaped, as in `\u{202e}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escaped(text, |letter, shown| shown.extend(letter.escape_unicode()))
+}
+
+/// As [`visible`], for JSON with line ends between its values: hidden characters are escaped as JSON escapes them.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    escaped(json, |letter, shown| match letter {
+        '\n' => shown.push('\n'),
+        letter => {
+            letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| *shown += &format!("\\u{unit:04x}"))
+        }
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_hidden(letter) {
+            escape(letter, &mut shown);
+        } else {
+            shown.push(letter);
+        }
+    }
+    Cow::Owned(shown)
+}
 
 /// Formats a duration with a suitable unit: `5.0 s`, `60 s`, `10 min`, `2.0 h`.
 pub fn duration(seconds: f64) -> String {
@@ -88,7 +128,34 @@ pub fn table(rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Nothing that is shown hides or moves other text; text without hidden characters stays as it is; JSON keeps its value.
+        #[test]
+        fn all_of_a_text_is_visible(parts: Vec<(String, u32)>) {
+            let text: String = parts
+                .iter()
+                .flat_map(|(text, code)| [text.clone(), char::from_u32(code % 0x2100).map(String::from).unwrap_or_default()])
+                .collect();
+            let shown = visible(&text);
+            prop_assert!(!shown.contains(is_hidden));
+            prop_assert!(text.contains(is_hidden) || shown == text);
+            let json = serde_json::to_string_pretty(&[&text, &text]).unwrap();
+            let shown = visible_json(&json);
+            prop_assert!(shown.chars().all(|letter| letter == '\n' || !is_hidden(letter)));
+            prop_assert_eq!(serde_json::from_str::<[String; 2]>(&shown).unwrap(), [text.clone(), text]);
+        }
+    }
+
+    #[test]
+    fn escapes_and_marks_of_direction_are_shown() {
+        let name = "a\u{1b}[2Jb\u{202e}c\u{200b}\u{9b}";
+        assert_eq!(visible(name), "a\\u{1b}[2Jb\\u{202e}c\\u{200b}\\u{9b}");
+        assert_eq!(visible("Zdź ćma 中文 كتاب"), "Zdź ćma 中文 كتاب");
+    }
 
     #[test]
     fn durations_read_well() {

@@ -5,6 +5,10 @@
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
+use serde::Serialize;
+
+use crate::human::{visible, visible_json};
+
 /// Standard output was closed by its reader.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output is closed")]
@@ -36,9 +40,24 @@ impl Stdout {
     }
 }
 
-/// Writes a line to standard error.
-pub fn tell(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+/// Writes lines to standard error, all of them visible.
+pub fn tell(lines: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", visible_lines(lines));
+}
+
+/// Writes lines that have text of others (names, errors, logs) to standard output at once, all of them visible.
+pub fn show(lines: &str) -> anyhow::Result<()> {
+    print(&(visible_lines(lines) + "\n"))
+}
+
+/// Writes a value as JSON, on several lines, to standard output at once.
+pub fn show_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let json = serde_json::to_string_pretty(value)?;
+    print(&format!("{}\n", visible_json(&json)))
+}
+
+fn visible_lines(lines: &str) -> String {
+    lines.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes `text` to standard output at once.

@@ -42,8 +42,8 @@ pub fn delete(args: &Args) -> Result<Answer> {
 
 fn tell(args: &Args, info: &v1::JobInfo) -> Result<Answer> {
     match args.json {
-        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(info)?))?,
-        false => streams::print(&format!("{}\n", info.state))?,
+        true => streams::show_json(info)?,
+        false => streams::show(&info.state)?,
     }
     Ok(Answer::Yes)
 }

@@ -60,8 +60,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     failed.map_or(Ok(()), Err)?;
     let written = files.finish()?;
     match args.json {
-        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(&written)?))?,
-        false => streams::print(&format!("{}\n", out.display()))?,
+        true => streams::show_json(&written)?,
+        false => streams::show(&out.display().to_string())?,
     }
     Ok(Answer::Yes)
 }

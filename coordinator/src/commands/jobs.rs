@@ -28,7 +28,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Answer> {
     let list = args.reach.ask(async |jobs| list(jobs, args.limit).await)?;
     if args.json {
-        streams::print(&format!("{}\n", serde_json::to_string_pretty(&list)?))?;
+        streams::show_json(&list)?;
         return Ok(Answer::Yes);
     }
     let head = ["id", "name", "owner", "state", "priority", "how far"].map(str::to_owned).to_vec();
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         vec![id, job.name.clone(), job.owner.clone(), job.state.clone(), priority, how_far(job)]
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(list.iter().map(row)).collect();
-    streams::print(&(table(&rows).join("\n") + "\n"))?;
+    streams::show(&table(&rows).join("\n"))?;
     Ok(Answer::Yes)
 }
 

@@ -7,6 +7,7 @@ use proto::v1;
 
 use super::Answer;
 use super::remote::{Reach, Way, is_passing, runtime};
+use crate::human::{visible, visible_json};
 use crate::streams;
 
 /// Delay before a call to a service that does not answer is repeated.
@@ -32,8 +33,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Answer> {
     let (way, runtime) = (args.reach.way(None)?, runtime()?);
     let mut print = |line: &v1::LogLine| match args.json {
-        true => streams::print(&format!("{}\n", serde_json::to_string(line)?)),
-        false => streams::print(&format!("{}\n", line.text)),
+        true => streams::print(&format!("{}\n", visible_json(&serde_json::to_string(line)?))),
+        false => streams::show(&visible(&line.text)),
     };
     if args.follow {
         runtime.block_on(follow(&way, args.id, &mut print))?;

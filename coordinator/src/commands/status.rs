@@ -34,17 +34,20 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
-    let (json, text) = match args.what.parse() {
+    match args.what.parse() {
         Ok(id) => {
             let job = args.reach.ask(async |jobs| Ok(jobs.get(v1::JobRef { id }).await?.into_inner()))?;
-            (serde_json::to_string_pretty(&job)?, of_service(&job))
+            if args.json { streams::show_json(&job)? } else { streams::show(of_service(&job).trim_end())? }
         }
         Err(_) => {
             let snapshot = runtime()?.block_on(ask(args))?;
-            (serde_json::to_string_pretty(&snapshot)?, text(&snapshot))
+            if args.json {
+                streams::show_json(&snapshot)?
+            } else {
+                streams::show(text(&snapshot).trim_end())?
+            }
         }
-    };
-    streams::print(&if args.json { json + "\n" } else { text })?;
+    }
     Ok(Answer::Yes)
 }
 

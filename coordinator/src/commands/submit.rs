@@ -79,8 +79,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     let runtime = runtime()?;
     let info = runtime.block_on(submit(&way, &request, &files))?;
     let print = |info: &v1::JobInfo| match args.json {
-        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(info)?)),
-        false => streams::print(&format!("{}\n", info.id)),
+        true => streams::show_json(info),
+        false => streams::show(&info.id.to_string()),
     };
     if !args.wait {
         print(&info)?;

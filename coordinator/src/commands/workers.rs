@@ -23,8 +23,8 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Answer> {
     let fleet = args.reach.ask(async |jobs| Ok(jobs.workers(v1::WorkersRequest {}).await?.into_inner()))?;
     match args.json {
-        true => streams::print(&format!("{}\n", serde_json::to_string_pretty(&fleet)?))?,
-        false => streams::print(&(of_fleet(&fleet).join("\n") + "\n"))?,
+        true => streams::show_json(&fleet)?,
+        false => streams::show(&of_fleet(&fleet).join("\n"))?,
     }
     Ok(Answer::Yes)
 }

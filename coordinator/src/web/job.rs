@@ -6,6 +6,7 @@ use shared::data::corpus::Unit;
 use super::events::Part;
 use super::{files, jobs, moment, workers};
 use crate::fleet::{AccountStatus, FleetStatus, Shards};
+use crate::human::visible;
 use crate::human::{bytes, duration, number, whole};
 use crate::metrics::{decoder_name, score_text};
 use crate::report::rounds::Rounds;
@@ -76,15 +77,15 @@ fn head(record: &Record) -> Markup {
     let took =
         begun.zip(*ended).filter(|_| state.is_over()).map(|(begun, ended)| ended.0.saturating_sub(begun.0));
     html! {
-        h1 { (name) " " span aria-live="polite" { (jobs::state(state)) } }
+        h1 { (visible(name)) " " span aria-live="polite" { (jobs::state(state)) } }
         p.quiet {
-            "Job " (id) " of " (owner) " · priority " (priority)
+            "Job " (id) " of " (visible(owner)) " · priority " (priority)
             @if let Some(most) = max_workers { " · at most " (most) " workers" }
             " · submitted " (moment::minute(*submitted)) " UTC"
             @if let Some(millis) = took { " · took " (duration(millis as f64 / 1000.0)) }
         }
         @match state {
-            State::Failed { error } => { p.bad { (error) } }
+            State::Failed { error } => { p.bad { (visible(error)) } }
             State::Done { parameters_sha256 } => { p.quiet { "Parameters " code { (parameters_sha256) } } }
             State::Queued | State::Running | State::Stopping | State::Cancelled => {}
         }
@@ -300,7 +301,7 @@ fn computing(fleet: &FleetStatus) -> Markup {
 fn lines(log: &[Line]) -> Markup {
     html! {
         h2 { "Log" }
-        ol.log { @for Line { at, text } in log { li { time { (moment::second(*at)) } " " (text) } } }
+        ol.log { @for Line { at, text } in log { li { time { (moment::second(*at)) } " " (visible(text)) } } }
     }
 }
 

@@ -8,6 +8,7 @@ use super::events::Part;
 use super::moment;
 use crate::fleet::{FleetStatus, MemberState};
 use crate::human::duration;
+use crate::human::visible;
 use crate::metrics::Phase;
 use crate::service::record::{State, View};
 use crate::service::{Page, Service};
@@ -59,10 +60,10 @@ fn table(jobs: &[View]) -> Markup {
                         @let id = record.id;
                         tr {
                             td { (id) }
-                            td.name { a id={ "job-" (id) } href={ "/jobs/" (id) } { (record.name) } }
+                            td.name { a id={ "job-" (id) } href={ "/jobs/" (id) } { (visible(&record.name)) } }
                             td.left { (state(&record.state)) }
                             td.far { (progress_of(&record.state, *ahead, progress.as_ref())) }
-                            td.left { (record.owner) }
+                            td.left { (visible(&record.owner)) }
                             td { (record.priority) }
                             td { (moment::minute(record.submitted)) }
                         }
@@ -81,7 +82,7 @@ pub fn state(state: &State) -> Markup {
 fn progress_of(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Markup {
     match (state, progress) {
         (State::Queued, _) => html! { span.quiet { (ahead) " before it" } },
-        (State::Failed { error }, _) => html! { span.bad { (error) } },
+        (State::Failed { error }, _) => html! { span.bad { (visible(error)) } },
         (State::Running | State::Stopping, Some(progress)) => {
             html! {
                 (bar(progress)) " " (phase(progress))

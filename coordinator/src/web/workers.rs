@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::events::Part;
 use crate::fleet::{FleetStatus, MemberInfo, MemberState};
+use crate::human::visible;
 use crate::human::{duration, whole};
 
 /// Maximum number of workers on the page.
@@ -60,7 +61,7 @@ pub fn table(fleet: &FleetStatus, limit: usize) -> Markup {
                 tbody {
                     @for member in present.into_iter().chain(gone.into_iter().rev()).take(limit) {
                         tr {
-                            td { (member.name) }
+                            td { (visible(&member.name)) }
                             td.left { (state(member)) }
                             td { (member.slots) }
                             td { (member.tasks_done) }
