@@ -37,6 +37,7 @@ mod backlog;
 mod blob_cache;
 mod decisions;
 mod driver;
+mod expulsion;
 mod handle;
 mod inline;
 mod local;
@@ -206,6 +207,8 @@ pub struct Mismatch {
     pub wrong: Vec<String>,
     /// The member whose answer is, if there is one.
     pub right: Option<String>,
+    /// Whether those whose answer is wrong were expelled, so that the batch may be computed again.
+    pub is_mended: bool,
 }
 
 impl std::fmt::Display for Mismatch {
@@ -214,18 +217,23 @@ impl std::fmt::Display for Mismatch {
         match (&self.wrong[..], &self.right) {
             ([wrong], Some(right)) if wrong != right => write!(
                 f,
-                "worker {wrong}'s answer to task {task} differs from {right}'s and from the coordinator's own; \
-                 take {wrong}'s machine out and go on with --resume"
-            ),
+                "worker {wrong}'s answer to task {task} differs from {right}'s and from the coordinator's own"
+            )?,
             ([first, second], _) if first != second => write!(
                 f,
-                "the answers of workers {first} and {second} to task {task} differ from each other and from the \
-                 coordinator's own; take their machines out, or look at the coordinator's, and go on with --resume"
-            ),
+                "the answers of workers {first} and {second} to task {task} differ from each other and from the coordinator's own"
+            )?,
             (wrong, _) => write!(
                 f,
-                "worker {} gave two answers to task {task}; take its machine out and go on with --resume",
+                "worker {} gave two answers to task {task}",
                 wrong.first().map_or("", String::as_str)
+            )?,
+        }
+        match (self.is_mended, self.wrong.len()) {
+            (true, _) => f.write_str("; it is expelled: take its machine out"),
+            (false, 1) => f.write_str("; take its machine out and go on with --resume"),
+            (false, _) => f.write_str(
+                "; take their machines out, or look at the coordinator's, and go on with --resume",
             ),
         }
     }
@@ -355,6 +363,12 @@ pub trait Map {
         self.map(stage, tasks, each)
     }
 
+    /// Has every task of later batches computed by two members. Returns whether that was not so before, and is of use: some members are in
+    /// other processes.
+    fn audit_all(&self) -> bool {
+        false
+    }
+
     /// Whether the job still goes on, for long work outside of [`Map::map`]; an error if it was cancelled.
     fn check(&self) -> Result<(), FleetError> {
         Ok(())
@@ -474,6 +488,10 @@ impl Map for Fleet {
         self.own.check()
     }
 
+    fn audit_all(&self) -> bool {
+        self.own.audit_all()
+    }
+
     fn map(
         &self,
         stage: Stage,
@@ -560,12 +578,13 @@ mod tests {
     fn a_mismatch_names_whose_answer_is_wrong_and_the_way_out() {
         let mismatch = |wrong: &[&str], right: Option<&str>| {
             let wrong = wrong.iter().map(|&name| name.to_owned()).collect();
-            let mismatch = Mismatch { task: TaskIndex(17), wrong, right: right.map(str::to_owned) };
+            let right = right.map(str::to_owned);
+            let mismatch = Mismatch { task: TaskIndex(17), wrong, right, is_mended: false };
             FleetError::Audit { stage: Stage::Decode, mismatch }.to_string()
         };
         assert_eq!(
             mismatch(&["bob"], Some("alice")),
-            "decode: worker bob's answer to task 17 differs from alice's and from the coordinator's own; take bob's \
+            "decode: worker bob's answer to task 17 differs from alice's and from the coordinator's own; take its \
              machine out and go on with --resume"
         );
         assert_eq!(
@@ -576,6 +595,15 @@ mod tests {
         assert_eq!(
             mismatch(&["bob"], Some("bob")),
             "decode: worker bob gave two answers to task 17; take its machine out and go on with --resume"
+        );
+        let mismatch = Mismatch {
+            task: TaskIndex(1),
+            wrong: vec!["bob".into()],
+            right: Some("eve".into()),
+            is_mended: true,
+        };
+        assert!(
+            mismatch.to_string().ends_with("the coordinator's own; it is expelled: take its machine out")
         );
     }
 

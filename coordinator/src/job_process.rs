@@ -158,6 +158,7 @@ impl Processes {
                             tracing::warn!("an event of the job is not shown: {error:#}");
                         }
                     }
+                    FromJob::AuditAll => drop(handle.audit_all()),
                     // A process that is gone is noticed at the next frame.
                     FromJob::CrewWanted => drop(exchange.send(&ToJob::Crew(crew()))),
                     FromJob::Ended(ended) => {

@@ -26,6 +26,8 @@ pub mod held_out;
 pub mod input;
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod mended;
 pub mod methods;
 pub mod plan;
 pub mod prepare;
@@ -46,9 +48,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use shared::data::eval::chains::effective_sample_size;
 use shared::models::Trained;
+use shared::train::trainer::Failure;
 
 use crate::events::{Observer, RunEvent};
-use crate::fleet::Map;
+use crate::fleet::{FleetError, Map};
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, Start, traces,
@@ -65,14 +68,78 @@ use rounds::{FinishedPoint, Training};
 use stopped::{Kept, Stopped, is_cancellation};
 use stream::Stream;
 
+/// Attempts after answers of workers that turned out to be wrong.
+const MAX_REPEATS: usize = 10;
+
 /// Trains on `fleet` what `inputs` hold, from the checkpoint to go on from if there is one. If the job is cancelled, the error is
 /// [`Stopped`], and what was done so far is in a checkpoint.
+///
+/// A worker whose answer an audit finds to be wrong is expelled, and the job goes on from its newest checkpoint. If the bound falls, some
+/// worker gave a wrong answer, in this round or before; so the job starts over, with every task computed by two workers.
 pub fn train(
     job: &Job,
     inputs: &Inputs,
     fleet: &dyn Map,
     checkpoints: &mut Checkpoints,
     observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let mut repeats = 0;
+    loop {
+        let mut has_begun = false;
+        let (error, repeat) = match attempt(job, inputs, fleet, checkpoints, observer, &mut has_begun) {
+            Ok(outcome) => return Ok(outcome),
+            Err(error) => match Repeat::after(&error, fleet).filter(|_| repeats < MAX_REPEATS) {
+                Some(repeat) => (error, repeat),
+                None => return Err(error),
+            },
+        };
+        repeats += 1;
+        let place = match repeat {
+            // Before it has begun, checkpoints are those of an earlier run.
+            Repeat::FromCheckpoint if has_begun => {
+                checkpoints.reopen(&job.output, true)?;
+                "from the newest checkpoint, or else from the start"
+            }
+            Repeat::FromCheckpoint => "from the same place",
+            Repeat::FromStart => {
+                checkpoints.reopen(&job.output, false)?;
+                "from the start, with every task computed by two workers"
+            }
+        };
+        observer.on(&RunEvent::Notice(&format!("{error:#}; the job goes on {place}")))?;
+    }
+}
+
+/// Where a job goes on after wrong answers.
+enum Repeat {
+    FromCheckpoint,
+    FromStart,
+}
+
+impl Repeat {
+    /// Where another attempt after `error` may succeed, since the workers that gave wrong answers are gone, or will be found.
+    fn after(error: &anyhow::Error, fleet: &dyn Map) -> Option<Repeat> {
+        for cause in error.chain() {
+            match (cause.downcast_ref(), cause.downcast_ref()) {
+                (Some(FleetError::Audit { mismatch, .. }), _) if mismatch.is_mended => {
+                    return Some(Repeat::FromCheckpoint);
+                }
+                (_, Some(Failure::BoundFell(_))) if fleet.audit_all() => return Some(Repeat::FromStart),
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// One attempt to train; `has_begun` says whether earlier checkpoints are the job's own.
+fn attempt(
+    job: &Job,
+    inputs: &Inputs,
+    fleet: &dyn Map,
+    checkpoints: &mut Checkpoints,
+    observer: &mut dyn Observer,
+    has_begun: &mut bool,
 ) -> Result<Outcome> {
     let stream = Stream::new(fleet, observer);
     let (fleet, observer) = (&stream, &mut &stream);
@@ -126,6 +193,7 @@ pub fn train(
         chosen.push(of_group);
     }
     checkpoints.begin()?;
+    *has_begun = true;
     observer.on(&RunEvent::Prepared { earlier: &progress.rounds })?;
     notices.iter().try_for_each(|notice| observer.on(&RunEvent::Notice(notice)))?;
     progress.timings.preprocess += begun.elapsed().as_secs_f64();

@@ -36,6 +36,9 @@ pub enum Cause {
         /// Age of the lease.
         age: Duration,
     },
+    /// Its answer was wrong, so that it may not come back.
+    #[error("expelled: {0}")]
+    Expelled(String),
     /// It left after it answered all its leases.
     #[error("left")]
     Left,
@@ -49,6 +52,7 @@ impl Cause {
             Cause::Disconnected(_) => "disconnected",
             Cause::Protocol(_) | Cause::NotHolder { .. } => "protocol",
             Cause::Overdue { .. } => "overdue",
+            Cause::Expelled(_) => "expelled",
             Cause::Left => "left",
         }
     }

@@ -10,6 +10,8 @@ use proto::convert::Wire as _;
 use shared::work::lease::TaskIndex;
 use shared::work::task::Answer;
 
+use scheduler::MemberId;
+
 /// The tasks of a batch that are audited, in order; their replicas follow after all of its tasks, in the same order.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Replicas {
@@ -44,17 +46,26 @@ impl Replicas {
     }
 }
 
+/// The member that gave an answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Witness {
+    pub id: MemberId,
+    pub name: String,
+    /// Whether it is reached over a connection; otherwise it is this process.
+    pub is_remote: bool,
+}
+
 /// The content of an answer and who gave it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Testimony {
-    pub member: String,
+    pub witness: Witness,
     pub digest: blake3::Hash,
 }
 
 impl Testimony {
-    /// That `member` answered so.
-    pub fn new(member: String, answer: &Answer) -> Testimony {
-        Testimony { member, digest: digest(answer) }
+    /// Says that `witness` gave this answer.
+    pub fn new(witness: Witness, answer: &Answer) -> Testimony {
+        Testimony { witness, digest: digest(answer) }
     }
 }
 
@@ -67,7 +78,8 @@ pub(super) fn digest(answer: &Answer) -> blake3::Hash {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Doubt {
     pub task: TaskIndex,
-    pub testimonies: [Testimony; 2],
+    /// The two answers.
+    pub testimonies: Vec<Testimony>,
 }
 
 /// The audits of a batch in work.
@@ -88,24 +100,24 @@ impl Audit {
         Audit { replicas, awaiting: BTreeMap::new(), audited: 0, unaudited: 0 }
     }
 
-    /// `member` answered `task`, and nobody before it.
-    pub fn hear(&mut self, task: TaskIndex, member: String, answer: &Answer) -> Result<(), Doubt> {
+    /// Takes note of the answer that counts for `task`.
+    pub fn hear(&mut self, task: TaskIndex, witness: Witness, answer: &Answer) -> Result<(), Doubt> {
         let task = self.replicas.original(task);
         if self.replicas.audited.binary_search(&task).is_err() {
             return Ok(());
         }
-        let second = Testimony::new(member, answer);
+        let second = Testimony::new(witness, answer);
         let Some(first) = self.awaiting.remove(&task) else {
             self.awaiting.insert(task, second);
             return Ok(());
         };
-        let by_two = first.member != second.member;
+        let by_two = first.witness.name != second.witness.name;
         self.audited += usize::from(by_two);
         self.unaudited += usize::from(!by_two);
         if first.digest == second.digest {
             return Ok(());
         }
-        Err(Doubt { task, testimonies: [first, second] })
+        Err(Doubt { task, testimonies: vec![first, second] })
     }
 }
 
@@ -114,6 +126,10 @@ mod tests {
     use shared::work::task::Expectation;
 
     use super::*;
+
+    fn witness(name: &str) -> Witness {
+        Witness { id: MemberId(0), name: name.into(), is_remote: true }
+    }
 
     fn answer(count: f64) -> Answer {
         Answer::Expectation(Expectation { counts: vec![count], ..Expectation::default() })
@@ -146,14 +162,14 @@ mod tests {
         let replicas = Replicas::choose(1, 1.0, 0);
         let compare = |first: (&str, f64), second: (&str, f64)| {
             let mut audit = Audit::new(replicas.clone());
-            audit.hear(TaskIndex(1), first.0.into(), &answer(first.1)).unwrap();
-            let heard = audit.hear(TaskIndex(0), second.0.into(), &answer(second.1));
+            audit.hear(TaskIndex(1), witness(first.0), &answer(first.1)).unwrap();
+            let heard = audit.hear(TaskIndex(0), witness(second.0), &answer(second.1));
             (heard.is_ok(), audit.audited, audit.unaudited)
         };
         assert_eq!(compare(("alice", f64::NAN), ("bob", f64::NAN)), (true, 1, 0));
         assert_eq!(compare(("alice", 0.0), ("bob", -0.0)), (false, 1, 0));
         assert_eq!(compare(("alice", 1.0), ("alice", 1.0)), (true, 0, 1));
         assert_eq!(compare(("alice", 1.0), ("alice", 1.0 + f64::EPSILON)), (false, 0, 1));
-        assert_eq!(Audit::new(replicas).hear(TaskIndex(9), "alice".into(), &answer(1.0)), Ok(()));
+        assert_eq!(Audit::new(replicas).hear(TaskIndex(9), witness("alice"), &answer(1.0)), Ok(()));
     }
 }

@@ -15,10 +15,11 @@ use shared::work::task::{Answer, ContentHash};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
-use super::audit::Replicas;
+use super::audit::{Replicas, Witness};
 use super::backlog::Backlog;
 use super::decisions::Decisions;
-use super::messages::{Desk, Input, Job, Order, Progress, Submission, clock};
+use super::expulsion::{self, Expelled, Key};
+use super::messages::{Desk, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
 use super::news::{FleetEvent, News, Waiting};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
@@ -36,6 +37,8 @@ struct Member {
     name: String,
     slots: u32,
     remote: bool,
+    /// By which it is known if it is expelled and comes back.
+    keys: Vec<Key>,
     tasks_done: u64,
     /// Sum over the answers that counted.
     busy: Duration,
@@ -98,6 +101,7 @@ struct Driver {
     traffic: Arc<Traffic>,
     tally: Tally,
     decisions: Decisions,
+    expelled: Expelled,
     /// Set when the job is finished: when to stop waiting for members to leave, and whom to tell then.
     farewell: Option<(Instant, oneshot::Sender<()>)>,
 }
@@ -133,6 +137,7 @@ pub(super) async fn run(
         traffic: traffic.clone(),
         tally: Tally::default(),
         decisions: Decisions::default(),
+        expelled: Expelled::default(),
         farewell: None,
     };
     if config.local_workers > 0 {
@@ -207,9 +212,16 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Joined { name, instance, origin, slots, holds, desk, reply } => {
-                let member = self.join(name, instance, origin, slots, holds, desk);
-                if let (Err(_), Some(member)) = (reply.send(member), member) {
+            Input::Joined { name, instance, origin, has_certificate, slots, holds, desk, reply } => {
+                let keys = expulsion::keys(instance, &origin, has_certificate);
+                let admitted = match self.expelled.reason(&keys) {
+                    Some(reason) => Err(NotAdmitted::Expelled(reason.to_owned())),
+                    None => self.join(name, instance, origin, slots, holds, desk).ok_or(NotAdmitted::Full),
+                };
+                if let Ok(member) = admitted {
+                    self.members.entry(member).and_modify(|member| member.keys = keys);
+                }
+                if let (Err(_), Ok(member)) = (reply.send(admitted.clone()), admitted) {
                     let cause = Cause::Disconnected("closed before the welcome".into());
                     self.decide(Event::MemberLost { member, cause }, None);
                 }
@@ -230,6 +242,12 @@ impl Driver {
                     span.in_scope(|| debug!("cancelled"));
                     self.decide(Event::BatchCancelled { batch }, None);
                 }
+            }
+            Input::Expelled { member, reason } => {
+                if let Some(state) = self.members.get(&member) {
+                    self.expelled.add(&state.keys, &reason);
+                }
+                self.decide(Event::MemberLost { member, cause: Cause::Expelled(reason) }, None);
             }
             Input::StatusAsked { reply } => {
                 // Whoever asked may have gone.
@@ -265,8 +283,17 @@ impl Driver {
         info!(member = name, id = member.0, slots, held = holds.len(), "joined");
         let (remote, told) = (desk.remote, name.clone());
         let (tasks_done, busy) = self.take_over(&name);
-        let state =
-            Member { name, slots, remote, tasks_done, busy, joined: clock(), desk: Some(desk), gone: None };
+        let state = Member {
+            name,
+            slots,
+            remote,
+            keys: Vec::new(),
+            tasks_done,
+            busy,
+            joined: clock(),
+            desk: Some(desk),
+            gone: None,
+        };
         self.members.insert(member, state);
         let name = told.clone();
         self.tell(&FleetEvent::WorkerJoined { name, slots, workers: self.n_present() });
@@ -451,9 +478,11 @@ impl Driver {
         if let Some(of_task) = batch.report.busy_by_task.get_mut(lease.task.index()) {
             *of_task = busy;
         }
+        let is_remote = self.members.get(&id).is_some_and(|member| member.remote);
+        let witness = Witness { id, name: member, is_remote };
         let is_full = batch.backlog.add(answer.size());
         // The channel has room for all; the caller may have gone.
-        let _ = batch.progress.try_send(Progress::Answered { task: lease.task, member, answer });
+        let _ = batch.progress.try_send(Progress::Answered { task: lease.task, witness, answer });
         batch.backlog.only().filter(|_| is_full)
     }
 

@@ -12,11 +12,12 @@ use shared::work::lease::{BatchId, TaskIndex};
 use shared::work::task::{Answer, Task};
 use tokio::sync::mpsc;
 
-use super::audit::{self, Audit, Doubt, Replicas};
+use super::audit::{self, Audit, Doubt, Replicas, Witness};
 use super::backlog::Backlog;
 use super::messages::{Input, Progress, Submission, clock};
 use super::news::{FleetEvent, News, Pending, Waiting};
 use super::tasks::{Register, Tasks};
+use super::watcher::Watcher;
 use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage, local};
 use scheduler::{Account, Failure};
 
@@ -47,6 +48,8 @@ struct Inner {
     news: Arc<News>,
     /// Batches so far: where audits begin depends on the job's own batches alone.
     n_batches: AtomicUsize,
+    /// Whether every task of later batches is audited.
+    audits_all: AtomicBool,
     calls: Mutex<Calls>,
     effort: Mutex<Effort>,
 }
@@ -71,9 +74,10 @@ impl Calls {
 
 impl Handle {
     pub(super) fn new(link: Link, account: Account) -> Handle {
-        let (n_batches, calls, effort) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+        let (n_batches, audits_all) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (calls, effort) = (Mutex::default(), Mutex::default());
         let (account, news) = (Arc::new(account), Arc::default());
-        Handle(Arc::new(Inner { link, account, news, n_batches, calls, effort }))
+        Handle(Arc::new(Inner { link, account, news, n_batches, audits_all, calls, effort }))
     }
 
     /// On whose behalf it has batches computed.
@@ -119,7 +123,7 @@ impl Handle {
         if self.is_cancelled() { Err(FleetError::Cancelled) } else { Ok(()) }
     }
 
-    /// Says whose answer is wrong, by computing the task on the calling thread.
+    /// Says whose answer is wrong, by computing the task on the calling thread, and expels these members.
     fn judge(&self, stage: Stage, task: Result<Task, String>, doubt: Doubt) -> FleetError {
         let own = match task.and_then(|task| local::run(&self.0.link.compute, &task)) {
             Ok(answer) => audit::digest(&answer),
@@ -130,15 +134,27 @@ impl Handle {
         };
         let (right, wrong): (Vec<_>, Vec<_>) =
             doubt.testimonies.into_iter().partition(|testimony| testimony.digest == own);
-        let mut right = right.into_iter().map(|testimony| testimony.member);
-        let wrong = wrong.into_iter().map(|testimony| testimony.member).collect();
-        FleetError::Audit { stage, mismatch: Mismatch { task: doubt.task, wrong, right: right.next() } }
+        let is_mended = wrong.iter().all(|testimony| testimony.witness.is_remote);
+        for Witness { id, .. } in wrong.iter().map(|testimony| &testimony.witness) {
+            let reason = format!("{stage}: its answer to task {} was wrong", doubt.task.0);
+            // A fleet that has stopped has no members.
+            let _ = self.0.link.tell(Input::Expelled { member: *id, reason });
+        }
+        let mut right = right.into_iter().map(|testimony| testimony.witness.name);
+        let wrong = wrong.into_iter().map(|testimony| testimony.witness.name).collect();
+        let mismatch = Mismatch { task: doubt.task, wrong, right: right.next(), is_mended };
+        FleetError::Audit { stage, mismatch }
     }
 }
 
 impl Map for Handle {
     fn check(&self) -> Result<(), FleetError> {
         self.stop_if_cancelled()
+    }
+
+    fn audit_all(&self) -> bool {
+        let status = Watcher::new(self.0.link.inputs.clone()).blocking_status().unwrap_or_default();
+        status.members.len() > 1 && !self.0.audits_all.swap(true, Ordering::Relaxed)
     }
 
     fn map(
@@ -172,9 +188,10 @@ impl Handle {
         each: &mut dyn FnMut(usize, Answer),
         listener: &mut Listener<'_>,
     ) -> Result<MapReport, FleetError> {
-        let Inner { link, account, news, n_batches, effort, .. } = &*self.0;
+        let Inner { link, account, news, n_batches, audits_all, effort, .. } = &*self.0;
         let n_tasks = tasks.len();
-        let replicas = Replicas::choose(n_tasks, link.audit, n_batches.fetch_add(1, Ordering::Relaxed));
+        let share = if audits_all.load(Ordering::Relaxed) { 1.0 } else { link.audit };
+        let replicas = Replicas::choose(n_tasks, share, n_batches.fetch_add(1, Ordering::Relaxed));
         let n_audits = replicas.audited().count();
         let mut audit = Audit::new(replicas.clone());
         // Each task is accepted once, and then comes the end, or before it a cancellation, and one word of news at a time: sending never waits
@@ -203,8 +220,8 @@ impl Handle {
             let progress = received.blocking_recv().ok_or(FleetError::Stopped)?;
             self.stop_if_cancelled()?;
             match progress {
-                Progress::Answered { task, member, answer } => {
-                    if let Err(doubt) = audit.hear(task, member, &answer) {
+                Progress::Answered { task, witness, answer } => {
+                    if let Err(doubt) = audit.hear(task, witness, &answer) {
                         return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
                     }
                     let taken = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {

@@ -9,7 +9,7 @@ use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::{mpsc, oneshot};
 
-use super::audit::Replicas;
+use super::audit::{Replicas, Witness};
 use super::backlog::Backlog;
 use super::news::News;
 use super::status::FleetStatus;
@@ -32,14 +32,16 @@ pub(super) enum Input {
         instance: Option<InstanceId>,
         /// Where it is.
         origin: Origin,
+        /// Whether a certificate shows where it is.
+        has_certificate: bool,
         /// Tasks that it computes at the same time.
         slots: u32,
         /// Blobs that it kept from an earlier connection.
         holds: Vec<ContentHash>,
         /// How it is reached.
         desk: Desk,
-        /// Its id, or nothing if there are too many.
-        reply: oneshot::Sender<Option<MemberId>>,
+        /// Its id, or why it may not join.
+        reply: oneshot::Sender<Result<MemberId, NotAdmitted>>,
     },
     /// Something happened to a member; an answer has its own variant.
     Happened(Event),
@@ -66,6 +68,13 @@ pub(super) enum Input {
         /// The batch.
         batch: BatchId,
     },
+    /// An answer of a remote member was wrong.
+    Expelled {
+        /// The member.
+        member: MemberId,
+        /// Which answer.
+        reason: String,
+    },
     /// Somebody wants to know what the fleet is doing.
     StatusAsked {
         /// Where to say so.
@@ -78,6 +87,15 @@ pub(super) enum Input {
     },
     /// The last handle of the fleet was dropped.
     Abandoned,
+}
+
+/// Why a worker may not join.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum NotAdmitted {
+    /// There are as many members as there may be.
+    Full,
+    /// It was expelled, for this reason.
+    Expelled(String),
 }
 
 /// A batch that begins.
@@ -108,8 +126,8 @@ pub(super) enum Progress {
     Answered {
         /// To which task.
         task: TaskIndex,
-        /// Name of the member who gave it.
-        member: String,
+        /// The member that gave it.
+        witness: Witness,
         /// The answer.
         answer: Answer,
     },

@@ -36,7 +36,7 @@ use tracing::{Instrument as _, Span, info, warn};
 pub use self::handshake::Visitor;
 use super::Traffic;
 use super::blob_cache::BlobCache;
-use super::messages::{Desk, Input, Job, Order};
+use super::messages::{Desk, Input, Job, NotAdmitted, Order};
 use super::tasks::Register;
 use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
@@ -327,15 +327,30 @@ impl Admission {
         let (desk, orders, dismissed) = Desk::new(guest.slots, true);
         let (reply, joined) = oneshot::channel();
         let Guest { name, instance, slots, holds, blob_cache } = guest;
-        let joining = Input::Joined { name, instance, origin: visitor.origin(), slots, holds, desk, reply };
+        let joining = Input::Joined {
+            name,
+            instance,
+            origin: visitor.origin(),
+            has_certificate: visitor.certificate.is_some(),
+            slots,
+            holds,
+            desk,
+            reply,
+        };
         if self.to_fleet.send(joining).await.is_err() {
             return Ok(()); // the fleet has stopped
         }
-        let Ok(Some(member)) = joined.await else {
-            return Err(Refused(
-                refusal::Reason::TooManyMembers,
-                "the coordinator takes no more members for now".into(),
-            ));
+        let member = match joined.await {
+            Ok(Ok(member)) => member,
+            Ok(Err(NotAdmitted::Expelled(reason))) => {
+                let detail =
+                    format!("it was expelled: {reason}; its machine or its program computes wrongly");
+                return Err(Refused(refusal::Reason::Unspecified, detail));
+            }
+            Ok(Err(NotAdmitted::Full)) | Err(_) => {
+                let detail = "the coordinator takes no more members for now".into();
+                return Err(Refused(refusal::Reason::TooManyMembers, detail));
+            }
         };
         visitor.admit();
         let (peer, certificate) = (visitor.peer, visitor.certificate.as_deref());

@@ -124,6 +124,8 @@ pub enum FromJob {
     Event(String),
     /// Asks for [`ToJob::Crew`].
     CrewWanted,
+    /// Every task of later batches is to be computed by two members.
+    AuditAll,
     /// The end, and the last message: the digest of the parameters, empty after a check; or one line that says why there is none.
     Ended(Result<String, String>),
 }

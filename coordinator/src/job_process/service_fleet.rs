@@ -38,6 +38,7 @@ pub struct ServiceFleet {
 #[derive(Default)]
 struct Shared {
     is_cancelled: AtomicBool,
+    audits_all: AtomicBool,
     open: Mutex<Open>,
 }
 
@@ -115,6 +116,10 @@ impl ServiceFleet {
 }
 
 impl Map for ServiceFleet {
+    fn audit_all(&self) -> bool {
+        !self.shared.audits_all.swap(true, Ordering::SeqCst) && self.send(&FromJob::AuditAll).is_ok()
+    }
+
     fn check(&self) -> Result<(), FleetError> {
         if self.shared.is_cancelled.load(Ordering::SeqCst) { Err(FleetError::Cancelled) } else { Ok(()) }
     }

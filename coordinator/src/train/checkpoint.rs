@@ -420,6 +420,14 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// Has the next attempt of the job go on from the newest checkpoint, or start over.
+    pub fn reopen(&mut self, output: &OutputTable, resume: bool) -> Result<()> {
+        if self.store.is_some() {
+            *self = Checkpoints::open(output, resume)?;
+        }
+        Ok(())
+    }
+
     /// Whether any are written.
     pub fn are_kept(&self) -> bool {
         self.store.is_some() && self.keep > 0

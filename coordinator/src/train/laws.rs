@@ -51,7 +51,7 @@ fn words_as_trees(with_suffixes: bool) -> String {
 }
 
 /// A folder with a corpus for every model.
-fn folder() -> tempfile::TempDir {
+pub fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
     write("words.txt", WORDS);
@@ -70,7 +70,7 @@ fn with_substrings(estimator: Estimator) -> bool {
 }
 
 /// The tables of a job of that model and estimator, with short runs.
-fn job(model: Model, estimator: Estimator) -> String {
+pub fn job(model: Model, estimator: Estimator) -> String {
     // A chain over an adaptor grammar has all sentences in one shard.
     let shards = match (model, estimator) {
         (Model::Adaptor, Estimator::Vb | Estimator::Hastings) => "",
@@ -186,11 +186,11 @@ fn probe(
 }
 
 /// Every model with each of its estimators.
-fn all() -> impl Iterator<Item = (Model, Estimator)> {
+pub fn all() -> impl Iterator<Item = (Model, Estimator)> {
     Model::all().flat_map(|model| model.estimators().iter().map(move |&estimator| (model, estimator)))
 }
 
-fn parse(text: &str, dir: &Path, overrides: &[String]) -> Result<Job, String> {
+pub fn parse(text: &str, dir: &Path, overrides: &[String]) -> Result<Job, String> {
     Job::parse(text, "job.toml", dir, overrides).map_err(|fault| fault.to_string())
 }
 
@@ -201,15 +201,18 @@ fn run(job: &Job) -> Result<Outcome, String> {
     train(job, &inputs, &fleet, &mut checkpoints, &mut All(Vec::new())).map_err(told)
 }
 
-/// What a run came to, as far as it is decided by job, data and seed.
 fn came_to(job: &Job) -> Result<String, String> {
-    let outcome = run(job)?;
-    Ok(json!([
+    run(job).map(|outcome| came_to_with(&outcome))
+}
+
+/// What a run came to, as far as it is decided by job, data and seed.
+pub fn came_to_with(outcome: &Outcome) -> String {
+    json!([
         parameters_sha256(&outcome.model),
         (outcome.rounds, outcome.converged, outcome.bound, &outcome.bounds),
         (outcome.held_out, &outcome.scores, &outcome.brackets, &outcome.attachment, &outcome.components),
     ])
-    .to_string())
+    .to_string()
 }
 
 fn point_came_to(point: &PointSummary) -> String {

@@ -51,6 +51,10 @@ impl Map for Stream<'_> {
     fn check(&self) -> Result<(), FleetError> {
         self.fleet.check()
     }
+
+    fn audit_all(&self) -> bool {
+        self.fleet.audit_all()
+    }
 }
 
 #[cfg(test)]

@@ -141,7 +141,8 @@ pub struct RoundReport {
 /// The bound fell though nothing was dropped or added: a defect, never noise.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error(
-    "the bound fell from {before} to {after} in round {round}; this is a defect of the program, please report it"
+    "the bound fell from {before} to {after} in round {round}: a worker computes wrongly, or this is a defect of the program; connect another worker, or \
+     report it"
 )]
 pub struct BoundFell {
     /// The round.

@@ -669,7 +669,7 @@ fn a_single_worker_cannot_be_audited_and_the_batch_continues() {
 }
 
 #[test]
-fn a_worker_whose_answers_differ_by_one_bit_is_named() {
+fn a_worker_whose_answers_differ_by_one_bit_is_named_and_expelled() {
     let flipped: Compute = Arc::new(|task| {
         echo(task).map(|answer| match answer {
             Answer::Expectation(mut expectation) => {
@@ -686,11 +686,15 @@ fn a_worker_whose_answers_differ_by_one_bit_is_named() {
     let FleetError::Audit { stage: Stage::Decode, mismatch } = &error else { panic!("{error}") };
     assert_eq!((&mismatch.wrong[..], mismatch.right.as_deref()), (&["bob".to_owned()][..], Some("alice")));
     let message = format!(
-        "decode: worker bob's answer to task {} differs from alice's and from the coordinator's own; take bob's machine \
-         out and go on with --resume",
+        "decode: worker bob's answer to task {} differs from alice's and from the coordinator's own; it is expelled: take \
+         its machine out",
         mismatch.task.0
     );
     assert_eq!(error.to_string(), message);
+    // He may not come back, and others compute his tasks.
+    let (found, report) = answers(&fleet, short_tasks(40)).unwrap();
+    assert_eq!((found, report.audited), (expected(short_tasks(40)), 0));
+    assert_eq!(fleet.status().losses, [("expelled", 1)].into());
 }
 
 /// Blocks computations until it is opened.
