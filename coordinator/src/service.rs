@@ -41,6 +41,8 @@ mod upkeep;
 pub mod view;
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -20,14 +20,14 @@ const HASTY: Timeouts =
     Timeouts { look: Duration::from_millis(2), silence: 2, term: Duration::from_secs(3600) };
 
 /// Where a service keeps things.
-struct Place {
+pub struct Place {
     dir: tempfile::TempDir,
     /// The URL of the object store, if there is one.
     remote: Option<String>,
 }
 
 impl Place {
-    fn new(is_remote: bool) -> Place {
+    pub fn new(is_remote: bool) -> Place {
         static STORES: AtomicUsize = AtomicUsize::new(0);
         let url = || format!("memory://service-{}", STORES.fetch_add(1, Ordering::SeqCst));
         Place { dir: tempfile::tempdir().unwrap(), remote: is_remote.then(url) }
@@ -41,7 +41,7 @@ impl Place {
         JobStore::open(&self.folder(), self.remote.as_deref().map(|url| (url, HASTY))).unwrap()
     }
 
-    fn serve(&self) -> Service {
+    pub fn serve(&self) -> Service {
         self.serve_with(Limits { room: 1, ..limits() })
     }
 
@@ -51,7 +51,7 @@ impl Place {
     }
 
     /// What another machine finds if the process is killed now: of an object store nothing but that.
-    fn killed(&self) -> Place {
+    pub fn killed(&self) -> Place {
         let copy = Place::new(self.remote.is_some());
         match self.remote.as_ref().zip(copy.remote.as_ref()) {
             Some((from, to)) => store::memory::copy(from, to),
@@ -86,12 +86,12 @@ fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn ann() -> Identity {
+pub fn ann() -> Identity {
     Identity::anyone("ann")
 }
 
 /// Sends a corpus of its own, and the job.
-fn submit(service: &Service, key: &str) -> Result<JobId, Problem> {
+pub fn submit(service: &Service, key: &str) -> Result<JobId, Problem> {
     let corpus = format!("ab ab\nba ab\n{}\n", key.replace(' ', "")).into_bytes();
     let hash = blake3::hash(&corpus);
     if !service.has(hash) {
@@ -105,12 +105,12 @@ fn submit(service: &Service, key: &str) -> Result<JobId, Problem> {
     service.submit(&ann(), submission, &|| true).map(|view| view.record.id)
 }
 
-fn ids(service: &Service) -> BTreeSet<JobId> {
+pub fn ids(service: &Service) -> BTreeSet<JobId> {
     service.jobs(None, usize::MAX).iter().map(|view| view.record.id).collect()
 }
 
 /// The job once it is over.
-fn over(service: &Service, id: JobId) -> Record {
+pub fn over(service: &Service, id: JobId) -> Record {
     once(service, id, State::is_over)
 }
 
@@ -137,7 +137,7 @@ fn check_done(service: &Service, id: JobId) {
 
 /// Storage that fails from its `n`-th step on, until it is mended; what is stored before that step is kept.
 #[derive(Clone)]
-struct Kill(Arc<KillState>);
+pub struct Kill(Arc<KillState>);
 
 struct KillState {
     n: usize,
@@ -149,7 +149,7 @@ struct KillState {
 }
 
 impl Kill {
-    fn at(n: usize, place: &Arc<Place>, is_mended: bool) -> Kill {
+    pub fn at(n: usize, place: &Arc<Place>, is_mended: bool) -> Kill {
         let (steps, place, killed) = (AtomicUsize::new(0), place.clone(), Mutex::default());
         Kill(Arc::new(KillState { n, steps, place, killed, is_mended }))
     }
@@ -165,13 +165,13 @@ impl Kill {
     }
 
     /// Does `work` with this storage.
-    fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         let kill = self.clone();
         faults::inject(move || kill.step(), work)
     }
 
     /// What was stored before the `n`-th step, if there was one.
-    fn killed(&self) -> Option<Place> {
+    pub fn killed(&self) -> Option<Place> {
         lock(&self.0.killed).take()
     }
 }
