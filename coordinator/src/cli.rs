@@ -12,8 +12,8 @@ use clap::{Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, bench, cancel, eval, fetch, inspect, job_process, jobs, keys, logs, parse, plan, sample, serve,
-    status, submit, token, train, treebank, workers,
+    Answer, bench, cancel, eval, fetch, grammars, inspect, job_process, jobs, keys, logs, parse, plan,
+    sample, serve, status, submit, token, train, treebank, workers,
 };
 use crate::streams::{Closed, tell};
 
@@ -49,6 +49,8 @@ enum Command {
     Treebank(treebank::Args),
     /// Show the learned parameters of a model
     Inspect(inspect::Args),
+    /// List the grammars that are made from a corpus, or print one as a file
+    Grammars(grammars::Args),
     /// Show the keys of a job file: default, values, readers, meaning
     Keys(keys::Args),
     /// Run a service that trains jobs of many users on one fleet
@@ -117,6 +119,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Sample(args) => sample::run(&args),
         Command::Treebank(args) => treebank::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Grammars(args) => grammars::run(&args),
         Command::Keys(args) => keys::run(&args),
         Command::Serve(args) => serve::run(&args, cli.log),
         Command::Submit(args) => submit::run(&args),

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod cancel;
 pub mod eval;
 pub mod fetch;
+pub mod grammars;
 pub mod inspect;
 pub mod job_process;
 pub mod jobs;

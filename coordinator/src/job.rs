@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn automatic_grammars_are_not_paths() {
         let job = parse(JOB, &["model.grammar=auto:colloc"]).unwrap();
-        assert_eq!(job.model.grammar, GrammarSource::Auto(Auto::Colloc));
+        assert_eq!(job.model.grammar, GrammarSource::Auto(Auto::COLLOC));
         let error = parse(JOB, &["model.grammar=auto:unigrm"]).unwrap_err();
         assert_eq!(
             error,

@@ -26,6 +26,7 @@ pub mod held_out;
 pub mod input;
 #[cfg(test)]
 mod laws;
+pub mod made;
 #[cfg(test)]
 mod mended;
 pub mod methods;

@@ -28,7 +28,7 @@ use shared::forest::chains::Chains;
 use shared::forest::dense::Dense;
 use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
 use shared::forest::{Edge, Forest};
-use shared::grammar::auto::{Auto, auto};
+use shared::grammar::auto::{Alphabet, Auto, auto};
 use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId, syntax};
 use shared::models::dmv::{self, Layout};
@@ -49,7 +49,7 @@ fn main() {
     println!(
         "kernel                     M edges/s   GB/s  of read  GFLOP/s  of peak  of unfused  M edges/s apart  of that"
     );
-    for (what, kind) in [("forests, unigram", Auto::Unigram), ("forests, colloc", Auto::Colloc)] {
+    for (what, kind) in [("forests, unigram", Auto::UNIGRAM), ("forests, colloc", Auto::COLLOC)] {
         over_forests(&machine, what, &segmentation(kind));
     }
     over_forests(&machine, "forests, DMV", &dependencies());
@@ -228,7 +228,8 @@ fn segmentation(kind: Auto) -> Forests {
     const STRINGS: usize = 15_000;
     let random = &mut stream(1, 0, 0);
     let letters: Vec<String> = (0..50).map(|number| format!("l{number}")).collect();
-    let grammar = auto(kind, &letters).expect("letters make a grammar").grammar;
+    let alphabet = Alphabet { symbols: &letters, vowels: &[] };
+    let grammar = auto(kind, &alphabet).expect("letters make a grammar").grammar;
     let letter = |random: &mut Pcg64Mcg| SymbolId(grammar.n_nonterminals + zipf(50, random));
     let words: Vec<Vec<SymbolId>> =
         (0..WORDS).map(|_| (0..1 + below(5, random)).map(|_| letter(random)).collect()).collect();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashSet;
 use shared::forest::strings::StringIndex;
-use shared::grammar::auto::{Auto, auto};
+use shared::grammar::auto::{Alphabet, Auto, auto};
 use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{Grammar, SymbolId};
 use shared::num::random::{below, stream, uniform};
@@ -42,8 +42,9 @@ struct Drawn {
 
 fn measure(what: &str, n: usize, drawn: &Drawn) {
     let names: Vec<String> = (0..drawn.n_symbols).map(|number| format!("s{number}")).collect();
-    let made = auto(Auto::Unigram, &names).expect("symbols make a grammar");
-    let (grammar, symbol) = (made.grammar, made.word);
+    let made =
+        auto(Auto::UNIGRAM, &Alphabet { symbols: &names, vowels: &[] }).expect("symbols make a grammar");
+    let (grammar, symbol) = (made.grammar, made.segments[0]);
     let mut random = stream(1, 0, n as u64);
     let strings = strings(n, drawn, &grammar, &mut random);
     let sentences = sentences(&strings, &mut random);

@@ -23,6 +23,7 @@ pub mod eval;
 pub mod generate;
 pub mod tags;
 pub mod treebank;
+pub mod vowels;
 
 use serde::{Deserialize, Serialize};
 

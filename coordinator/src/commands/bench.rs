@@ -115,8 +115,8 @@ pub fn run(args: &Args) -> Result<Answer> {
 impl Subject {
     fn new(grammar: &Path) -> Result<Subject> {
         let auto = match grammar.to_str() {
-            Some("unigram") => Some(Auto::Unigram),
-            Some("colloc") => Some(Auto::Colloc),
+            Some("unigram") => Some(Auto::UNIGRAM),
+            Some("colloc") => Some(Auto::COLLOC),
             _ => None,
         };
         if auto.is_some() {

@@ -88,7 +88,7 @@ impl Job {
             ModelKind::PcfgLa => "left out: the rules are those of the trees",
             ModelKind::Dmv => "left out: the rules are those of the dependency model",
             ModelKind::Adaptor | ModelKind::Pcfg => {
-                "a file, \"auto:unigram\" or \"auto:colloc\" (\"auto:treebank\" is for model.kind = \"pcfg-la\", \"auto:dmv\" for \"dmv\")"
+                "a file, or a grammar that `grammaton grammars` lists (\"auto:treebank\" is for model.kind = \"pcfg-la\", \"auto:dmv\" for \"dmv\")"
             }
         };
         holds("model.grammar", is_made, source, expected)?;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use shared::grammar::auto::FAMILY;
+
 use super::Job;
 use super::key::{Key, Model};
 
@@ -17,6 +19,24 @@ to the last bit.
 
 A key is refused where no model and method of the job reads it. A key that changes nothing because of another one is accepted with
 a notice.
+";
+
+const GRAMMARS: &str = "
+## Grammars made from the corpus
+
+Values of `model.grammar` for corpora of sentences. A name has parts: the levels of collocations (none in `unigram`), `syllable` for words of
+syllables instead of symbols, and the edge at which function words stand. Segments are the words with the function words, or the prefixes, stems and
+suffixes. `grammaton grammars NAME --corpus FILE` prints any of them as a file to edit.
+
+With syllables every symbol is a vowel or a consonant. A nucleus is a sequence of vowels, onsets and codas are sequences of consonants; a
+sequence of consonants alone is a syllable of small weight (pseudo-count 0.01), so that every utterance has a derivation. Vowels are
+found by Sukhotin's algorithm unless `model.vowels` names them.
+
+In `morph1` and `morph15` (MorphAGram's grammars 1 and 15) a line is a word. If the corpus has the symbols `^^^` and `$$$`, they are the marks at both
+ends of every word, and the grammars are the published ones; otherwise a word of `morph1` has a prefix and a suffix, one of them or none.
+
+| grammar | meaning |
+|---|---|
 ";
 
 /// All keys in Markdown, table by table.
@@ -37,6 +57,10 @@ pub fn markdown() -> String {
             let cells = cells.map(|cell| cell.replace('|', "\\|"));
             writeln!(text, "| {} |", cells.join(" | ")).expect(WRITTEN);
         }
+    }
+    text.push_str(GRAMMARS);
+    for (name, auto) in FAMILY {
+        writeln!(text, "| `auto:{name}` | {} |", auto.describe()).expect(WRITTEN);
     }
     text
 }

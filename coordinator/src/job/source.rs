@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
-use shared::grammar::auto::Auto;
+use shared::grammar::auto::{Auto, NAMES};
 
 /// Source of the grammar.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GrammarSource {
-    /// Generated for the symbols of the corpus, as `auto:unigram`.
+    /// Made from the corpus, as `auto:unigram`.
     Auto(Auto),
     /// A file in py-cfg's syntax.
     File(PathBuf),
@@ -34,8 +34,7 @@ impl GrammarSource {
 impl fmt::Display for GrammarSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GrammarSource::Auto(Auto::Unigram) => write!(out, "{AUTO}unigram"),
-            GrammarSource::Auto(Auto::Colloc) => write!(out, "{AUTO}colloc"),
+            GrammarSource::Auto(auto) => write!(out, "{AUTO}{auto}"),
             GrammarSource::File(path) => write!(out, "{}", path.display()),
             GrammarSource::Treebank => write!(out, "{AUTO}{TREEBANK}"),
             GrammarSource::Dmv => write!(out, "{AUTO}{DMV}"),
@@ -56,9 +55,8 @@ impl<'de> Deserialize<'de> for GrammarSource {
             Some(TREEBANK) => Ok(GrammarSource::Treebank),
             Some(DMV) => Ok(GrammarSource::Dmv),
             Some(name) => {
-                let name: de::value::StrDeserializer<'_, D::Error> =
-                    de::IntoDeserializer::into_deserializer(name);
-                Auto::deserialize(name).map(GrammarSource::Auto)
+                let auto = name.parse().map_err(|_| de::Error::unknown_variant(name, &NAMES));
+                auto.map(GrammarSource::Auto)
             }
             None => Ok(GrammarSource::File(text.into())),
         }

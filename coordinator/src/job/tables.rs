@@ -89,6 +89,10 @@ const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
 const NORMAL: Readers = &[(&[Pcfg, Dmv], &[LogisticNormal])];
 const NORMAL_DMV: Readers = &[(&[Dmv], &[LogisticNormal])];
 
+const SYLLABLES: Need = Need {
+    text: "a `grammar` with syllables, such as `auto:colloc3-syllable`",
+    holds: |job, _| matches!(job.model.grammar, GrammarSource::Auto(auto) if auto.has_syllables()),
+};
 const HELD_OUT: Need = Need {
     text: "held-out sentences (`corpus.held_out` or `corpus.held_out_share`)",
     holds: |job, _| job.corpus.is_held_out(),
@@ -155,12 +159,15 @@ table! {
     /// valence over tags.
     kind: ModelKind = ModelKind::default(), Rules::read_by(EVERY);
 
-    /// The grammar: a file or URL in py-cfg's syntax, or `auto:unigram` or `auto:colloc`, generated for the symbols of the corpus.
+    /// The grammar: a file or URL in py-cfg's syntax, or a grammar made from the corpus, such as `auto:colloc3-syllable` (see below).
     grammar: GrammarSource = GrammarSource::File(PathBuf::new()),
         Rules::read_by(EVERY)
             .required()
             .defaults(&[(ModelKind::PcfgLa, "auto:treebank"), (ModelKind::Dmv, "auto:dmv")])
             .file_unless(GrammarSource::is_word);
+
+    /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found in the corpus (Sukhotin 1962).
+    vowels: String = String::new(), Rules::read_by(SENTENCES).with(SYLLABLES);
 
     /// Tags, or the classes `noun`, `proper`, `verb`, whose constituents are adapted.
     adapted: Vec<String> = Vec::new(), Rules::read_by(&[(&[M::AdaptedDmv, M::Dmv], &[E::Vb, E::Svb])]);

@@ -7,7 +7,7 @@ use shared::data::corpus::{Corpus, Format, Options, Unit, hold_out};
 use shared::grammar::lexicon::{Lexicon, Substrings};
 use shared::grammar::tree::Tree;
 use shared::grammar::unsegmented::unsegmented;
-use shared::grammar::{Grammar, SUBSTRINGS, SymbolId, auto};
+use shared::grammar::{Grammar, SUBSTRINGS, SymbolId};
 use shared::models::logistic_normal::Multinomials;
 use shared::models::{Model, Trained};
 use shared::num::Noise;
@@ -17,6 +17,7 @@ use shared::work::task::Named;
 
 use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
 use super::held_out::HeldOutShards;
+use super::made::made;
 use super::spill::{Kept, SpillStore};
 use super::test::Test;
 use super::text::{Block, HeldOut, Source, Text, on_shelf};
@@ -292,10 +293,11 @@ fn grammar(
     notices: &mut Vec<String>,
 ) -> Result<(Grammar, Vec<SymbolId>)> {
     let symbols = &source.end.symbols;
-    let (mut grammar, word) = match &job.model.grammar {
+    let (mut grammar, default_segments) = match &job.model.grammar {
         GrammarSource::Auto(kind) => {
-            let made = auto::auto(*kind, symbols).context("cannot make a grammar for the corpus")?;
-            (made.grammar, Some(made.word))
+            let (made, notice) = made(*kind, source, &job.model.vowels)?;
+            notices.extend(notice);
+            (made.grammar, made.segments)
         }
         GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
         GrammarSource::Dmv => bail!("{}: needs model.kind = \"dmv\"", job.model.grammar),
@@ -303,7 +305,7 @@ fn grammar(
             let (grammar, more) = input::grammar(path)?;
             notices.extend(more);
             let word = grammar.symbol(DEFAULT_SEGMENT).filter(|&word| grammar.is_nonterminal(word));
-            (grammar, word)
+            (grammar, word.into_iter().collect())
         }
     };
     let of_strings: Vec<SymbolId> = grammar.substring_rules().map(|rule| grammar.rule(rule).parent).collect();
@@ -333,9 +335,9 @@ fn grammar(
         }
     }
     let segments = match (&job.output.segments[..], &of_strings[..], job.model.kind) {
-        ([], [], ModelKind::Pcfg) => word.into_iter().collect(),
+        ([], [], ModelKind::Pcfg) => default_segments,
         ([], [_, ..], ModelKind::Pcfg) => of_strings,
-        (names, ..) => segments(names, &grammar, word)?,
+        (names, ..) => segments(names, &grammar, default_segments)?,
     };
     Ok((grammar, segments))
 }
@@ -516,17 +518,18 @@ fn trees(path: &Path, held_out: &[usize], n_sentences: usize) -> Result<Vec<Tree
     lines.map(tree).collect()
 }
 
-fn segments(names: &[String], grammar: &Grammar, word: Option<SymbolId>) -> Result<Vec<SymbolId>> {
+/// The segments by their names; without names, the grammar's own.
+fn segments(names: &[String], grammar: &Grammar, default: Vec<SymbolId>) -> Result<Vec<SymbolId>> {
     if names.is_empty() {
-        let Some(word) = word else {
+        if default.is_empty() {
             let known: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
             bail!(
                 "the grammar has no nonterminal {DEFAULT_SEGMENT}; name the segments with output.segments, as in \
                  --set 'output.segments=[\"{}\"]'",
                 known.first().unwrap_or(&"X")
             );
-        };
-        return Ok(vec![word]);
+        }
+        return Ok(default);
     }
     let find = |name: &String| {
         let symbol = grammar.symbol(name).filter(|&symbol| grammar.is_nonterminal(symbol));

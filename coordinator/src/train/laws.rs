@@ -111,6 +111,7 @@ fn probe(
     let at_once: &[&str] = &["inference.max_rounds=1", "inference.burn_in=0.0", "inference.restarts=2"];
     let none: (&[&str], &[&str]) = (&[], &[]);
     match key.path().as_str() {
+        "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
         "corpus.format" => (&[], &["\"tokens\""]),
         "corpus.unit" => (&[], &["\"token\""]),
         "corpus.max_symbols" => (&[], &["3"]),

@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use tempfile::TempDir;
 
-fn grammaton(args: &[&str]) -> Assert {
+pub fn grammaton(args: &[&str]) -> Assert {
     Command::cargo_bin("grammaton")
         .expect("the binary is built before its tests")
         .env_remove("GRAMMATON_TOKEN")
@@ -16,7 +16,7 @@ fn grammaton(args: &[&str]) -> Assert {
 }
 
 /// A folder with these files.
-fn folder(files: &[(&str, &[u8])]) -> TempDir {
+pub fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, content) in files {
         fs::write(dir.path().join(name), content).unwrap();
@@ -24,16 +24,16 @@ fn folder(files: &[(&str, &[u8])]) -> TempDir {
     dir
 }
 
-fn at(dir: &TempDir, name: &str) -> String {
+pub fn at(dir: &TempDir, name: &str) -> String {
     dir.path().join(name).display().to_string()
 }
 
-fn stdout(assert: &Assert) -> String {
+pub fn stdout(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).unwrap()
 }
 
 /// Checks for exit code 2, and one line on standard error with all of `parts`.
-fn refused(args: &[&str], parts: &[&str]) {
+pub fn refused(args: &[&str], parts: &[&str]) {
     let assert = grammaton(args).code(2);
     let told = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     assert!(told.starts_with("error: ") && told.trim_end().lines().count() == 1, "{told}");

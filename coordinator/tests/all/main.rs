@@ -6,6 +6,7 @@ mod requirement;
 
 mod cli;
 mod digests;
+mod grammars;
 mod limits;
 mod lines;
 mod readme;

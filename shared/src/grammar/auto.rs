@@ -1,83 +1,237 @@
-//! Grammars made from a corpus's symbols, for those who bring none.
+//! Grammars made from the symbols of a corpus: `auto:unigram`, `auto:colloc3-syllable`, `auto:morph1` and the rest of the family.
 //!
-//! Both list the symbols under `Char`, and adapt `Word` (and `Colloc`): Johnson, Griffiths & Goldwater (2007),
-//! the "unigram" and "collocation" grammars.
+//! In: the parts that a name spells ([`Auto`], [`FAMILY`]) and the symbols of the corpus, which for grammars with syllables are vowels or
+//! consonants ([`Alphabet`]). Out: a [`Grammar`] and its segments ([`AutoGrammar`]).
+//!
+//! Law: every member of the family derives every sentence of the symbols that it was made from (`shared/tests/all/auto.rs`); of a corpus
+//! with the marks [`BEGIN`] and [`END`], every sentence that begins and ends with them.
+//!
+//! Sources: Johnson, Griffiths & Goldwater (2007), unigrams and collocations; Johnson & Goldwater (2009), levels of collocations and
+//! syllables; Johnson, Christophe, Demuth & Dupoux (2014), function words; Eskander, Rambow & Yang (2016), words of prefixes, stem and suffixes.
 
-use serde::{Deserialize, Serialize};
+mod draft;
+mod morphemes;
+mod utterances;
+
+use std::fmt;
+use std::str::FromStr;
 
 use super::check::Defect;
-use super::{Adaptor, Grammar, Rule, SymbolId};
+use super::{Grammar, SymbolId};
+use draft::Draft;
 
-/// Which grammar to make.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// A member of the family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Auto {
-    /// A sentence is words.
-    Unigram,
-    /// A sentence is collocations, and a collocation is words.
-    Colloc,
+    /// Words in unsegmented utterances.
+    Utterances {
+        /// Levels of collocations, 0 to 3: 0 for utterances that are a sequence of words.
+        levels: u8,
+        /// What words are made of.
+        words: Words,
+    },
+    /// Morphemes in words.
+    Morphemes(Morphemes),
 }
 
-/// What [`auto`] makes.
+/// What the words of an utterance are made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Words {
+    /// A sequence of symbols.
+    Symbols,
+    /// One to four syllables.
+    Syllables {
+        /// Where function words stand in collocations of every level, if there are function words.
+        function_words: Option<Edge>,
+    },
+}
+
+/// An edge of a collocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Edge {
+    /// Before its words.
+    Left,
+    /// After its words.
+    Right,
+    /// Before, after, or on both sides.
+    Both,
+}
+
+/// How a word is made of prefixes, a stem and suffixes; the numbers are MorphAGram's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Morphemes {
+    /// Grammar 1: all prefixes of a word are adapted as one string, and all suffixes.
+    Grammar1,
+    /// Grammar 15: a stem and its suffixes are adapted as one string.
+    Grammar15,
+}
+
+impl Auto {
+    /// Utterances of words of symbols.
+    pub const UNIGRAM: Auto = words(0);
+    /// Utterances of collocations of words of symbols.
+    pub const COLLOC: Auto = words(1);
+
+    /// Whether it distinguishes vowels from consonants.
+    pub fn has_syllables(self) -> bool {
+        matches!(self, Auto::Utterances { words: Words::Syllables { .. }, .. })
+    }
+
+    /// A description in one line.
+    pub fn describe(self) -> String {
+        let (levels, words) = match self {
+            Auto::Morphemes(Morphemes::Grammar1) => {
+                return "words of prefixes, a stem and suffixes; all prefixes are one adapted string, all suffixes another".to_owned();
+            }
+            Auto::Morphemes(Morphemes::Grammar15) => {
+                return "words of prefixes, a stem and suffixes; the stem and its suffixes are one adapted string"
+                    .to_owned();
+            }
+            Auto::Utterances { levels, words } => (levels, words),
+        };
+        let levels = match levels {
+            0 => "utterances of words",
+            1 => "utterances of collocations of words",
+            2 => "utterances of collocations on two levels",
+            _ => "utterances of collocations on three levels",
+        };
+        let words = match words {
+            Words::Symbols => "words of symbols",
+            Words::Syllables { function_words: None } => "words of one to four syllables",
+            Words::Syllables { function_words: Some(Edge::Left) } => {
+                "words of syllables, function words at the left edge of collocations"
+            }
+            Words::Syllables { function_words: Some(Edge::Right) } => {
+                "words of syllables, function words at the right edge of collocations"
+            }
+            Words::Syllables { function_words: Some(Edge::Both) } => {
+                "words of syllables, function words at both edges of collocations"
+            }
+        };
+        format!("{levels}, {words}")
+    }
+}
+
+const fn words(levels: u8) -> Auto {
+    Auto::Utterances { levels, words: Words::Symbols }
+}
+
+const fn syllables(levels: u8) -> Auto {
+    Auto::Utterances { levels, words: Words::Syllables { function_words: None } }
+}
+
+const fn function_words(levels: u8, edge: Edge) -> Auto {
+    Auto::Utterances { levels, words: Words::Syllables { function_words: Some(edge) } }
+}
+
+/// The members of the family by name, from the simplest on.
+pub const FAMILY: [(&str, Auto); 19] = [
+    ("unigram", Auto::UNIGRAM),
+    ("colloc", Auto::COLLOC),
+    ("colloc2", words(2)),
+    ("colloc3", words(3)),
+    ("unigram-syllable", syllables(0)),
+    ("colloc-syllable", syllables(1)),
+    ("colloc2-syllable", syllables(2)),
+    ("colloc3-syllable", syllables(3)),
+    ("colloc-syllable-functionwords-left", function_words(1, Edge::Left)),
+    ("colloc-syllable-functionwords-right", function_words(1, Edge::Right)),
+    ("colloc-syllable-functionwords-both", function_words(1, Edge::Both)),
+    ("colloc2-syllable-functionwords-left", function_words(2, Edge::Left)),
+    ("colloc2-syllable-functionwords-right", function_words(2, Edge::Right)),
+    ("colloc2-syllable-functionwords-both", function_words(2, Edge::Both)),
+    ("colloc3-syllable-functionwords-left", function_words(3, Edge::Left)),
+    ("colloc3-syllable-functionwords-right", function_words(3, Edge::Right)),
+    ("colloc3-syllable-functionwords-both", function_words(3, Edge::Both)),
+    ("morph1", Auto::Morphemes(Morphemes::Grammar1)),
+    ("morph15", Auto::Morphemes(Morphemes::Grammar15)),
+];
+
+/// The names of the family.
+pub const NAMES: [&str; FAMILY.len()] = {
+    let mut names = [""; FAMILY.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = FAMILY[at].0;
+        at += 1;
+    }
+    names
+};
+
+impl fmt::Display for Auto {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let member = FAMILY.iter().find(|(_, auto)| auto == self);
+        // No job can have another one.
+        out.write_str(member.map_or("unnamed", |(name, _)| name))
+    }
+}
+
+/// A name outside of [`FAMILY`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("unknown grammar \"{0}\"; `grammaton grammars` lists them")]
+pub struct UnknownName(pub String);
+
+impl FromStr for Auto {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Auto, UnknownName> {
+        let member = FAMILY.iter().find(|(known, _)| *known == name);
+        member.map(|(_, auto)| *auto).ok_or_else(|| UnknownName(name.to_owned()))
+    }
+}
+
+/// The mark at the beginning of every word of a corpus for MorphAGram.
+pub const BEGIN: &str = "^^^";
+/// The mark at the end of every word of a corpus for MorphAGram.
+pub const END: &str = "$$$";
+
+/// What a grammar is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Alphabet<'a> {
+    /// Distinct symbols of the corpus.
+    pub symbols: &'a [String],
+    /// Whether each symbol is a vowel, `[n_symbols]`; [`Auto::has_syllables`] says whether it is read.
+    pub vowels: &'a [bool],
+}
+
+/// A grammar made from a corpus.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AutoGrammar {
     /// The grammar.
     pub grammar: Grammar,
-    /// The nonterminal whose constituents are the words: `Word`, unless the corpus has a symbol of that name.
-    pub word: SymbolId,
+    /// The nonterminals whose constituents are the segments, the words or morphemes, in symbol order.
+    pub segments: Vec<SymbolId>,
 }
 
-/// Makes a grammar whose terminals are `terminals`, all pseudo-counts 1, the adaptors left to the job.
+/// Makes a grammar of the symbols of a corpus. Pseudo-counts are 1 except where [`utterances`] says otherwise, and adaptors are left to
+/// the job.
 ///
-/// A nonterminal whose name is also a terminal's gets `_` appended until it is not.
+/// A nonterminal whose name is also a symbol's gets `_` appended until it is not.
 ///
 /// ```
-/// use shared::grammar::{auto::{auto, Auto}, syntax};
+/// use shared::grammar::{auto::{Alphabet, Auto, auto}, syntax};
 ///
-/// let made = auto(Auto::Unigram, &["a".to_owned(), "Word".to_owned()])?;
-/// assert_eq!(made.grammar.name(made.word), "Word_");
+/// let symbols = ["a".to_owned(), "Word".to_owned()];
+/// let made = auto(Auto::UNIGRAM, &Alphabet { symbols: &symbols, vowels: &[] })?;
+/// assert_eq!(made.grammar.name(made.segments[0]), "Word_");
 /// assert_eq!(syntax::parse(&syntax::print(&made.grammar), "made").unwrap().0, made.grammar);
+///
+/// let of = Alphabet { symbols: &["a".to_owned(), "t".to_owned()], vowels: &[true, false] };
+/// let made = auto("colloc3-syllable-functionwords-left".parse().unwrap(), &of)?;
+/// let segments: Vec<&str> = made.segments.iter().map(|&segment| made.grammar.name(segment)).collect();
+/// assert_eq!(segments, ["FuncWord3", "FuncWord2", "FuncWord1", "Word"]);
 /// # Ok::<(), shared::grammar::check::Defect>(())
 /// ```
 ///
 /// # Errors
-/// A [`Defect`] if `terminals` is empty, or has a name that is empty, repeated or contains white space.
-pub fn auto(kind: Auto, terminals: &[String]) -> Result<AutoGrammar, Defect> {
-    let names: &[&str] = match kind {
-        Auto::Unigram => &["Sentence", "Words", "Word", "Chars", "Char"],
-        Auto::Colloc => &["Sentence", "Collocs", "Colloc", "Words", "Word", "Chars", "Char"],
-    };
-    let n_nonterminals = names.len() as u32;
-    let mut symbols: Vec<String> = names.iter().map(|name| free_name(name, terminals)).collect();
-    symbols.extend(terminals.iter().cloned());
-
-    // The start symbol, then pairs of a list and its adapted element, then the list of characters.
-    let mut rules = vec![rule(0, &[1])];
-    let mut adaptors = vec![None; names.len()];
-    for list in (1..n_nonterminals).step_by(2) {
-        let element = list + 1;
-        rules.extend([rule(list, &[element]), rule(list, &[element, list])]);
-        if element + 1 < n_nonterminals {
-            rules.push(rule(element, &[element + 1]));
-            adaptors[element as usize] = Some(Adaptor::default());
-        }
+/// A [`Defect`] if there are no symbols, or one has a name that is empty, repeated or contains white space.
+pub fn auto(kind: Auto, of: &Alphabet<'_>) -> Result<AutoGrammar, Defect> {
+    let mut draft = Draft::new(of.symbols);
+    match kind {
+        Auto::Utterances { levels, words } => utterances::draft(&mut draft, levels, words, of.vowels),
+        Auto::Morphemes(kind) => morphemes::draft(&mut draft, kind),
     }
-    let char = n_nonterminals - 1;
-    rules.extend((0..terminals.len() as u32).map(|terminal| rule(char, &[n_nonterminals + terminal])));
-    let grammar = Grammar::new(symbols, n_nonterminals, rules, adaptors)?;
-    Ok(AutoGrammar { grammar, word: SymbolId(n_nonterminals - 3) })
-}
-
-fn free_name(name: &str, terminals: &[String]) -> String {
-    let mut name = name.to_owned();
-    while terminals.contains(&name) {
-        name.push('_');
-    }
-    name
-}
-
-fn rule(parent: u32, children: &[u32]) -> Rule {
-    Rule { parent: SymbolId(parent), children: children.iter().copied().map(SymbolId).collect(), alpha: 1.0 }
+    draft.finish()
 }
 
 #[cfg(test)]
@@ -85,31 +239,89 @@ mod tests {
     use super::*;
     use crate::grammar::syntax;
 
-    fn strings(names: &[&str]) -> Vec<String> {
-        names.iter().map(|&name| name.to_owned()).collect()
+    fn made(name: &str, letters: &str) -> AutoGrammar {
+        let symbols: Vec<String> = letters.split_whitespace().map(str::to_owned).collect();
+        let vowels: Vec<bool> = symbols.iter().map(|symbol| "aeiou".contains(symbol.as_str())).collect();
+        auto(name.parse().unwrap(), &Alphabet { symbols: &symbols, vowels: &vowels }).unwrap()
+    }
+
+    fn printed(name: &str, letters: &str) -> String {
+        syntax::print(&made(name, letters).grammar)
     }
 
     #[test]
-    fn the_grammars_are_those_of_the_paper() {
-        let unigram = auto(Auto::Unigram, &strings(&["a", "b"])).unwrap();
+    fn unigram_and_colloc_are_those_of_the_paper() {
         assert_eq!(
-            syntax::print(&unigram.grammar),
+            printed("unigram", "a b"),
             "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 Word --> Chars\n\
              1 1 Chars --> Char\n1 1 Chars --> Char Chars\n1 1 Char --> a\n1 1 Char --> b\n"
         );
-        let colloc = auto(Auto::Colloc, &strings(&["a"])).unwrap();
         assert_eq!(
-            syntax::print(&colloc.grammar),
+            printed("colloc", "a"),
             "1 1 Sentence --> Collocs\n1 1 Collocs --> Colloc\n1 1 Collocs --> Colloc Collocs\n\
              1 Colloc --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 Word --> Chars\n\
              1 1 Chars --> Char\n1 1 Chars --> Char Chars\n1 1 Char --> a\n"
         );
-        assert_eq!(colloc.grammar.name(colloc.word), "Word");
+    }
+
+    #[test]
+    fn function_words_stand_at_their_edge_on_every_level() {
+        let rules = |edge: &str| -> Vec<String> {
+            let text = printed(&format!("colloc2-syllable-functionwords-{edge}"), "a t");
+            text.lines().filter(|line| line.starts_with("1 Colloc")).map(str::to_owned).collect()
+        };
+        let left = ["1 Colloc2 --> Colloc1s", "1 Colloc2 --> FuncWords2 Colloc1s"];
+        assert_eq!(rules("left")[..2], left);
+        assert_eq!(rules("right")[1..3], ["1 Colloc2 --> Colloc1s FuncWords2", "1 Colloc1 --> Words"]);
+        assert_eq!(rules("both").len(), 8);
+        assert_eq!(rules("both")[3], "1 Colloc2 --> FuncWords2 Colloc1s FuncWords2");
+    }
+
+    #[test]
+    fn classes_without_symbols_leave_no_rules() {
+        let consonants = printed("colloc-syllable", "t s");
+        assert!(!consonants.contains("Nucleus") && consonants.contains("0.01 1 SyllableIF --> Consonants"));
+        let vowels = printed("colloc-syllable", "a");
+        assert!(!vowels.contains("Onset") && vowels.contains("SyllableI Syllable SyllableF"));
+    }
+
+    #[test]
+    fn segments_are_words_with_function_words_or_morphemes() {
+        let segments = |name: &str| -> Vec<String> {
+            let AutoGrammar { grammar, segments } = made(name, "a t ^^^ $$$");
+            segments.iter().map(|&segment| grammar.name(segment).to_owned()).collect()
+        };
+        assert_eq!(segments("colloc3"), ["Word"]);
+        assert_eq!(segments("colloc3-syllable"), ["Word"]);
+        assert_eq!(segments("colloc-syllable-functionwords-both"), ["FuncWord", "Word"]);
+        assert_eq!(segments("morph1"), ["PrefixMorph", "Stem", "SuffixMorph"]);
+    }
+
+    #[test]
+    fn morph_grammars_use_marks_if_the_corpus_has_them() {
+        assert!(printed("morph1", "^^^ a $$$").contains("1 Prefix --> ^^^\n1 Prefix --> ^^^ PrefixMorphs\n"));
+        assert!(printed("morph1", "a").contains("1 1 Word --> Prefix Stem Suffix\n"));
+        assert!(printed("morph15", "^^^ a $$$").contains("1 1 Word --> ^^^ StemSuffixMorphs $$$\n"));
+        assert!(printed("morph15", "a").starts_with("1 1 Word --> StemSuffixMorphs\n"));
+        assert!(!printed("morph15", "^^^ a $$$").contains("Char --> ^^^"));
+        assert!(printed("morph15", "^^^ a").contains("Char --> ^^^"), "a mark alone is a symbol");
+    }
+
+    #[test]
+    fn names_and_members_are_one_to_one() {
+        for (at, (name, auto)) in FAMILY.iter().enumerate() {
+            assert_eq!((name.parse(), auto.to_string().as_str(), NAMES[at]), (Ok(*auto), *name, *name));
+        }
+        assert!("colloc4".parse::<Auto>().is_err());
     }
 
     #[test]
     fn no_symbols_make_no_grammar() {
-        assert!(auto(Auto::Unigram, &[]).is_err());
-        assert!(auto(Auto::Unigram, &strings(&["a", "a"])).is_err());
+        let vowels = [false; 2];
+        for (_, kind) in FAMILY {
+            assert!(auto(kind, &Alphabet { symbols: &[], vowels: &[] }).is_err());
+            let twice = ["a".to_owned(), "a".to_owned()];
+            assert!(auto(kind, &Alphabet { symbols: &twice, vowels: &vowels }).is_err());
+        }
     }
 }

@@ -5,6 +5,7 @@
 mod requirement;
 mod support;
 
+mod auto;
 mod corpus;
 mod grammar;
 mod grammar_examples;

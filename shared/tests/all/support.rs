@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use shared::data::generate;
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, StickId, SymbolId, syntax};
+use shared::grammar::{Grammar, Rule, StickId, SymbolId, syntax};
 use shared::models::adaptor::candidates::Ranking;
 use shared::num::Wide;
 use shared::train::round::Totals;
@@ -27,6 +27,42 @@ pub fn grammar(text: &str) -> Grammar {
 /// The terminals that are the words of `text`.
 pub fn tokens(grammar: &Grammar, text: &str) -> Vec<SymbolId> {
     text.split_whitespace().map(|name| grammar.symbol(name).expect("a symbol of the grammar")).collect()
+}
+
+/// Whether `grammar` derives `tokens`: over each span, the set of symbols that derive it, shortest spans first.
+pub fn derives(grammar: &Grammar, tokens: &[SymbolId]) -> bool {
+    let n = tokens.len();
+    let mut chart = vec![vec![vec![false; grammar.symbols.len()]; n + 1]; n];
+    for length in 1..=n {
+        for start in 0..=n - length {
+            let end = start + length;
+            if length == 1 {
+                chart[start][end][tokens[start].index()] = true;
+            }
+            // Unary rules may chain, in any order.
+            loop {
+                let fits = |rule: &&Rule| {
+                    !chart[start][end][rule.parent.index()] && covers(&chart, &rule.children, start, end)
+                };
+                let found: Vec<usize> =
+                    grammar.rules.iter().filter(fits).map(|rule| rule.parent.index()).collect();
+                if found.is_empty() {
+                    break;
+                }
+                found.into_iter().for_each(|parent| chart[start][end][parent] = true);
+            }
+        }
+    }
+    chart[0][n][Grammar::START.index()]
+}
+
+fn covers(chart: &[Vec<Vec<bool>>], children: &[SymbolId], start: usize, end: usize) -> bool {
+    match children {
+        [] => start == end,
+        [only] => start < end && chart[start][end][only.index()],
+        [first, rest @ ..] => (start + 1..end)
+            .any(|middle| chart[start][middle][first.index()] && covers(chart, rest, middle, end)),
+    }
 }
 
 /// A lexicon of `strings`, (nonterminal, terminals) each, in this order on their sticks.

@@ -1,0 +1,60 @@
+//! `grammaton grammars`: lists the grammars that are made from a corpus, and prints one as a file.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use shared::data::corpus::Options;
+use shared::grammar::auto::{Auto, FAMILY, NAMES};
+use shared::grammar::syntax;
+
+use super::Answer;
+use super::eval::UnitName;
+use crate::nearest::nearest;
+use crate::train::made::made;
+use crate::train::text::Source;
+use crate::{human, streams};
+
+/// Arguments of `grammars`.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Grammar to print, as in colloc3-syllable [default: list all]
+    #[arg(requires = "corpus")]
+    name: Option<String>,
+    /// Corpus to make the grammar from, with one sentence per line
+    #[arg(long, value_name = "FILE", requires = "name")]
+    corpus: Option<PathBuf>,
+    /// Unit of a symbol: char, with spaces between words, or token, with | between words
+    #[arg(long, value_enum, default_value = "char")]
+    unit: UnitName,
+    /// Vowels, with spaces between them; if empty, they are found in the corpus
+    #[arg(long, value_name = "SYMBOLS", default_value = "")]
+    vowels: String,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Answer> {
+    let (Some(name), Some(corpus)) = (&args.name, &args.corpus) else {
+        let rows: Vec<Vec<String>> =
+            FAMILY.iter().map(|(name, auto)| vec![format!("auto:{name}"), auto.describe()]).collect();
+        streams::print(&(human::table(&rows).join("\n") + "\n"))?;
+        return Ok(Answer::Yes);
+    };
+    let short = name.strip_prefix("auto:").unwrap_or(name);
+    let Ok(kind) = short.parse::<Auto>() else {
+        match nearest(short, NAMES) {
+            Some(near) => bail!("\"{name}\" is not a grammar; did you mean \"{near}\"?"),
+            None => bail!("\"{name}\" is not a grammar; `grammaton grammars` lists them"),
+        }
+    };
+    let options = Options { unit: args.unit.into(), ..Options::default() };
+    let source = Source::open(corpus, options, 0)?;
+    let (made, notice) = made(kind, &source, &args.vowels).context(corpus.display().to_string())?;
+    if let Some(notice) = notice {
+        streams::tell(&format!("notice: {notice}"));
+    }
+    let segments: Vec<&str> = made.segments.iter().map(|&segment| made.grammar.name(segment)).collect();
+    let head = format!("# auto:{kind}: {}.\n# Segments: {}.\n", kind.describe(), segments.join(", "));
+    streams::print(&(head + &syntax::print(&made.grammar)))?;
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,110 @@
+//! Laws of grammars made from a corpus, for every member of the family.
+
+use proptest::prelude::*;
+use shared::data::vowels::Sentences;
+use shared::grammar::auto::{Alphabet, Auto, AutoGrammar, BEGIN, END, FAMILY, auto};
+use shared::grammar::{Grammar, SymbolId};
+
+use crate::support::derives;
+
+/// The member of the family made for a corpus, sentences as indices of `symbols`, with found vowels; and the sentences.
+fn made(kind: Auto, symbols: &[String], corpus: &[Vec<u32>]) -> (AutoGrammar, Vec<Vec<SymbolId>>) {
+    let mut sentences = Sentences::default();
+    sentences.add(corpus);
+    let vowels = sentences.vowels(symbols.len());
+    let made = auto(kind, &Alphabet { symbols, vowels: &vowels }).unwrap();
+    let terminal = |&symbol: &u32| made.grammar.symbol(&symbols[symbol as usize]).unwrap();
+    let corpus = corpus.iter().map(|sentence| sentence.iter().map(terminal).collect()).collect();
+    (made, corpus)
+}
+
+/// Symbols of a corpus numbered in order of first use, as a reader numbers them, and their names.
+fn renumbered(mut corpus: Vec<Vec<u32>>) -> (Vec<String>, Vec<Vec<u32>>) {
+    let mut known: Vec<u32> = Vec::new();
+    for symbol in corpus.iter_mut().flatten() {
+        let at = known.iter().position(|known| known == symbol).unwrap_or_else(|| {
+            known.push(*symbol);
+            known.len() - 1
+        });
+        *symbol = at as u32;
+    }
+    ((0..known.len()).map(|at| format!("s{at}")).collect(), corpus)
+}
+
+fn corpora() -> impl Strategy<Value = Vec<Vec<u32>>> {
+    (1..6u32).prop_flat_map(|n| prop::collection::vec(prop::collection::vec(0..n, 1..8), 1..6))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_member_derives_every_sentence_of_its_corpus(corpus in corpora()) {
+        let (symbols, corpus) = renumbered(corpus);
+        for (name, kind) in FAMILY {
+            let (made, sentences) = made(kind, &symbols, &corpus);
+            for sentence in &sentences {
+                prop_assert!(derives(&made.grammar, sentence), "{name}: {sentence:?} of {symbols:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_sentence_lies_in_segments(corpus in corpora()) {
+        let (symbols, corpus) = renumbered(corpus);
+        for (name, kind) in FAMILY {
+            let (made, _) = made(kind, &symbols, &corpus);
+            let outside = shared::grammar::unsegmented::unsegmented(&made.grammar, &made.segments);
+            prop_assert!(outside.is_empty(), "{name}: {outside:?}");
+        }
+    }
+}
+
+#[test]
+fn corpora_without_one_of_the_classes_are_derived() {
+    let corpora: [&[&[u32]]; 5] = [
+        &[&[0]],
+        &[&[0, 0, 0, 0, 0, 0]],
+        &[&[0, 1]],
+        &[&[0], &[1], &[2]],
+        &[&[0, 1, 0], &[1, 1], &[2, 2, 2]],
+    ];
+    for corpus in corpora {
+        let corpus: Vec<Vec<u32>> = corpus.iter().map(|sentence| sentence.to_vec()).collect();
+        let (symbols, corpus) = renumbered(corpus);
+        for (name, kind) in FAMILY {
+            let (made, sentences) = made(kind, &symbols, &corpus);
+            assert!(sentences.iter().all(|sentence| derives(&made.grammar, sentence)), "{name}: {corpus:?}");
+        }
+    }
+}
+
+#[test]
+fn given_vowels_may_leave_utterances_without_a_nucleus() {
+    let symbols: Vec<String> = ["m", "a", "t"].map(str::to_owned).to_vec();
+    for vowels in [[false, true, false], [false; 3], [true; 3]] {
+        for (name, kind) in FAMILY {
+            let grammar = auto(kind, &Alphabet { symbols: &symbols, vowels: &vowels }).unwrap().grammar;
+            for sentence in ["m", "m m m m m m", "a", "a a a a a a a", "m a t m t a m", "t m a"] {
+                let tokens = grammar.tokens(sentence).unwrap();
+                assert!(derives(&grammar, &tokens), "{name}, {vowels:?}: {sentence}");
+            }
+        }
+    }
+}
+
+#[test]
+fn morph_grammars_derive_marked_words_alone() {
+    let symbols: Vec<String> = [BEGIN, "u", "n", END].map(str::to_owned).to_vec();
+    let derived = |grammar: &Grammar, word: &str| derives(grammar, &grammar.tokens(word).unwrap());
+    for name in ["morph1", "morph15"] {
+        let grammar =
+            auto(name.parse().unwrap(), &Alphabet { symbols: &symbols, vowels: &[] }).unwrap().grammar;
+        for word in ["^^^ u $$$", "^^^ u n n u $$$"] {
+            assert!(derived(&grammar, word), "{name}: {word}");
+        }
+        for word in ["u", "^^^ u", "u $$$", "^^^ $$$", "^^^ u ^^^ $$$"] {
+            assert!(!derived(&grammar, word), "{name}: {word}");
+        }
+    }
+}
