@@ -11,3 +11,4 @@ mod limits;
 mod lines;
 mod readme;
 mod resealed;
+mod segment;
