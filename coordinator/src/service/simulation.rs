@@ -44,6 +44,8 @@ struct Known {
     may_be_deleted: bool,
     /// Whether it was told to be cancelled, and no resumption was asked for since.
     is_cancelled: bool,
+    /// The same for jobs that were told to stop, which may have a result yet.
+    is_stopped: bool,
     /// The digest, once it was told to be done.
     done: Option<String>,
 }
@@ -75,6 +77,8 @@ struct World {
     place: Arc<Place>,
     service: Service,
     known: BTreeMap<JobId, Known>,
+    /// The highest id that was told, also of jobs that were deleted.
+    highest: Option<JobId>,
     /// Digests of the jobs of all keys, undisturbed.
     expected: Vec<String>,
     /// Whether storage has failed so far.
@@ -120,7 +124,7 @@ impl World {
         } else {
             let n = self.random.random_range(1..FAULTS);
             let kill = Kill::at(n, &self.place.clone(), fault == 0);
-            let before = self.known.clone();
+            let before = (self.known.clone(), self.highest);
             kill.during(|| self.execute(act));
             if let Some(killed) = kill.killed() {
                 self.has_failed = true;
@@ -136,17 +140,19 @@ impl World {
     }
 
     /// Goes on where the process was killed. What it told after that, nobody heard.
-    fn follow(&mut self, killed: Place, before: BTreeMap<JobId, Known>, act: Act) {
+    fn follow(&mut self, killed: Place, before: (BTreeMap<JobId, Known>, Option<JobId>), act: Act) {
         self.service.close(PATIENCE);
         self.place = Arc::new(killed);
         self.service = self.place.serve();
-        let told = std::mem::replace(&mut self.known, before);
+        let told = std::mem::replace(&mut self.known, before.0);
+        self.highest = before.1;
         // What the client may have asked for before the kill may have happened.
         for (id, known) in &mut self.known {
             let told = told.get(id).cloned().unwrap_or_default();
             known.may_be_cancelled |= told.may_be_cancelled;
             known.may_be_deleted |= matches!(act, Act::Delete(of) if of == *id);
             known.is_cancelled &= told.is_cancelled;
+            known.is_stopped &= told.is_stopped;
         }
         for id in ids(&self.service) {
             if let Act::Submit(key) = act {
@@ -172,7 +178,7 @@ impl World {
             }
             Act::Resume(id) => {
                 let known = self.known.entry(id).or_default();
-                known.is_cancelled = false;
+                (known.is_cancelled, known.is_stopped) = (false, false);
                 let is_resumed = self.service.resume(&ann(), id).is_ok();
                 assert!(!(is_resumed && known.done.is_some()), "{id}: what is done is not resumed");
             }
@@ -200,7 +206,6 @@ impl World {
     }
 
     fn submit(&mut self, key: usize) {
-        let highest = self.known.last_key_value().map(|(&id, _)| id);
         let Ok(id) = submit(&self.service, &name(key)) else {
             // It may have been accepted; the next one of this key says.
             return;
@@ -210,7 +215,8 @@ impl World {
             None => {
                 let same = self.known.iter().find(|(_, known)| known.key == key && !known.may_be_deleted);
                 assert!(same.is_none(), "{key} has two jobs, {id} and {same:?}: {}", self.story());
-                assert!(Some(id) > highest, "{id} was used before: {}", self.story());
+                assert!(Some(id) > self.highest, "{id} was used before: {}", self.story());
+                self.highest = Some(id);
                 self.known.insert(id, Known { key, ..Known::default() });
             }
         }
@@ -231,14 +237,18 @@ impl World {
                 assert!(known.done.is_none(), "{id} was done, and is {state:?}: {story}");
                 let is_cancelled = std::mem::replace(&mut known.is_cancelled, *state == State::Cancelled);
                 assert!(!is_cancelled || known.is_cancelled, "{id} was cancelled, and is {state:?}: {story}");
+                known.is_stopped |= matches!(state, State::Stopping | State::Cancelled);
                 match state {
+                    State::Queued | State::Running => {
+                        assert!(!known.is_stopped, "{id} was stopped, and is {state:?}: {story}");
+                    }
                     State::Cancelled => {
                         assert!(known.may_be_cancelled, "{id}: {story}");
                         self.tally.cancelled += 1;
                     }
                     State::Failed { error } => assert!(has_failed, "{id}: {error}: {story}"),
                     State::Stopping => assert!(known.may_be_cancelled, "{id}: {story}"),
-                    _ => {}
+                    State::Done { .. } => {}
                 }
             }
         }
@@ -275,6 +285,7 @@ fn history(seed: u64, is_remote: bool, expected: &[String]) -> Tally {
         place,
         service,
         known: BTreeMap::new(),
+        highest: None,
         expected: expected.to_vec(),
         has_failed: false,
         tally: Tally::default(),
