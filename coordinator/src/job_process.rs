@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The process reads and checks the job, prepares it, updates the parameters, and writes its results into the job's folder; the service keeps the
-//! fleet. Over pipes ([`frames`], [`messages`]), tasks and answers have the form that they have for workers, so that results are the same bits as
+//! fleet. Over pipes (`frames`, `messages`), tasks and answers have the form that they have for workers, so that results are the same bits as
 //! those of `train`. [`folder`] is the layout of a job's folder, [`limits`] what the process may use.
 //!
 //! Invariants: a process ends with its service, by a signal of the system or when its pipe closes; a process that ends without a result is an error of

@@ -2,7 +2,7 @@
 //!
 //! In: requests of anybody who reaches the port. Out: answers to those whose token allows them. Invariants: nothing is read from or written to
 //! disk on threads that the fleet needs; a call that uploads or fetches a file or follows a log takes one of a bounded number of places
-//! ([`super::places`]); a reader who takes nothing for `IDLE` and an upload that is too slow ([`super::pace`]) are ended.
+//! (`places`); a reader who takes nothing for `IDLE` and an upload that is too slow (`pace`) are ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

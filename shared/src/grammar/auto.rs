@@ -203,7 +203,7 @@ pub struct AutoGrammar {
     pub segments: Vec<SymbolId>,
 }
 
-/// Makes a grammar of the symbols of a corpus. Pseudo-counts are 1 except where [`utterances`] says otherwise, and adaptors are left to
+/// Makes a grammar of the symbols of a corpus. Pseudo-counts are 1 except where `utterances` says otherwise, and adaptors are left to
 /// the job.
 ///
 /// A nonterminal whose name is also a symbol's gets `_` appended until it is not.
