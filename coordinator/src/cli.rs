@@ -13,7 +13,7 @@ use proto::log::{self, Form};
 
 use crate::commands::{
     Answer, bench, cancel, eval, fetch, grammars, inspect, job_process, jobs, keys, logs, parse, plan,
-    sample, segment, serve, status, submit, token, train, treebank, workers,
+    sample, serve, status, submit, token, train, treebank, workers,
 };
 use crate::streams::{Closed, tell};
 
@@ -36,8 +36,6 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Find the words of a text, without a job file
-    Segment(segment::Args),
     /// Train a model from a job file
     Train(Box<train::Args>),
     /// Segment or parse text with a trained model
@@ -115,7 +113,6 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         }
     };
     let answer = match cli.command {
-        Command::Segment(args) => segment::run(&args, cli.log),
         Command::Train(args) => train::run(&args, cli.log),
         Command::Parse(args) => parse::run(&args),
         Command::Eval(args) => eval::run(&args),

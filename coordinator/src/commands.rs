@@ -15,7 +15,6 @@ pub mod parse;
 pub mod plan;
 pub mod remote;
 pub mod sample;
-pub mod segment;
 pub mod serve;
 pub mod status;
 pub mod submit;

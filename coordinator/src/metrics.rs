@@ -39,8 +39,6 @@ pub fn decoder_name(decoder: Decoder) -> &'static str {
 pub const SAMPLE_AVERAGE: &str = "sample-average";
 /// The segmentation that most samples have.
 pub const MAXIMUM_MARGINAL: &str = "maximum-marginal";
-/// The segmentation with the highest expected number of correct segments over the samples.
-pub const MINIMUM_RISK: &str = "minimum-risk";
 
 /// What a round came to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use super::plan::Plan;
 use super::rounds::FinishedPoint;
 use crate::fleet::{Map, Stage};
 use crate::job::Job;
-use crate::metrics::{MAXIMUM_MARGINAL, MINIMUM_RISK, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
+use crate::metrics::{MAXIMUM_MARGINAL, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
 use crate::outcome::{Decoding, Lines, Sample, Samples};
 use crate::row::{Gaps, Row, Status};
 
@@ -48,7 +48,7 @@ impl Readings {
         let is_segment = |label: &str| input.segments.iter().any(|&symbol| grammar.name(symbol) == label);
         let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
         if of_samples.is_some() {
-            names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MINIMUM_RISK]);
+            names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
         }
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let mut samples = Samples::default();
@@ -85,11 +85,8 @@ impl Readings {
                     let tree = of_samples[place];
                     let ends = Tree::parse(tree)?.segment_ends(is_segment);
                     found.push(Reading { ends, tree: Some(tree), log_probability: None, analysed: true });
-                    let tally = &point.tallies[place];
-                    let maximum_marginal = tally.segmentation().unwrap_or_default().to_vec();
-                    for ends in [maximum_marginal, tally.minimum_risk().unwrap_or_default()] {
-                        found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
-                    }
+                    let ends = point.tallies[place].segmentation().unwrap_or_default().to_vec();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
                 if let Some(gold) = &block.corpus.gold {
                     for (scorer, reading) in scorers.iter_mut().zip(&found) {

@@ -11,4 +11,3 @@ mod limits;
 mod lines;
 mod readme;
 mod resealed;
-mod segment;

@@ -1,12 +1,10 @@
 //! Decoding from samples: what most of them say.
 //!
-//! Three answers per sentence, over the samples of any number of chains: the *sample average*, the tree that most samples have;
-//! *maximum marginal*, the segmentation that most have, whatever the trees (Johnson & Goldwater 2009); and *minimum risk*, the segmentation
-//! with the highest expected number of correct segments (Goodman 1996, over samples), which no sample need have. Of equals in number
+//! Two answers per sentence, over the samples of any number of chains: the *sample average*, the tree that most samples have, and
+//! *maximum marginal*, the segmentation that most have, whatever the trees (Johnson & Goldwater 2009). Of equals in number
 //! the one that comes first in order wins, so that nothing depends on who was counted first: of trees by their brackets, of
-//! segmentations by their ends; of minimum risk, the one with fewer segments.
+//! segmentations by their ends.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -112,34 +110,6 @@ impl Tally {
     pub fn segmentation(&self) -> Option<&[u32]> {
         mode(&self.segmentations).map(Vec::as_slice)
     }
-
-    /// Minimum risk: of the segmentations into segments that occur in samples, the one whose segments have the highest sum of sample
-    /// counts, as the ends of its segments.
-    pub fn minimum_risk(&self) -> Option<Vec<u32>> {
-        let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        for (ends, &n) in &self.segmentations {
-            let starts = [0].iter().chain(ends);
-            ends.iter().zip(starts).for_each(|(&end, &start)| {
-                *counts.entry((end, start)).or_default() += u64::from(n);
-            });
-        }
-        // By end: the highest sum so far, the number of segments, and the start of the last one. Segments in order of their ends.
-        let mut best: BTreeMap<u32, (u64, Reverse<u32>, u32)> = BTreeMap::from([(0, (0, Reverse(0), 0))]);
-        for ((end, start), n) in counts {
-            let (sum, Reverse(segments), _) = best[&start];
-            let found = (sum + n, Reverse(segments + 1), start);
-            let known = best.entry(end).or_insert(found);
-            *known = found.max(*known);
-        }
-        let mut end = *self.segmentations.keys().next()?.last()?;
-        let mut ends = Vec::new();
-        while end > 0 {
-            ends.push(end);
-            end = best[&end].2;
-        }
-        ends.reverse();
-        Some(ends)
-    }
 }
 
 /// The key with the largest number, the first of equals.
@@ -174,47 +144,6 @@ mod tests {
         let mut merged = tally(&samples[3..]);
         merged.merge(tally(&samples[..3]));
         assert_eq!(merged, whole);
-    }
-
-    /// Segmentations of five tokens, each with its number of samples, by sets of inner boundaries.
-    fn segmented(samples: &[(u32, u32)]) -> Tally {
-        let ends = |boundaries: u32| (1..5).filter(|at| boundaries >> (at - 1) & 1 == 1).chain([5]).collect();
-        let mut tally = Tally::default();
-        for &(boundaries, n) in samples {
-            tally.segmentations.insert(ends(boundaries), n);
-        }
-        tally
-    }
-
-    #[test]
-    fn minimum_risk_is_the_best_of_all_segmentations() {
-        let mut differ = 0;
-        for seed in 0..200u32 {
-            let sample = |at: u32| ((seed * 7 + at * 5 + seed / 3 * at) % 16, 1 + (seed + at * at) % 4);
-            let tally = segmented(&[sample(1), sample(2), sample(3), sample(4)]);
-            let segments = |ends: &[u32]| -> Vec<(u32, u32)> {
-                [0].iter().chain(ends).copied().zip(ends.iter().copied()).collect()
-            };
-            let expected = |ends: &[u32]| -> (u64, Reverse<usize>) {
-                let wanted = segments(ends);
-                let in_sample = |(sample, &n): (&Vec<u32>, &u32)| {
-                    let common = segments(sample).iter().filter(|segment| wanted.contains(segment)).count();
-                    common as u64 * u64::from(n)
-                };
-                (tally.segmentations.iter().map(in_sample).sum(), Reverse(ends.len()))
-            };
-            let found = tally.minimum_risk().unwrap();
-            let occurs =
-                |segment: &(u32, u32)| tally.segmentations.keys().any(|s| segments(s).contains(segment));
-            let all =
-                (0..16).map(|boundaries| segmented(&[(boundaries, 1)]).segmentation().unwrap().to_vec());
-            let all = all.filter(|ends| segments(ends).iter().all(occurs));
-            let best = all.map(|ends| expected(&ends)).max().unwrap();
-            assert_eq!(expected(&found), best, "{tally:?}: {found:?}");
-            differ += usize::from(Some(&found[..]) != tally.segmentation());
-        }
-        assert!(differ > 10, "it is not the maximum marginal");
-        assert_eq!(Tally::default().minimum_risk(), None);
     }
 
     #[test]
