@@ -39,6 +39,8 @@ pub fn decoder_name(decoder: Decoder) -> &'static str {
 pub const SAMPLE_AVERAGE: &str = "sample-average";
 /// The segmentation that most samples have.
 pub const MAXIMUM_MARGINAL: &str = "maximum-marginal";
+/// The vote of the MBR segmentations by the models of all chains.
+pub const MBR_VOTE: &str = "mbr-vote";
 
 /// What a round came to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use shared::models::decode::Decoder;
 
 use crate::job::Job;
-use crate::metrics::{MAXIMUM_MARGINAL, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
+use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
 use crate::model::{self, SavedModel};
 use crate::outcome::{Crew, Outcome};
 use crate::report::{self, Report};
@@ -94,7 +94,7 @@ impl Output {
     /// `earlier` rounds of a job that resumes from a checkpoint.
     pub fn begin(&mut self, job: &Job, job_file: &Path, earlier: &[RoundMetrics]) -> Result<()> {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
-        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
+        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MBR_VOTE]);
         let decoders: Vec<String> =
             decoders.flat_map(|decoder| [segmentation(decoder), table(decoder)]).collect();
         let arcs = [Decoder::Viterbi, Decoder::MbrArcs].map(|decoder| arcs(decoder_name(decoder)));

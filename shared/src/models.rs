@@ -43,6 +43,7 @@ pub mod logistic_normal;
 pub mod pcfg;
 pub mod sampler;
 pub mod tally;
+pub mod vote;
 
 use crate::grammar::check::Defect;
 use crate::grammar::groups::Groups;

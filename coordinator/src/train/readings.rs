@@ -9,13 +9,14 @@ use shared::grammar::tree::Tree;
 use shared::models::Model;
 use shared::models::decode::{Decode, Decoded, Decoder};
 use shared::models::tally::Tally;
+use shared::models::vote::vote;
 
 use super::input::Input;
 use super::plan::Plan;
 use super::rounds::FinishedPoint;
 use crate::fleet::{Map, Stage};
 use crate::job::Job;
-use crate::metrics::{MAXIMUM_MARGINAL, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
+use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
 use crate::outcome::{Decoding, Lines, Sample, Samples};
 use crate::row::{Gaps, Row, Status};
 
@@ -44,12 +45,15 @@ impl Readings {
         // Every sentence has a tree in every sample.
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
+        let models = of_samples.as_ref().map(|_| point.chains.iter().chain([model]));
+        let votes = models.map(|models| votes(input, plan, fleet, models)).transpose()?;
         let grammar = &plan.language()?.grammar.value;
         let is_segment = |label: &str| input.segments.iter().any(|&symbol| grammar.name(symbol) == label);
         let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
         if of_samples.is_some() {
             names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
         }
+        names.extend(votes.as_ref().map(|_| MBR_VOTE));
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let mut samples = Samples::default();
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
@@ -88,6 +92,10 @@ impl Readings {
                     let ends = point.tallies[place].segmentation().unwrap_or_default().to_vec();
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
+                if let Some(votes) = &votes {
+                    let ends = votes[place].clone();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
+                }
                 if let Some(gold) = &block.corpus.gold {
                     for (scorer, reading) in scorers.iter_mut().zip(&found) {
                         scorer.add(&block.corpus.sentences[at], &gold[at], &reading.ends);
@@ -117,6 +125,27 @@ impl Readings {
             scored.map(|(&name, scorer)| (name.to_owned(), Scores::from(&scorer.scores()))).collect();
         Ok(Readings { decodings, samples: samples.chosen(), scores })
     }
+}
+
+/// The vote of the segmentations that `models` find by MBR, for every sentence of the corpus.
+fn votes<'m>(
+    input: &Input,
+    plan: &Plan,
+    fleet: &dyn Map,
+    models: impl Iterator<Item = &'m Model>,
+) -> Result<Vec<Vec<u32>>> {
+    let mut segmentations: Vec<Vec<Vec<u32>>> = vec![Vec::new(); input.text.n_sentences];
+    for model in models {
+        let parser = plan.parser(model, &[Decoder::Mbr], false)?;
+        input.text.blocks(|sentences, shards, block| {
+            let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
+            for (at, decoded) in sentences.zip(block.by_sentence(&decoded)) {
+                segmentations[at].extend(decoded.segmentations.first().cloned());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(vote(&segmentations))
 }
 
 /// A sentence as one decoder reads it.

@@ -90,6 +90,8 @@ pub struct FinishedPoint {
     pub bounds: Vec<Option<f64>>,
     /// How well it predicts held-out sentences.
     pub held_out: Option<HeldOut>,
+    /// What the other runs of a sampler learned: the models of its other chains.
+    pub chains: Vec<Model>,
     /// The samples of all its runs, by sentence of the corpus; empty without samples.
     pub tallies: Vec<Tally>,
 }
@@ -453,6 +455,9 @@ impl<'a> Training<'a> {
         let name = self.job.points[point].name.clone();
         let (model, converged) = (model(of, &*kept)?, *converged);
         let tallies = self.progress.tallies[point].clone();
+        let others = of_point.iter().filter(|&&run| run != best && inference.method.is_sampler());
+        let models = others.map(|&run| self.runs[run].model()).collect::<Result<Vec<Trained>>>()?;
+        let chains = models.iter().filter_map(|model| model.of_grammar().cloned()).collect();
         Ok(FinishedPoint {
             name,
             run,
@@ -465,6 +470,7 @@ impl<'a> Training<'a> {
             bound,
             bounds,
             held_out,
+            chains,
             tallies,
         })
     }

@@ -30,7 +30,7 @@ const STYLES: [[&str; 4]; 3] =
 /// Kind of model and method, with their decodings.
 const METHODS: [(&str, &str, &[&str]); 3] = [
     ("adaptor", "vb", &["viterbi", "mbr"]),
-    ("adaptor", "hastings", &["viterbi", "mbr", "sample-average", "maximum-marginal"]),
+    ("adaptor", "hastings", &["viterbi", "mbr", "sample-average", "maximum-marginal", "mbr-vote"]),
     ("pcfg", "em", &["viterbi", "mbr"]),
 ];
 
