@@ -144,7 +144,7 @@ fn model() -> Model {
     let mut letters: Vec<String> = GOLD.concat().chars().filter(|c| *c != ' ').map(String::from).collect();
     letters.sort();
     letters.dedup();
-    let alphabet = auto::Alphabet { symbols: &letters, vowels: &[] };
+    let alphabet = auto::Alphabet { symbols: &letters, ..auto::Alphabet::default() };
     let auto::AutoGrammar { grammar, segments } = auto::auto(auto::Auto::UNIGRAM, &alphabet).unwrap();
     let word = segments[0];
     let mut words: Vec<&str> = GOLD.iter().flat_map(|line| line.split(' ')).collect();

@@ -228,7 +228,7 @@ fn segmentation(kind: Auto) -> Forests {
     const STRINGS: usize = 15_000;
     let random = &mut stream(1, 0, 0);
     let letters: Vec<String> = (0..50).map(|number| format!("l{number}")).collect();
-    let alphabet = Alphabet { symbols: &letters, vowels: &[] };
+    let alphabet = Alphabet { symbols: &letters, ..Alphabet::default() };
     let grammar = auto(kind, &alphabet).expect("letters make a grammar").grammar;
     let letter = |random: &mut Pcg64Mcg| SymbolId(grammar.n_nonterminals + zipf(50, random));
     let words: Vec<Vec<SymbolId>> =

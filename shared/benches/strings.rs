@@ -42,8 +42,8 @@ struct Drawn {
 
 fn measure(what: &str, n: usize, drawn: &Drawn) {
     let names: Vec<String> = (0..drawn.n_symbols).map(|number| format!("s{number}")).collect();
-    let made =
-        auto(Auto::UNIGRAM, &Alphabet { symbols: &names, vowels: &[] }).expect("symbols make a grammar");
+    let made = auto(Auto::UNIGRAM, &Alphabet { symbols: &names, ..Alphabet::default() })
+        .expect("symbols make a grammar");
     let (grammar, symbol) = (made.grammar, made.segments[0]);
     let mut random = stream(1, 0, n as u64);
     let strings = strings(n, drawn, &grammar, &mut random);

@@ -11,7 +11,7 @@ use shared::grammar::syntax;
 use super::Answer;
 use super::eval::UnitName;
 use crate::nearest::nearest;
-use crate::train::made::made;
+use crate::train::made::{Known, made};
 use crate::train::text::Source;
 use crate::{human, streams};
 
@@ -30,6 +30,12 @@ pub struct Args {
     /// Vowels, with spaces between them; if empty, they are found in the corpus
     #[arg(long, value_name = "SYMBOLS", default_value = "")]
     vowels: String,
+    /// Known prefixes, one a line, for a grammar of morphemes
+    #[arg(long, value_name = "FILE")]
+    prefixes: Option<PathBuf>,
+    /// Known suffixes, one a line, for a grammar of morphemes
+    #[arg(long, value_name = "FILE")]
+    suffixes: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -49,10 +55,14 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     let options = Options { unit: args.unit.into(), ..Options::default() };
     let source = Source::open(corpus, options, 0)?;
-    let (made, notice) = made(kind, &source, &args.vowels).context(corpus.display().to_string())?;
-    if let Some(notice) = notice {
-        streams::tell(&format!("notice: {notice}"));
-    }
+    let known = Known {
+        vowels: args.vowels.clone(),
+        prefixes: args.prefixes.clone().unwrap_or_default(),
+        suffixes: args.suffixes.clone().unwrap_or_default(),
+    };
+    let mut notices = Vec::new();
+    let made = made(kind, &source, &known, &mut notices).context(corpus.display().to_string())?;
+    notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     let segments: Vec<&str> = made.segments.iter().map(|&segment| made.grammar.name(segment)).collect();
     let head = format!("# auto:{kind}: {}.\n# Segments: {}.\n", kind.describe(), segments.join(", "));
     streams::print(&(head + &syntax::print(&made.grammar)))?;

@@ -93,6 +93,10 @@ const SYLLABLES: Need = Need {
     text: "a `grammar` with syllables, such as `auto:colloc3-syllable`",
     holds: |job, _| matches!(job.model.grammar, GrammarSource::Auto(auto) if auto.has_syllables()),
 };
+const MORPHEMES: Need = Need {
+    text: "a `grammar` of morphemes, such as `auto:morph1`",
+    holds: |job, _| matches!(job.model.grammar, GrammarSource::Auto(auto) if auto.has_affixes()),
+};
 const HELD_OUT: Need = Need {
     text: "held-out sentences (`corpus.held_out` or `corpus.held_out_share`)",
     holds: |job, _| job.corpus.is_held_out(),
@@ -168,6 +172,12 @@ table! {
 
     /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found in the corpus (Sukhotin 1962).
     vowels: String = String::new(), Rules::read_by(SENTENCES).with(SYLLABLES);
+
+    /// File of known prefixes, one a line, which a grammar of morphemes gets as rules.
+    prefixes: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);
+
+    /// File of known suffixes, likewise.
+    suffixes: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);
 
     /// Tags, or the classes `noun`, `proper`, `verb`, whose constituents are adapted.
     adapted: Vec<String> = Vec::new(), Rules::read_by(&[(&[M::AdaptedDmv, M::Dmv], &[E::Vb, E::Svb])]);

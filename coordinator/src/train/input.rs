@@ -17,7 +17,7 @@ use shared::work::task::Named;
 
 use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
 use super::held_out::HeldOutShards;
-use super::made::made;
+use super::made::{Known, made};
 use super::spill::{Kept, SpillStore};
 use super::test::Test;
 use super::text::{Block, HeldOut, Source, Text, on_shelf};
@@ -295,8 +295,7 @@ fn grammar(
     let symbols = &source.end.symbols;
     let (mut grammar, default_segments) = match &job.model.grammar {
         GrammarSource::Auto(kind) => {
-            let (made, notice) = made(*kind, source, &job.model.vowels)?;
-            notices.extend(notice);
+            let made = made(*kind, source, &Known::from(&job.model), notices)?;
             (made.grammar, made.segments)
         }
         GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),

@@ -59,6 +59,7 @@ pub fn folder() -> tempfile::TempDir {
     write("tags.tsv", TAGS);
     write("trees.mrg", TREES);
     write("letters.gr", LETTERS);
+    write("affixes.txt", "a\nb\nab\n");
     write("whole.trees", &words_as_trees(false));
     write("other.trees", &words_as_trees(true));
     dir
@@ -112,6 +113,7 @@ fn probe(
     let none: (&[&str], &[&str]) = (&[], &[]);
     match key.path().as_str() {
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
+        "model.prefixes" | "model.suffixes" => (&["model.grammar=auto:morph1"], &["\"affixes.txt\""]),
         "corpus.format" => (&[], &["\"tokens\""]),
         "corpus.unit" => (&[], &["\"token\""]),
         "corpus.max_symbols" => (&[], &["3"]),
@@ -298,7 +300,7 @@ fn a_key_is_refused_where_it_is_not_read() {
         for key in Job::keys().iter().filter(|key| !key.is_read_by(model, estimator)) {
             let (_, others) = probe(key, model, estimator);
             let value = match (key.name, others) {
-                ("held_out" | "start_from", _) => "\"x\"",
+                ("held_out" | "start_from" | "prefixes" | "suffixes", _) => "\"x\"",
                 ("max_string", _) => "2",
                 ("estimate", _) => "\"raw\"",
                 ("adapted" | "segments", _) => "[]",

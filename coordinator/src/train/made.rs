@@ -1,33 +1,66 @@
 //! Grammars made from a corpus file.
 //!
-//! In: a member of the family (`shared/src/grammar/auto.rs`), the corpus, and the vowels that the job gives, if any. Out: the grammar with its
-//! segments, and a notice of the vowels that were found.
+//! In: a member of the family (`shared/src/grammar/auto.rs`), the corpus, and what is known of the language, if anything. Out: the grammar
+//! with its segments, and notices of the vowels that were found and of affixes that were left out.
+
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use shared::data::corpus::{Format, Unit};
 use shared::data::vowels::Sentences;
 use shared::grammar::auto::{Alphabet, Auto, AutoGrammar, auto};
 
 use super::text::Source;
+use crate::input;
+use crate::job::ModelTable;
 
-/// Makes the grammar. `vowels`: names of symbols with spaces between them; if empty, vowels are found.
-pub fn made(kind: Auto, source: &Source, vowels: &str) -> Result<(AutoGrammar, Option<String>)> {
+/// What is known of a language beside the corpus.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Known {
+    /// Vowels, with spaces between them; if empty, they are found.
+    pub vowels: String,
+    /// File of prefixes, one a line; none if empty.
+    pub prefixes: PathBuf,
+    /// File of suffixes, one a line; none if empty.
+    pub suffixes: PathBuf,
+}
+
+impl From<&ModelTable> for Known {
+    fn from(model: &ModelTable) -> Known {
+        let ModelTable { vowels, prefixes, suffixes, .. } = model.clone();
+        Known { vowels, prefixes, suffixes }
+    }
+}
+
+/// Makes the grammar; notices go to `notices`.
+pub fn made(kind: Auto, source: &Source, known: &Known, notices: &mut Vec<String>) -> Result<AutoGrammar> {
     let symbols = &source.end.symbols;
-    let (is_vowel, notice) = match (kind.has_syllables(), vowels.trim().is_empty()) {
-        (false, _) => (Vec::new(), None),
-        (true, true) => {
-            let mut sentences = Sentences::default();
-            source.blocks(|block| {
-                sentences.add(&block.sentences);
-                Ok(())
-            })?;
-            let found = sentences.vowels(symbols.len());
-            let notice = notice(symbols, &found);
-            (found, Some(notice))
+    let vowels = match kind.has_syllables() {
+        true if known.vowels.trim().is_empty() => {
+            let found = found(source)?;
+            notices.push(notice(symbols, &found));
+            found
         }
-        (true, false) => (given(symbols, vowels)?, None),
+        true => given(symbols, &known.vowels)?,
+        false => Vec::new(),
     };
-    let made = auto(kind, &Alphabet { symbols, vowels: &is_vowel });
-    Ok((made.context("cannot make a grammar for the corpus")?, notice))
+    let (mut prefixes, mut suffixes) = (Vec::new(), Vec::new());
+    if kind.has_affixes() {
+        prefixes = affixes(&known.prefixes, source, notices)?;
+        suffixes = affixes(&known.suffixes, source, notices)?;
+    }
+    let of = Alphabet { symbols, vowels: &vowels, prefixes: &prefixes, suffixes: &suffixes };
+    auto(kind, &of).context("cannot make a grammar for the corpus")
+}
+
+/// Whether each symbol is a vowel, as found in the corpus.
+fn found(source: &Source) -> Result<Vec<bool>> {
+    let mut sentences = Sentences::default();
+    source.blocks(|block| {
+        sentences.add(&block.sentences);
+        Ok(())
+    })?;
+    Ok(sentences.vowels(source.end.symbols.len()))
 }
 
 /// Whether each symbol is among the `vowels`.
@@ -57,3 +90,37 @@ fn notice(symbols: &[String], found: &[bool]) -> String {
 
 /// Vowels that a notice names.
 const NAMED: usize = 60;
+
+/// The affixes of the file at `path`, as indices of symbols, written in the unit of the corpus. Affixes with other symbols occur nowhere, and
+/// are left out.
+fn affixes(path: &Path, source: &Source, notices: &mut Vec<String>) -> Result<Vec<Vec<usize>>> {
+    if path.as_os_str().is_empty() {
+        return Ok(Vec::new());
+    }
+    let name = path.display().to_string();
+    let text = input::text(path, &name, "affixes")?;
+    let position = |symbol: &str| source.end.symbols.iter().position(|known| known == symbol);
+    let options = source.options();
+    let symbols = |line: &str| -> Option<Vec<usize>> {
+        match (options.format, options.unit) {
+            (Format::Segmented, Unit::Char) => {
+                line.chars().filter(|c| !c.is_whitespace()).map(|c| position(&c.to_string())).collect()
+            }
+            _ => line.split_whitespace().map(position).collect(),
+        }
+    };
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let affixes: Vec<Vec<usize>> = lines.iter().filter_map(|line| symbols(line)).collect();
+    ensure!(
+        !affixes.is_empty(),
+        "{name}: no affix of symbols of the corpus; write one a line, as the corpus is written"
+    );
+    if affixes.len() < lines.len() {
+        let n = lines.len() - affixes.len();
+        notices.push(format!(
+            "{name}: left out {n} of {} affixes, which have symbols that the corpus lacks",
+            lines.len()
+        ));
+    }
+    Ok(affixes)
+}

@@ -72,6 +72,11 @@ impl Auto {
     /// Utterances of collocations of words of symbols.
     pub const COLLOC: Auto = words(1);
 
+    /// Whether known prefixes and suffixes can enter as rules.
+    pub fn has_affixes(self) -> bool {
+        matches!(self, Auto::Morphemes(_))
+    }
+
     /// Whether it distinguishes vowels from consonants.
     pub fn has_syllables(self) -> bool {
         matches!(self, Auto::Utterances { words: Words::Syllables { .. }, .. })
@@ -186,12 +191,16 @@ pub const BEGIN: &str = "^^^";
 pub const END: &str = "$$$";
 
 /// What a grammar is made from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Alphabet<'a> {
     /// Distinct symbols of the corpus.
     pub symbols: &'a [String],
     /// Whether each symbol is a vowel, `[n_symbols]`; [`Auto::has_syllables`] says whether it is read.
     pub vowels: &'a [bool],
+    /// Known prefixes, as indices of symbols, for grammars of morphemes.
+    pub prefixes: &'a [Vec<usize>],
+    /// Known suffixes, likewise.
+    pub suffixes: &'a [Vec<usize>],
 }
 
 /// A grammar made from a corpus.
@@ -212,11 +221,12 @@ pub struct AutoGrammar {
 /// use shared::grammar::{auto::{Alphabet, Auto, auto}, syntax};
 ///
 /// let symbols = ["a".to_owned(), "Word".to_owned()];
-/// let made = auto(Auto::UNIGRAM, &Alphabet { symbols: &symbols, vowels: &[] })?;
+/// let made = auto(Auto::UNIGRAM, &Alphabet { symbols: &symbols, ..Alphabet::default() })?;
 /// assert_eq!(made.grammar.name(made.segments[0]), "Word_");
 /// assert_eq!(syntax::parse(&syntax::print(&made.grammar), "made").unwrap().0, made.grammar);
 ///
-/// let of = Alphabet { symbols: &["a".to_owned(), "t".to_owned()], vowels: &[true, false] };
+/// let symbols = ["a".to_owned(), "t".to_owned()];
+/// let of = Alphabet { symbols: &symbols, vowels: &[true, false], ..Alphabet::default() };
 /// let made = auto("colloc3-syllable-functionwords-left".parse().unwrap(), &of)?;
 /// let segments: Vec<&str> = made.segments.iter().map(|&segment| made.grammar.name(segment)).collect();
 /// assert_eq!(segments, ["FuncWord3", "FuncWord2", "FuncWord1", "Word"]);
@@ -229,7 +239,7 @@ pub fn auto(kind: Auto, of: &Alphabet<'_>) -> Result<AutoGrammar, Defect> {
     let mut draft = Draft::new(of.symbols);
     match kind {
         Auto::Utterances { levels, words } => utterances::draft(&mut draft, levels, words, of.vowels),
-        Auto::Morphemes(kind) => morphemes::draft(&mut draft, kind),
+        Auto::Morphemes(kind) => morphemes::draft(&mut draft, kind, of),
     }
     draft.finish()
 }
@@ -242,7 +252,8 @@ mod tests {
     fn made(name: &str, letters: &str) -> AutoGrammar {
         let symbols: Vec<String> = letters.split_whitespace().map(str::to_owned).collect();
         let vowels: Vec<bool> = symbols.iter().map(|symbol| "aeiou".contains(symbol.as_str())).collect();
-        auto(name.parse().unwrap(), &Alphabet { symbols: &symbols, vowels: &vowels }).unwrap()
+        auto(name.parse().unwrap(), &Alphabet { symbols: &symbols, vowels: &vowels, ..Alphabet::default() })
+            .unwrap()
     }
 
     fn printed(name: &str, letters: &str) -> String {
@@ -308,6 +319,17 @@ mod tests {
     }
 
     #[test]
+    fn known_affixes_are_rules_once_each() {
+        let symbols: Vec<String> = ["u", "n", "s"].map(str::to_owned).to_vec();
+        let (prefixes, suffixes) = ([vec![0, 1], vec![0, 1]], [vec![2]]);
+        let of =
+            Alphabet { symbols: &symbols, prefixes: &prefixes, suffixes: &suffixes, ..Alphabet::default() };
+        let text = syntax::print(&auto("morph1".parse().unwrap(), &of).unwrap().grammar);
+        assert!(text.contains("1 PrefixMorph --> SubMorphs\n1 PrefixMorph --> u n\n1 Stem"), "{text}");
+        assert!(text.contains("1 SuffixMorph --> SubMorphs\n1 SuffixMorph --> s\n1 1 SubMorphs"), "{text}");
+    }
+
+    #[test]
     fn names_and_members_are_one_to_one() {
         for (at, (name, auto)) in FAMILY.iter().enumerate() {
             assert_eq!((name.parse(), auto.to_string().as_str(), NAMES[at]), (Ok(*auto), *name, *name));
@@ -319,9 +341,11 @@ mod tests {
     fn no_symbols_make_no_grammar() {
         let vowels = [false; 2];
         for (_, kind) in FAMILY {
-            assert!(auto(kind, &Alphabet { symbols: &[], vowels: &[] }).is_err());
+            assert!(auto(kind, &Alphabet::default()).is_err());
             let twice = ["a".to_owned(), "a".to_owned()];
-            assert!(auto(kind, &Alphabet { symbols: &twice, vowels: &vowels }).is_err());
+            assert!(
+                auto(kind, &Alphabet { symbols: &twice, vowels: &vowels, ..Alphabet::default() }).is_err()
+            );
         }
     }
 }

@@ -249,7 +249,7 @@ proptest! {
         let terminals: Vec<String> = terminals.into_iter().collect();
         let vowels: Vec<bool> = (0..terminals.len()).map(|at| at % 3 == 1).collect();
         for (_, kind) in FAMILY {
-            let made = auto(kind, &Alphabet { symbols: &terminals, vowels: &vowels }).unwrap();
+            let made = auto(kind, &Alphabet { symbols: &terminals, vowels: &vowels, ..Alphabet::default() }).unwrap();
             prop_assert_eq!(&parse(&print(&made.grammar), "made").unwrap().0, &made.grammar);
             prop_assert!(!made.segments.is_empty());
             prop_assert!(made.segments.iter().all(|&segment| made.grammar.is_adapted(segment)));

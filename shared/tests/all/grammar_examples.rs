@@ -87,7 +87,8 @@ fn colloc3_syllable_is_the_member_of_the_family_for_its_symbols() {
     };
     let vowels: Vec<bool> = symbols.iter().map(|symbol| parent(symbol) == "Vowel").collect();
     let kind = "colloc3-syllable-functionwords-left".parse().unwrap();
-    let made = auto(kind, &Alphabet { symbols: &symbols, vowels: &vowels }).unwrap().grammar;
+    let made =
+        auto(kind, &Alphabet { symbols: &symbols, vowels: &vowels, ..Alphabet::default() }).unwrap().grammar;
     let lines = |grammar: &Grammar| -> BTreeSet<String> {
         syntax::print(grammar).lines().map(str::to_owned).collect()
     };

@@ -1,5 +1,7 @@
 //! A grammar in the making: rules over names, without those that derive nothing.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{AutoGrammar, BEGIN, END};
@@ -69,6 +71,15 @@ impl<'a> Draft<'a> {
     pub fn terminals(&mut self, parent: &str, takes: impl Fn(usize) -> bool) {
         for at in (0..self.symbols.len()).filter(|&at| takes(at)) {
             let children = vec![Child::Terminal(at)];
+            self.rules.push(DraftRule { parent: parent.to_owned(), children, alpha: 1.0 });
+        }
+    }
+
+    /// Adds `parent --> symbols` for each of these strings of symbols, given by their indices.
+    pub fn strings(&mut self, parent: &str, strings: &[Vec<usize>]) {
+        let distinct: BTreeSet<&Vec<usize>> = strings.iter().collect();
+        for string in distinct {
+            let children = string.iter().map(|&at| Child::Terminal(at)).collect();
             self.rules.push(DraftRule { parent: parent.to_owned(), children, alpha: 1.0 });
         }
     }

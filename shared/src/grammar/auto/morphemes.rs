@@ -7,13 +7,15 @@
 //! 15: Word -> ^^^ (PrefixMorph+) StemSuffixMorphs $$$     StemSuffixMorphs* -> Stem (SuffixMorph+)     and the last line of 1
 //! ```
 //!
+//! Known affixes are rules of PrefixMorph and SuffixMorph, of pseudo-count 1 each (the *scholar-seeded* setting).
+//!
 //! In a corpus without the marks `^^^` and `$$$` a string cannot be empty, so that in grammar 1 `Word -> (Prefix) Stem (Suffix)`.
 
-use super::Morphemes;
 use super::draft::Draft;
+use super::{Alphabet, Morphemes};
 
 /// Adds the rules of words.
-pub(super) fn draft(draft: &mut Draft<'_>, kind: Morphemes) {
+pub(super) fn draft(draft: &mut Draft<'_>, kind: Morphemes, of: &Alphabet<'_>) {
     match kind {
         Morphemes::Grammar1 if draft.marks.is_some() => {
             draft.rules("Word", &["Prefix Stem Suffix"]);
@@ -33,8 +35,9 @@ pub(super) fn draft(draft: &mut Draft<'_>, kind: Morphemes) {
     for (list, morph) in [("PrefixMorphs", "PrefixMorph"), ("SuffixMorphs", "SuffixMorph")] {
         draft.list(list, morph);
     }
-    for morph in ["PrefixMorph", "Stem", "SuffixMorph"] {
+    for (morph, known) in [("PrefixMorph", of.prefixes), ("Stem", &[]), ("SuffixMorph", of.suffixes)] {
         draft.adapted(morph, &["SubMorphs"]);
+        draft.strings(morph, known);
         draft.segment(morph);
     }
     draft.list("SubMorphs", "SubMorph");
