@@ -12,8 +12,8 @@ use clap::{Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, bench, cancel, eval, fetch, grammars, inspect, job_process, jobs, keys, logs, parse, plan,
-    sample, serve, status, submit, token, train, treebank, workers,
+    Answer, bench, cancel, eval, fetch, grammars, inspect, job_process, jobs, keys, logs, morphemes, parse,
+    plan, sample, segment, serve, status, submit, token, train, treebank, workers,
 };
 use crate::streams::{Closed, tell};
 
@@ -36,6 +36,10 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Find the words of a text, without a job file
+    Segment(segment::Args),
+    /// Find the morphemes of words, without a job file
+    Morphemes(morphemes::Args),
     /// Train a model from a job file
     Train(Box<train::Args>),
     /// Segment or parse text with a trained model
@@ -113,6 +117,8 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         }
     };
     let answer = match cli.command {
+        Command::Segment(args) => segment::run(&args, cli.log),
+        Command::Morphemes(args) => morphemes::run(&args, cli.log),
         Command::Train(args) => train::run(&args, cli.log),
         Command::Parse(args) => parse::run(&args),
         Command::Eval(args) => eval::run(&args),

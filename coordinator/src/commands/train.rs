@@ -1,7 +1,7 @@
 //! `grammaton train`: trains a model from a job file.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -18,7 +18,7 @@ use crate::job::Job;
 use crate::outcome::Crew;
 use crate::progress::{Progress, Style};
 use crate::run::{Earlier, Run};
-use crate::signals::Stopper;
+use crate::signals::{Signal, Stopper};
 use crate::status::posting::Posting;
 use crate::status::{self, RunStatus};
 use crate::streams;
@@ -157,7 +157,8 @@ impl FleetOptions {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// Parses a number of seconds.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let found = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let found = found.filter(|seconds| !seconds.is_zero() && *seconds <= FOREVER);
     found.ok_or_else(|| "expected a number of seconds, more than 0 and at most a year of them".to_owned())
@@ -195,49 +196,76 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         job.output.dir = dir.clone();
     }
     let style = Style::choose(args.quiet || log == Form::Json && !args.json, args.json);
-    let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let _span = info_span!("train", job = name.clone()).entered();
-    let mut progress = Progress::new(style);
-    let run_status = RunStatus::default();
     let earlier = match (args.resume, args.overwrite) {
         (true, _) => Earlier::Resume,
         (false, true) => Earlier::Overwrite,
         (false, false) => Earlier::Refuse,
     };
-    let mut run = Run::open(&job, &args.job, earlier)?;
-    if args.resume && run.is_finished()? {
+    match train_job(&job, &args.job, earlier, style, &args.fleet)? {
+        End::Stopped(signal) => return Ok(Answer::Stopped(signal)),
+        End::Finished if matches!(style, Style::Bar | Style::Lines) => {
+            streams::print(&format!("{}\n", job.output.dir.join("report.html").display()))?;
+        }
+        End::Finished | End::Earlier => {}
+    }
+    Ok(Answer::Yes)
+}
+
+/// How training ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// With a result in the output folder.
+    Finished,
+    /// The folder had the result already.
+    Earlier,
+    /// By a signal, and reported as stopped.
+    Stopped(Signal),
+}
+
+/// Trains `job`, which was read from the file `job_file`, and writes its results.
+pub fn train_job(
+    job: &Job,
+    job_file: &Path,
+    earlier: Earlier,
+    style: Style,
+    options: &FleetOptions,
+) -> Result<End> {
+    let resume = earlier == Earlier::Resume;
+    let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let _span = info_span!("train", job = name.clone()).entered();
+    let mut progress = Progress::new(style);
+    let run_status = RunStatus::default();
+    let mut run = Run::open(job, job_file, earlier)?;
+    if resume && run.is_finished()? {
         progress.on(&RunEvent::Notice(&format!("{}: already finished", run.folder().display())))?;
-        return Ok(Answer::Yes);
+        return Ok(End::Earlier);
     }
     let stopper = Stopper::start(match run.checkpoint() {
         Some(checkpoint) => format!("stopped before training resumed from {checkpoint}; go on with --resume"),
         None => Stopped { round: 0, kept: Kept::Nothing }.to_string(),
     })?;
-    if args.resume && run.checkpoint().is_none() {
+    if resume && run.checkpoint().is_none() {
         let place = job.output.checkpoints();
         let notice = format!("no checkpoint in {place}; starting from the beginning");
         progress.on(&RunEvent::Notice(&notice))?;
     }
-    let inputs = Inputs::load(&job)?;
-    let mut config = args.fleet.config()?;
+    let inputs = Inputs::load(job)?;
+    let mut config = options.config()?;
     if let Some(listen) = &mut config.listen {
         listen.services = status::service::services(run_status.clone(), listen.access.clone());
     }
     let local_workers = config.local_workers;
     // Without the folder, forests that do not fit in memory are rebuilt.
     let forests = spill::folder_in(run.folder()).ok();
-    let compute = engine_with(args.fleet.memory(), forests.as_ref().map(|forests| forests.path()));
+    let compute = engine_with(options.memory(), forests.as_ref().map(|forests| forests.path()));
     let config = FleetConfig { compute, ..config };
     let fleet = Fleet::start(config)?;
     if let Some(address) = fleet.address() {
         info!(%address, "listening");
         progress.listening(address);
     }
-    let http = args
-        .fleet
-        .http
-        .map(|address| Http::start(address, run_status.clone(), fleet.watcher()))
-        .transpose()?;
+    let http =
+        options.http.map(|address| Http::start(address, run_status.clone(), fleet.watcher())).transpose()?;
     if let Some(http) = &http {
         info!(address = %http.address(), "serving metrics");
         progress.serving(http.address(), &format!("metrics at http://{}/metrics", http.address()));
@@ -245,22 +273,18 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     stopper.train_on(fleet.handle());
     let mut posting = Posting::new(name, run_status);
     let told = &mut All(vec![&mut posting, &mut progress]);
-    let outcome = run.train(told, |checkpoints, told| train(&job, &inputs, &fleet, checkpoints, told));
+    let outcome = run.train(told, |checkpoints, told| train(job, &inputs, &fleet, checkpoints, told));
     let outcome = match (outcome, stopper.signal()) {
         (Err(error), Some(signal)) if error.is::<Stopped>() => {
             told.on(&RunEvent::Stopped(&error.to_string()))?;
-            return Ok(Answer::Stopped(signal));
+            return Ok(End::Stopped(signal));
         }
         (outcome, _) => outcome?,
     };
     let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());
     fleet.shutdown();
-    let report = run.folder().join("report.html");
     run.finish(outcome, &crew, told)?;
-    if matches!(style, Style::Bar | Style::Lines) {
-        streams::print(&format!("{}\n", report.display()))?;
-    }
-    Ok(Answer::Yes)
+    Ok(End::Finished)
 }
 
 #[cfg(test)]

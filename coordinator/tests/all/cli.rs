@@ -51,9 +51,18 @@ const GRAMMAR: &[u8] =
 #[test]
 fn help_names_every_command() {
     let help = stdout(&grammaton(&["--help"]).success());
-    for command in
-        ["train", "parse", "eval", "sample", "inspect", "plan", "bench", "Exit codes", "GRAMMATON_LOG"]
-    {
+    for command in [
+        "segment",
+        "train",
+        "parse",
+        "eval",
+        "sample",
+        "inspect",
+        "plan",
+        "bench",
+        "Exit codes",
+        "GRAMMATON_LOG",
+    ] {
         assert!(help.contains(command), "{command}");
     }
     let help = stdout(&grammaton(&["plan", "--help"]).success());

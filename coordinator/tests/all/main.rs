@@ -9,5 +9,7 @@ mod digests;
 mod grammars;
 mod limits;
 mod lines;
+mod morphemes;
 mod readme;
 mod resealed;
+mod segment;

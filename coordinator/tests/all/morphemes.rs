@@ -1,0 +1,68 @@
+//! `grammaton morphemes`: the lines of any list of words, and known affixes.
+
+use std::fs;
+
+use super::cli::{at, folder, grammaton, refused, stdout};
+
+fn morphemes(args: &[&str]) -> String {
+    stdout(
+        &grammaton(&[&["morphemes", "--quiet", "--sweeps", "6", "--chains", "2"], args].concat()).success(),
+    )
+}
+
+#[test]
+fn every_line_is_the_word_with_spaces_between_its_morphemes() {
+    let long = "ab".repeat(50);
+    let text = format!("unlocked\nun lock ing\n\nслово\nსიტყვა\nكلمات\n字\ne\u{301}te\u{301}\n{long}\nx\n");
+    let dir = folder(&[("words.txt", text.as_bytes())]);
+    for grammar in ["morph1", "morph15"] {
+        let found = morphemes(&[&at(&dir, "words.txt"), "--grammar", grammar]);
+        let bare = |text: &str| text.lines().map(|line| line.replace(' ', "")).collect::<Vec<_>>();
+        assert_eq!(bare(&found), bare(&text), "{grammar}");
+        assert!(found.lines().all(|line| line.split(' ').all(|morpheme| !morpheme.starts_with('\u{301}'))));
+    }
+}
+
+#[test]
+fn known_affixes_are_rules_of_the_job_that_is_written() {
+    let words = "pre\u{301}go\npre\u{301}do\nundo\nungo\ngoing\ndoing\n";
+    let dir = folder(&[
+        ("words.txt", words.as_bytes()),
+        ("pre.txt", "pre\u{301}\nun\nzz\n".as_bytes()),
+        ("suf.txt", b"ing\n"),
+    ]);
+    let (text, out) = (at(&dir, "words.txt"), at(&dir, "out"));
+    let args = ["--prefixes", &at(&dir, "pre.txt"), "--suffixes", &at(&dir, "suf.txt"), "--out", &out];
+    morphemes(&[&[&text[..]], &args[..]].concat());
+    let grammar = fs::read_to_string(dir.path().join("out/model/grammar.txt")).unwrap();
+    for rule in ["PrefixMorph --> u n\n", "PrefixMorph --> p r e\u{301}\n", "SuffixMorph --> i n g\n"] {
+        assert!(grammar.contains(rule), "{rule}");
+    }
+    assert!(!grammar.contains("z z"));
+    let sha256 = |out: &str| {
+        let summary = fs::read_to_string(dir.path().join(out).join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        summary["parameters_sha256"].as_str().unwrap().to_owned()
+    };
+    grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "-q"]).success();
+    assert_eq!(sha256("out"), sha256("again"));
+}
+
+#[test]
+fn wrong_affixes_are_refused_in_a_line() {
+    let dir = folder(&[("words.txt", b"undo\nredo\n"), ("other.txt", b"zz\n"), ("latin1.txt", b"u\n\xe9\n")]);
+    let words = at(&dir, "words.txt");
+    refused(
+        &["morphemes", &words, "--prefixes", &at(&dir, "other.txt")],
+        &["no affix of symbols of the corpus"],
+    );
+    refused(
+        &["morphemes", &words, "--suffixes", &at(&dir, "none.txt")],
+        &["none.txt: cannot read the affixes"],
+    );
+    refused(
+        &["morphemes", &words, "--suffixes", &at(&dir, "latin1.txt")],
+        &["latin1.txt:2: byte 2 is not UTF-8"],
+    );
+    refused(&["morphemes", &words, "--grammar", "morph2"], &["did you mean"]);
+}

@@ -1,0 +1,123 @@
+//! `grammaton segment`: the lines of any text, the job that it writes, and refusals.
+
+use std::fs;
+
+use super::cli::{at, folder, grammaton, refused, stdout};
+
+/// Utterances of several scripts, with gold boundaries in some, empty lines, marks, a long word and line ends of all kinds.
+const TEXT: &str = "بيت كبير\nقطة\u{64e}\n\n  ადამიანი დადის\r\nкошка\n人间喜剧\u{3000}人间\n\ncafe\u{301} au lait\ne\u{301}\n\u{301}e\nx\n\
+    aaaaaaaaaabbbbbbbbbbaaaaaaaaaabbbbbbbbbbaaaaaaaaaabbbbbbbbbbaaaaaaaaaabbbbbbbbbbaaaaaaaaaabbbbbbbbbb\n&*~3 R\n";
+
+fn without_spaces(line: &str) -> String {
+    line.split_whitespace().collect()
+}
+
+fn segment(args: &[&str]) -> String {
+    stdout(&grammaton(&[&["segment", "--quiet", "--sweeps", "4", "--chains", "2"], args].concat()).success())
+}
+
+/// The text of a file of results.
+fn read(dir: &tempfile::TempDir, name: &str) -> String {
+    fs::read_to_string(dir.path().join(name)).unwrap()
+}
+
+fn sha256(dir: &tempfile::TempDir, out: &str) -> String {
+    let summary: serde_json::Value =
+        serde_json::from_str(&read(dir, &format!("{out}/summary.json"))).unwrap();
+    summary["parameters_sha256"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_line_is_the_line_of_the_text_with_other_spaces() {
+    let dir = folder(&[("text.txt", TEXT.as_bytes())]);
+    for grammar in ["auto", "unigram", "colloc3-syllable-functionwords-both"] {
+        let found = segment(&[&at(&dir, "text.txt"), "--grammar", grammar]);
+        assert_eq!(found.lines().count(), TEXT.lines().count(), "{grammar}");
+        for (found, line) in found.lines().zip(TEXT.lines()) {
+            assert_eq!(without_spaces(found), without_spaces(line), "{grammar}");
+            assert_eq!(
+                found.split_whitespace().collect::<Vec<_>>().join(" "),
+                found,
+                "{grammar}: single spaces"
+            );
+            let marked =
+                |word: &str| word.starts_with(['\u{301}', '\u{64e}']) && !line.starts_with('\u{301}');
+            assert!(!found.split(' ').any(marked), "{grammar}: a mark stays with its letter: {found}");
+        }
+    }
+}
+
+#[test]
+fn phonemes_are_tokens_between_spaces() {
+    let text = "t uu | m ii\n\nt uu t uu\nm ii\n";
+    let dir = folder(&[("text.txt", text.as_bytes())]);
+    let found = segment(&[&at(&dir, "text.txt"), "--unit", "token"]);
+    for (found, line) in found.lines().zip(text.lines()) {
+        assert_eq!(found.replace("| ", ""), line.replace("| ", ""));
+    }
+}
+
+#[test]
+fn written_job_gives_the_same_result_on_any_number_of_threads() {
+    let dir = folder(&[("text.txt", TEXT.as_bytes())]);
+    let (text, out) = (at(&dir, "text.txt"), at(&dir, "out"));
+    let told = segment(&[&text, "--out", &out, "--workers", "1"]);
+    assert_eq!(told.trim_end(), at(&dir, "out/segmented.txt"));
+    grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "--workers", "3", "-q"])
+        .success();
+    assert_eq!(sha256(&dir, "out"), sha256(&dir, "again"));
+    assert_eq!(read(&dir, "out/segmentation.mbr-vote.txt"), read(&dir, "again/segmentation.mbr-vote.txt"));
+    assert_eq!(read(&dir, "out/segmented.txt"), segment(&[&text, "--workers", "2"]));
+    assert!(dir.path().join("out/report.html").exists());
+    refused(&["segment", &text, "--out", &out], &["has a finished result", "--overwrite"]);
+    segment(&[&text, "--out", &out, "--overwrite", "--seed", "2"]);
+    assert_ne!(sha256(&dir, "out"), sha256(&dir, "again"));
+}
+
+#[test]
+fn seconds_become_a_number_of_rounds_in_the_job() {
+    let dir = folder(&[("text.txt", TEXT.as_bytes())]);
+    let args = ["segment", &at(&dir, "text.txt"), "--out", &at(&dir, "out"), "--seconds", "0.02", "-q"];
+    grammaton(&args).success();
+    assert!(read(&dir, "out/job.toml").contains("\nmax_rounds = "));
+    grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "-q"]).success();
+    assert_eq!(sha256(&dir, "out"), sha256(&dir, "again"));
+}
+
+#[test]
+fn text_with_spaces_is_scored() {
+    let dir = folder(&[("gold.txt", b"tu mi tu\nmi\n"), ("bare.txt", b"tumitu\nmi\n")]);
+    let told = |name: &str| {
+        let found = grammaton(&["segment", &at(&dir, name), "--sweeps", "4"]).success();
+        String::from_utf8(found.get_output().stderr.clone()).unwrap()
+    };
+    assert!(told("gold.txt").contains("mbr-vote F1"));
+    assert!(!told("bare.txt").contains("mbr-vote F1"));
+}
+
+#[test]
+fn texts_that_cannot_be_segmented_are_refused_in_a_line() {
+    let dir = folder(&[
+        ("empty.txt", b""),
+        ("blank.txt", b"\n\n"),
+        ("one.txt", b"aaa\na\n"),
+        ("latin1.txt", b"ab\n\nb\xe9\n"),
+        ("bar.txt", "a|e\u{301}\n".as_bytes()),
+        ("text.txt", b"ab\nba\n"),
+    ]);
+    for (name, part) in [
+        ("empty.txt", "no sentences"),
+        ("blank.txt", "2 empty lines"),
+        ("one.txt", "a single symbol"),
+        ("latin1.txt", "latin1.txt:3: byte 5 is not UTF-8"),
+        ("bar.txt", "combining marks cannot have `|`"),
+        ("none.txt", "cannot open the corpus"),
+    ] {
+        refused(&["segment", &at(&dir, name)], &[part]);
+    }
+    let text = at(&dir, "text.txt");
+    refused(&["segment", &text, "--grammar", "coloc3"], &["did you mean \"colloc3\""]);
+    refused(&["segment", &text, "--grammar", "colloc-syllable", "--vowels", "x"], &["none of these symbols"]);
+    refused(&["segment", &text, "--seconds", "5", "--sweeps", "5"], &["cannot be used with"]);
+    refused(&["segment", &text, "--overwrite"], &["--out"]);
+}
