@@ -332,7 +332,7 @@ fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>> {
     let refused = || format!("{}: cannot use this folder", path.display());
     std::fs::create_dir_all(path).with_context(refused)?;
     for half_written in half_written(path).with_context(refused)? {
-        // Whoever was killed while writing it cannot remove it; that it stays does no harm.
+        // A process that was killed while it wrote cannot remove it; it does no harm.
         let _ = std::fs::remove_file(half_written);
     }
     Ok(Arc::new(LocalFileSystem::new_with_prefix(path).with_context(refused)?.with_fsync(true)))

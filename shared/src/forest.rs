@@ -54,7 +54,7 @@ pub struct Forest {
     pub first_edge: Vec<u32>,
     /// Grouped by head.
     pub edges: Vec<Edge>,
-    /// `[n_nodes]`: what each node derives; none once the forest is folded ([`chains`]), where nobody asks.
+    /// `[n_nodes]`: what each node derives; empty once the forest is folded ([`chains`]), as nothing reads it then.
     pub labels: Vec<Label>,
 }
 

@@ -250,7 +250,7 @@ impl Driver {
                 self.decide(Event::MemberLost { member, cause: Cause::Expelled(reason) }, None);
             }
             Input::StatusAsked { reply } => {
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(self.status());
             }
             Input::Finished { reply } => {
@@ -349,7 +349,7 @@ impl Driver {
         self.decide(Event::BatchSubmitted { batch, account, needs, replicas: pairs }, None);
     }
 
-    /// Forgets accounts of which nobody can submit a batch any more.
+    /// Forgets accounts that have no handle and no open batch.
     fn close_accounts(&mut self) {
         let mut over: Vec<AccountId> = self.clients.keys().copied().collect();
         over.retain(|&account| !self.is_in_use(account));

@@ -307,7 +307,7 @@ impl Listener<'_> {
     }
 }
 
-/// Who waits for the batch, if it is open; the driver is told when nobody does any more.
+/// The caller of a batch, if it is open; the driver is told when it is dropped.
 struct Caller<'a> {
     link: &'a Link,
     batch: Option<BatchId>,

@@ -1,7 +1,7 @@
 //! Remote members: the gRPC service, one member per stream.
 //!
 //! In: connections from workers. Out: [`Input`]s for the driver; leases, and before them the blobs that the
-//! member lacks, for the worker. Invariants: nobody joins without the token, if there is one; what reaches the
+//! member lacks, for the worker. Invariants: no worker joins without the token, if there is one; what reaches the
 //! driver is valid; a connection that ends, for whatever reason, ends its member; answers that are arriving take
 //! no more memory than [`ROOM`], and each no more than its task can need.
 //!
@@ -220,7 +220,7 @@ struct Arriving {
 enum Body {
     /// An answer to a task that is open.
     Wanted { task: Arc<Task>, assembly: Assembly },
-    /// An answer that nobody waits for any more: the bytes that are still to come, to be forgotten.
+    /// An answer to a batch that is over: its bytes are discarded as they arrive.
     Unwanted { left: u64 },
     /// All of it.
     Whole,
@@ -229,7 +229,7 @@ enum Body {
 /// What is there after a head or a piece.
 enum Step {
     Partial,
-    /// With nothing if nobody waits for it.
+    /// `None` if its batch is over.
     Whole(Option<(Arc<Task>, Bytes)>),
 }
 
@@ -680,7 +680,7 @@ impl Line {
 
 /// The latest encodings of blobs that all members need, the last one used at the end, so that a thousand members cost one encoding.
 ///
-/// How many there are of each job, and how large, nobody knows beforehand, so they are bounded by bytes.
+/// Their number and size depend on the job, so they are bounded by bytes.
 #[derive(Default)]
 struct Encodings(Mutex<Kept>);
 
@@ -698,7 +698,7 @@ impl Encodings {
             return blob.to_bytes(); // mostly for one member only
         }
         let encoding = self.find(blob.hash());
-        // Whoever comes second waits for the first instead of repeating its work; nobody else does.
+        // A second task that needs the encoding waits for the first one; others do not.
         let bytes = encoding.get_or_init(|| blob.to_bytes()).clone();
         self.make_room();
         bytes

@@ -78,9 +78,9 @@ mod tests {
         assert_eq!(runtime.block_on(read).unwrap().concat(), bytes[..990]);
 
         let (outgoing, stream) = begin(HASTY);
-        assert!(!outgoing.send_file(&file, 990, 100, |piece| piece).unwrap(), "nobody reads");
+        assert!(!outgoing.send_file(&file, 990, 100, |piece| piece).unwrap(), "it is not read");
         drop(stream);
-        assert!(!outgoing.send(Bytes::new()), "nobody is there");
+        assert!(!outgoing.send(Bytes::new()), "the reader is gone");
         assert!(outgoing.send_file(&dir.path().join("none"), 1, 1, |piece| piece).is_err());
     }
 }

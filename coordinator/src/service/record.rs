@@ -46,13 +46,13 @@ pub struct Millis(pub u64);
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It waits for others.
+    /// It waits for a place.
     Queued,
-    /// It is in work.
+    /// It runs.
     Running,
-    /// It is in work, and nobody wants it any more.
+    /// It runs, and is to stop.
     Stopping,
-    /// Its result is whole.
+    /// Its result is complete.
     Done {
         /// The digest of its parameters.
         parameters_sha256: String,
@@ -62,7 +62,7 @@ pub enum State {
         /// Why, in a line.
         error: String,
     },
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -113,7 +113,7 @@ mod as_hex {
     }
 }
 
-/// Least and most that a priority can be, and what it is if nobody says.
+/// Minimum, maximum and default of a priority.
 pub const PRIORITIES: [u32; 3] = [1, 100, 10];
 
 /// A job, from submission on.

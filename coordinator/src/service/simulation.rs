@@ -139,7 +139,7 @@ impl World {
         self.check();
     }
 
-    /// Goes on where the process was killed. What it told after that, nobody heard.
+    /// Goes on where the process was killed. What it told after that did not arrive.
     fn follow(&mut self, killed: Place, before: (BTreeMap<JobId, Known>, Option<JobId>), act: Act) {
         self.service.close(PATIENCE);
         self.place = Arc::new(killed);

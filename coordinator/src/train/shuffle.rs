@@ -78,7 +78,7 @@ impl Shuffle {
         if self.buffered > self.budget {
             let folder = self.folder.display().to_string();
             let refused =
-                || format!("{folder}: cannot keep candidate strings; make room, or choose --out DIR");
+                || format!("{folder}: cannot keep candidate strings; free space, or choose --out DIR");
             self.spill().with_context(refused)?;
         }
         Ok(())

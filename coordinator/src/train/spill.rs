@@ -116,7 +116,7 @@ impl Files {
     }
 }
 
-const WAY_OUT: &str = "make room or allow it, or choose another folder with --out DIR";
+const WAY_OUT: &str = "free space or allow it, or choose another folder with --out DIR";
 
 impl<T> Kept<T> {
     /// One that is at hand.

@@ -35,17 +35,17 @@ pub struct ActiveChains {
 struct Scratch {
     /// `[n_nodes]`: edges that have the node as a tail.
     uses: Vec<u32>,
-    /// `[n_nodes]`: what becomes of the node.
-    fates: Vec<Fate>,
+    /// `[n_nodes]`: the place of the node in the folded forest.
+    placements: Vec<Placement>,
     /// The chains of folded nodes, end to end.
     folded: Vec<u32>,
     chain: Vec<u32>,
     result: Forest,
 }
 
-/// What becomes of a node.
+/// The place of a node in the folded forest.
 #[derive(Clone, Copy)]
-enum Fate {
+enum Placement {
     /// It is this node of the folded forest.
     Kept(u32),
     /// It is this stretch of [`Scratch::folded`] on the edges that use it, with this tail.
@@ -158,25 +158,25 @@ impl Chains {
     /// `forest` with chains for parameters and without labels, where parameter 0 is the constant one and strings begin at `first_string`.
     pub fn fold(&mut self, forest: &Forest, first_string: u32) -> Forest {
         let n = forest.n_nodes();
-        let Scratch { mut uses, mut fates, mut folded, mut chain, mut result } =
+        let Scratch { mut uses, mut placements, mut folded, mut chain, mut result } =
             std::mem::take(&mut self.scratch);
         uses.clear();
         uses.resize(n, 0);
         forest.edges.iter().flat_map(|edge| edge.tails).for_each(|tail| uses[tail as usize] += 1);
-        fates.clear();
-        fates.push(Fate::Kept(0));
+        placements.clear();
+        placements.push(Placement::Kept(0));
         folded.clear();
         result.clear();
         for (node, &uses) in uses.iter().enumerate().skip(1) {
             let edges = forest.edges_of(node);
             let may_fold = edges.len() == 1 && node != forest.root();
-            let mut fate = Fate::Kept(result.n_nodes() as u32);
+            let mut placement = Placement::Kept(result.n_nodes() as u32);
             for edge in edges {
                 chain.clear();
                 chain.extend((edge.param != 0).then_some(edge.param));
-                let tails = edge.tails.map(|tail| match fates[tail as usize] {
-                    Fate::Kept(tail) => tail,
-                    Fate::Folded { first, end, tail } => {
+                let tails = edge.tails.map(|tail| match placements[tail as usize] {
+                    Placement::Kept(tail) => tail,
+                    Placement::Folded { first, end, tail } => {
                         chain.extend_from_slice(&folded[first as usize..end as usize]);
                         tail
                     }
@@ -185,19 +185,20 @@ impl Chains {
                 if may_fold && once && chain.len() <= MAX_CHAIN && tails.contains(&0) {
                     let first = folded.len() as u32;
                     folded.extend_from_slice(&chain);
-                    fate = Fate::Folded { first, end: folded.len() as u32, tail: tails[0] + tails[1] };
+                    placement =
+                        Placement::Folded { first, end: folded.len() as u32, tail: tails[0] + tails[1] };
                 } else {
                     let param = self.number(&chain);
                     result.edges.push(Edge { param, tails });
                 }
             }
-            if let Fate::Kept(_) = fate {
+            if let Placement::Kept(_) = placement {
                 result.end_node();
             }
-            fates.push(fate);
+            placements.push(placement);
         }
         let forest = result.clone(); // in as little memory as there can be
-        self.scratch = Scratch { uses, fates, folded, chain, result };
+        self.scratch = Scratch { uses, placements, folded, chain, result };
         forest
     }
 }

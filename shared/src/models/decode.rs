@@ -189,7 +189,7 @@ impl Session<'_> {
         }
     }
 
-    /// The best tree of a forest, strings expanded; `None` cannot happen, since the forest has weight.
+    /// The best tree of a forest, strings expanded, as the steps of its leftmost derivation.
     fn steps(
         &mut self,
         forest: &Forest,

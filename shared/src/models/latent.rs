@@ -1,4 +1,4 @@
-//! PCFGs with latent annotations: every label of a treebank is split into H subtypes, which nobody annotated.
+//! PCFGs with latent annotations: every label of a treebank is split into H subtypes, which are not annotated.
 //!
 //! A rule A → B C becomes a block of H·H·H weights, `A[a] → B[b] C[c]` ([`layout`]). The trees are given, so the passes go over the
 //! nodes of a tree and there is no chart ([`passes`]). Training has the same verbs for each [`Method`], in this order: weights

@@ -16,7 +16,7 @@
 //! tables of its own.
 //!
 //! Reading order: [`items`], [`state`], `seating` (probabilities), `proposal` (draws), this file (acceptance), `hyper`, [`start`];
-//! what becomes of samples is in [`super::tally`].
+//! samples are counted in [`super::tally`].
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A cluster in virtual time: nobody fails, and everything takes as long as it was measured to.
+//! A cluster in virtual time: no worker fails, and every step takes its measured time.
 //!
 //! The way of a task, in which each line takes time, and `──` is a queue:
 //!

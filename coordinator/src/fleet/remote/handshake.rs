@@ -1,7 +1,7 @@
 //! The handshake: connections from the first byte to the hello.
 //!
 //! In: a listener. Out: connections that speak HTTP/2, through TLS if there is a certificate, for the services
-//! to serve; each with its [`Visitor`]. Invariants: at most [`LOBBY`](crate::lobby::LOBBY) connections are of nobody known, and the
+//! to serve; each with its [`Visitor`]. Invariants: at most [`LOBBY`](crate::lobby::LOBBY) connections are of unknown peers, and the
 //! oldest of these gives way to a new one; none stays longer than [`STAY`]; a connection costs no more than a
 //! socket until its first bytes are those of the right protocol; the end of the listener's sockets (too many open
 //! files) is waited for, and ends nothing.
@@ -54,7 +54,7 @@ const PLAIN_HERE: &[u8] =
 /// A fatal alert, "protocol version": what a peer that speaks plain HTTP understands as: TLS.
 const TLS_HERE: &[u8] = &[tls::ALERT, 3, 3, 0, 2, 2, 70];
 
-/// Lets connections in until the runtime ends, or nobody takes them.
+/// Accepts connections until the runtime ends, or the fleet takes no more.
 pub(super) async fn keep(
     listener: TcpListener,
     tls: Option<ServerTls>,
@@ -96,7 +96,7 @@ pub(super) async fn keep(
     }
 }
 
-/// Why a connection came to nothing.
+/// Why a connection was closed in the handshake.
 enum TurnedAway {
     /// It is somebody whom this side does not know, or the other way round.
     Distrusted(String),

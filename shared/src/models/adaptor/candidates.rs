@@ -2,7 +2,7 @@
 //!
 //! Workers count constituents under the grammar with all weights one; the counts of all shards are added and the
 //! strings ranked by c(A, s) = `Σ_x E[count] − ρ ln|s|` (Eq. 3 without its 1/n: with it, and ρ = −0.2, length alone would
-//! rank; NOTES in `docs/MATHS.md`).
+//! rank: `docs/MATHS.md`, "Corrections to the print").
 //!
 //! A [`Ranking`] takes the sums in any order, dealt out over any number of rankings: it comes out the same.
 

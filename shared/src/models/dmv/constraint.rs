@@ -4,7 +4,7 @@
 //! ([`Constraint::on`]), and the forest of the trees that have no others ([`restricted`]).
 //!
 //! Four things can be said, and a tree must obey all that are: which tags the root may have (`roots`); how long an arc may be
-//! (`longest_arc`); which arcs there are none of, by the tags of head and child and by the side of the head that the child is on
+//! (`longest_arc`); which arcs do not exist, by the tags of head and child and by the side of the head that the child is on
 //! (`forbid`); and which tags make phrases (`phrases`): in each unbroken sequence of words with such tags, as long as it can be, all
 //! but the last word have the last one as head. Lists name tags and classes of tags ([`crate::data::tags::classes`]).
 //! The six of Cohen & Smith (2009), §3, are:

@@ -1,4 +1,4 @@
-//! Parsing: trees of sentences that nobody annotated.
+//! Parsing: trees of sentences without annotation.
 //!
 //! In: a trained [`Model`] and the words of a sentence. Out: a tree as people draw it. From coarse to fine:
 //! - the grammar without subtypes, whose rules have their relative frequencies in the treebank, fills a chart ([`coarse`]);

@@ -1,4 +1,4 @@
-//! Slice sampling of the discounts and concentrations, given who sits where (Neal 2003, Fig. 3 and 5).
+//! Slice sampling of the discounts and concentrations, given the seating (Neal 2003, Fig. 3 and 5).
 //!
 //! A discount of 0 is a Dirichlet process, and stays. A concentration moves on the scale of its logarithm, as its prior may be spread
 //! over many orders of magnitude.

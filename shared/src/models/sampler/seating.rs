@@ -1,11 +1,11 @@
-//! Who sits where: counts of parameters, customers of tables, and the probability of each that comes or leaves.
+//! The seating: counts of parameters, customers of tables, and the probability of each customer that is seated or unseated.
 //!
 //! The parameters of a group are drawn from a multinomial with a Dirichlet prior, integrated out: with f uses of r and F in all, the
 //! next one is r with probability (f + α_r) / (F + Σ α) (Johnson, Griffiths & Goldwater 2007, Eq. 3). An adapted nonterminal is a
 //! Pitman–Yor process, integrated out: with n customers at m tables, discount d and concentration c, the next customer joins table k
 //! with probability (n_k − d) / (n + c), and opens one with probability (m·d + c) / (n + c), whose label its base derives.
 //!
-//! Both are exchangeable: the product over all that come, in any order, is the joint probability; and who leaves, leaves as if last.
+//! Both are exchangeable: the product over all customers, in any order, is the joint probability; and a customer is unseated as if it had come last.
 //!
 //! Invariant: a table with customers is in the list of its string; its label is counted once, however many they are.
 
@@ -56,7 +56,7 @@ struct Serving {
 }
 
 impl<'a> Seating<'a> {
-    /// Nobody there yet.
+    /// A seating without customers.
     pub fn new(items: &'a Items, prior: &'a Prior, hyper: &[Hyper]) -> Seating<'a> {
         let mut group = vec![u32::MAX; prior.pseudo.len()];
         for (number, params) in (0..).zip(prior.groups.iter()) {
@@ -345,7 +345,7 @@ impl<'a> Seating<'a> {
         customers.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u32)).collect()
     }
 
-    /// ln of the probability of who sits at which table.
+    /// ln of the probability of the seating.
     pub fn log_seating(&self) -> f64 {
         (0..self.restaurants.len())
             .map(|number| self.restaurants[number].log_joint(&self.sizes(number)))
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_one_by_one_is_as_probable_as_all_and_when_all_have_left_nobody_is_there() {
+    fn seating_and_unseating_one_by_one_have_the_joint_probability() {
         let (grammar, _) = syntax::parse(TEXT, "g").unwrap();
         let items = items(&grammar);
         let prior = Prior::new(&grammar, items.lexicon());

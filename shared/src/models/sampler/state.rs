@@ -1,7 +1,7 @@
 //! The state of a chain: a tree for every occurrence of a sentence, and the tables of the adapted nonterminals.
 //!
 //! A tree is its leftmost derivation: parameters in order, and for an adapted nonterminal the table it sits at, whose label is in
-//! turn a leftmost derivation, that of its base. How many customers a table has follows from who sits there. Several tables may have
+//! turn a leftmost derivation, that of its base. The trees and labels determine the customers of each table. Several tables may have
 //! the same label.
 //!
 //! Invariant: a table comes after those that its label sits at, and tables are numbered in the order in which the trees first

@@ -1,11 +1,11 @@
 //! What an engine keeps of models, each a grammar with its strings: both prepared, and shards built under them.
 //!
-//! In: what a task needs, built by whoever needs it first. Out: the same again. Several jobs may take turns on one engine, so there is room for
+//! In: what a task needs, built by the first task that needs it. Out: the same again. Several jobs may take turns on one engine, so there is room for
 //! several models: where there is none for a shard of the one in use, all shards of the one that was used least recently go. Prepared
 //! forms are bounded by themselves, since one that is gone takes longer to come back than any shard: they may be half as large together as
 //! all shards, the one in use not counted, which is there in any case.
 //!
-//! Nothing is built while the table is locked. Whoever needs the same prepared form waits for it, and nobody else does; a shard that two
+//! Nothing is built while the table is locked. Tasks that need the same prepared form wait for it, and no others do; a shard that two
 //! threads need at a time is built twice.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -217,7 +217,7 @@ mod tests {
         assert!(!was_there(&models, &z, third), "there is room for two");
         assert!(was_there(&models, &x, third) && was_there(&models, &z, third));
         assert!(!was_there(&models, &y, 2 << 20), "one that has no room at all");
-        assert!(was_there(&models, &x, third) && was_there(&models, &z, third), "takes that of nobody");
+        assert!(was_there(&models, &x, third) && was_there(&models, &z, third), "takes that of no other");
     }
 
     #[test]

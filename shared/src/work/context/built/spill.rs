@@ -57,7 +57,7 @@ impl Spill {
         if written.is_ok() {
             self.with_shards(model, |shards| shards.insert(shard));
         } else {
-            // What cannot be removed is in nobody's way.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(aside);
         }
     }
