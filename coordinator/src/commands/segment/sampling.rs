@@ -105,7 +105,12 @@ impl Sampling {
         let style = Style::choose(self.quiet || log == Form::Json, false);
         let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
         match train_job(&Job::load(&file, &[])?, &file, earlier, style, &options)? {
-            End::Stopped(signal) => return Ok(Answer::Stopped(signal)),
+            End::Stopped(signal) => {
+                if self.out.is_some() {
+                    streams::tell(&format!("to go on: grammaton train {} --resume", file.display()));
+                }
+                return Ok(Answer::Stopped(signal));
+            }
             End::Finished | End::Earlier => {}
         }
         let segmented = text.segmented(&dir.join(format!("segmentation.{MBR_VOTE}.txt")))?;
