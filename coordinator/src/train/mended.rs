@@ -11,9 +11,10 @@ use shared::work::task::Answer;
 use super::group::Inputs;
 use super::laws::{all, came_to_with, folder, job, parse};
 use super::train;
-use crate::events::All;
+use crate::events::{All, Observer, RunEvent};
 use crate::fleet::{FleetError, Inline, Map, MapReport, Mismatch, Stage, Tasks};
 use crate::job::Job;
+use crate::metrics::RoundMetrics;
 use crate::train::checkpoint::Checkpoints;
 
 /// A fleet of which an audit finds a wrong answer in some batches, the last one of the batch.
@@ -91,6 +92,64 @@ fn came_to(job: &Job, fleet: &dyn Map, out: &Path) -> Result<String, String> {
     train(&job, &inputs, fleet, &mut checkpoints, &mut All(Vec::new()))
         .map(|outcome| came_to_with(&outcome))
         .map_err(told)
+}
+
+/// Keeps the rounds of a run, and ends it as a kill would after some checkpoint.
+struct Killed {
+    checkpoints_left: usize,
+    rounds: Vec<(usize, usize, Option<f64>, usize, usize)>,
+}
+
+impl Observer for Killed {
+    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+        let counted =
+            |round: &RoundMetrics| (round.run, round.round, round.bound, round.dropped, round.restored);
+        match event {
+            RunEvent::Prepared { earlier } => self.rounds = earlier.iter().map(counted).collect(),
+            RunEvent::RoundFinished(round) => self.rounds.push(counted(round)),
+            RunEvent::Checkpointed(_) => {
+                self.checkpoints_left -= 1;
+                anyhow::ensure!(self.checkpoints_left > 0, "killed");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn rounds_after_a_kill_at_any_checkpoint_are_those_of_an_undisturbed_run() {
+    let dir = folder();
+    let mut restored = 0;
+    for (model, estimator) in all() {
+        // Parameters of zero that a later round has to restore, where the method reads these keys.
+        let sparse = ["alpha=0.01", "start=jitter", "anneal_from=2", "anneal_rounds=3"];
+        let sparse = sparse.map(|set| format!("inference.{set}"));
+        let text = job(model, estimator);
+        let parsed = parse(&text, dir.path(), &sparse).or_else(|_| parse(&text, dir.path(), &[]));
+        let mut job = parsed.unwrap();
+        (job.output.keep_checkpoints, job.output.checkpoint_seconds) = (2, 0.0);
+        let inputs = Inputs::load(&job).unwrap();
+        let mut rounds_of = |kill_at: usize, resume: bool, out: &Path| {
+            job.output.dir = out.to_owned();
+            let mut checkpoints = Checkpoints::open(&job.output, resume).unwrap();
+            let mut told = Killed { checkpoints_left: kill_at, rounds: Vec::new() };
+            let result = train(&job, &inputs, &Inline::default(), &mut checkpoints, &mut told);
+            (result.is_ok(), told.rounds)
+        };
+        let (_, undisturbed) = rounds_of(usize::MAX, false, tempfile::tempdir().unwrap().path());
+        restored += undisturbed.iter().map(|round| round.4).sum::<usize>();
+        for kill_at in 1..100 {
+            let out = tempfile::tempdir().unwrap();
+            let (is_whole, _) = rounds_of(kill_at, false, out.path());
+            if is_whole {
+                break;
+            }
+            let (_, rounds) = rounds_of(usize::MAX, true, out.path());
+            assert_eq!(rounds, undisturbed, "{model:?} {estimator:?}, killed at checkpoint {kill_at}");
+        }
+    }
+    assert!(restored > 0);
 }
 
 #[test]

@@ -175,7 +175,10 @@ impl<'a> Training<'a> {
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();
             let Training { writer, progress, runs, .. } = self;
-            writer.advance(|| snapshot_of(progress, saved(runs)), observer)?;
+            // A checkpoint does not have the strings that a round has restored so far, which its metrics count.
+            if runs.iter().all(|run| run.restored == 0) {
+                writer.advance(|| snapshot_of(progress, saved(runs)), observer)?;
+            }
         }
         self.writer.wait(observer)?;
         let points = (0..self.job.points.len()).map(|point| self.finished(point)).collect::<Result<_>>()?;
