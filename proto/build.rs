@@ -1,4 +1,4 @@
-//! Compiles `v1/*.proto` in pure Rust, without a system protoc, and keeps their description.
+//! Compiles `v1/*.proto` in pure Rust, without a system protoc, keeps their description, and describes the build for `--version`.
 
 /// Messages of the coordinator's status that are also printed as JSON, under the names of the .proto file.
 const PRINTED: [&str; 8] = [
@@ -22,5 +22,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         code = code.type_attribute(format!("grammaton.v1.{message}"), "#[derive(serde::Serialize)]");
     }
     code.compile_fds(files)?;
+    println!("cargo::rustc-env=GRAMMATON_BUILD={}", build()?);
     Ok(())
+}
+
+/// The version, the commit of a release build if it is known, and the target.
+///
+/// The commit is the variable `GRAMMATON_COMMIT`, or else asked of git. A debug build has none, so that a commit recompiles nothing.
+fn build() -> Result<String, std::env::VarError> {
+    println!("cargo::rerun-if-env-changed=GRAMMATON_COMMIT");
+    let (version, target) = (std::env::var("CARGO_PKG_VERSION")?, std::env::var("TARGET")?);
+    let commit = std::env::var("GRAMMATON_COMMIT").ok().or_else(commit);
+    Ok(match commit.filter(|commit| !commit.is_empty()) {
+        Some(commit) => format!("{version} (commit {commit}, {target})"),
+        None => format!("{version} ({target})"),
+    })
+}
+
+fn commit() -> Option<String> {
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
+        return None;
+    }
+    let git = |args: &[&str]| {
+        let output = std::process::Command::new("git").args(args).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    if std::path::Path::new(&log).exists() {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    git(&["rev-parse", "--short=12", "HEAD"])
 }

@@ -88,7 +88,10 @@ impl Identity {
 /// Reason of a refusal.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Denied {
-    /// The token is unknown, or missing.
+    /// There is no token.
+    #[error("a token is needed; give it with --token-file FILE, or in {}", proto::token::TOKEN_VARIABLE)]
+    Missing,
+    /// The token is unknown.
     #[error(
         "the token is not the coordinator's; give one with --token-file FILE, or in {}",
         proto::token::TOKEN_VARIABLE
@@ -107,7 +110,7 @@ pub enum Denied {
 impl From<Denied> for tonic::Status {
     fn from(denied: Denied) -> tonic::Status {
         match denied {
-            Denied::Unknown => tonic::Status::unauthenticated(denied.to_string()),
+            Denied::Missing | Denied::Unknown => tonic::Status::unauthenticated(denied.to_string()),
             Denied::Role { .. } => tonic::Status::permission_denied(denied.to_string()),
         }
     }
@@ -128,13 +131,14 @@ pub enum Access {
 impl Access {
     /// The identity of a client with this `authorization` header, if it has the role `needed`.
     pub fn admit(&self, header: Option<&str>, needed: Role) -> Result<Identity, Denied> {
+        let unknown = if header.is_some() { Denied::Unknown } else { Denied::Missing };
         let identity = match self {
             Access::Open => Identity::anyone("anyone"),
             Access::One(token) if token.admits(header) => Identity::anyone("anyone"),
-            Access::One(_) => return Err(Denied::Unknown),
+            Access::One(_) => return Err(unknown),
             Access::Roles(tokens) => {
                 let secret = header.and_then(|header| header.strip_prefix("Bearer "));
-                secret.and_then(|secret| tokens.find(secret)).ok_or(Denied::Unknown)?
+                secret.and_then(|secret| tokens.find(secret)).ok_or(unknown)?
             }
         };
         if !identity.may(needed) {
@@ -307,7 +311,8 @@ mod tests {
             "token \"ann\" lacks the role operate, which this needs"
         );
         assert!(admit("w0rk", Role::Work).is_ok() && admit("w0rk", Role::Read).is_err());
-        for header in [None, Some("Bearer s3cre"), Some("s3cret"), Some("Bearer ")] {
+        assert_eq!(access.admit(None, Role::Read), Err(Denied::Missing));
+        for header in [Some("Bearer s3cre"), Some("s3cret"), Some("Bearer ")] {
             assert_eq!(access.admit(header, Role::Read), Err(Denied::Unknown), "{header:?}");
         }
         assert!(!format!("{access:?}").contains("s3cret"));

@@ -8,12 +8,13 @@ use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, bench, cancel, eval, fetch, grammars, inspect, job_process, jobs, keys, logs, morphemes, parse,
-    plan, sample, segment, serve, status, submit, token, train, treebank, workers,
+    Answer, bench, cancel, check, completions, eval, fetch, grammars, inspect, job_process, jobs, keys, logs,
+    man, morphemes, new, parse, plan, run, sample, segment, serve, status, submit, token, train, treebank,
+    up, workers,
 };
 use crate::streams::{Closed, tell};
 
@@ -22,6 +23,7 @@ use crate::streams::{Closed, tell};
 #[command(
     name = "grammaton",
     version,
+    long_version = proto::BUILD,
     propagate_version = true,
     after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad input or usage, 130 stopped by Ctrl-C, 143 by SIGTERM.\n\
     GRAMMATON_LOG sets the level of logs on standard error (error, warn, info, debug, trace)."
@@ -40,8 +42,17 @@ enum Command {
     Segment(segment::Args),
     /// Find the morphemes of words, without a job file
     Morphemes(morphemes::Args),
+    /// Print a job file to start from, made for a corpus
+    New(new::Args),
     /// Train a model from a job file
     Train(Box<train::Args>),
+    /// Check a job without training: settings, sentences that cannot be derived, time and memory
+    Check(check::Args),
+    /// Train in all tasks of a cluster's job, as in: srun grammaton run JOB
+    Run(Box<run::Args>),
+    /// Train on a cluster: submit a batch job that runs in many tasks, and follow it
+    #[command(subcommand)]
+    Up(up::Args),
     /// Segment or parse text with a trained model
     Parse(parse::Args),
     /// Compare an analysis with a gold standard
@@ -68,10 +79,13 @@ enum Command {
     /// Show the event log of a job of a service
     Logs(logs::Args),
     /// Stop a job of a service
+    #[command(after_help = "Examples:\n  grammaton cancel 17")]
     Cancel(cancel::Args),
     /// Resume a job of a service that failed or was cancelled
+    #[command(after_help = "Examples:\n  grammaton resume 17")]
     Resume(cancel::Args),
     /// Delete a job of a service that has ended, with its results
+    #[command(after_help = "Examples:\n  grammaton delete 17")]
     Delete(cancel::Args),
     /// Download the results of a job of a service
     Fetch(fetch::Args),
@@ -83,12 +97,21 @@ enum Command {
     Plan(plan::Args),
     /// Measure training on this machine, with threads and with worker processes, on synthetic sentences
     Bench(bench::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+    /// Write man pages of all commands, or print their reference in Markdown
+    Man(man::Args),
     /// Train or check a job of a service, which starts this process
     #[command(hide = true)]
     JobProcess(job_process::Args),
 }
 
 const BAD: u8 = 2;
+
+/// The definition of the command line.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
 
 /// Runs the command line `args`, whose first element is the program's name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -119,7 +142,11 @@ fn answer(args: Vec<OsString>) -> ExitCode {
     let answer = match cli.command {
         Command::Segment(args) => segment::run(&args, cli.log),
         Command::Morphemes(args) => morphemes::run(&args, cli.log),
+        Command::New(args) => new::run(&args),
         Command::Train(args) => train::run(&args, cli.log),
+        Command::Check(args) => check::run(&args),
+        Command::Run(args) => run::run(&args, cli.log),
+        Command::Up(args) => up::run(&args),
         Command::Parse(args) => parse::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Sample(args) => sample::run(&args),
@@ -140,6 +167,8 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Token(args) => token::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Completions(args) => completions::run(&args, definition()),
+        Command::Man(args) => man::run(&args, definition()),
         Command::JobProcess(args) => job_process::run(&args),
     };
     drop(log); // writes pending log lines before the last line
@@ -193,13 +222,39 @@ fn complain(message: &str) {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn definition_is_sound() {
-        Cli::command().debug_assert();
+        definition().debug_assert();
+    }
+
+    /// Commands with their names as on the command line, without hidden ones and `help`.
+    fn leaves(command: &clap::Command, name: &str, found: &mut Vec<(String, clap::Command)>) {
+        let shown = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+        let below: Vec<&clap::Command> = command.get_subcommands().filter(shown).collect();
+        if below.is_empty() {
+            found.push((name.to_owned(), command.clone()));
+        }
+        below.iter().for_each(|command| leaves(command, &format!("{name} {}", command.get_name()), found));
+    }
+
+    /// The help of every command ends with examples, which are accepted.
+    #[test]
+    fn every_command_has_examples() {
+        let mut commands = Vec::new();
+        leaves(&definition(), "grammaton", &mut commands);
+        assert!(commands.len() > 25, "{}", commands.len());
+        for (name, command) in commands {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let (_, examples) =
+                help.split_once("Examples:\n").unwrap_or_else(|| panic!("{name}: no examples"));
+            for example in examples.lines().map(str::trim) {
+                assert!(example.starts_with(&name), "{name}: {example}");
+                let parsed = Cli::try_parse_from(example.split_whitespace());
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        }
     }
 
     #[test]

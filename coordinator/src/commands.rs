@@ -3,6 +3,8 @@
 
 pub mod bench;
 pub mod cancel;
+pub mod check;
+pub mod completions;
 pub mod eval;
 pub mod fetch;
 pub mod grammars;
@@ -11,10 +13,13 @@ pub mod job_process;
 pub mod jobs;
 pub mod keys;
 pub mod logs;
+pub mod man;
 pub mod morphemes;
+pub mod new;
 pub mod parse;
 pub mod plan;
 pub mod remote;
+pub mod run;
 pub mod sample;
 pub mod segment;
 pub mod serve;
@@ -23,7 +28,12 @@ pub mod submit;
 pub mod token;
 pub mod train;
 pub mod treebank;
+pub mod up;
 pub mod workers;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
 
 use crate::signals::Signal;
 
@@ -36,4 +46,15 @@ pub enum Answer {
     No,
     /// Stopped by this signal, and reported as stopped.
     Stopped(Signal),
+}
+
+/// The program of workers: beside this program, or else in PATH.
+///
+/// # Errors
+///
+/// If the path of this program is unknown.
+pub fn worker_program() -> Result<PathBuf> {
+    const NAME: &str = "grammaton-worker";
+    let beside = std::env::current_exe().context("the path of this program is unknown")?.with_file_name(NAME);
+    Ok(if beside.is_file() { beside } else { PathBuf::from(NAME) })
 }

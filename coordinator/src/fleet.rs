@@ -1,7 +1,7 @@
 //! The fleet: everything that computes tasks, in this process or far away, behind one blocking call.
 //!
 //! In: batches of [`Task`](shared::work::task::Task)s, of several jobs at a time. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
-//! is answered exactly once, and the same whoever computed it, so callers see neither that members come and go nor each other.
+//! is answered exactly once, and equal from every member, so callers notice neither changes of the membership nor each other.
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts; `handle` is how a job calls;
 //! `local` and `remote` are the two kinds of members; `blob_cache` is what a remote member keeps; `tasks` are made when they
@@ -115,7 +115,7 @@ pub struct Listen {
     pub address: SocketAddr,
     /// Who may join, and ask.
     pub access: Access,
-    /// What this side shows of itself, and whether workers must show certificates too; in clear if there is none.
+    /// The coordinator's certificate, and whether workers need one too; unencrypted if absent.
     pub tls: Option<ServerTls>,
     /// Allows an address beyond loopback where anybody may join.
     pub insecure: bool,
@@ -127,7 +127,7 @@ pub struct Listen {
 pub type Services = Arc<dyn Fn(Watcher) -> Routes + Send + Sync>;
 
 impl Listen {
-    /// At `address`, for whoever reaches it.
+    /// At `address`, for every client that reaches it.
     pub fn at(address: SocketAddr) -> Listen {
         let services = Arc::new(|_| Routes::default());
         Listen { address, access: Access::Open, tls: None, insecure: false, services }
@@ -155,9 +155,9 @@ pub enum FleetError {
         /// Why.
         source: std::io::Error,
     },
-    /// Nobody would ever compute.
+    /// No member would ever compute a task.
     #[error("no local workers and no address to listen on; allow at least one of them")]
-    Nobody,
+    NoMembers,
     /// Training would wait for ever.
     #[error(
         "waiting for {min} members and taking {max} at most; allow at least as many (--max-workers) as must be there \
@@ -198,7 +198,7 @@ pub enum FleetError {
     Stopped,
 }
 
-/// Answers to one task that differ, weighed by the coordinator's own.
+/// Answers to one task that differ, compared with the coordinator's own.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The task.
@@ -239,6 +239,9 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
+/// Maximum number of losses in the report of a batch, which may be open for days.
+pub const LOSSES: usize = 256;
+
 /// What a batch cost.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MapReport {
@@ -250,11 +253,11 @@ pub struct MapReport {
     pub busy_by_task: Vec<Duration>,
     /// Leases, backups and repeats included.
     pub attempts: usize,
-    /// Members lost meanwhile.
+    /// Members lost meanwhile: the first [`LOSSES`] of them.
     pub losses: Vec<Loss>,
-    /// Bytes sent to remote members meanwhile, those of other batches included.
+    /// Bytes sent to remote members meanwhile, including other batches.
     pub bytes_sent: u64,
-    /// Bytes received from remote members meanwhile, those of other batches included.
+    /// Bytes received from remote members meanwhile, including other batches.
     pub bytes_received: u64,
     /// Tasks to which two members gave the same answer.
     pub audited: usize,
@@ -390,7 +393,7 @@ impl Fleet {
     /// Starts local workers, and listens for remote ones if asked to. Not to be called within a runtime.
     pub fn start(config: FleetConfig) -> Result<Fleet, FleetError> {
         if config.local_workers == 0 && config.listen.is_none() {
-            return Err(FleetError::Nobody);
+            return Err(FleetError::NoMembers);
         }
         if config.min_members > config.max_members {
             return Err(FleetError::Bounds { min: config.min_members, max: config.max_members });
@@ -431,7 +434,7 @@ impl Fleet {
         self.address
     }
 
-    /// A way to have batches computed on an account of its own, beside those of other accounts. There is one for each account, and
+    /// Computes batches on an account, beside the batches of other accounts. There is one for each account, and
     /// the account is forgotten once it and its clones are gone.
     pub fn account(&self, account: Account) -> Handle {
         Handle::new(self.link.clone(), account)
@@ -641,6 +644,6 @@ mod tests {
     #[test]
     fn a_fleet_of_nobody_is_refused() {
         let config = FleetConfig { local_workers: 0, listen: None, ..FleetConfig::default() };
-        assert!(matches!(Fleet::start(config), Err(FleetError::Nobody)));
+        assert!(matches!(Fleet::start(config), Err(FleetError::NoMembers)));
     }
 }

@@ -56,16 +56,38 @@ pub struct Job {
     pub notices: Vec<String>,
 }
 
-/// A point of the grid: one setting of inference, with one or more runs.
+/// A point of the grid: one setting of inference, with one or more runs. The points of its voters follow it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
-    /// Values of the keys that vary: `alpha=1e-5 method=em`; empty if none does.
+    /// Values of the keys that vary: `alpha=1e-5 method=em`; with voters, also the grammar. Empty if nothing varies.
     pub name: String,
+    /// The grammar of a voter (`model.voters`); `None` for `model.grammar`.
+    pub voter: Option<GrammarSource>,
     /// Values of the keys that vary, by key.
     pub settings: BTreeMap<String, toml::Value>,
     /// All settings of inference.
     pub inference: InferenceTable,
 }
+
+impl Point {
+    /// The point, and the same settings for the grammar of every voter.
+    fn with_voters(self, model: &ModelTable) -> Vec<Point> {
+        if model.voters.is_empty() {
+            return vec![self];
+        }
+        let of = |grammar: &GrammarSource, voter: Option<GrammarSource>| {
+            let name = format!("{} grammar={grammar}", self.name).trim_start().to_owned();
+            let mut settings = self.settings.clone();
+            settings.insert("grammar".to_owned(), grammar.to_string().into());
+            Point { name, voter, settings, inference: self.inference.clone() }
+        };
+        let voters = model.voters.iter().map(|voter| of(voter, Some(voter.clone())));
+        std::iter::once(of(&model.grammar, None)).chain(voters).collect()
+    }
+}
+
+/// What the points of a group agree on: the grammar of a voter, and the keys that act before the rounds.
+type Preparation<'j> = (Option<&'j GrammarSource>, String);
 
 /// Number of runs of all points.
 const MAX_RUNS: usize = 1000;
@@ -205,9 +227,10 @@ impl Job {
                 }
             }
         }
+        let full = |name: &str| keys.iter().find(|key| key.name == name).map(Key::path);
         for assignment in overrides {
             if !sweep.assign(assignment)? {
-                root.set(assignment)?;
+                root.set(assignment, full)?;
             }
         }
         let values = root.n_values();
@@ -233,7 +256,7 @@ impl Job {
             // The error for a missing [model] is reported below.
             let is_missing = root.find(&key.path()).is_none() && root.find("model").is_some();
             if let (Some((_, value)), true) = (key.defaults.iter().find(|(of, _)| *of == kind), is_missing) {
-                root.set(&format!("{}={value}", key.path()))?;
+                root.set(&format!("{}={value}", key.path()), |_| None)?;
             }
         }
         let mut job = Job::deserialize(root.clone())?;
@@ -252,8 +275,12 @@ impl Job {
         let is_chosen = overrides.iter().any(chooses);
         let mut left_out = Vec::new();
         if is_chosen && !sweep.varies("method") && !sweep.varies("prior") {
-            let single =
-                Point { name: String::new(), settings: BTreeMap::new(), inference: job.inference.clone() };
+            let single = Point {
+                name: String::new(),
+                voter: None,
+                settings: BTreeMap::new(),
+                inference: job.inference.clone(),
+            };
             let is_unread = |name: &str| {
                 keys.iter()
                     .any(|key| key.table == "inference" && key.name == name && !key.is_read_at(&job, &single))
@@ -265,14 +292,15 @@ impl Job {
             let root = sweep::chosen(&root, &choice);
             let mut point = Job { output: job.output.clone(), ..Job::deserialize(root.clone())? };
             let (name, settings) = (sweep::name(&choice), sweep::settings(&choice));
-            point.points.push(Point { name, settings, inference: point.inference.clone() });
+            point.points.push(Point { name, voter: None, settings, inference: point.inference.clone() });
             point.check_ranges(&keys, &root)?;
             point.check(&root)?;
             let varies =
                 |key: &&Key| choice.iter().any(|(name, _)| key.table == "inference" && *name == key.name);
             point.check_readers(keys.iter().filter(varies), &root)?;
             job.notices.extend(point.unused(keys.iter().filter(varies)));
-            job.points.append(&mut point.points);
+            let with_voters = point.points.drain(..).flat_map(|point| point.with_voters(&job.model));
+            job.points.extend(with_voters);
         }
         job.notices.dedup();
         let of_file = |key: &&Key| root.find(&key.path()).is_some_and(|node| !node.is_override());
@@ -324,21 +352,26 @@ impl Job {
     pub fn preparations(&self) -> Vec<(Vec<usize>, Job)> {
         let keys = InferenceTable::keys();
         let model = self.model.model();
-        let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+        let mut groups: Vec<(Preparation<'_>, Vec<usize>)> = Vec::new();
         for (at, point) in self.points.iter().enumerate() {
             let mut table = to_table(&point.inference);
             let prepares = |key: &Key| (key.prepares)(model, &point.inference) && key.acts_at(self, point);
             table.retain(|name, _| keys.iter().any(|key| key.name == name && prepares(key)));
-            let common = table.to_string();
+            let common = (point.voter.as_ref(), table.to_string());
             match groups.iter_mut().find(|(known, _)| *known == common) {
                 Some((_, points)) => points.push(at),
                 None => groups.push((common, vec![at])),
             }
         }
-        let job = |(_, points): (String, Vec<usize>)| {
+        let job = |((voter, _), points): (Preparation<'_>, Vec<usize>)| {
             let of_group: Vec<Point> = points.iter().map(|&at| self.points[at].clone()).collect();
             let inference = of_group[0].inference.clone();
-            (points, Job { inference, points: of_group, ..self.clone() })
+            let mut job = Job { inference, points: of_group, ..self.clone() };
+            if let Some(voter) = voter {
+                job.model.grammar = voter.clone();
+                job.output.segments.clear(); // they are nonterminals of the other grammar
+            }
+            (points, job)
         };
         groups.into_iter().map(job).collect()
     }
@@ -512,7 +545,9 @@ mod tests {
             "--set inference.sede=7: unknown key \"sede\" in [inference]; did you mean \"seed\"?"
         );
         assert!(parse(JOB, &["seed"]).unwrap_err().contains("write key=value"));
-        assert!(parse(JOB, &["seed=1"]).unwrap_err().contains("name the table and the key"));
+        let of_no_table = parse(JOB, &["rho=0"]).unwrap_err();
+        assert!(of_no_table.contains("name the table and the key, as in inference.rho=0"), "{of_no_table}");
+        assert!(parse(JOB, &["sed=1"]).unwrap_err().contains("as in inference.seed=2"));
         assert!(parse(JOB, &["corpus.path.x=1"]).unwrap_err().contains("corpus.path is not a table"));
     }
 

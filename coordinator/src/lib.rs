@@ -2,11 +2,11 @@
 //!
 //! Modules in the order of reading; a module uses only modules before it (`tests/tests/all/order.rs`):
 //!
-//! - *basics*: [`human`] (formatting of numbers), [`nearest`], [`streams`], [`store`] (files and object stores), [`sealed`] (files with a
+//! - *basics*: [`human`] (formatting of numbers), [`nearest`], [`streams`], [`aside`] (files written aside and renamed), [`clock`], [`store`] (folders and object stores), [`sealed`] (files with a
 //!   checksum), [`access`] (tokens and roles), [`revocation`] (streams that end with a token), [`lobby`] (connections
 //!   of unknown peers);
 //! - *computing*: [`fleet`];
-//! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`metrics`] and [`outcome`] (metrics of rounds, and
+//! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`decoding`] (with a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
 //!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`row`];
 //! - *results*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its
 //!   results), [`job_process`] (the same in a process of its own);
@@ -18,6 +18,10 @@ pub mod human;
 pub mod nearest;
 
 pub mod streams;
+
+pub mod aside;
+
+pub mod clock;
 
 /// Faults of storage, for tests.
 mod faults;
@@ -45,6 +49,8 @@ pub mod row;
 pub mod metrics;
 
 pub mod outcome;
+
+pub mod decoding;
 
 pub mod snapshot;
 

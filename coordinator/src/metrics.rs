@@ -365,7 +365,7 @@ pub struct Summary {
     /// Scores of `corpus.test`, if there is such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestScores>,
-    /// Digest of the parameters: the same for the same job, data and seed, whatever the machines.
+    /// Digest of the parameters: equal for equal job, data and seed, on all machines.
     pub parameters_sha256: String,
     /// Where the time went.
     pub timings: Timings,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shared::data::corpus::{Format, Unit};
+use shared::data::corpus::{Cleaning, Format, Unit};
 use shared::data::treebank::{Rhs, Rule};
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Adaptor, Grammar, StickId, SymbolId, syntax};
@@ -23,7 +23,7 @@ use crate::job::CorpusTable;
 use crate::sealed::{self, Defect, Seal};
 
 /// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 1, version: 2 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 1, version: 3 };
 
 /// A model, and the format of its sentences.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,6 +32,8 @@ pub struct SavedModel {
     pub unit: Unit,
     /// Format of the training corpus's lines.
     pub format: Format,
+    /// Changes to each line of the training corpus before its symbols were read.
+    pub cleaning: Cleaning,
     /// The model.
     pub model: Trained,
 }
@@ -104,13 +106,19 @@ impl SavedModel {
             Format::Segmented => corpus.unit,
             Format::Tokens => Unit::Token,
         };
-        SavedModel { unit, format, model }
+        // Treebanks are read as they are.
+        let cleaning = match model {
+            Trained::Treebank(_) => Cleaning::default(),
+            Trained::Grammar(_) => corpus.options().cleaning,
+        };
+        SavedModel { unit, format, cleaning, model }
     }
 
     /// Encodes `model.bin`.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let body = bincode::serde::encode_to_vec(Body::from(self), bincode::config::legacy())
-            .expect("a model is plain data, which serialises");
+        let body =
+            bincode::serde::encode_to_vec((&self.cleaning, Body::from(self)), bincode::config::legacy())
+                .expect("a model is plain data, which serialises");
         SEAL.close(&body)
     }
 
@@ -132,14 +140,18 @@ impl SavedModel {
     fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
         let saved: SavedModel = match SEAL.open(bytes)? {
             (1, body) => sealed::decode::<FirstFormat>(body)?.into(),
-            (_, body) => sealed::decode::<Body<'_>>(body)?.read()?,
+            (2, body) => sealed::decode::<Body<'_>>(body)?.read()?,
+            (_, body) => {
+                let (cleaning, body) = sealed::decode::<(Cleaning, Body<'_>)>(body)?;
+                SavedModel { cleaning, ..body.read()? }
+            }
         };
         saved.model.check().map_err(Defect::corrupt)?;
         Ok(saved)
     }
 }
 
-/// Format 2. It has no way to leave out the grammar of a model of a treebank, which holds [`latent::grammar_in_formats`] there.
+/// Format 2; format 3 has the [`Cleaning`] before it. It has no way to leave out the grammar of a model of a treebank, which holds [`latent::grammar_in_formats`] there.
 #[derive(Serialize, Deserialize)]
 struct Body<'a> {
     unit: Unit,
@@ -159,7 +171,7 @@ enum BodyParams<'a> {
 }
 
 impl<'a> From<&'a SavedModel> for Body<'a> {
-    fn from(&SavedModel { unit, format, ref model }: &'a SavedModel) -> Body<'a> {
+    fn from(&SavedModel { unit, format, ref model, cleaning: _ }: &'a SavedModel) -> Body<'a> {
         let Model { grammar, lexicon, params, segments } = match model {
             Trained::Grammar(model) => model,
             Trained::Treebank(model) => {
@@ -196,12 +208,12 @@ impl Body<'_> {
                     return Err(Defect::corrupt("the model of a treebank has a grammar"));
                 }
                 let model = Trained::Treebank(model.into_owned());
-                return Ok(SavedModel { unit, format, model });
+                return Ok(SavedModel { unit, format, cleaning: Cleaning::default(), model });
             }
         };
         let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
         let model = Trained::Grammar(Model { grammar, lexicon, params, segments: segments.into_owned() });
-        Ok(SavedModel { unit, format, model })
+        Ok(SavedModel { unit, format, cleaning: Cleaning::default(), model })
     }
 }
 
@@ -226,7 +238,7 @@ impl From<FirstFormat> for SavedModel {
         let FirstFormat { unit, format, model: FirstModel { grammar, lexicon, params, segments } } = first;
         let params = Params::Adaptor(params);
         let model = Trained::Grammar(Model { grammar, lexicon, params, segments });
-        SavedModel { unit, format, model }
+        SavedModel { unit, format, cleaning: Cleaning::default(), model }
     }
 }
 
@@ -400,10 +412,7 @@ fn mean_weights(stick: &Stick) -> impl Iterator<Item = f64> + '_ {
 /// The symbols as text.
 pub fn spell(grammar: &Grammar, symbols: &[SymbolId], unit: Unit) -> String {
     let names: Vec<&str> = symbols.iter().map(|&symbol| grammar.name(symbol)).collect();
-    match unit {
-        Unit::Char => names.concat(),
-        Unit::Token => names.join(" "),
-    }
+    names.join(unit.separators().0)
 }
 
 /// Formats `sticks.tsv`: every string in use, stick by stick.
@@ -499,6 +508,7 @@ fn treebank_text(model: &latent::parse::Model) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use shared::data::corpus::{Marks, Normalise};
     use shared::data::treebank::{Classes, Treebank};
     use shared::grammar::ParamId;
     use shared::grammar::Rule;
@@ -548,6 +558,7 @@ pub(crate) mod tests {
         SavedModel {
             unit: Unit::Char,
             format: Format::Segmented,
+            cleaning: Cleaning::default(),
             model: Trained::Grammar(Model { grammar, lexicon, params, segments: vec![symbol(1)] }),
         }
     }
@@ -562,7 +573,12 @@ pub(crate) mod tests {
         let priors = vec![prior([0.5, 0.5], [1.0, 1.0], 0.5), prior([0.0, -2.0], [0.25, 4.0], 0.0)];
         let params = Params::LogisticNormal(logistic_normal::Params { priors, estimate: PointEstimate::Raw });
         let model = Model { grammar, lexicon: Lexicon::default(), params, segments: Vec::new() };
-        SavedModel { unit: Unit::Token, format: Format::Tokens, model: Trained::Grammar(model) }
+        SavedModel {
+            unit: Unit::Token,
+            format: Format::Tokens,
+            cleaning: Cleaning::default(),
+            model: Trained::Grammar(model),
+        }
     }
 
     impl SavedModel {
@@ -603,7 +619,14 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_saved_is_loaded() {
-        for saved in [small(), normal()] {
+        let cleaning = Cleaning {
+            normalise: Normalise::Nfkc,
+            lowercase: true,
+            punctuation: Marks::Boundary,
+            digraphs: vec!["sh".to_owned()],
+        };
+        let cleaned = SavedModel { unit: Unit::Grapheme, cleaning, ..small() };
+        for saved in [small(), normal(), cleaned] {
             let loaded = SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap();
             assert_eq!(loaded, saved);
         }
@@ -611,8 +634,11 @@ pub(crate) mod tests {
 
     #[test]
     fn what_earlier_releases_wrote_is_loaded() {
-        let golden: [&[u8]; 2] =
-            [include_bytes!("../tests/golden/model-1.bin"), include_bytes!("../tests/golden/model-2.bin")];
+        let golden: [&[u8]; 3] = [
+            include_bytes!("../tests/golden/model-1.bin"),
+            include_bytes!("../tests/golden/model-2.bin"),
+            include_bytes!("../tests/golden/model-3.bin"),
+        ];
         for golden in golden {
             assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), small());
         }
@@ -620,9 +646,14 @@ pub(crate) mod tests {
 
     #[test]
     fn logistic_normal_priors_are_written_as_they_always_were() {
-        let golden = include_bytes!("../tests/golden/model-2-logistic-normal.bin");
-        assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), normal());
-        assert_eq!(normal().to_bytes(), golden);
+        let golden: [&[u8]; 2] = [
+            include_bytes!("../tests/golden/model-2-logistic-normal.bin"),
+            include_bytes!("../tests/golden/model-3-logistic-normal.bin"),
+        ];
+        for golden in golden {
+            assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), normal());
+        }
+        assert_eq!(normal().to_bytes(), golden[1]);
     }
 
     #[test]
@@ -630,10 +661,12 @@ pub(crate) mod tests {
         let latent = of_treebank();
         let written = |grammar: Grammar| {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
+            let fields = (Cleaning::default(), fields);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };
         let model = Trained::Treebank(latent.clone());
-        let saved = SavedModel { unit: Unit::Token, format: Format::Tokens, model };
+        let saved =
+            SavedModel { unit: Unit::Token, format: Format::Tokens, cleaning: Cleaning::default(), model };
         assert_eq!(saved.to_bytes(), written(latent::grammar_in_formats()));
         assert_eq!(SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap(), saved);
         let other = refusal(&written(small().of_grammar().grammar.clone()));
@@ -671,7 +704,7 @@ pub(crate) mod tests {
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
         newer[8] = 9;
-        assert!(refusal(&newer).contains("format 9 is newer than this build reads (2)"));
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (3)"));
         let mut damaged = bytes;
         damaged[sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));

@@ -202,7 +202,7 @@ pub struct Sample {
     pub tree: Option<String>,
 }
 
-/// Chooses sentences to show while they pass by: those of readable length, evenly over the corpus.
+/// Selects sentences to show, of readable length and evenly over the corpus, in one pass.
 #[derive(Default)]
 pub struct Samples {
     kept: Vec<Sample>,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use shared::models::decode::Decoder;
 
+use crate::aside;
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
 use crate::model::{self, SavedModel};
@@ -57,22 +58,10 @@ impl Output {
         if let Some(url) = store::url(dir) {
             bail!("{url}: the output folder must be on this machine; only output.checkpoints can be a URL");
         }
-        let refused = || format!("{}: cannot write to the output folder; {WAY_OUT}", dir.display());
-        fs::create_dir_all(dir).with_context(refused)?;
-        tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"?")).with_context(refused)?;
-        let lock = File::open(dir).with_context(refused)?;
-        let lock = match lock.try_lock() {
-            Ok(()) => Some(lock),
-            Err(TryLockError::WouldBlock) => bail!(
-                "{}: another run writes to this folder; wait for its end, or choose another folder with --out DIR",
-                dir.display()
-            ),
-            Err(TryLockError::Error(_)) => None,
-        };
-        if lock.is_some() {
-            spill::sweep(dir);
-        }
-        Ok(Output { dir: dir.to_owned(), _lock: lock, metrics: None })
+        fs::create_dir_all(dir).with_context(|| refused(dir))?;
+        let written = tempfile::tempfile_in(dir).and_then(|mut file| file.write_all(b"?"));
+        written.with_context(|| refused(dir))?;
+        Ok(Output { dir: dir.to_owned(), _lock: lock(dir)?, metrics: None })
     }
 
     /// The folder.
@@ -182,25 +171,38 @@ impl Output {
     /// Writes a file under a temporary name, syncs and renames it.
     fn write_with(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let path = self.dir.join(name);
-        let folder = path.parent().unwrap_or(&self.dir);
-        let mut aside = || -> io::Result<()> {
-            fs::create_dir_all(folder)?;
-            let mut builder = tempfile::Builder::new();
-            // Temporary files are private by default; results have the permissions of the umask.
-            #[cfg(unix)]
-            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-            let mut file = builder.prefix(".writing-").tempfile_in(folder)?;
+        let mut written = || -> io::Result<()> {
+            let mut file = aside::beside(&path)?;
             write(&mut file)?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)?;
-            File::open(folder)?.sync_all()
+            aside::put(file, &path)
         };
-        aside().with_context(|| self.refused(name))
+        written().with_context(|| self.refused(name))
     }
 
     fn refused(&self, name: &str) -> String {
         format!("{}: cannot write the result; {WAY_OUT}", self.dir.join(name).display())
     }
+}
+
+/// Locks a folder of results for this process, and removes what killed processes left there. `None` on file systems without locks.
+pub fn lock(dir: &Path) -> Result<Option<File>> {
+    let lock = File::open(dir).with_context(|| refused(dir))?;
+    match lock.try_lock() {
+        Ok(()) => {
+            spill::sweep(dir);
+            [dir, &dir.join("model")].into_iter().for_each(aside::sweep);
+            Ok(Some(lock))
+        }
+        Err(TryLockError::WouldBlock) => bail!(
+            "{}: another run writes to this folder; wait for its end, or choose another folder with --out DIR",
+            dir.display()
+        ),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+fn refused(dir: &Path) -> String {
+    format!("{}: cannot write to the output folder; {WAY_OUT}", dir.display())
 }
 
 const WAY_OUT: &str = "free space or make it writable, or choose another folder with --out DIR";

@@ -276,6 +276,7 @@ impl Progress {
                     summary.timings.decode,
                     scores(&summary.scores) + &attachment(&summary.attachment),
                 ));
+                baseline(&summary.attachment).iter().for_each(|line| self.say(line));
                 if !summary.choice.is_empty() {
                     self.say(&summary.choice);
                 }
@@ -447,6 +448,16 @@ fn scores(scores: &ScoresByDecoder) -> String {
 fn attachment(scores: &AttachmentByDecoder) -> String {
     let text = |(decoder, scores)| format!("  {decoder} attachment {}", by_length(scores));
     scores.iter().map(text).collect()
+}
+
+/// What the scores are of, with the better of two trivial analyses: each word depends on the next one, or on the one before.
+fn baseline(scores: &AttachmentByDecoder) -> Option<String> {
+    let first = scores.values().next()?;
+    let by_length = |of: fn(&Attachment) -> Option<f64>| first.classes().map(|(_, scores)| of(scores));
+    let [right, left] = [by_length(|scores| scores.attach_right), by_length(|scores| scores.attach_left)];
+    let (name, found) = if right.last() < left.last() { ("left", left) } else { ("right", right) };
+    let found = found.map(|score| score_text(score, 4)).join(" / ");
+    Some(format!("attachment in sentences of up to 10 words, up to 20, all; baseline attach-{name} {found}"))
 }
 
 /// All that there is of the sentences of `corpus.test`.

@@ -3,14 +3,14 @@
 //! The page is self-contained, without network access or scripts. It follows the light or dark scheme of the system and fits a phone.
 //! All text from the user's files is escaped, by type (`markup`).
 
-mod arcs;
+pub mod arcs;
 pub(crate) mod chart;
 mod dependencies;
 pub(crate) mod markup;
 pub(crate) mod rounds;
 pub(crate) mod rules;
 mod settings;
-mod tree;
+pub mod tree;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -309,7 +309,7 @@ type Segment<'a> = (&'a str, (usize, usize));
 fn segments(line: &str, unit: Unit) -> Vec<Segment<'_>> {
     let mut from = 0;
     let words: Vec<&str> = match unit {
-        Unit::Char => line.split_whitespace().collect(),
+        Unit::Char | Unit::Grapheme => line.split_whitespace().collect(),
         Unit::Token => line.split(" | ").map(str::trim).collect(),
     };
     let span = |word| {
@@ -341,7 +341,7 @@ fn drawn_tree(report: &Report<'_>) -> Markup {
     let Some(drawn) = trees.find(|tree| (3..=12).contains(&tree::n_leaves(tree))) else {
         return html! {};
     };
-    let separator = if report.saved.unit == Unit::Char { "" } else { " " };
+    let separator = report.saved.unit.separators().0;
     html! {
         h2 { "A parse" }
         p.quiet {

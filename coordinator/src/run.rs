@@ -1,19 +1,22 @@
 //! One job, from its file to its folder of results: what `train` does once, and a service for each of its jobs.
 //!
-//! In: a checked [`Job`], and how it is trained. Out: the output folder, and what there is to tell on the way. Whoever runs it chooses
+//! In: a checked [`Job`], and how it is trained. Out: the output folder, and events on the way. The caller chooses
 //! the fleet, and who else is told.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use tempfile::TempDir;
 
 use crate::events::{All, Observer, RunEvent};
-use crate::fleet::FleetError;
+use crate::fleet::{Fleet, FleetConfig, FleetError, engine_with};
 use crate::job::{Job, OutputTable};
 use crate::metrics::{RoundMetrics, Summary};
 use crate::outcome::{Crew, Outcome};
 use crate::output::Output;
 use crate::train::checkpoint::Checkpoints;
+use crate::train::group::Inputs;
+use crate::train::{spill, train};
 
 /// A job that may write to its folder.
 pub struct Run<'a> {
@@ -115,6 +118,27 @@ impl<'a> Run<'a> {
         trained
     }
 
+    /// Starts a fleet of `config` for this run. `memory` is the number of bytes for forests; others go to files in the output folder, or
+    /// are rebuilt if it takes none.
+    pub fn start_fleet(&self, config: FleetConfig, memory: usize) -> Result<OwnFleet> {
+        let forests = spill::folder_in(self.folder()).ok();
+        let compute = engine_with(memory, forests.as_ref().map(|forests| forests.path()));
+        let local_workers = config.local_workers;
+        let fleet = Fleet::start(FleetConfig { compute, ..config })?;
+        Ok(OwnFleet { fleet, local_workers, _forests: forests })
+    }
+
+    /// Trains on a fleet of its own, stops the fleet, and writes the result. If the fleet's handle is cancelled, the error is
+    /// [`Stopped`](crate::train::stopped::Stopped).
+    pub fn complete(mut self, inputs: &Inputs, own: OwnFleet, told: &mut dyn Observer) -> Result<Summary> {
+        let OwnFleet { fleet, local_workers, _forests } = own;
+        let job = self.job;
+        let outcome = self.train(told, |checkpoints, told| train(job, inputs, &fleet, checkpoints, told))?;
+        let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());
+        fleet.shutdown();
+        self.finish(outcome, &crew, told)
+    }
+
     /// Writes the result, on which `crew` worked.
     pub fn finish(self, mut outcome: Outcome, crew: &Crew, told: &mut dyn Observer) -> Result<Summary> {
         if let Some(notice) = crew.notice() {
@@ -124,6 +148,21 @@ impl<'a> Run<'a> {
         let summary = self.output.finish(self.job, &self.rounds, &mut outcome, crew)?;
         told.on(&RunEvent::Finished(&summary))?;
         Ok(summary)
+    }
+}
+
+/// A fleet that computes for one run alone.
+pub struct OwnFleet {
+    fleet: Fleet,
+    local_workers: usize,
+    /// Folder of forests that do not fit in memory.
+    _forests: Option<TempDir>,
+}
+
+impl OwnFleet {
+    /// The fleet.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
     }
 }
 

@@ -41,6 +41,8 @@ mod upkeep;
 pub mod view;
 
 #[cfg(test)]
+mod partitions;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
@@ -209,17 +211,14 @@ impl Service {
         }
         let (deleted, records): (Vec<Record>, Vec<Record>) =
             records.into_iter().partition(|record| record.is_deleted);
-        for Record { id, .. } in deleted {
-            if let Err(error) = job_store.remove_deleted(id) {
-                tracing::warn!("{id}: the job was deleted, but cannot be removed yet: {error:#}");
-            }
-        }
+        job_store.remove_all_deleted(&deleted, now());
         let found = job_store.remove_unaccepted(&accepted).context("unused files cannot be removed")?;
         if !has_damaged {
             job_store.forget_others(records.iter()).context("unused files cannot be removed")?;
         }
         let used = found.max(accepted.last().copied());
-        let acceptance = Acceptance::open(job_store.open_place()?, job_store.term(), used)?;
+        let mut acceptance = Acceptance::open(job_store.open_place()?, job_store.term(), used)?;
+        acceptance.void_last(&job_store, &accepted).context("an id cannot be voided")?;
         let (commands, received_commands) = mpsc::channel();
         let (orders, received_orders) = mpsc::channel();
         let room = limits.room.max(1);
@@ -394,6 +393,12 @@ impl Service {
 
     fn queue(&self) -> RwLockReadGuard<'_, Queue> {
         self.0.queue.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The queue as it may be shown to clients: not by a service that another one may have replaced.
+    fn current(&self) -> Result<RwLockReadGuard<'_, Queue>, Problem> {
+        self.0.job_store.term().map_or(Ok(()), |term| term.check())?;
+        Ok(self.queue())
     }
 
     fn job_log(&self, id: JobId) -> JobLog {

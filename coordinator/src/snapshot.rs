@@ -134,7 +134,12 @@ mod tests {
         let model = crate::fixture::train(&mut crate::progress::Progress::new(crate::progress::Style::Quiet))
             .unwrap()
             .model;
-        let saved = crate::model::SavedModel { unit: Unit::Char, format: Default::default(), model };
+        let saved = crate::model::SavedModel {
+            unit: Unit::Char,
+            format: Default::default(),
+            cleaning: Default::default(),
+            model,
+        };
         let model = saved.model.of_grammar().unwrap();
         let sticks = &model.adaptor().unwrap().sticks;
         let [of_words] = &strings(&model.grammar, &model.lexicon, sticks, Unit::Char)[..] else {

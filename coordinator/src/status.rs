@@ -1,4 +1,4 @@
-//! What a training run is doing at this moment, for whoever asks: `grammaton status`, metrics, probes.
+//! The present state of a training run, for `grammaton status`, metrics and probes.
 //!
 //! The run writes a [`RunStatus`] ([`posting`]), the fleet knows its own [`FleetStatus`](crate::fleet::FleetStatus). Nothing is decided
 //! by either. [`snapshot`] puts both into one message, [`service`] answers with it.

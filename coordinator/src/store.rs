@@ -28,6 +28,8 @@ use crate::faults;
 pub use self::download::Download;
 
 mod download;
+#[cfg(test)]
+pub mod memory;
 
 /// How long a call waits for a store that does not answer.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -379,32 +381,6 @@ fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
             bail!("{other}:// is not an object store; use a path, s3://, gs:// or az://")
         }
     })
-}
-
-/// Object stores of this process, as `memory://name`: with versions, as folders have none.
-#[cfg(test)]
-pub mod memory {
-    use std::collections::BTreeMap;
-    use std::sync::{Arc, Mutex};
-
-    use object_store::memory::InMemory;
-
-    static STORES: Mutex<BTreeMap<String, Arc<InMemory>>> = Mutex::new(BTreeMap::new());
-
-    fn name(url: &str) -> String {
-        url.trim_start_matches("memory://").split('/').next().unwrap_or_default().to_owned()
-    }
-
-    /// The store that `url` names, which is made if it is not there.
-    pub fn store(url: &str) -> Arc<InMemory> {
-        STORES.lock().unwrap().entry(name(url)).or_default().clone()
-    }
-
-    /// Makes `copy` what `url` is now.
-    pub fn copy(url: &str, copy: &str) {
-        let copied = Arc::new(store(url).fork());
-        STORES.lock().unwrap().insert(name(copy), copied);
-    }
 }
 
 #[cfg(test)]

@@ -15,9 +15,10 @@
 //! not over. Between two batches a snapshot of the job may be taken, which is written beside the next ones ([`checkpoint_writer`]); another
 //! process goes on from there ([`checkpoint`]).
 //!
-//! Straight-line code over [`Map`]: where the tasks run, and what becomes of lost workers, is the fleet's business.
+//! Straight-line code over [`Map`]: the fleet decides where tasks run, and assigns tasks of lost workers again.
 //! Everything is decided from job, data and seed, so the result is the same on any fleet.
 
+mod candidates;
 pub mod checkpoint;
 pub mod checkpoint_writer;
 pub mod dependencies;
@@ -34,6 +35,7 @@ pub mod plan;
 pub mod prepare;
 pub mod readings;
 pub mod rounds;
+pub mod segment_lengths;
 pub mod shuffle;
 pub mod spill;
 pub mod start;
@@ -64,7 +66,7 @@ use checkpoint_writer::CheckpointWriter;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
 use prepare::{Choice, Chosen, Items};
-use readings::Readings;
+use readings::{Ballots, Readings};
 use rounds::{FinishedPoint, Training};
 use stopped::{Kept, Stopped, is_cancellation};
 use stream::Stream;
@@ -96,7 +98,7 @@ pub fn train(
         };
         repeats += 1;
         let place = match repeat {
-            // Before it has begun, checkpoints are those of an earlier run.
+            // Before the run begins, checkpoints belong to an earlier run.
             Repeat::FromCheckpoint if has_begun => {
                 checkpoints.reopen(&job.output, true)?;
                 "from the newest checkpoint, or else from the start"
@@ -205,7 +207,10 @@ fn attempt(
     let mut training = Training::new(job, &prepared, fleet, writer, progress).map_err(or_stopped)?;
     let outcome = training.run(observer).and_then(|points| {
         observer.on(&RunEvent::PhaseBegun(Phase::Decode))?;
-        decode(job, &prepared, fleet, &training, points, notices)
+        let n_told = notices.len();
+        let outcome = decode(job, &prepared, fleet, &training, points, notices)?;
+        outcome.notices[n_told..].iter().try_for_each(|notice| observer.on(&RunEvent::Notice(notice)))?;
+        Ok(outcome)
     });
     match outcome {
         Err(error) if is_cancellation(&error) => Err(training.stop(observer)?.into()),
@@ -236,7 +241,10 @@ fn decode(
         _ => point.bound > other.bound,
     };
     let better = |best: usize, at: usize| if is_better(&points[at], &points[best]) { at } else { best };
-    let kept = (0..points.len()).reduce(better).context("a job has at least one run")?;
+    // Bounds of different grammars are not compared.
+    let of_grammar = (0..points.len()).filter(|&at| job.points[at].voter.is_none());
+    let kept = of_grammar.reduce(better).context("a job has at least one run")?;
+    let mut ballots: Vec<Ballots> = voted(job, prepared, fleet, &points)?;
     let mut best: Option<Outcome> = None;
     for (at, (point, of_job)) in points.into_iter().zip(&job.points).enumerate() {
         let of = of_point(prepared, at);
@@ -254,13 +262,15 @@ fn decode(
                 notices.extend(heads.flat_notice(&point.name));
             }
             (Dataset::Text { .. }, Trained::Grammar(model)) => {
-                readings = Readings::of(job, input, plan, fleet, (&point, model), at == kept)?
+                let ballots = std::mem::take(&mut ballots[at]);
+                readings = Readings::of(job, input, plan, fleet, (&point, model), ballots, at == kept)?
             }
             (Dataset::Trees(_), Trained::Grammar(_)) | (_, Trained::Treebank(_)) => {
                 bail!("internal error: the model is not of the data; please report it")
             }
         }
-        let Readings { decodings, samples, scores } = readings;
+        let Readings { decodings, samples, scores, notice } = readings;
+        notices.extend(notice.filter(|_| at == kept));
         let test = input.test.as_ref().map(|test| test.score(job, fleet, plan, &point.model)).transpose()?;
         let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
         let r_hat = rounds.iter().filter(of_point).filter_map(|round| round.r_hat).next_back();
@@ -332,6 +342,28 @@ fn decode(
     let best = best.context("a job has at least one run")?;
     let points = if summaries.len() > 1 { summaries } else { Vec::new() };
     Ok(Outcome { points, timings, notices, ..best })
+}
+
+/// The segmentations by the models of every point's voters; none of points without voters.
+fn voted(
+    job: &Job,
+    prepared: &[Prepared<'_>],
+    fleet: &dyn Map,
+    points: &[FinishedPoint],
+) -> Result<Vec<Ballots>> {
+    let mut ballots: Vec<Ballots> = points.iter().map(|_| Ballots::default()).collect();
+    let mut elected = 0;
+    for (at, point) in points.iter().enumerate() {
+        if job.points[at].voter.is_none() {
+            elected = at;
+            continue;
+        }
+        let of = of_point(prepared, at);
+        for model in point.chains.iter().chain(point.model.of_grammar()) {
+            ballots[elected].add(of.input(), &of.plan, fleet, model)?;
+        }
+    }
+    Ok(ballots)
 }
 
 /// The values of a point, as they stand in `summary.json`.

@@ -164,7 +164,7 @@ impl App {
     async fn parts(&self, topic: Topic) -> Result<Vec<Part>, PageError> {
         let fleet = self.fleet().await?;
         self.blocking(move |service| match topic {
-            Topic::Jobs { page } => Ok(jobs::parts(service, &fleet, page)),
+            Topic::Jobs { page } => jobs::parts(service, &fleet, page),
             Topic::Job(id) => job::parts(service, id, &fleet),
             Topic::Workers => Ok(workers::parts(&fleet)),
         })

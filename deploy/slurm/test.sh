@@ -106,11 +106,12 @@ tell_log() { tail -5 "$scratch/job.log"; }
 export GRAMMATON_CERTS=$scratch/certs
 id=$(cd "$scratch" && GRAMMATON_REQUEUE=1 sbatch --parsable --ntasks=4 --nodes=4 --cpus-per-task=1 --output="$scratch/job.log" \
   "$here/grammaton.sbatch" "$scratch/job/job.toml" "$scratch/out" --min-workers 2)
-say "job $id: a coordinator and 4 workers on 4 nodes, with mutual TLS"
+say "job $id: 4 tasks on 4 nodes, with mutual TLS"
 within 240 reached 50 || fail "no 50 rounds within 240 s: $(tell_log)"
-[ "$(stat -c %a "$scratch/out/.launch/token")" = 600 ] || fail "the token is readable for others"
-! scontrol show job "$id" | grep -q "$(cat "$scratch/out/.launch/token")" || fail "scontrol show job tells the token"
-! pgrep -af -- "$(cat "$scratch/out/.launch/token")" || fail "a command line tells the token"
+token=$scratch/out/.launch/slurm-$id.0.0/token
+[ "$(stat -c %a "$token")" = 600 ] || fail "the token is readable for others"
+! scontrol show job "$id" | grep -q "$(cat "$token")" || fail "scontrol show job tells the token"
+! pgrep -af -- "$(cat "$token")" || fail "a command line tells the token"
 
 say "round $(round): killing a worker"
 kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/" | head -1)"
@@ -162,4 +163,15 @@ same_result "$scratch/plain" "$scratch/fetched" 0
 scancel --batch --signal=TERM "$id"
 within 120 over || fail "the service does not end: $(tell_log)"
 say "the service's job is $(job_field JobState)"
+
+say "grammaton up slurm: 3 tasks on 3 nodes"
+grammaton up slurm "$scratch/job/job.toml" -n 3 --out "$scratch/up" --sbatch=--nodes=3 >"$scratch/up.out" 2>"$scratch/up.log" &
+up=$!
+up_reached() { [ "$( (wc -l <"$scratch/up/metrics.jsonl") 2>/dev/null || echo 0)" -ge "$1" ]; }
+within 180 up_reached 50 || fail "no 50 rounds: $(tail -5 "$scratch/up.log")"
+say "killing a worker"
+kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/up/" | head -1)"
+wait "$up" || fail "up ended with exit code $?: $(tail -5 "$scratch/up.log")"
+say "it ended with exit code 0 and printed $(basename "$(cat "$scratch/up.out")")"
+same_result "$scratch/plain" "$scratch/up" 0
 say "passed"

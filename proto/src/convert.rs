@@ -125,7 +125,7 @@ pub enum WireError {
     #[error("grammar: {0}")]
     Grammar(#[from] Defect),
     /// The state of a shard is inconsistent, or belongs to another shard.
-    #[error("carried: {problem}")]
+    #[error("shard_state: {problem}")]
     ShardState {
         /// The condition that fails.
         problem: String,

@@ -31,8 +31,11 @@ pub mod log;
 /// Encoded descriptors of the messages, for the gRPC reflection service.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
+/// The version with the commit of a release build and the target, for `--version`.
+pub const BUILD: &str = env!("GRAMMATON_BUILD");
+
 /// Version of the protocol, sent in every hello; peers of another version are refused.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Largest message that either side accepts, in bytes: a piece and its envelope.
 pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;
@@ -47,7 +50,7 @@ pub const MAX_NAME: usize = 256;
 pub const MAX_HELD: usize = 16 * 1024;
 
 /// Interval between the heartbeats of a worker.
-pub const BEAT: std::time::Duration = std::time::Duration::from_secs(1);
+pub const HEARTBEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Interval between HTTP/2 keep-alive pings. Without them neither side would notice that the network lost its peer.
 pub const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);

@@ -15,12 +15,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Error, Uri};
 
 use crate::tls::{self, ClientTls, Distrust};
 
 /// Timeout of opening a connection.
 pub const DIAL_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why a call ended, in words. Of a connection that breaks off the library tells a fault of HTTP/2.
+pub fn why_ended(status: &Status) -> String {
+    match status.message() {
+        text if text.starts_with("h2 protocol error") => {
+            "the other process was killed, or the network failed".to_owned()
+        }
+        text => text.to_owned(),
+    }
+}
 
 /// The first permanent error of authentication on a connection, if there was one.
 pub type Verdict = Arc<OnceLock<Distrust>>;

@@ -1,7 +1,7 @@
 //! Files that hold secrets.
 //!
 //! If every user of the machine can read the file, that is a warning and not an error, since only the owner knows who
-//! uses the machine.
+//! uses the machine. In a container the secrets that it was given have the mode of a file on another machine, and no other user.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,9 +10,12 @@ use std::path::Path;
 /// Permission bit: other users may read.
 const OTHERS_READ: u32 = 0o004;
 
+/// Where containers find the secrets that they are given.
+const GIVEN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
+
 /// Reads the text of the file; warns if other users may read it too.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
-    if is_exposed(path)? {
+    if is_exposed(path)? && !GIVEN.iter().any(|folder| path.starts_with(folder)) {
         let path = path.display();
         tracing::warn!("{path}: every user of this machine can read this secret; run `chmod 600 {path}`");
     }

@@ -109,7 +109,7 @@ fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start, seed: u64) {
     println!("  resume   {:8.3} s, {:.2} MB", begun.passed(), bytes.len() as f64 / 1e6);
 }
 
-/// Time of the processor that this process took; of the wall, where nobody tells it.
+/// CPU time of this process; wall time where the system does not report it.
 struct Seconds {
     processor: Option<f64>,
     wall: Instant,

@@ -19,6 +19,7 @@
 //! assert_eq!(syntax::parse(&syntax::print(&grammar), "again.gr").unwrap().0, grammar);
 //! ```
 
+pub mod alike;
 pub mod auto;
 pub mod check;
 pub(crate) mod cycle;

@@ -84,16 +84,16 @@ pub enum ModelError {
     /// The grammar is none.
     #[error("its grammar: {0}")]
     Grammar(#[from] Defect),
-    /// The strings are not those of the grammar.
+    /// The strings do not belong to the grammar.
     #[error(transparent)]
     Lexicon(#[from] LexiconError),
-    /// The parameters are not those of an adaptor grammar.
+    /// The parameters do not belong to an adaptor grammar.
     #[error(transparent)]
     Adaptor(#[from] adaptor::ParamsError),
-    /// The parameters are not those of a PCFG.
+    /// The parameters do not belong to a PCFG.
     #[error(transparent)]
     Pcfg(#[from] pcfg::ParamsError),
-    /// The priors are not those of the grammar.
+    /// The priors do not belong to the grammar.
     #[error(transparent)]
     LogisticNormal(#[from] logistic_normal::PriorsError),
     /// The rules of a treebank or their weights.

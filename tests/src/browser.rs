@@ -27,7 +27,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; the error says what is not installed.
+    /// Starts a browser; the error names the missing program.
     pub fn open() -> Result<Browser, String> {
         let installed = |name: &str| {
             Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())

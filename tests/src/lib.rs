@@ -6,6 +6,7 @@ pub mod browser;
 pub mod certificates;
 pub mod cluster;
 pub mod folder;
+pub mod kills;
 
 pub mod lan;
 pub mod requirement;
@@ -266,7 +267,7 @@ pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
         pseudo: vec![f64::from(name); 5],
         sums: vec![1.0; groups(&task).len()],
         temperature: 1.0,
-        carried: Named::new(ShardState::Counts(vec![own; n as usize])),
+        shard_state: Named::new(ShardState::Counts(vec![own; n as usize])),
     };
     let shard = Named::new(Shard::Sentences(vec![sentence]));
     Task { shard, work: Work::Collapse(others), ..task }
@@ -307,13 +308,13 @@ pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
 
 /// Computes an answer from weights and shard; a task without weights has none. Counts in the state of the shard increase by one.
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
-    if let Work::Collapse(Collapse::Others { pseudo, carried, .. }) = &task.work {
-        let mut carried = carried.value.as_ref().clone();
-        if let ShardState::Counts(counts) = &mut carried {
+    if let Work::Collapse(Collapse::Others { pseudo, shard_state, .. }) = &task.work {
+        let mut shard_state = shard_state.value.as_ref().clone();
+        if let ShardState::Counts(counts) = &mut shard_state {
             counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
         }
         let expectation = Expectation { counts: pseudo.clone(), ..Expectation::default() };
-        return Ok(Answer::Collapsed(Collapsed { expectation, carried }));
+        return Ok(Answer::Collapsed(Collapsed { expectation, shard_state }));
     }
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
         return Err(ComputeError::NotSentences);

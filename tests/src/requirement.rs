@@ -11,18 +11,21 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 
 /// Names allowed in `GRAMMATON_REQUIRE`; scripts use some of them.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 14] = [
     "browser",
     "cargo-deny",
     "corpora",
     "docker",
     "kubernetes",
+    "mdbook",
     "namespaces",
     "nightly",
     "openssl",
     "promtool",
+    "python",
     "s3",
     "slurm",
+    "snakemake",
 ];
 
 /// Reports that the running test lacks the requirement `name`. The caller returns and tests nothing.

@@ -28,6 +28,13 @@ impl Serving {
 
     /// As [`Serving::start`], with the given store and environment.
     pub fn start_at(folder: &Folder, store: &str, more: &[&str], environment: &[(&str, String)]) -> Serving {
+        let mut serving = Serving::prepare(folder, store, more, environment);
+        serving.begin();
+        serving
+    }
+
+    /// As [`Serving::start_at`], without starting the process.
+    pub fn prepare(folder: &Folder, store: &str, more: &[&str], environment: &[(&str, String)]) -> Serving {
         let port = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = port().expect("loopback has free ports").to_string();
         let args: Vec<String> = ["serve", "--json", "--store", store, "--listen", &address]
@@ -44,10 +51,7 @@ impl Serving {
             command.envs(environment.iter().cloned());
             command
         };
-        let mut serving =
-            Serving { process: None, store: folder.path(store), url, command: Box::new(command) };
-        serving.begin();
-        serving
+        Serving { process: None, store: folder.path(store), url, command: Box::new(command) }
     }
 
     /// Starts the process; waits until it listens.
@@ -56,6 +60,19 @@ impl Serving {
         let first = lines.next().unwrap_or_else(|| panic!("it ended: {}", process.log()));
         assert!(first.contains("\"listening\""), "{first}");
         self.process = Some((process, lines));
+    }
+
+    /// Starts the process by a command that is given its own; returns whether it listened before its end.
+    pub fn begin_by(&mut self, by: impl FnOnce(&Command) -> Command) -> bool {
+        let (process, lines) = Process::spawn_read(&mut by(&(self.command)()));
+        let listens = lines.next().is_some();
+        self.process = Some((process, lines));
+        listens
+    }
+
+    /// Whether the process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_none_or(|(process, _)| process.ended().is_some())
     }
 
     /// Kills it at once.

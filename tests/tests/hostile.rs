@@ -76,7 +76,7 @@ const CASES: [(&str, Does, Gets); 45] = [
     ("half a preface, then silence", Acts(|place| Box::pin(half_a_preface(place))), Nothing),
     ("a thousand connections that say nothing", Acts(|place| Box::pin(crowd(place))), Nothing),
     ("headers of 64 KiB", Acts(|place| Box::pin(large_header(place))), Nothing),
-    ("no token", Acts(|place| Box::pin(knock(place, None, hello()))), Refused(BadToken, "the token is not")),
+    ("no token", Acts(|place| Box::pin(knock(place, None, hello()))), Refused(BadToken, "a token is needed")),
     (
         "most of the token",
         Acts(|place| Box::pin(knock(place, Some("s3cre"), hello()))),
@@ -105,8 +105,8 @@ const CASES: [(&str, Does, Gets); 45] = [
         Refused(Malformed, "slots: 1, expected 1 to 4096; held: 100000"),
     ),
     (
-        "a beat, not a hello",
-        Acts(|place| Box::pin(first(place, Some(beat())))),
+        "a heartbeat, not a hello",
+        Acts(|place| Box::pin(first(place, Some(heartbeat())))),
         Refused(Malformed, "the first message is not"),
     ),
     ("no hello", Acts(|place| Box::pin(first(place, None))), Refused(Malformed, "the first message is not")),
@@ -179,17 +179,17 @@ const CASES: [(&str, Does, Gets); 45] = [
     (
         "a state of fewer sentences",
         Carries(|lease, task| passed(lease, task, |counts| drop(counts.pop()))),
-        Broke("answer 1.0.0: carried.counts: length 0, expected 1"),
+        Broke("answer 1.0.0: shard_state.counts: length 0, expected 1"),
     ),
     (
         "a state of another shard",
         Carries(|lease, task| passed(lease, task, |counts| counts[0].push((5, 1.0)))),
-        Broke("answer 1.0.0: carried: a sentence's counts are not of the shard's parameters"),
+        Broke("answer 1.0.0: shard_state: a sentence's counts are not of the shard's parameters"),
     ),
     (
         "a state of NaN",
         Carries(|lease, task| passed(lease, task, |counts| counts[0][0].1 = f64::NAN)),
-        Broke("answer 1.0.0: carried: a sentence's counts are not counts"),
+        Broke("answer 1.0.0: shard_state: a sentence's counts are not counts"),
     ),
     (
         "counts without a state",
@@ -330,12 +330,19 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(n_tasks: u32, audit: f64) -> Scene {
+    /// The answers of an honest worker.
+    fn expected(&self) -> Vec<Answer> {
+        let (inline, mut expected) = (Inline::new(Arc::new(echo_at_once)), Vec::new());
+        let tasks = Arc::new(self.place.tasks.to_vec());
+        inline.map(Stage::Decode, tasks, &mut |_, answer| expected.push(answer)).unwrap();
+        expected
+    }
+
+    fn new(n_tasks: u32, config: FleetConfig) -> Scene {
         let access = Access::One(Token::new(SECRET, "test").unwrap());
         let listen = Listen { access, ..Listen::at("127.0.0.1:0".parse().unwrap()) };
         let compute = Arc::new(echo_at_once);
-        let config =
-            FleetConfig { local_workers: 0, listen: Some(listen), audit, compute, ..Default::default() };
+        let config = FleetConfig { local_workers: 0, listen: Some(listen), compute, ..config };
         let fleet = Fleet::start(config).unwrap();
         let address = fleet.address().unwrap().to_string();
         let hold = Arc::new((Mutex::new(false), Condvar::new()));
@@ -372,7 +379,7 @@ impl Scene {
 #[test]
 fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_named() {
     let n_tasks = 4;
-    let scene = Scene::new(n_tasks, 1.0);
+    let scene = Scene::new(n_tasks, FleetConfig { audit: 1.0, ..FleetConfig::default() });
     let place = scene.place.clone();
     let found = scene.play(async move {
         let (peer, own) = Peer::join(&place).await;
@@ -395,7 +402,7 @@ fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_nam
 /// Law: one attacker that fails tasks or disconnects ends no batch while another worker is present.
 #[test]
 fn an_attacker_that_fails_tasks_and_disconnects_repeatedly_ends_no_batch() {
-    let scene = Scene::new(40, 0.0);
+    let scene = Scene::new(40, FleetConfig::default());
     let place = scene.place.clone();
     let found = scene.play(async move {
         for _ in 0..4 {
@@ -403,11 +410,30 @@ fn an_attacker_that_fails_tasks_and_disconnects_repeatedly_ends_no_batch() {
             assert!(peer.say(failure(lease, "no")).await);
         }
     });
-    let inline = Inline::new(Arc::new(echo_at_once));
-    let mut expected = Vec::new();
-    let tasks = scene.place.tasks.clone();
-    inline.map(Stage::Decode, Arc::new(tasks.to_vec()), &mut |_, answer| expected.push(answer)).unwrap();
-    assert_eq!(found.unwrap(), expected);
+    assert_eq!(found.unwrap(), scene.expected());
+    scene.end();
+}
+
+/// Law: what a worker answers after it was declared dead changes no result, on its own connection or on a new one.
+#[test]
+fn answers_of_a_worker_that_was_declared_dead_change_nothing() {
+    let (suspect_after, dead_after) = (Duration::from_secs(2), Duration::from_secs(4));
+    let scene = Scene::new(40, FleetConfig { suspect_after, dead_after, ..FleetConfig::default() });
+    let place = scene.place.clone();
+    let found = scene.play(async move {
+        let (mut dead, lease) = Peer::join(&place).await;
+        let wrong = counts(lease, &place.tasks[lease.task as usize], 66.0);
+        while dead.incoming.message().await.is_ok_and(|message| message.is_some()) {}
+        for message in wrong.clone() {
+            dead.say(message).await;
+        }
+        let (back, _) = Peer::join(&place).await;
+        for message in wrong {
+            back.say(message).await;
+        }
+        back.end().await;
+    });
+    assert_eq!(found.unwrap(), scene.expected());
     scene.end();
 }
 
@@ -444,8 +470,8 @@ fn hello() -> v1::Hello {
     v1::Hello { version: proto::VERSION, name: "mallory".into(), slots: 1, ..v1::Hello::default() }
 }
 
-fn beat() -> from_worker::Message {
-    from_worker::Message::Beat(v1::Beat {})
+fn heartbeat() -> from_worker::Message {
+    from_worker::Message::Heartbeat(v1::Heartbeat {})
 }
 
 fn piece(length: usize) -> from_worker::Message {
@@ -516,8 +542,8 @@ fn passed(
     change: fn(&mut Vec<Vec<(u32, f64)>>),
 ) -> Vec<from_worker::Message> {
     let mut answer = echo_at_once(task).unwrap();
-    let Answer::Collapsed(Collapsed { carried: ShardState::Counts(counts), .. }) = &mut answer else {
-        panic!("nothing is carried")
+    let Answer::Collapsed(Collapsed { shard_state: ShardState::Counts(counts), .. }) = &mut answer else {
+        panic!("nothing is shard_state")
     };
     change(counts);
     value(lease, &answer)

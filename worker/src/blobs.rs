@@ -18,7 +18,7 @@ const PER_LEASE: usize = 4;
 
 /// The new state of a shard, from an answer.
 #[derive(Clone)]
-pub(crate) struct CarriedOn {
+pub(crate) struct KeptState {
     blob: Blob,
     /// Encoded size in bytes.
     size: u64,
@@ -26,12 +26,12 @@ pub(crate) struct CarriedOn {
     before: Option<ContentHash>,
 }
 
-impl CarriedOn {
+impl KeptState {
     /// Takes the state from the answer to `task`, if the answer has one.
-    pub fn of(task: &Task, answer: Answer) -> Option<CarriedOn> {
-        let blob = Blob::ShardState(Named::new(blob::carried_on(answer)?));
-        let before = blob::carried(&task.work).map(|before| before.hash);
-        Some(CarriedOn { size: blob.to_bytes().len() as u64, blob, before })
+    pub fn of(task: &Task, answer: Answer) -> Option<KeptState> {
+        let blob = Blob::ShardState(Named::new(blob::kept_state(answer)?));
+        let before = blob::shard_state(&task.work).map(|before| before.hash);
+        Some(KeptState { size: blob.to_bytes().len() as u64, blob, before })
     }
 }
 
@@ -95,8 +95,8 @@ impl Blobs {
 
     /// Stores a state that was computed here, if there is room after it replaces its predecessor. Returns the message for the
     /// coordinator; `None` if there is no room, or the coordinator knows of the state.
-    pub fn keep(&mut self, carried: CarriedOn) -> Option<v1::Held> {
-        let CarriedOn { blob, size, before } = carried;
+    pub fn keep(&mut self, shard_state: KeptState) -> Option<v1::Held> {
+        let KeptState { blob, size, before } = shard_state;
         let hash = blob.hash();
         let others = self.held.iter().filter(|(hash, _)| before != Some(**hash));
         let total: u64 = others.map(|(_, held)| held.size).sum();
@@ -183,21 +183,21 @@ mod tests {
     use super::*;
 
     /// A state of `n` occurrences without counts, of `n` bytes and a few.
-    fn carried_on(n: usize, before: Option<&CarriedOn>) -> CarriedOn {
+    fn kept_state(n: usize, before: Option<&KeptState>) -> KeptState {
         let blob = Blob::ShardState(Named::new(ShardState::Counts(vec![vec![]; n])));
         let before = before.map(|before| before.blob.hash());
-        CarriedOn { size: blob.to_bytes().len() as u64, blob, before }
+        KeptState { size: blob.to_bytes().len() as u64, blob, before }
     }
 
     #[test]
     fn a_state_is_kept_once_and_only_if_there_is_room() {
-        let [first, second, third] = [100, 101, 102].map(|n| carried_on(n, None));
+        let [first, second, third] = [100, 101, 102].map(|n| kept_state(n, None));
         let mut blobs = Blobs::new(250);
         let reported = blobs.keep(first.clone()).expect("there is room");
         assert_eq!((&reported.hash[..], reported.size), (&first.blob.hash().0[..], first.size));
         assert_eq!(blobs.keep(first.clone()), None, "the coordinator knows");
         assert!(blobs.keep(second.clone()).is_some() && blobs.keep(third.clone()).is_none());
-        let next = carried_on(102, Some(&second));
+        let next = kept_state(102, Some(&second));
         assert!(blobs.keep(next).is_some(), "there is room when the state before is released");
         assert_eq!(blobs.held().count(), 3);
     }
@@ -205,12 +205,12 @@ mod tests {
     #[test]
     fn states_computed_here_take_no_room_from_blobs_that_are_sent() {
         let mut blobs = Blobs::new(250);
-        assert!(blobs.keep(carried_on(200, None)).is_some());
-        let sent = carried_on(201, None);
+        assert!(blobs.keep(kept_state(200, None)).is_some());
+        let sent = kept_state(201, None);
         blobs.insert(sent.blob, sent.size);
         let task = task();
         assert_eq!(blobs.check_room(&task), Ok(()));
-        let more = carried_on(202, None);
+        let more = kept_state(202, None);
         blobs.insert(more.blob, more.size);
         let excess = blobs.check_room(&task).unwrap_err().to_string();
         assert!(excess.starts_with("bytes held: ") && excess.ends_with("expected at most 250"), "{excess}");
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn only_an_answer_with_a_state_is_kept() {
         let task = task();
-        assert!(CarriedOn::of(&task, Answer::Expectation(Expectation::default())).is_none());
-        let carried = ShardState::Counts(vec![]);
-        let collapsed = Collapsed { expectation: Expectation::default(), carried: carried.clone() };
-        let passed = CarriedOn::of(&task, Answer::Collapsed(collapsed)).expect("it carries");
-        assert_eq!((passed.blob.hash(), passed.before), (Named::new(carried).hash, None));
+        assert!(KeptState::of(&task, Answer::Expectation(Expectation::default())).is_none());
+        let shard_state = ShardState::Counts(vec![]);
+        let collapsed = Collapsed { expectation: Expectation::default(), shard_state: shard_state.clone() };
+        let passed = KeptState::of(&task, Answer::Collapsed(collapsed)).expect("it carries");
+        assert_eq!((passed.blob.hash(), passed.before), (Named::new(shard_state).hash, None));
     }
 
     fn task() -> Task {

@@ -11,7 +11,7 @@ use prost::bytes::Bytes;
 use proto::convert::WireError;
 use proto::convert::blob::{self, Blob};
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress};
-use proto::route::{DIAL_WITHIN, Route, Verdict};
+use proto::route::{self, DIAL_WITHIN, Route, Verdict};
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE};
@@ -145,7 +145,7 @@ impl Dialer {
         }
         let joining = tokio::time::timeout(DIAL_WITHIN, client.join(request)).await;
         let response = joining.map_err(|_| "the coordinator does not answer".to_owned())?;
-        Ok((outgoing, response.map_err(|status| status.message().to_owned())?.into_inner()))
+        Ok((outgoing, response.map_err(|status| route::why_ended(&status))?.into_inner()))
     }
 
     fn hello(&self, blobs: &Mutex<Blobs>) -> v1::Hello {
@@ -182,27 +182,28 @@ async fn send(
     blobs: Arc<Mutex<Blobs>>,
     news: mpsc::Sender<News>,
 ) {
-    let mut beats = tokio::time::interval(proto::BEAT);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heartbeats = tokio::time::interval(proto::HEARTBEAT_INTERVAL);
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let message = tokio::select! {
             message = messages.recv() => match message {
                 Some(message) => Some(message),
                 None => return,
             },
-            _ = beats.tick() => None,
+            _ = heartbeats.tick() => None,
         };
         let sent = match message {
-            None => send_message(&outgoing, from_worker::Message::Beat(v1::Beat {})).await,
+            None => send_message(&outgoing, from_worker::Message::Heartbeat(v1::Heartbeat {})).await,
             Some(Message::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
             Some(Message::Answer(computed)) => {
                 let lease = computed.lease;
                 // The coordinator may assign the next task as soon as it has the answer.
                 let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&lease.id);
                 // Reported in the order in which blobs are stored, so that both sides agree on the content of the cache.
-                let carried = computed.carried.filter(|_| is_here);
-                let keep = |carried| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(carried);
-                let kept = carried.and_then(keep);
+                let shard_state = computed.shard_state.filter(|_| is_here);
+                let keep =
+                    |shard_state| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(shard_state);
+                let kept = shard_state.and_then(keep);
                 let sent = send_answer(&outgoing, lease.id, computed.answer, computed.busy, kept).await;
                 sent && news.send(News::Happened(Event::Sent { lease })).await.is_ok()
             }
@@ -268,7 +269,7 @@ async fn receive(
                 .await
                 .map_err(|_| "the coordinator sent no welcome in time".to_owned())?,
         };
-        let message = message.map_err(|status| status.message().to_owned())?;
+        let message = message.map_err(|status| route::why_ended(&status))?;
         let message = message.ok_or_else(|| "closed by the coordinator".to_owned())?.message;
         let (head, progress) = match (message, arriving.take()) {
             (Some(from_coordinator::Message::Welcome(welcome)), None) => {

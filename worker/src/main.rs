@@ -13,12 +13,15 @@ use shared::work::engine::engine_with;
 use tokio::signal::unix::{SignalKind, signal};
 use worker::WorkerConfig;
 
-/// Computes for a Grammaton coordinator until its job is finished.
+/// Compute for a Grammaton coordinator until its job is finished.
 #[derive(Parser)]
-#[command(name = "grammaton-worker", version, after_help = format!(
+#[command(name = "grammaton-worker", version, long_version = proto::BUILD, after_help = format!(
     "Exit codes: 0 job finished, or stopped by SIGTERM or Ctrl-C (open tasks are finished first; a second signal \
     ends at once); 2 refused, given up, or bad usage.\n\
-     The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG chooses them."
+     The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG chooses them.\n\n\
+     Examples:\n\
+     \x20 grammaton-worker --coordinator http://127.0.0.1:7600\n\
+     \x20 grammaton-worker --coordinator https://HOST:7600 --ca ca.pem --cert worker.pem --key worker.key"
 ))]
 struct Arguments {
     /// Coordinator to work for, as http://host:port, or https://host:port with --ca
@@ -28,34 +31,34 @@ struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(proto::MAX_SLOTS)))]
     threads: Option<u32>,
     /// File that holds the coordinator's token
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Security", long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Certificate (PEM) of the authority that signed the coordinator's certificate
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Security", long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// Certificate (PEM) of this worker, for a coordinator that demands one
-    #[arg(long, value_name = "FILE", requires_all = ["ca", "key"])]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires_all = ["ca", "key"])]
     cert: Option<PathBuf>,
     /// Private key (PEM) of --cert
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// Name in the coordinator's logs and summary [default: host and process]
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     name: Option<String>,
     /// Work for a coordinator beyond loopback without token or TLS
-    #[arg(long)]
+    #[arg(help_heading = "Security", long)]
     insecure: bool,
     /// Seconds to keep trying while the coordinator cannot be reached, or its fleet is full
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(help_heading = "Limits", long, value_name = "SECONDS", default_value_t = 300)]
     give_up_after: u64,
     /// Format of the logs on standard error
-    #[arg(long, default_value_t, value_name = "text|json")]
+    #[arg(help_heading = "Output", long, default_value_t, value_name = "text|json")]
     log: Form,
     /// Mebibytes of memory for shards (a quarter) and their forests
-    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    #[arg(help_heading = "Limits", long, value_name = "MIB", default_value_t = 4096)]
     memory: u32,
     /// Folder for forests that do not fit in memory; without it, they are rebuilt in every round
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Limits", long, value_name = "DIR")]
     spill: Option<PathBuf>,
 }
 

@@ -12,7 +12,7 @@ use prost::bytes::Bytes;
 use proto::convert::Wire;
 use shared::work::task::Task;
 
-use crate::blobs::CarriedOn;
+use crate::blobs::KeptState;
 use crate::driver::clock;
 use crate::membership::SessionLease;
 use crate::{Compute, RunError};
@@ -30,10 +30,10 @@ pub(crate) struct Job {
 pub(crate) struct Computed {
     /// The lease that it belongs to.
     pub lease: SessionLease,
-    /// The encoded answer, or why there is none.
+    /// The encoded answer, or the reason of the failure.
     pub answer: Result<Bytes, String>,
     /// The new state of the shard, if the answer has one.
-    pub carried: Option<CarriedOn>,
+    pub shard_state: Option<KeptState>,
     /// Compute time.
     pub busy: Duration,
 }
@@ -64,15 +64,15 @@ fn work(jobs: &Mutex<Receiver<Job>>, compute: &Compute, computed: &tokio::sync::
         let Ok(Job { lease, task }) = job else { return };
         let begun = clock();
         // The engine's caches hold only finished values, so a panic cannot leave them inconsistent.
-        let (answer, carried) = match catch_unwind(AssertUnwindSafe(|| compute(&task))) {
-            Ok(Ok(answer)) => (Ok(answer.to_bytes()), CarriedOn::of(&task, answer)),
+        let (answer, shard_state) = match catch_unwind(AssertUnwindSafe(|| compute(&task))) {
+            Ok(Ok(answer)) => (Ok(answer.to_bytes()), KeptState::of(&task, answer)),
             Ok(Err(error)) => (Err(error.to_string()), None),
             Err(_) => {
                 let panicked = "the computation panicked, which is a bug; the worker's log has the message";
                 (Err(panicked.into()), None)
             }
         };
-        if computed.blocking_send(Computed { lease, answer, carried, busy: begun.elapsed() }).is_err() {
+        if computed.blocking_send(Computed { lease, answer, shard_state, busy: begun.elapsed() }).is_err() {
             return;
         }
     }

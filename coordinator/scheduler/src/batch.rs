@@ -163,8 +163,8 @@ impl Batch {
 
     fn preferred(&self, task: TaskIndex, affinity: &Affinity) -> Preferred {
         let Task { needs, audits, .. } = &self.tasks[task.index()];
-        let carried = needs.carried.and_then(|carried| affinity.get(&carried));
-        carried.or_else(|| affinity.get(&needs.shard)).filter(|_| !audits).map(|home| home.member)
+        let shard_state = needs.shard_state.and_then(|shard_state| affinity.get(&shard_state));
+        shard_state.or_else(|| affinity.get(&needs.shard)).filter(|_| !audits).map(|home| home.member)
     }
 
     /// Number of free tasks.

@@ -107,7 +107,7 @@ pub struct Needs {
     /// Hash of the shard.
     pub shard: ContentHash,
     /// Hash of the shard's state, if it has one.
-    pub carried: Option<ContentHash>,
+    pub shard_state: Option<ContentHash>,
 }
 
 /// Input of the state machine.

@@ -3,6 +3,9 @@
 //! In: losses, wrong reports of failures, and answers. Out: which names are on probation, and so are assigned one task at a time. A
 //! name is on probation after [`MANY`] losses or wrong reports within [`RECENTLY`], until its workers have answered [`ENOUGH`] tasks
 //! in a row. Also which processes are proven, that is, had an answer accepted.
+//!
+//! Workers choose names and ids of processes, so the number of records is bounded: at [`MOST`], the record that changed longest ago is
+//! forgotten, and those of names without probation first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,6 +20,9 @@ const RECENTLY: Duration = Duration::from_secs(5 * 60);
 
 /// Number of answers, with no loss or failure between them, that end a probation.
 const ENOUGH: u32 = 10;
+
+/// Maximum number of names with a record, and of proven processes.
+const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Record {
@@ -39,16 +45,27 @@ pub(super) struct Records {
 impl Records {
     /// Records the loss of a worker of that name.
     pub fn lost(&mut self, now: Duration, name: &str) {
-        let record = self.by_name.entry(name.to_owned()).or_default();
+        let record = self.of(name);
         record.losses += 1;
         record.note(now);
     }
 
     /// Records a reported failure of a task that another worker answered.
     pub fn failed(&mut self, now: Duration, name: &str) {
-        let record = self.by_name.entry(name.to_owned()).or_default();
+        let record = self.of(name);
         record.failures += 1;
         record.note(now);
+    }
+
+    /// The record of a name, in the place of another one if there are too many.
+    fn of(&mut self, name: &str) -> &mut Record {
+        if self.by_name.len() >= MOST && !self.by_name.contains_key(name) {
+            let age = |record: &Record| (record.wanting > 0, record.recent.last().copied());
+            let oldest =
+                self.by_name.iter().min_by_key(|(_, record)| age(record)).map(|(name, _)| name.clone());
+            oldest.map(|name| self.by_name.remove(&name));
+        }
+        self.by_name.entry(name.to_owned()).or_default()
     }
 
     /// Records an answer of a worker of that name.
@@ -60,6 +77,10 @@ impl Records {
 
     /// Records an accepted answer of that process; returns whether it was the first.
     pub fn prove(&mut self, process: Process) -> bool {
+        if self.proven.len() >= MOST && !self.proven.contains(&process) {
+            // A process that is forgotten has to prove itself again.
+            self.proven.pop_first();
+        }
         self.proven.insert(process)
     }
 
@@ -122,5 +143,18 @@ mod tests {
         (0..3).for_each(|at| records.failed(minutes(90 + at), "carol"));
         assert!(records.is_on_probation("carol"), "failures that others answered count as losses do");
         assert_eq!((records.losses("carol"), records.failures("carol")), (0, 3));
+    }
+
+    #[test]
+    fn names_without_number_take_bounded_memory_and_end_no_probation() {
+        let mut records = Records::default();
+        (0..3).for_each(|at| records.lost(Duration::from_secs(at), "bob"));
+        for at in 0..3 * MOST as u64 {
+            records.lost(Duration::from_secs(9 + at), &format!("mallory {at}"));
+            records.prove(Process::Unnamed(crate::MemberId(at)));
+        }
+        assert_eq!((records.by_name.len(), records.proven.len()), (MOST, MOST));
+        assert!(records.is_on_probation("bob"));
+        assert_eq!(records.losses(&format!("mallory {}", 3 * MOST - 1)), 1);
     }
 }

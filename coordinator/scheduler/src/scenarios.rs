@@ -87,11 +87,11 @@ fn event(words: &[&str]) -> Event {
         ["submit", word, of, more @ ..] => {
             let (batch, account) = batch(word);
             let mut needs: Vec<Needs> =
-                shards(of).into_iter().map(|shard| Needs { shard, carried: None }).collect();
-            let (carried, replicas): (Vec<&str>, Vec<&str>) =
+                shards(of).into_iter().map(|shard| Needs { shard, shard_state: None }).collect();
+            let (shard_state, replicas): (Vec<&str>, Vec<&str>) =
                 more.iter().partition(|word| word.contains('='));
-            for (task, carried) in carried.iter().filter_map(|word| word.split_once('=')) {
-                needs[task.parse::<usize>().unwrap()].carried = Some(shards(carried)[0]);
+            for (task, shard_state) in shard_state.iter().filter_map(|word| word.split_once('=')) {
+                needs[task.parse::<usize>().unwrap()].shard_state = Some(shards(shard_state)[0]);
             }
             let replicas = replicas.into_iter().map(replica).collect();
             Event::BatchSubmitted { batch, account, needs, replicas }

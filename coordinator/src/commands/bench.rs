@@ -25,6 +25,9 @@ mod trial;
 
 /// Arguments of `bench`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton bench\n\
+    \x20 grammaton bench --sentences 1000,100000 --threads 1,8 --json")]
 pub struct Args {
     /// Numbers of sentences, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1000,10000")]
@@ -43,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Print JSON
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
 }
 
@@ -135,7 +138,7 @@ impl Subject {
     fn job(&self, rounds: u16) -> String {
         let (kind, method) = if self.is_adapted { ("adaptor", "vb") } else { ("pcfg", "em") };
         let (format, unit) = match self.unit {
-            Unit::Char => ("segmented", "char"),
+            Unit::Char | Unit::Grapheme => ("segmented", "char"),
             Unit::Token => ("tokens", "token"),
         };
         let (grammar, rounds) = (toml::Value::from(self.grammar.clone()), 1 + rounds);
@@ -158,7 +161,7 @@ impl Subject {
             let count = AT_ONCE.min(n - first);
             for tree in generate::sample(&self.language, count, seed, &Options::default())? {
                 match self.unit {
-                    Unit::Char => text += &segmented(&tree, &segments, Unit::Char),
+                    Unit::Char | Unit::Grapheme => text += &segmented(&tree, &segments, Unit::Char),
                     Unit::Token => text += &tree.terminals().collect::<Vec<_>>().join(" "),
                 }
                 text.push('\n');

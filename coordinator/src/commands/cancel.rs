@@ -13,7 +13,7 @@ pub struct Args {
     /// Id of the job
     pub id: u64,
     /// Print the job as JSON
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// The service
     #[command(flatten)]

@@ -28,13 +28,15 @@ pub enum Args {
 
 /// Arguments of `eval segmentation`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton eval segmentation gold.txt results/segmentation.mbr.txt")]
 pub struct SegmentationArgs {
     /// File of the gold segmentation
     pub gold: PathBuf,
     /// File of the segmentation to score; `-` for standard input
     pub predicted: PathBuf,
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// Unit of a symbol: char, with spaces between words, or token, with | between words
     #[arg(long, value_enum, default_value = "char")]
@@ -43,13 +45,15 @@ pub struct SegmentationArgs {
 
 /// Arguments of `eval brackets`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton eval brackets gold.mrg predicted.mrg --max-length 20")]
 pub struct BracketsArgs {
     /// File of the gold trees
     pub gold: PathBuf,
     /// File of the trees to score, with `(())` for a missing tree; `-` for standard input
     pub predicted: PathBuf,
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// Also score sentences of at most N words, including punctuation
     #[arg(long, value_name = "N", default_value_t = 40)]
@@ -61,6 +65,8 @@ pub struct BracketsArgs {
 pub enum UnitName {
     /// A character
     Char,
+    /// A character with its combining marks
+    Grapheme,
     /// A token between spaces
     Token,
 }
@@ -69,6 +75,7 @@ impl From<UnitName> for Unit {
     fn from(name: UnitName) -> Unit {
         match name {
             UnitName::Char => Unit::Char,
+            UnitName::Grapheme => Unit::Grapheme,
             UnitName::Token => Unit::Token,
         }
     }

@@ -10,23 +10,27 @@ use proto::v1::{self, FileHead};
 use tempfile::NamedTempFile;
 
 use super::Answer;
-use super::remote::Reach;
+use super::remote::{Reach, Way, runtime};
+use crate::aside;
 use crate::job_process::folder::is_safe;
+use crate::output;
 use crate::streams;
 
 /// Arguments of `fetch`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton fetch 17 --out results")]
 pub struct Args {
     /// Id of the job, which must be done
     pub id: u64,
     /// Folder for the results; created if it does not exist
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Output", long, value_name = "DIR")]
     pub out: PathBuf,
     /// Replace the results of another run in the folder
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub overwrite: bool,
     /// Print the paths of the files as a JSON list
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// The service
     #[command(flatten)]
@@ -38,17 +42,28 @@ const SUMMARY: &str = "summary.json";
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
-    let out = &args.out;
+    let written =
+        runtime()?.block_on(download(&args.reach.way(None)?, args.id, &args.out, args.overwrite))?;
+    match args.json {
+        true => streams::show_json(&written)?,
+        false => streams::show(&args.out.display().to_string())?,
+    }
+    Ok(Answer::Yes)
+}
+
+/// Downloads the results of a job to the folder `out`, and returns the paths of its files.
+pub async fn download(way: &Way, id: u64, out: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(out).with_context(|| format!("{}: cannot write there", out.display()))?;
     ensure!(
-        args.overwrite || !out.join(SUMMARY).exists(),
+        overwrite || !out.join(SUMMARY).exists(),
         "{}: the folder has a finished result; replace it with --overwrite, or choose another folder with --out DIR",
         out.display()
     );
+    let _lock = output::lock(out)?;
     let mut files = Files { out, open: None, summary: None, written: Vec::new() };
     let mut failed = None;
-    args.reach.ask(async |jobs| {
-        let mut messages = jobs.fetch(v1::FetchRequest { id: args.id }).await?.into_inner();
+    way.ask(async |jobs| {
+        let mut messages = jobs.fetch(v1::FetchRequest { id }).await?.into_inner();
         while let Some(message) = messages.message().await? {
             failed = message.message.and_then(|message| files.take(message).err());
             if failed.is_some() {
@@ -56,14 +71,10 @@ pub fn run(args: &Args) -> Result<Answer> {
             }
         }
         Ok(())
-    })?;
+    })
+    .await?;
     failed.map_or(Ok(()), Err)?;
-    let written = files.finish()?;
-    match args.json {
-        true => streams::show_json(&written)?,
-        false => streams::show(&out.display().to_string())?,
-    }
-    Ok(Answer::Yes)
+    files.finish()
 }
 
 /// Receives files; each has a temporary name until it is complete.
@@ -82,14 +93,8 @@ impl Files<'_> {
                 // The service is not trusted: its paths are checked.
                 ensure!(is_safe(&head.path), "{:?}: not a path below the folder of results", head.path);
                 let place = self.out.join(&head.path);
-                let folder = place.parent().unwrap_or(self.out);
-                let aside = fs::create_dir_all(folder).and_then(|()| {
-                    let mut builder = tempfile::Builder::new();
-                    #[cfg(unix)]
-                    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-                    builder.prefix(".writing-").tempfile_in(folder)
-                });
-                self.open = Some((head, aside.with_context(|| refused(&place))?, 0));
+                let file = aside::beside(&place).with_context(|| refused(&place))?;
+                self.open = Some((head, file, 0));
             }
             Message::Data(data) => {
                 let Some((head, file, got)) = &mut self.open else {
@@ -117,7 +122,7 @@ impl Files<'_> {
             self.remove_summary()?;
         }
         let place = self.out.join(path);
-        file.persist(&place).map_err(|error| error.error).with_context(|| refused(&place))?;
+        aside::put(file, &place).with_context(|| refused(&place))?;
         self.written.push(place);
         Ok(())
     }

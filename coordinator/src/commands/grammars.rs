@@ -17,6 +17,9 @@ use crate::{human, streams};
 
 /// Arguments of `grammars`.
 #[derive(Parser, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton grammars\n\
+    \x20 grammaton grammars colloc3-syllable --corpus text.txt")]
 pub struct Args {
     /// Grammar to print, as in colloc3-syllable [default: list all]
     #[arg(requires = "corpus")]
@@ -31,10 +34,10 @@ pub struct Args {
     #[arg(long, value_name = "SYMBOLS", default_value = "")]
     vowels: String,
     /// Known prefixes, one a line, for a grammar of morphemes
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Morphemes", long, value_name = "FILE")]
     prefixes: Option<PathBuf>,
     /// Known suffixes, one a line, for a grammar of morphemes
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Morphemes", long, value_name = "FILE")]
     suffixes: Option<PathBuf>,
 }
 

@@ -15,6 +15,9 @@ use crate::streams::Stdout;
 
 /// Arguments of `inspect`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton inspect results --top 50\n\
+    \x20 grammaton inspect results --json")]
 pub struct Args {
     /// Model: a folder written by `train`, or its model.bin
     pub model: PathBuf,
@@ -22,12 +25,13 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
 }
 
+/// The learned parameters of a model, for display.
 #[derive(Serialize)]
-struct Inspection<'a> {
+pub struct Inspection<'a> {
     nonterminals: usize,
     terminals: usize,
     rules: usize,
@@ -67,7 +71,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
+/// Describes a model, with so many strings of each adapted nonterminal, the most used first.
+pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
     let parameters_sha256 = model::parameters_sha256(&saved.model);
     let model = match &saved.model {
         Trained::Grammar(model) => model,

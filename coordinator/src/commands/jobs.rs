@@ -12,12 +12,14 @@ use crate::streams;
 
 /// Arguments of `jobs`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton jobs --limit 20")]
 pub struct Args {
     /// List the newest N jobs instead of all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
     /// Print JSON
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// The service
     #[command(flatten)]

@@ -11,6 +11,9 @@ use crate::streams;
 
 /// Arguments of `keys`.
 #[derive(Parser, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton keys\n\
+    \x20 grammaton keys rho inference.alpha")]
 pub struct Args {
     /// Keys to show, as in rho or inference.rho [default: all]
     keys: Vec<String>,

@@ -15,6 +15,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Arguments of `logs`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton logs 17 --follow")]
 pub struct Args {
     /// Id of the job
     pub id: u64,
@@ -22,7 +24,7 @@ pub struct Args {
     #[arg(long, short)]
     pub follow: bool,
     /// Print one JSON object per line
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// The service
     #[command(flatten)]

@@ -2,19 +2,22 @@
 //!
 //! In: words, and affixes if some are known. Out: the same lines with spaces between morphemes, as by [`super::segment`].
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use proto::log::Form;
 
 use super::Answer;
 use super::eval::UnitName;
-use super::segment::sampling::{self, ModelFile, Sampling};
+use super::segment::sampling::{self, Effort, ModelFile, Sampling};
 use super::segment::text::Text;
 use crate::input;
 
 /// Arguments of `morphemes`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton morphemes words.txt\n\
+    \x20 grammaton morphemes words.txt --suffixes suffixes.txt --out morphemes")]
 pub struct Args {
     /// Words, one a line, plain or .gz; `-` for standard input. Spaces in a line are gold morpheme boundaries, which are scored against and
     /// otherwise ignored
@@ -45,15 +48,11 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     for (key, name, path) in given {
         if let Some(path) = path {
             keys.push((key, name.to_owned()));
-            files.push((name, affixes(path, &text)?));
+            files.push((name, input::text(path, &path.display().to_string(), "affixes")?));
         }
     }
-    args.sampling.segment(&text, &ModelFile { grammar, keys, files }, log)
+    args.sampling.segment(&text, &ModelFile { grammar, voters: Vec::new(), effort: EFFORT, keys, files }, log)
 }
 
-/// The affixes of the file at `path` in the unit of the corpus file.
-fn affixes(path: &Path, words: &Text) -> Result<String> {
-    let name = path.display().to_string();
-    let affixes = input::text(path, &name, "affixes")?;
-    Ok(affixes.lines().map(|line| words.symbols_of(line) + "\n").collect())
-}
+/// Several short chains.
+const EFFORT: Effort = Effort { chains: 4, sweeps: 50 };

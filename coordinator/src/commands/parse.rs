@@ -6,18 +6,14 @@ mod trees;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rayon::prelude::*;
-use shared::data::Sentence;
 use shared::data::corpus::{Corpus, Options, UnknownSymbol};
 use shared::grammar::SymbolId;
-use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::models::Trained;
+use shared::models::decode::{Decoded, Decoder};
 use shared::models::dmv::nouns;
-use shared::models::{Model, Trained};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer as TaskAnswer, Language, Named, Task, Work};
 
 use super::Answer;
+use crate::decoding::Decoding;
 use crate::model::SavedModel;
 use crate::row::{Gaps, Row, Status};
 use crate::streams::Stdout;
@@ -25,6 +21,10 @@ use crate::{input, streams};
 
 /// Arguments of `parse`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton parse results new.txt\n\
+    \x20 grammaton parse results - --decoder mbr --format tsv\n\
+    \x20 grammaton parse results new.conllu --decoder mbr-arcs")]
 pub struct Args {
     /// Model: a folder written by `train`, or its model.bin
     pub model: PathBuf,
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "viterbi")]
     pub decoder: DecoderName,
     /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
-    #[arg(long, value_enum, default_value = "segmentation")]
+    #[arg(help_heading = "Output", long, value_enum, default_value = "segmentation")]
     pub format: Format,
     /// Use only learned strings, as in training; by default, unseen text may have new strings
     #[arg(long)]
@@ -43,11 +43,14 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub max_symbols: Option<u32>,
     /// Column of the tags, for a dependency model
-    #[arg(long, value_enum, default_value = "upos")]
+    #[arg(help_heading = "Dependency models", long, value_enum, default_value = "upos")]
     pub tags: TagColumn,
     /// Keep punctuation, for a dependency model that was trained with it
-    #[arg(long)]
+    #[arg(help_heading = "Dependency models", long)]
     pub keep_punctuation: bool,
+    /// End with exit code 1 if a sentence has no analysis
+    #[arg(long)]
+    pub strict: bool,
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -106,10 +109,15 @@ pub enum Format {
 
 /// Number of sentences decoded in one batch, while the lines of the batch before are printed.
 const BATCH: usize = 4096;
-/// Number of sentences in a task.
-const CHUNK: usize = 256;
 
-/// Runs the command. The answer is negative if a sentence has no analysis.
+impl Args {
+    /// The answer if some sentences have no analysis.
+    fn partly(&self) -> Answer {
+        if self.strict { Answer::No } else { Answer::Yes }
+    }
+}
+
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     if args.format == Format::Brackets && args.decoder == DecoderName::Mbr {
         bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
@@ -127,7 +135,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     let decoder = args.decoder.of_segments()?;
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
-    let options = Options { format: saved.format, unit: saved.unit, max_symbols };
+    let cleaning = saved.cleaning.clone();
+    let options = Options { format: saved.format, unit: saved.unit, max_symbols, cleaning };
     let (corpus, n_lines) = input::text_to_parse(&args.corpus, &options)?;
     let mut out = Printer::new(args.format)?;
     let Some(corpus) = corpus else {
@@ -170,7 +179,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         sentences.len(),
         of_unknown(&unknown),
     ));
-    Ok(Answer::No)
+    Ok(args.partly())
 }
 
 /// Clause on the sentences without an analysis that have unknown symbols; empty if there are none.
@@ -246,81 +255,5 @@ impl Printer {
     fn finish(&mut self, n_lines: u32) -> Result<()> {
         self.empty_before(n_lines + 1)?;
         self.out.flush()
-    }
-}
-
-/// A model prepared for decoding.
-struct Decoding {
-    engine: Engine,
-    task: Task,
-}
-
-impl Decoding {
-    /// Prepares a model. If `closed`, sentences are sequences of learned strings, as in training; otherwise adapted nonterminals may
-    /// also generate new strings, at the cost of a new table.
-    fn new(model: Model, decoder: Decoder, trees: bool, closed: bool) -> Decoding {
-        let weights = model.decoding_weights();
-        let decode =
-            Decode { weights, segments: model.segments, decoders: vec![decoder], trees, open: !closed };
-        let task = Task {
-            language: Some(Language {
-                grammar: Named::new(model.grammar),
-                lexicon: Named::new(model.lexicon),
-            }),
-            shard: Named::new(Shard::Sentences(Vec::new())),
-            work: Work::Decode(Named::new(decode)),
-        };
-        Decoding { engine: Engine::default(), task }
-    }
-
-    /// One answer per sentence, in order; `None` without an analysis.
-    fn all(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>> {
-        let chunks: Vec<Vec<Option<Decoded>>> =
-            sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_>>()?;
-        Ok(chunks.into_iter().flatten().collect())
-    }
-
-    fn chunk(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>> {
-        let known = sentences.iter().flatten();
-        let items: Vec<Sentence> =
-            known.map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 }).collect();
-        let n_known = items.len();
-        let shard = Named::new(Shard::Sentences(items));
-        let TaskAnswer::Decoded(decoded) = self.engine.run(&Task { shard, ..self.task.clone() })? else {
-            bail!("internal error: not a decoding; please report it")
-        };
-        ensure!(decoded.len() == n_known, "internal error: sentences were lost; please report it");
-        let mut decoded = decoded.into_iter();
-        let answer = |tokens: &Option<Vec<SymbolId>>| tokens.as_ref().and_then(|_| decoded.next());
-        let analysed = |decoded: &Decoded| decoded.log_z > f64::NEG_INFINITY;
-        Ok(sentences.iter().map(answer).map(|decoded| decoded.filter(analysed)).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::tests::small;
-
-    fn segmentation(decoder: Decoder, sentence: &str, closed: bool) -> Option<Vec<u32>> {
-        let model = small().of_grammar().clone();
-        let letter = |letter: char| model.grammar.symbol(&letter.to_string()).unwrap();
-        let tokens: Vec<SymbolId> = sentence.chars().map(letter).collect();
-        let decoded = Decoding::new(model, decoder, true, closed).all(&[Some(tokens)]).unwrap().remove(0);
-        decoded.map(|decoded| decoded.segmentations[0].clone())
-    }
-
-    #[test]
-    fn learned_strings_are_preferred() {
-        for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree] {
-            assert_eq!(segmentation(decoder, "ababbbaa", true), Some(vec![2, 4, 7, 8]));
-        }
-    }
-
-    #[test]
-    fn sentence_that_needs_new_strings_gets_them() {
-        assert_eq!(segmentation(Decoder::Viterbi, "abbb", true), None);
-        let ends = segmentation(Decoder::Viterbi, "abbb", false).unwrap();
-        assert_eq!(ends.last(), Some(&4));
     }
 }

@@ -20,6 +20,9 @@ pub mod probe;
 
 /// Arguments of `plan`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton plan job.toml --workers 20,100,1000\n\
+    \x20 grammaton plan job.toml --workers 100 --cpu-seconds 60 --bandwidth 1")]
 pub struct Args {
     /// The job file
     pub job: PathBuf,
@@ -27,24 +30,30 @@ pub struct Args {
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Numbers of workers, separated by commas
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "20,100,1000")]
+    #[arg(
+        help_heading = "Cluster",
+        long,
+        value_name = "N,N",
+        value_delimiter = ',',
+        default_value = "20,100,1000"
+    )]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub workers: Vec<u32>,
     /// Number of threads of each worker
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(help_heading = "Cluster", long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(proto::MAX_SLOTS)))]
     pub threads: u32,
     /// Bandwidth of the coordinator's network in Gbit/s, both directions together
-    #[arg(long, value_name = "GBIT", default_value_t = 10.0, value_parser = positive)]
+    #[arg(help_heading = "Cluster", long, value_name = "GBIT", default_value_t = 10.0, value_parser = positive)]
     pub bandwidth: f64,
     /// One-way latency between coordinator and worker in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 0.5, value_parser = milliseconds)]
+    #[arg(help_heading = "Cluster", long, value_name = "MS", default_value_t = 0.5, value_parser = milliseconds)]
     pub latency: f64,
     /// Number of cores of the coordinator's machine [default: as this machine]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(help_heading = "Cluster", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub cores: Option<u16>,
     /// Work of a round per worker in CPU-seconds, with the corpus scaled accordingly [default: the corpus as it is]
-    #[arg(long, value_name = "S", value_parser = positive)]
+    #[arg(help_heading = "Cluster", long, value_name = "S", value_parser = positive)]
     pub cpu_seconds: Option<f64>,
     /// Number of rounds to measure after the first
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -53,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Print JSON
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
 }
 

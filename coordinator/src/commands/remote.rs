@@ -16,19 +16,19 @@ use tonic::{Code, Request, Status};
 #[derive(clap::Args, Clone, Debug)]
 pub struct Reach {
     /// Address of the service, as http://host:port, or https://host:port with --ca
-    #[arg(long, value_name = "URL", env = "GRAMMATON_COORDINATOR")]
+    #[arg(help_heading = "Service", long, value_name = "URL", env = "GRAMMATON_COORDINATOR")]
     pub coordinator: Option<String>,
     /// File with a token of the service [default: the variable GRAMMATON_TOKEN]
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Security", long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Certificate (PEM) of the authority that signed the service's certificate
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Security", long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Certificate (PEM) to show to a service that demands one
-    #[arg(long, value_name = "FILE", requires_all = ["ca", "key"])]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires_all = ["ca", "key"])]
     pub cert: Option<PathBuf>,
     /// Private key (PEM) of --cert
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
 }
 
@@ -66,8 +66,7 @@ impl Reach {
             _ => None,
         };
         let tls = self.ca.as_deref().map(|ca| ClientTls::read(ca, identity)).transpose()?;
-        let (route, token) = (Route::new(url, tls.as_ref())?, Token::find(self.token_file.as_deref())?);
-        Ok(Way { url: url.to_owned(), route, token })
+        Way::new(url, tls.as_ref(), Token::find(self.token_file.as_deref())?)
     }
 
     /// Runs `call` with a client of the service, on a new runtime.
@@ -83,6 +82,11 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
 }
 
 impl Way {
+    /// Checks the address of a service.
+    pub fn new(url: &str, tls: Option<&ClientTls>, token: Option<Token>) -> Result<Way> {
+        Ok(Way { url: url.to_owned(), route: Route::new(url, tls)?, token })
+    }
+
     /// Runs `call` with a client, over a new connection.
     pub async fn ask<T>(&self, call: impl AsyncFnOnce(&mut Jobs) -> Result<T, Status>) -> Result<T> {
         self.with(async |channel, bearer| call(&mut JobsClient::with_interceptor(channel, bearer)).await)

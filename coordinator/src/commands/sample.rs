@@ -15,6 +15,9 @@ use crate::streams::{self, Stdout};
 
 /// Arguments of `sample`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton sample grammar.gr -n 1000 --seed 1\n\
+    \x20 grammaton sample verbs.gr -n 500 --segments Prefix,Stem,Suffix")]
 pub struct Args {
     /// The grammar file
     pub grammar: PathBuf,
@@ -25,10 +28,16 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Output format
-    #[arg(long, value_enum, default_value = "segmented")]
+    #[arg(help_heading = "Output", long, value_enum, default_value = "segmented")]
     pub format: Format,
     /// Nonterminals whose constituents are the segments, separated by commas
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "Word")]
+    #[arg(
+        help_heading = "Output",
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "Word"
+    )]
     pub segments: Vec<String>,
 }
 

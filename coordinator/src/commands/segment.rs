@@ -9,16 +9,21 @@ pub mod text;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail, ensure};
 use proto::log::Form;
+use shared::grammar::auto::Auto;
 
 use super::Answer;
 use super::eval::UnitName;
-use sampling::{ModelFile, Sampling};
+use sampling::{Effort, ModelFile, Sampling};
 use text::Text;
 
 /// Arguments of `segment`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton segment text.txt\n\
+    \x20 grammaton segment text.txt --out words --seconds 600\n\
+    \x20 grammaton segment phonemes.txt --unit token --grammar colloc-syllable --quiet")]
 pub struct Args {
     /// Text with one utterance per line, plain or .gz; `-` for standard input. Spaces in its lines are gold word boundaries, which are
     /// scored against and otherwise ignored
@@ -26,9 +31,9 @@ pub struct Args {
     /// Unit of a symbol: char, with spaces between words, or token (phonemes between spaces), with | between words
     #[arg(long, value_enum, default_value = "char")]
     unit: UnitName,
-    /// Grammar, as listed by `grammaton grammars`; auto: chosen by the number of symbols
-    #[arg(long, value_name = "NAME", default_value = AUTO)]
-    grammar: String,
+    /// Grammars, as listed by `grammaton grammars`, with commas between them, whose models vote; auto: chosen by the number of symbols
+    #[arg(long, value_name = "NAMES", default_value = AUTO, value_delimiter = ',')]
+    grammar: Vec<String>,
     /// Vowels, with spaces between them [default: found in the text]
     #[arg(long, value_name = "SYMBOLS", default_value = "")]
     vowels: String,
@@ -45,12 +50,34 @@ const MANY_SYMBOLS: usize = 200;
 /// Runs the command.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let text = Text::read(&args.text, args.unit.into())?;
-    let grammar = sampling::grammar(match &args.grammar[..] {
-        AUTO if text.n_symbols() > MANY_SYMBOLS => "colloc",
-        AUTO => "colloc3-syllable",
-        name => name,
-    })?;
-    let vowels = args.vowels.trim();
-    let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
-    args.sampling.segment(&text, &ModelFile { grammar, keys, files: Vec::new() }, log)
+    let names: Vec<&str> = args.grammar.iter().map(|name| name.trim()).collect();
+    args.sampling.segment(&text, &model(&text, &names, &args.vowels)?, log)
 }
+
+/// The model of a text with these grammars, and vowels with spaces between them, found in the text if there are none.
+pub fn model(text: &Text, names: &[&str], vowels: &str) -> Result<ModelFile> {
+    let (names, effort) = match names {
+        [AUTO] if text.n_symbols() > MANY_SYMBOLS => (&["colloc"][..], SHORT),
+        [AUTO] => (&LEVELS[..], LONG),
+        names => (names, LONG),
+    };
+    ensure!(!names.is_empty(), "--grammar: name a grammar, or auto");
+    let mut grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<Vec<Auto>>>()?;
+    let (grammar, voters) = (grammars.remove(0), grammars);
+    if let Some(at) =
+        (0..voters.len()).find(|&at| voters[at] == grammar || voters[..at].contains(&voters[at]))
+    {
+        bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
+    }
+    let vowels = vowels.trim();
+    let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
+    Ok(ModelFile { grammar, voters, effort, keys, files: Vec::new() })
+}
+
+/// Grammars of words of syllables whose chains vote unless others are named: no number of levels of collocations is the best in every
+/// language.
+const LEVELS: [&str; 2] = ["colloc3-syllable", "colloc-syllable"];
+/// Fewer and longer chains, of one or two grammars.
+const LONG: Effort = Effort { chains: 2, sweeps: 80 };
+/// More and shorter chains, for texts of many symbols.
+const SHORT: Effort = Effort { chains: 4, sweeps: 50 };

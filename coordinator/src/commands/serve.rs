@@ -32,7 +32,10 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Arguments of `serve`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "If the service is stopped or killed and started again with the same --store, each job resumes."
+    after_help = "If the service is stopped or killed and started again with the same --store, each job resumes.\n\n\
+    Examples:\n\
+    \x20 grammaton serve --store jobs --listen 127.0.0.1:7600 --http 127.0.0.1:9600\n\
+    \x20 grammaton serve --store s3://models/service --cache cache --listen 0.0.0.0:7600 --tokens tokens"
 )]
 pub struct Args {
     /// Folder or object store URL, as in s3://models/service, for jobs, their files and their results
@@ -42,40 +45,40 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
     /// File of tokens with their roles, written by `grammaton token`; without it, the one token has all roles
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["token_file", "insecure"])]
+    #[arg(help_heading = "Security", long, value_name = "FILE", conflicts_with_all = ["token_file", "insecure"])]
     pub tokens: Option<PathBuf>,
     /// Maximum number of running jobs; others are queued
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(help_heading = "Limits", long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub running: u16,
     /// Maximum number of queued and running jobs; others are refused
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(help_heading = "Limits", long, value_name = "N", default_value_t = 10_000)]
     pub max_jobs: usize,
     /// Maximum number of queued and running jobs of each user [default: half of --max-jobs with --tokens, else all]
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Limits", long, value_name = "N")]
     pub max_user_jobs: Option<usize>,
     /// Delete jobs with their results N days after their end [default: never]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    #[arg(help_heading = "Limits", long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub keep_days: Option<u32>,
     /// Maximum size of an uploaded file in mebibytes
-    #[arg(long, value_name = "MIB", default_value_t = 65_536)]
+    #[arg(help_heading = "Limits", long, value_name = "MIB", default_value_t = 65_536)]
     pub max_upload: u32,
     /// Maximum size of all files that a user uploads within a day, in mebibytes [default: no limit]
-    #[arg(long, value_name = "MIB")]
+    #[arg(help_heading = "Limits", long, value_name = "MIB")]
     pub max_daily_upload: Option<u32>,
     /// Memory that each job may take beside its workers, in mebibytes [default: half of the machine's]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..))]
+    #[arg(help_heading = "Limits", long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..))]
     pub job_memory: Option<u32>,
     /// Prefix of URLs that jobs may read, as in s3://corpora/; repeatable
-    #[arg(long, value_name = "URL")]
+    #[arg(help_heading = "Security", long, value_name = "URL")]
     pub allow_url: Vec<String>,
     /// The workers
     #[command(flatten)]
     pub fleet: FleetOptions,
     /// Print nothing
-    #[arg(long, short, conflicts_with = "json")]
+    #[arg(help_heading = "Output", long, short, conflicts_with = "json")]
     pub quiet: bool,
     /// Print the addresses it listens on as one JSON object per line on standard output
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
 }
 
@@ -133,6 +136,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     jobs.open(service.clone());
     info!(%address, "listening");
     progress.listening(address);
+    args.fleet.announce(address)?;
     let _page = match page {
         Some(page) => {
             let (address, scheme) = (page.address(), if tls.is_some() { "https" } else { "http" });

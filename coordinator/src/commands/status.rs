@@ -19,13 +19,16 @@ const WITHIN: Duration = Duration::from_secs(10);
 
 /// Arguments of `status`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Exit code 0 means that the coordinator answered, 2 that it did not.")]
+#[command(after_help = "Exit code 0 means that the coordinator answered, 2 that it did not.\n\n\
+    Examples:\n\
+    \x20 grammaton status 17\n\
+    \x20 grammaton status http://127.0.0.1:7600 --json")]
 pub struct Args {
     /// Id of a job of the service, or URL of a coordinator: http://host:port, or https://host:port with --ca
     #[arg(value_name = "ID|URL")]
     pub what: String,
     /// Print JSON
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// The service
     #[command(flatten)]

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-use super::remote::{Jobs, Reach, Way, code, is_passing, runtime};
+use super::remote::{Jobs, Reach, Refused, Way, code, is_passing, runtime};
 use super::{Answer, logs};
 use crate::human::bytes;
 use crate::job::Job;
@@ -31,7 +31,10 @@ const LARGE: u64 = 64 << 20;
 /// Arguments of `submit`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Prints the job's id. With --wait, exit code 0 means that the job is done, 1 that it was cancelled, 2 that it failed."
+    after_help = "Prints the job's id. With --wait, exit code 0 means that the job is done, 1 that it was cancelled, 2 that it failed.\n\n\
+    Examples:\n\
+    \x20 grammaton submit job.toml --coordinator http://127.0.0.1:7600 --wait\n\
+    \x20 grammaton submit job.toml --set inference.seed=2 --priority 20 --name second"
 )]
 pub struct Args {
     /// The job file
@@ -52,10 +55,10 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
     /// Show the log of the job and wait for its end
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub wait: bool,
     /// Print the job as JSON
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// The service
     #[command(flatten)]
@@ -64,20 +67,17 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
-    let mut job = Job::load(&args.job, &args.set)?;
+    let job = Job::load(&args.job, &args.set)?;
     job.notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
-    let files = pack(&mut job, &args.job)?;
-    let request = v1::SubmitRequest {
-        job: job.to_toml_as_it_is(),
-        inputs: files.iter().map(Packed::to_wire).collect(),
-        name: args.name.clone().unwrap_or_else(|| name_of(&args.job)),
-        priority: args.priority.unwrap_or(0),
-        max_workers: args.max_workers.unwrap_or(0),
-        key: args.idempotency_key.clone().unwrap_or_else(unique),
+    let wishes = Wishes {
+        name: args.name.clone(),
+        priority: args.priority,
+        max_workers: args.max_workers,
+        idempotency_key: args.idempotency_key.clone(),
     };
     let way = args.reach.way(None)?;
     let runtime = runtime()?;
-    let info = runtime.block_on(submit(&way, &request, &files))?;
+    let (info, files) = runtime.block_on(send(&way, job, &args.job, wishes))?;
     let print = |info: &v1::JobInfo| match args.json {
         true => streams::show_json(info),
         false => streams::show(&info.id.to_string()),
@@ -88,11 +88,11 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     streams::tell(&format!("job {}", info.id));
     let info = runtime.block_on(logs::follow(&way, info.id, &mut |line| {
-        streams::tell(&line.text);
+        streams::tell(&with_places(&line.text, &files));
         Ok(())
     }))?;
     match &info.state[..] {
-        "failed" => bail!("{}", info.error),
+        "failed" => bail!("{}", with_places(&info.error, &files)),
         state => {
             print(&info)?;
             Ok(if state == "done" { Answer::Yes } else { Answer::No })
@@ -100,8 +100,50 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
 }
 
+/// How a service is to treat a job; what is not said is left to it.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Name of the job.
+    pub name: Option<String>,
+    /// Share of the workers relative to other jobs, 1 to 100.
+    pub priority: Option<u32>,
+    /// Maximum number of workers at a time.
+    pub max_workers: Option<u32>,
+    /// Unique key; submitting again with the same key returns the same job.
+    pub idempotency_key: Option<String>,
+}
+
+/// Submits `job`, read from the file `job_file`, with the files that it reads, which are returned as well.
+pub async fn send(
+    way: &Way,
+    mut job: Job,
+    job_file: &Path,
+    wishes: Wishes,
+) -> Result<(v1::JobInfo, Vec<Packed>)> {
+    let files = pack(&mut job, job_file)?;
+    let request = v1::SubmitRequest {
+        job: job.to_toml_as_it_is(),
+        inputs: files.iter().map(Packed::to_wire).collect(),
+        name: wishes.name.unwrap_or_else(|| name_of(job_file)),
+        priority: wishes.priority.unwrap_or(0),
+        max_workers: wishes.max_workers.unwrap_or(0),
+        key: wishes.idempotency_key.unwrap_or_else(unique),
+    };
+    match submit(way, &request, &files).await {
+        Ok(info) => Ok((info, files)),
+        Err(error) if code(&error) == Some(Code::InvalidArgument) => {
+            let text = with_places(&error.to_string(), &files);
+            Err(Refused(Status::invalid_argument(text)).into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Folder of files that are not below the folder of the job.
+const ELSEWHERE: &str = "elsewhere/";
+
 /// An input file of a job.
-struct Packed {
+pub struct Packed {
     /// Path in the job file.
     path: String,
     /// Path on this machine.
@@ -120,6 +162,12 @@ impl Packed {
     }
 }
 
+/// A text of the service with the files' places on this machine, where they have other paths there.
+fn with_places(text: &str, files: &[Packed]) -> String {
+    let renamed = files.iter().filter(|file| file.path.starts_with(ELSEWHERE));
+    renamed.fold(text.to_owned(), |text, file| text.replace(&file.path, &file.place.display().to_string()))
+}
+
 /// Returns the input files of a job, and changes their paths in the job to paths relative to its folder.
 fn pack(job: &mut Job, job_file: &Path) -> Result<Vec<Packed>> {
     let folder = job_file.parent().unwrap_or(Path::new(""));
@@ -132,7 +180,7 @@ fn pack(job: &mut Job, job_file: &Path) -> Result<Vec<Packed>> {
         let (n, file) = (names.len(), path.file_name().unwrap_or_default().to_string_lossy());
         let name = names.entry(path.clone()).or_insert_with(|| match below {
             Some(below) => below.to_owned(),
-            None => format!("elsewhere/{n}/{file}"),
+            None => format!("{ELSEWHERE}{n}/{file}"),
         });
         *path = PathBuf::from(&*name);
     });
@@ -259,6 +307,10 @@ mod tests {
         assert!(paths[2].starts_with("elsewhere/") && paths[2].ends_with("/test.txt"), "{paths:?}");
         assert_eq!(paths[3], "grammar.gr");
         assert!(paths.iter().all(|path| is_safe(path)));
+        let told = format!("{}:2: byte 6 is not UTF-8; data/corpus.txt is", paths[1]);
+        let expected =
+            format!("{}:2: byte 6 is not UTF-8; data/corpus.txt is", folder.join("../other.txt").display());
+        assert_eq!(with_places(&told, &files), expected);
         let sent = Job::parse(&job.to_toml_as_it_is(), "job.toml", Path::new("/there"), &[]).unwrap();
         assert_eq!(sent.corpus.path, Path::new("/there/data/corpus.txt"));
         assert_eq!(sent.output.dir, Path::new("/there/out"));

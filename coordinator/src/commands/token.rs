@@ -12,7 +12,9 @@ use crate::streams;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Roles: work (for workers), read (view jobs and download results), submit (also manage one's own jobs), operate (also manage the jobs of others).\n\
-    The file holds the digest of each token. To revoke a token, remove its line; no restart is needed."
+    The file holds the digest of each token. To revoke a token, remove its line; no restart is needed.\n\n\
+    Examples:\n\
+    \x20 grammaton token ann submit --tokens tokens"
 )]
 pub struct Args {
     /// Name of the token's owner

@@ -1,10 +1,11 @@
 //! `grammaton train`: trains a model from a job file.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use proto::log::Form;
 use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
@@ -13,9 +14,8 @@ use tracing::{info, info_span};
 use super::Answer;
 use crate::access::Access;
 use crate::events::{All, Observer as _, RunEvent};
-use crate::fleet::{Fleet, FleetConfig, Listen, MEMORY, ROOM, engine_with};
+use crate::fleet::{FleetConfig, Listen, MEMORY, ROOM};
 use crate::job::Job;
-use crate::outcome::Crew;
 use crate::progress::{Progress, Style};
 use crate::run::{Earlier, Run};
 use crate::signals::{Signal, Stopper};
@@ -24,22 +24,26 @@ use crate::status::{self, RunStatus};
 use crate::streams;
 use crate::train::group::Inputs;
 use crate::train::stopped::{Kept, Stopped};
-use crate::train::{spill, train};
 use crate::web::probes::Http;
 
 /// Arguments of `train`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton train job.toml\n\
+    \x20 grammaton train job.toml --out results --set inference.seed=2 --resume\n\
+    \x20 grammaton train job.toml --set inference.alpha=1e-5,1e-3\n\
+    \x20 grammaton train job.toml --listen 0.0.0.0:7600 --token-file token --min-workers 2")]
 pub struct Args {
     /// The job file
     pub job: PathBuf,
     /// Folder for the results, instead of the job's output.dir
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Output", long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Resume from the newest checkpoint, if there is one; a finished job stays as it is
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,
     /// Replace the files of an earlier run in the folder
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub overwrite: bool,
     /// Set a value of the job, as in --set inference.seed=2; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
@@ -48,10 +52,10 @@ pub struct Args {
     #[command(flatten)]
     pub fleet: FleetOptions,
     /// Show no progress
-    #[arg(long, short, conflicts_with = "json")]
+    #[arg(help_heading = "Output", long, short, conflicts_with = "json")]
     pub quiet: bool,
     /// Show progress as one JSON object per line on standard output
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
 }
 
@@ -59,50 +63,53 @@ pub struct Args {
 #[derive(clap::Args, Clone, PartialEq, Debug, Default)]
 pub struct FleetOptions {
     /// Number of compute threads in this process [default: all cores, or 0 with --listen]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(help_heading = "Workers", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
     /// Mebibytes of memory for forests in this process; other forests go to files in the output folder. At most 512 of them also
     /// bound the answers that wait [default: 4096]
-    #[arg(long, value_name = "MIB")]
+    #[arg(help_heading = "Workers", long, value_name = "MIB")]
     pub memory: Option<u32>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(help_heading = "Workers", long, value_name = "ADDR", value_parser = address)]
     pub listen: Option<SocketAddr>,
+    /// File to which the URL for workers is written once this process listens
+    #[arg(help_heading = "Workers", long, value_name = "FILE", requires = "listen")]
+    pub address_file: Option<PathBuf>,
     /// Number of workers that must be connected before training begins [default: 1]
-    #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help_heading = "Workers", long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
     pub min_workers: Option<u32>,
     /// Maximum number of workers; others are refused [default: 4096]
-    #[arg(long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(help_heading = "Workers", long, value_name = "N", requires = "listen", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_workers: Option<u32>,
     /// Seconds to wait for a worker after all are gone, before giving up [default: 30]
-    #[arg(long, value_name = "SECONDS", requires = "listen", value_parser = seconds)]
+    #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = seconds)]
     pub no_workers_grace: Option<Duration>,
     /// Heartbeat timeout in seconds, after which the tasks of a worker are assigned to others [default: 15]
-    #[arg(long, value_name = "SECONDS", requires = "listen", value_parser = silence)]
+    #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = silence)]
     pub dead_after: Option<Duration>,
     /// Seconds after which a worker that computes a single task counts as stuck [default: 1800]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(help_heading = "Workers", long, value_name = "SECONDS", value_parser = seconds)]
     pub lease_deadline: Option<Duration>,
     /// Share of the tasks, 0 to 1, that two workers compute, to detect faulty machines [default: 0]
-    #[arg(long, value_name = "SHARE", requires = "listen", value_parser = share)]
+    #[arg(help_heading = "Workers", long, value_name = "SHARE", requires = "listen", value_parser = share)]
     pub audit: Option<f64>,
     /// File with the token that workers must show [default: the variable GRAMMATON_TOKEN]
-    #[arg(long, value_name = "FILE", requires = "listen")]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires = "listen")]
     pub token_file: Option<PathBuf>,
     /// Address of the HTTP port: /metrics for Prometheus, /health for probes, and with `serve` pages for browsers
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(help_heading = "Output", long, value_name = "ADDR", value_parser = address)]
     pub http: Option<SocketAddr>,
     /// Certificate (PEM) to show to workers, which then connect with https://
-    #[arg(long, value_name = "FILE", requires_all = ["listen", "key"])]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires_all = ["listen", "key"])]
     pub cert: Option<PathBuf>,
     /// Private key (PEM) of --cert
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
     /// Certificate (PEM) of the authority that must have signed the workers' certificates; without it, workers need no certificate
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    #[arg(help_heading = "Security", long, value_name = "FILE", requires = "cert")]
     pub ca: Option<PathBuf>,
     /// Allow connections without token or TLS on any address
-    #[arg(long, requires = "listen", conflicts_with = "token_file")]
+    #[arg(help_heading = "Security", long, requires = "listen", conflicts_with = "token_file")]
     pub insecure: bool,
 }
 
@@ -110,6 +117,29 @@ impl FleetOptions {
     /// Memory for forests in bytes.
     pub fn memory(&self) -> usize {
         self.memory.map_or(MEMORY, |mebibytes| (mebibytes as usize) << 20)
+    }
+
+    /// Writes the URL of `address` for workers to --address-file, if there is one.
+    pub fn announce(&self, address: SocketAddr) -> Result<()> {
+        let Some(file) = &self.address_file else { return Ok(()) };
+        let scheme = if self.cert.is_some() { "https" } else { "http" };
+        let port = address.port();
+        let url = match address.ip() {
+            // All addresses of this host.
+            ip if ip.is_unspecified() => {
+                let host = rustix::system::uname();
+                format!("{scheme}://{}:{port}\n", host.nodename().to_string_lossy())
+            }
+            _ => format!("{scheme}://{address}\n"),
+        };
+        let refused = || format!("{}: cannot write the address", file.display());
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
+        let readable = std::fs::Permissions::from_mode(0o644);
+        let aside =
+            tempfile::Builder::new().permissions(readable).tempfile_in(folder).with_context(refused)?;
+        std::fs::write(&aside, url).with_context(refused)?;
+        aside.persist(file).with_context(refused)?;
+        Ok(())
     }
 
     /// Settings of the fleet.
@@ -146,7 +176,7 @@ impl FleetOptions {
             min_members,
             max_members,
             no_workers_grace: self.no_workers_grace.unwrap_or(defaults.no_workers_grace),
-            suspect_after: (dead_after / 3).max(2 * proto::BEAT),
+            suspect_after: (dead_after / 3).max(2 * proto::HEARTBEAT_INTERVAL),
             dead_after,
             lease_deadline: self.lease_deadline.unwrap_or(defaults.lease_deadline),
             audit: self.audit.unwrap_or(defaults.audit),
@@ -168,11 +198,11 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 pub const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 fn silence(text: &str) -> Result<Duration, String> {
-    let least = 3 * proto::BEAT;
+    let least = 3 * proto::HEARTBEAT_INTERVAL;
     let found = seconds(text)?;
     if found < least {
-        let beat = proto::BEAT;
-        return Err(format!("workers send a heartbeat every {beat:?}; give at least {least:?}"));
+        let heartbeat = proto::HEARTBEAT_INTERVAL;
+        return Err(format!("workers send a heartbeat every {heartbeat:?}; give at least {least:?}"));
     }
     Ok(found)
 }
@@ -182,7 +212,8 @@ fn share(text: &str) -> Result<f64, String> {
     found.ok_or_else(|| "expected a number from 0 to 1, as in 0.05".to_owned())
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+/// Parses an address with its port.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
     let mut found =
         text.to_socket_addrs().map_err(|error| format!("{error}; write it as in 127.0.0.1:7600"))?;
     found.next().ok_or_else(|| "no address of that name; write it as in 127.0.0.1:7600".to_owned())
@@ -235,7 +266,7 @@ pub fn train_job(
     let _span = info_span!("train", job = name.clone()).entered();
     let mut progress = Progress::new(style);
     let run_status = RunStatus::default();
-    let mut run = Run::open(job, job_file, earlier)?;
+    let run = Run::open(job, job_file, earlier)?;
     if resume && run.is_finished()? {
         progress.on(&RunEvent::Notice(&format!("{}: already finished", run.folder().display())))?;
         return Ok(End::Earlier);
@@ -254,15 +285,12 @@ pub fn train_job(
     if let Some(listen) = &mut config.listen {
         listen.services = status::service::services(run_status.clone(), listen.access.clone());
     }
-    let local_workers = config.local_workers;
-    // Without the folder, forests that do not fit in memory are rebuilt.
-    let forests = spill::folder_in(run.folder()).ok();
-    let compute = engine_with(options.memory(), forests.as_ref().map(|forests| forests.path()));
-    let config = FleetConfig { compute, ..config };
-    let fleet = Fleet::start(config)?;
+    let own = run.start_fleet(config, options.memory())?;
+    let fleet = own.fleet();
     if let Some(address) = fleet.address() {
         info!(%address, "listening");
         progress.listening(address);
+        options.announce(address)?;
     }
     let http =
         options.http.map(|address| Http::start(address, run_status.clone(), fleet.watcher())).transpose()?;
@@ -273,18 +301,13 @@ pub fn train_job(
     stopper.train_on(fleet.handle());
     let mut posting = Posting::new(name, run_status);
     let told = &mut All(vec![&mut posting, &mut progress]);
-    let outcome = run.train(told, |checkpoints, told| train(job, &inputs, &fleet, checkpoints, told));
-    let outcome = match (outcome, stopper.signal()) {
+    match (run.complete(&inputs, own, told), stopper.signal()) {
         (Err(error), Some(signal)) if error.is::<Stopped>() => {
             told.on(&RunEvent::Stopped(&error.to_string()))?;
-            return Ok(End::Stopped(signal));
+            Ok(End::Stopped(signal))
         }
-        (outcome, _) => outcome?,
-    };
-    let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());
-    fleet.shutdown();
-    run.finish(outcome, &crew, told)?;
-    Ok(End::Finished)
+        (completed, _) => completed.map(|_| End::Finished),
+    }
 }
 
 #[cfg(test)]

@@ -15,11 +15,13 @@ use crate::streams;
 
 /// Arguments of `treebank`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton treebank trees.mrg --out extracted --tags")]
 pub struct Args {
     /// File of trees in Penn Treebank brackets; `-` for standard input
     pub trees: PathBuf,
     /// Folder for grammar.gr, corpus.txt and trees.txt
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Output", long, value_name = "DIR")]
     pub out: PathBuf,
     /// Maximum number of words of a tree; longer trees are skipped
     #[arg(long, value_name = "N", default_value_t = 40)]

@@ -10,9 +10,11 @@ use crate::streams;
 
 /// Arguments of `workers`.
 #[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton workers --json")]
 pub struct Args {
     /// Print JSON
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
     /// The service
     #[command(flatten)]

@@ -57,7 +57,7 @@ impl BlobCache {
         self.assigned += 1;
     }
 
-    /// The member keeps this blob of its own from now on, in the place of the one that it was assigned. Whether it may: once for
+    /// The member keeps this blob, which it made, in place of the one that it was assigned. Whether it may: once for
     /// each lease.
     pub fn keep(&mut self, before: Option<ContentHash>, hash: ContentHash, size: u64) -> bool {
         let Some(assigned) = self.assigned.checked_sub(1) else { return false };

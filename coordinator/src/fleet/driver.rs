@@ -24,7 +24,7 @@ use super::news::{FleetEvent, News, Waiting};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
 use super::watcher::Watcher;
-use super::{FleetConfig, Loss, MapReport, Stage, Traffic, local, remote};
+use super::{FleetConfig, LOSSES, Loss, MapReport, Stage, Traffic, local, remote};
 use scheduler::{
     Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, MemberState, Origin, Process,
     Scheduler, Shards, Shortage, Standing, Timeouts,
@@ -93,7 +93,7 @@ struct Driver {
     next_member: u64,
     /// Those that are open.
     batches: BTreeMap<BatchId, Batch>,
-    /// Of these, and of those who may submit others.
+    /// Of these, and of the callers that may submit others.
     clients: BTreeMap<AccountId, Client>,
     register: Arc<Register>,
     /// Whether workers may still join.
@@ -509,7 +509,7 @@ impl Driver {
             info!(member = name, id = id.0, "left");
         } else {
             warn!(member = name, id = id.0, kind = cause.kind(), %cause, "lost");
-            for batch in self.batches.values_mut() {
+            for batch in self.batches.values_mut().filter(|batch| batch.report.losses.len() < LOSSES) {
                 batch.report.losses.push(Loss { name: name.clone(), cause: cause.clone() });
             }
         }

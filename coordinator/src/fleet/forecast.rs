@@ -41,7 +41,7 @@ pub struct TaskLoad {
     /// The shard.
     pub shard: Message,
     /// What the shard carries on, if it does.
-    pub carried: Option<Message>,
+    pub shard_state: Option<Message>,
     /// The lease with its weights; to make and to encode.
     pub lease: Message,
     /// Bytes of the answer with its counts.
@@ -196,7 +196,7 @@ pub struct Forecast {
 /// Rounds after the first that are gone through.
 pub const AGAIN: usize = 2;
 
-/// Goes through rounds of `n_tasks` tasks, which are those of `load` again and again.
+/// Simulates rounds of `n_tasks` tasks, which repeat the tasks of `load`.
 pub fn forecast(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Forecast {
     // One thing is made ideal after the other; what each saves is its share.
     let wide = Cluster { bandwidth: f64::INFINITY, ..*cluster };
@@ -273,7 +273,7 @@ impl Load {
         let idle = |message: Message| Message { encode: Duration::ZERO, ..message };
         let tasks = self.tasks.iter().map(|task| TaskLoad {
             shard: idle(task.shard),
-            carried: task.carried.map(idle),
+            shard_state: task.shard_state.map(idle),
             lease: idle(task.lease),
             decode: Duration::ZERO,
             add: Duration::ZERO,
@@ -320,7 +320,7 @@ mod tests {
             again: vec![millis(time), millis(time + time / 4)],
             handling: Duration::from_micros(150),
             shard: message(20_000),
-            carried: None,
+            shard_state: None,
             lease: message(80_000),
             answer_bytes: 60_000,
             decode: Duration::from_micros(300),
@@ -387,7 +387,7 @@ mod tests {
         let without = rounds(&load, 6, &cluster(2, 1), 1);
         load.tasks
             .iter_mut()
-            .for_each(|task| task.carried = Some(Message { bytes: 7, ..Message::default() }));
+            .for_each(|task| task.shard_state = Some(Message { bytes: 7, ..Message::default() }));
         let with = rounds(&load, 6, &cluster(2, 1), 1);
         assert_eq!(with.0.bytes_down, without.0.bytes_down, "there is none yet");
         // It travels with its shard, if that has to go elsewhere; what it takes the place of is released.

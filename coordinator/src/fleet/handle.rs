@@ -1,7 +1,7 @@
 //! A job's way to the fleet: it has batches computed on the job's account, until it is cancelled.
 //!
 //! In: batches, on the threads of their callers, several at a time if need be. Out: their answers, in task order. Invariant: a batch
-//! whose caller is gone, for whatever reason, is not computed any further.
+//! whose caller has gone away is not computed any further.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

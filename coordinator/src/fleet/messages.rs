@@ -179,7 +179,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// The task; an error says why there is none.
+    /// The task; an error if it cannot be made.
     pub fn task(&self) -> Result<Arc<Task>, String> {
         self.tasks.task(self.lease.task)
     }

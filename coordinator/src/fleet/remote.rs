@@ -2,7 +2,7 @@
 //!
 //! In: connections from workers. Out: [`Input`]s for the driver; leases, and before them the blobs that the
 //! member lacks, for the worker. Invariants: no worker joins without the token, if there is one; what reaches the
-//! driver is valid; a connection that ends, for whatever reason, ends its member; answers that are arriving take
+//! driver is valid; the end of a connection, for any reason, ends its member; answers that are arriving take
 //! no more memory than [`ROOM`], and each no more than its task can need.
 //!
 //! [`handshake`] is where connections come in; beside the workers' service there are the standard ones for health and
@@ -18,6 +18,7 @@ use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{Wire, WireError, fits, lease};
 use proto::payload::{self, Assembly, Progress};
+use proto::route;
 use proto::tls::ServerTls;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
@@ -186,6 +187,9 @@ impl Work for Admission {
             if let Err(denied) = admitted {
                 warn!(%peer, %denied, "a worker without the right token was refused");
                 let detail = match denied {
+                    Denied::Missing => {
+                        "a token is needed; give it with --token-file FILE, or in GRAMMATON_TOKEN".to_owned()
+                    }
                     Denied::Unknown => "the token is not the coordinator's".to_owned(),
                     Denied::Role { .. } => denied.to_string(),
                 };
@@ -402,11 +406,11 @@ impl Admission {
                 Err(status) if matches!(status.code(), Code::OutOfRange | Code::Internal) => {
                     return Cause::Protocol(printable(status.message(), 1000));
                 }
-                Err(status) => return Cause::Disconnected(printable(status.message(), 1000)),
+                Err(status) => return Cause::Disconnected(printable(&route::why_ended(&status), 1000)),
             };
             self.traffic.count_received(message.encoded_len());
             let input = match (message.message, arriving.take()) {
-                (Some(from_worker::Message::Beat(_)), unfinished) => {
+                (Some(from_worker::Message::Heartbeat(_)), unfinished) => {
                     arriving = unfinished;
                     Ok(Input::Happened(Event::Heard { member }))
                 }
@@ -454,7 +458,8 @@ impl Admission {
         let task = self.task(lease)?;
         if let Some(kept) = head.kept {
             let hash = blob::hash_from_wire("answer.kept", &kept.hash).map_err(|error| error.to_string())?;
-            let before = task.as_ref().and_then(|task| blob::carried(&task.work)).map(|before| before.hash);
+            let before =
+                task.as_ref().and_then(|task| blob::shard_state(&task.work)).map(|before| before.hash);
             if !lock(blob_cache).keep(before, hash, kept.size) {
                 return Err(format!("answer {lease}: more is kept than was assigned"));
             }
@@ -462,7 +467,7 @@ impl Admission {
         let size = head.extent.as_ref().map_or(0, |extent| extent.size);
         let busy = Duration::from_micros(head.busy_micros);
         let Some(task) = task else {
-            // Its batch is over, so whatever it says takes no memory.
+            // Its batch has ended, so its answer is dropped without taking memory.
             let answer =
                 Arriving { lease, busy, body: Body::Unwanted { left: size }, room: None, due: due(size) };
             let step = if size == 0 { Step::Whole(None) } else { Step::Partial };
@@ -499,14 +504,14 @@ impl Admission {
     async fn find_room(&self, member: MemberId, size: u64) -> Option<OwnedSemaphorePermit> {
         let found = self.room.clone().acquire_many_owned(size.div_ceil(CELL) as u32);
         tokio::pin!(found);
-        let mut beats = tokio::time::interval(proto::BEAT);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut heartbeats = tokio::time::interval(proto::HEARTBEAT_INTERVAL);
+        heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 // The room is never closed.
                 room = &mut found => return room.ok(),
-                _ = beats.tick() => {
+                _ = heartbeats.tick() => {
                     // An error means that the fleet has stopped.
                     let _ = self.to_fleet.send(Input::Happened(Event::Heard { member })).await;
                 }

@@ -25,7 +25,7 @@ pub trait Tasks: Send + Sync {
     /// What the task at that position works on.
     fn needs(&self, at: usize) -> Needs;
 
-    /// The task at that position; the same whenever it is asked for. An error says why there is none.
+    /// The task at that position, equal in every call; an error if it cannot be made.
     fn make(&self, at: usize) -> Result<Task, String>;
 }
 
@@ -36,7 +36,10 @@ impl Tasks for Vec<Task> {
 
     fn needs(&self, at: usize) -> Needs {
         let task = &self[at];
-        Needs { shard: task.shard.hash, carried: blob::carried(&task.work).map(|carried| carried.hash) }
+        Needs {
+            shard: task.shard.hash,
+            shard_state: blob::shard_state(&task.work).map(|shard_state| shard_state.hash),
+        }
     }
 
     fn make(&self, at: usize) -> Result<Task, String> {
@@ -86,7 +89,7 @@ impl Open {
     }
 }
 
-/// The open batches, for those who check answers, and where each gets its id.
+/// The open batches, used to check answers, and the source of batch ids.
 #[derive(Default)]
 pub(super) struct Register {
     next: AtomicU64,

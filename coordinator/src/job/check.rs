@@ -92,6 +92,15 @@ impl Job {
             }
         };
         holds("model.grammar", is_made, source, expected)?;
+        for (at, voter) in self.model.voters.iter().enumerate() {
+            let expected = "a grammar that `grammaton grammars` lists, such as \"auto:colloc-syllable\"";
+            holds("model.voters", voter.is_made(|_| true), voter, expected)?;
+            let is_new = voter != source && !self.model.voters[..at].contains(voter);
+            holds("model.voters", is_new, voter, "different grammars, each once")?;
+            let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);
+            let found = format!("\"{}\"", inference.start.name());
+            holds("inference.start", is_free, &found, "\"uniform\" or \"incremental\" with model.voters")?;
+        }
         let adapted = !self.model.adapted.is_empty();
         let suits = kind == ModelKind::Dmv || !adapted;
         holds("model.adapted", suits, &"tags", "left out, unless model.kind is \"dmv\"")?;

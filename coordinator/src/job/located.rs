@@ -123,6 +123,11 @@ pub enum Problem {
 }
 
 impl Fault {
+    /// The error without its location, for a job that is not of a file.
+    pub fn without_place(self) -> Fault {
+        Fault { place: None, ..self }
+    }
+
     /// Error of the value at `node`.
     pub fn new(node: &Node, problem: Problem) -> Fault {
         Fault { place: Some(node.place.clone()), path: node.path.clone(), problem }
@@ -278,8 +283,9 @@ impl Node {
         Node { value, place: String::new(), path: String::new(), raw: None }
     }
 
-    /// Parses `key.key=value` and sets the value. The value is TOML, or else a string.
-    pub fn set(&mut self, assignment: &str) -> Result<(), Fault> {
+    /// Parses `key.key=value` and sets the value. The value is TOML, or else a string. `full` completes the name of a key without its table,
+    /// for the message.
+    pub fn set(&mut self, assignment: &str, full: impl Fn(&str) -> Option<String>) -> Result<(), Fault> {
         let place = format!("--set {assignment}");
         let fail = |message: &str| Fault {
             place: Some(place.clone()),
@@ -301,7 +307,9 @@ impl Node {
         node.raw = Some(raw.to_owned());
         let keys: Vec<&str> = path.split('.').map(str::trim).collect();
         if keys.len() < 2 || keys.iter().any(|key| key.is_empty()) {
-            return Err(fail("name the table and the key, as in inference.seed=2"));
+            let meant = full(path).map(|path| format!("{path}={raw}"));
+            let meant = meant.unwrap_or_else(|| "inference.seed=2".to_owned());
+            return Err(fail(&format!("name the table and the key, as in {meant}")));
         }
         self.put(&keys, node).map_err(|depth| fail(&format!("{} is not a table", keys[..depth].join("."))))
     }

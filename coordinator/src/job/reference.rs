@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use shared::grammar::auto::FAMILY;
 
 use super::Job;
-use super::key::{Key, Model};
+use super::key::{Estimator, Key, Model};
 
 const HEAD: &str = "\
 # The job file
@@ -18,7 +18,7 @@ or tables `[[sweep]]` with lists, make a grid of the keys of `[inference]`. A po
 to the last bit.
 
 A key is refused where no model and method of the job reads it. A key that changes nothing because of another one is accepted with
-a notice.
+a notice. `grammaton keys rho` shows one key.
 ";
 
 const GRAMMARS: &str = "
@@ -58,11 +58,43 @@ pub fn markdown() -> String {
             writeln!(text, "| {} |", cells.join(" | ")).expect(WRITTEN);
         }
     }
+    by_model(&mut text);
     text.push_str(GRAMMARS);
     for (name, auto) in FAMILY {
         writeln!(text, "| `auto:{name}` | {} |", auto.describe()).expect(WRITTEN);
     }
     text
+}
+
+const BY_MODEL: &str = "
+## Keys by model and method
+
+What a model and a method read besides the keys that every model and method reads.
+
+| `model.kind` | `inference.method` | keys |
+|---|---|---|
+";
+
+/// Adds a table of the keys that each model and each of its methods reads.
+fn by_model(text: &mut String) {
+    text.push_str(BY_MODEL);
+    let keys = Job::keys();
+    for model in Model::all() {
+        let by_all = |key: &&Key| model.estimators().iter().all(|&by| key.is_read_by(model, by));
+        let everywhere = |key: &&Key| {
+            Model::all().all(|model| model.estimators().iter().all(|&by| key.is_read_by(model, by)))
+        };
+        let mut row = |method: &str, keys: Vec<&Key>| {
+            let names: Vec<String> = keys.iter().map(|key| format!("`{}`", key.path())).collect();
+            writeln!(text, "| {} | {method} | {} |", model.name(), names.join(", ")).expect(WRITTEN);
+        };
+        let special: Vec<&Key> = keys.iter().filter(|key| !everywhere(key)).collect();
+        row("every method", special.iter().copied().filter(by_all).collect());
+        for &by in model.estimators() {
+            let its_own = |key: &&Key| !by_all(key) && key.is_read_by(model, by);
+            row(Estimator::name(by), special.iter().copied().filter(its_own).collect());
+        }
+    }
 }
 
 /// Formats a key for a terminal.

@@ -29,6 +29,11 @@ impl GrammarSource {
     pub fn is_word(text: &str) -> bool {
         text.starts_with(AUTO)
     }
+
+    /// Whether it is made from the corpus and `has` holds for it.
+    pub fn is_made(&self, has: fn(Auto) -> bool) -> bool {
+        matches!(self, GrammarSource::Auto(auto) if has(*auto))
+    }
 }
 
 impl fmt::Display for GrammarSource {

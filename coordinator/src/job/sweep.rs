@@ -67,7 +67,7 @@ impl Sweep {
         let mut values = Vec::new();
         for part in raw.split(',') {
             let mut scratch = Node::empty();
-            scratch.set(&format!("{OF}.{key}={part}"))?;
+            scratch.set(&format!("{OF}.{key}={part}"), |_| None)?;
             values.extend(scratch.find(&format!("{OF}.{key}")).cloned());
         }
         if self.0.is_empty() {

@@ -5,9 +5,10 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use shared::data::corpus::{Format, Options, Unit};
+use shared::data::corpus::{Cleaning, Format, Marks, Normalise, Options, Unit};
 use shared::data::dependency::{Punctuation, Tags};
 use shared::data::treebank::Classes;
+use shared::grammar::auto::Auto;
 use shared::models::decode::Decoder;
 use shared::models::dmv::constraint::Component;
 use shared::models::dmv::harmonic::{Harmonic, Stops};
@@ -91,11 +92,11 @@ const NORMAL_DMV: Readers = &[(&[Dmv], &[LogisticNormal])];
 
 const SYLLABLES: Need = Need {
     text: "a `grammar` with syllables, such as `auto:colloc3-syllable`",
-    holds: |job, _| matches!(job.model.grammar, GrammarSource::Auto(auto) if auto.has_syllables()),
+    holds: |job, _| job.model.grammars().any(|source| source.is_made(Auto::has_syllables)),
 };
 const MORPHEMES: Need = Need {
     text: "a `grammar` of morphemes, such as `auto:morph1`",
-    holds: |job, _| matches!(job.model.grammar, GrammarSource::Auto(auto) if auto.has_affixes()),
+    holds: |job, _| job.model.grammars().any(|source| source.is_made(Auto::has_affixes)),
 };
 const HELD_OUT: Need = Need {
     text: "held-out sentences (`corpus.held_out` or `corpus.held_out_share`)",
@@ -170,6 +171,10 @@ table! {
             .defaults(&[(ModelKind::PcfgLa, "auto:treebank"), (ModelKind::Dmv, "auto:dmv")])
             .file_unless(GrammarSource::is_word);
 
+    /// Further grammars made from the corpus. Each has chains of its own with the same settings, and their models vote with those of
+    /// `grammar` (`mbr-vote`); the model that is written is of `grammar`.
+    voters: Vec<GrammarSource> = Vec::new(), Rules::read_by(TABLES);
+
     /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found in the corpus (Sukhotin 1962).
     vowels: String = String::new(), Rules::read_by(SENTENCES).with(SYLLABLES);
 
@@ -189,6 +194,11 @@ impl ModelTable {
         M::of(self.kind, !self.adapted.is_empty())
     }
 
+    /// The grammar and those of the voters.
+    pub fn grammars(&self) -> impl Iterator<Item = &GrammarSource> {
+        std::iter::once(&self.grammar).chain(&self.voters)
+    }
+
     /// Whether the model has adapted nonterminals.
     pub fn is_adapted(&self) -> bool {
         self.kind == ModelKind::Adaptor || !self.adapted.is_empty()
@@ -206,8 +216,21 @@ table! {
     /// Format of the lines. `segmented`: gold segmentation with marked words; `tokens`: symbols between spaces, without gold.
     format: Format = Format::default(), Rules::read_by(SENTENCES);
 
-    /// Unit of the symbols of a segmented text. `char`: `yu want tu`; `token`: `y u | w a n t | t u`.
+    /// Unit of the symbols of a segmented text. `char`: `yu want tu`; `grapheme`: the same, and combining marks belong to the character before
+    /// them; `token`: `y u | w a n t | t u`.
     unit: Unit = Unit::default(), Rules::read_by(SENTENCES);
+
+    /// Unicode normal form of the text: `nfc` makes one character of a letter and its mark, `nfkc` also replaces ligatures and full-width letters.
+    normalise: Normalise = Normalise::default(), Rules::read_by(SENTENCES);
+
+    /// Whether the text is read in lower case.
+    lowercase: bool = false, Rules::read_by(SENTENCES);
+
+    /// Punctuation, as Unicode defines it: `keep` it as symbols, `drop` it, or read it as a word `boundary` of the gold segmentation.
+    punctuation: Marks = Marks::default(), Rules::read_by(SENTENCES);
+
+    /// Sequences of characters that are one symbol, as in `["sh", "ch"]`; the longest one wins.
+    digraphs: Vec<String> = Vec::new(), Rules::read_by(SENTENCES);
 
     /// Maximum length of a sentence, in symbols.
     max_symbols: u32 = Options::default().max_symbols, Rules::read_by(SENTENCES).at_least(1.0);
@@ -267,7 +290,13 @@ impl CorpusTable {
 
     /// Options for reading the corpus.
     pub fn options(&self) -> Options {
-        Options { format: self.format, unit: self.unit, max_symbols: self.max_symbols }
+        let cleaning = Cleaning {
+            normalise: self.normalise,
+            lowercase: self.lowercase,
+            punctuation: self.punctuation,
+            digraphs: self.digraphs.clone(),
+        };
+        Options { format: self.format, unit: self.unit, max_symbols: self.max_symbols, cleaning }
     }
 }
 

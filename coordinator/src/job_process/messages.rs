@@ -1,4 +1,4 @@
-//! What a service and the process of a job tell each other. Payloads (answers, requests of tasks, blobs) are those of the workers' protocol.
+//! Messages between a service and the process of a job. Payloads (answers, requests of tasks, blobs) are those of the workers' protocol.
 
 use std::path::PathBuf;
 
@@ -126,7 +126,7 @@ pub enum FromJob {
     CrewWanted,
     /// Every task of later batches is to be computed by two members.
     AuditAll,
-    /// The end, and the last message: the digest of the parameters, empty after a check; or one line that says why there is none.
+    /// The end, and the last message: the digest of the parameters, empty after a check; or the reason of the failure in one line.
     Ended(Result<String, String>),
 }
 

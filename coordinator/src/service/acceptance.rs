@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use super::job_store::JobStore;
 use super::leader_lease::Term;
+use super::now;
 use super::record::JobId;
 use crate::store::{Store, Version};
 
@@ -40,6 +41,16 @@ impl Acceptance {
         let mut acceptance = Acceptance { store, next, term, version: None, abandoned: BTreeSet::new() };
         acceptance.read()?;
         Ok(acceptance)
+    }
+
+    /// Voids the last id that was reserved unless it is among `known`, the ids with a record: its record may be under way, and a job that
+    /// appears later would be one that no client was told of.
+    pub fn void_last(&mut self, job_store: &JobStore, known: &BTreeSet<JobId>) -> Result<()> {
+        let last = JobId(self.next - 1);
+        if self.version.is_some() && !known.contains(&last) {
+            self.abandoned.insert(last);
+        }
+        self.discard_abandoned(job_store)
     }
 
     /// Goes on after the id that is stored.
@@ -104,8 +115,9 @@ impl Acceptance {
                     Some(version) => self.store.replace(NAME, text, version)?,
                 };
                 let Some(version) = written else {
-                    // An earlier leader was late; its id is used, and the next attempt takes the one after.
+                    // An earlier leader was late; its ids are used, and the next attempt takes the one after.
                     self.read()?;
+                    self.abandoned.extend((id.0..self.next).map(JobId));
                     bail!("{}: another service wrote there; try again", self.store.describe(NAME));
                 };
                 self.version = Some(version);
@@ -118,7 +130,7 @@ impl Acceptance {
     /// Removes what storage holds of jobs that were not accepted. The record goes first: without it there is no job.
     fn discard_abandoned(&mut self, job_store: &JobStore) -> Result<()> {
         while let Some(&id) = self.abandoned.first() {
-            job_store.records().remove(id)?;
+            job_store.records().void(id, now())?;
             job_store.remove_work(id)?;
             self.abandoned.remove(&id);
         }

@@ -1,4 +1,4 @@
-//! What happened to a job, line by line, in a file; and a notifier that rings with every line, for those who follow.
+//! The log of a job, line by line, in a file, and a notifier of new lines for clients that follow it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -6,14 +6,14 @@
 //! work/17/job.toml    the job, as it was submitted
 //!         inputs/     its files, under the names they have in it
 //!         log.jsonl   what happened to it
-//!         scene.json  what there was to see of it when it ended
+//!         scene.json  the view of the job when it ended
 //!         out/        its output folder, as `train` makes it
 //! next-id             the id of the next job
 //! audit.jsonl         who did what
 //! ```
 //!
 //! What is half there was never there: records and files are written aside, synced and renamed, and a job's folder is made beside the others and
-//! takes its place once it was checked (`acceptance`). With an object store ([`Remote`]) the folder is a cache: what is not in it is brought when it is needed.
+//! takes its place once it was checked (`acceptance`). With an object store ([`Remote`]) the folder is a cache: missing files are downloaded when they are needed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -25,7 +25,7 @@ use blake3::Hash;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::leader_lease::{LeaderLease, Term, Timeouts};
-use super::record::{Input, JobId, Record};
+use super::record::{Input, JobId, Millis, Record};
 use super::records::Records;
 use super::remote::{Remote, file_name};
 use super::view::JobView;
@@ -104,7 +104,7 @@ impl JobStore {
             None => (None, None),
         };
         let term = lease.as_ref().map(LeaderLease::term);
-        let records = Records::new(Store::open(&format!("{place}/jobs"))?, term.clone());
+        let records = Records::new(Store::open(&format!("{place}/jobs"))?, lease.as_ref());
         Ok(JobStore { folder, records, place, remote, lease, term, _lock: lock })
     }
 
@@ -149,10 +149,19 @@ impl JobStore {
         })
     }
 
-    /// Removes what is left of a job whose record says that it was deleted; the record goes last.
+    /// Removes the remaining files of a job whose record is marked as deleted, the record last.
     pub fn remove_deleted(&self, id: JobId) -> Result<()> {
         self.remove_work(id)?;
         self.records.remove(id)
+    }
+
+    /// The same for all of `deleted`, but for records that are void; what cannot be removed now is left to the next service.
+    pub fn remove_all_deleted(&self, deleted: &[Record], now: Millis) {
+        for Record { id, .. } in deleted.iter().filter(|record| !record.is_void(now)) {
+            if let Err(error) = self.remove_deleted(*id) {
+                tracing::warn!("{id}: the job was deleted, but cannot be removed yet: {error:#}");
+            }
+        }
     }
 
     /// Removes the folders of jobs that were not accepted: those without a record. One with results stays, as its record was lost. Returns
@@ -182,7 +191,7 @@ impl JobStore {
 
     /// Whether there is anything in the folder of a job that was not there when it was accepted.
     fn has_begun(&self, id: JobId) -> Result<bool> {
-        let here = [RESULTS, SCENE].iter().any(|name| self.job(id).join(name).exists());
+        let here = [RESULTS, VIEW].iter().any(|name| self.job(id).join(name).exists());
         let there = |remote: &Remote| remote.store().list_below(&format!("work/{id}"));
         let there = self.remote().map(there).transpose()?.unwrap_or_default();
         Ok(here || there.iter().any(|name| ![JOB, LOG].contains(&&name[..])))
@@ -205,7 +214,7 @@ impl JobStore {
 
     /// The file in which it is told what there was to see of it.
     pub fn view(&self, id: JobId) -> PathBuf {
-        self.job(id).join(SCENE)
+        self.job(id).join(VIEW)
     }
 
     /// Writes what there was to see of a job.
@@ -359,7 +368,7 @@ impl JobStore {
     pub fn recall(&self, id: JobId) -> Result<()> {
         let Some(remote) = self.remote().filter(|_| !self.job(id).exists()) else { return Ok(()) };
         let aside = self.aside()?;
-        for name in [JOB, LOG, SCENE] {
+        for name in [JOB, LOG, VIEW] {
             if let Some(bytes) = remote.store().find(&object(id, name))? {
                 on_disk(|| fs::write(aside.path().join(name), bytes))?;
             }
@@ -399,7 +408,7 @@ impl JobStore {
     /// Puts what is told of a job that is over into the object store.
     pub fn tell(&self, id: JobId) -> Result<()> {
         let Some(remote) = self.remote() else { return Ok(()) };
-        let told = [(LOG, self.log(id)), (SCENE, self.view(id))].into_iter();
+        let told = [(LOG, self.log(id)), (VIEW, self.view(id))].into_iter();
         told.filter(|(_, file)| file.exists())
             .try_for_each(|(name, file)| remote.store().put_file(&object(id, name), &file))
     }
@@ -439,7 +448,8 @@ impl JobStore {
                 let path = entry.path();
                 let Some(name) = path.strip_prefix(&folder).ok().and_then(Path::to_str) else { continue };
                 let kind = entry.file_type()?;
-                if name == "checkpoints" || name.starts_with('.') {
+                let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+                if name == "checkpoints" || is_hidden {
                     continue;
                 } else if kind.is_dir() {
                     folders.push(path);
@@ -551,7 +561,7 @@ pub fn log_in(folder: &Path) -> PathBuf {
 }
 
 const LOG: &str = "log.jsonl";
-const SCENE: &str = "scene.json";
+const VIEW: &str = "scene.json";
 
 /// What names begin with that are not in their place yet.
 const ASIDE: &str = ".new-";
@@ -632,7 +642,8 @@ mod tests {
         let out = job_store.results(JobId(1));
         fs::create_dir_all(out.join("checkpoints")).unwrap();
         fs::create_dir_all(out.join("model")).unwrap();
-        for name in ["summary.json", "model/model.bin", "checkpoints/1.ckpt", ".shards-1"] {
+        for name in ["summary.json", "model/model.bin", "model/.writing-1", "checkpoints/1.ckpt", ".shards-1"]
+        {
             fs::write(out.join(name), name).unwrap();
         }
         assert_eq!(

@@ -1,21 +1,21 @@
 //! The leader lease: which service works in an object store.
 //!
 //! One object names the leader, the leader's epoch, and how often the lease was renewed. It is written only in the place of the version that
-//! was read, so of several services that take or renew it at once one succeeds. A lease that is not renewed for [`Timeouts::silence`] looks
+//! was read, so of several services that take or renew it at once one succeeds. A lease that is not renewed for [`Timeouts::unchanged_looks`] looks
 //! is taken by another service, with the next epoch. No clocks are compared: each service measures durations by its own.
 //!
 //! Invariant: a leader stops to confirm anything ([`Term::check`]) before another service can take the lease, also if it cannot reach the store.
-//! What it wrote so late that the next leader had begun was not confirmed to anyone, and the next leader may replace it
-//! ([`super::records`]). The lease assumes that clocks of two machines run equally fast within a quarter.
+//! What it writes so late that the next leader has begun is refused ([`super::records`]). The lease assumes that clocks of two machines run equally fast within a quarter.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::lock;
-use super::remote::BEAT;
+use super::remote::COPY_INTERVAL;
+use crate::clock;
 use crate::store::{Store, Version};
 
 /// The object.
@@ -27,14 +27,14 @@ pub struct Timeouts {
     /// From one look at the lease of another service to the next.
     pub look: Duration,
     /// Looks in which nothing changes before the leader is taken to be gone.
-    pub silence: u32,
-    /// How long a leader may act after it began to renew its lease: less than `silence` looks.
+    pub unchanged_looks: u32,
+    /// How long a leader may act after it began to renew its lease: less than `unchanged_looks` looks.
     pub term: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { look: BEAT / 2, silence: 8, term: BEAT * 3 }
+        Timeouts { look: COPY_INTERVAL / 2, unchanged_looks: 8, term: COPY_INTERVAL * 3 }
     }
 }
 
@@ -47,6 +47,10 @@ struct Leader {
     epoch: u64,
     /// How often the lease was renewed.
     renewed: u64,
+    /// A number that no other attempt to write the lease has: a write that arrives late must not pass for a later one of the same content,
+    /// as another service waits for a change.
+    #[serde(default)]
+    attempt: u64,
     /// Whether the leader gave the lease up.
     left: bool,
 }
@@ -67,14 +71,15 @@ pub struct LeaderLease {
 pub struct Term {
     /// The leader's epoch, from 1.
     pub epoch: u64,
-    end: Arc<Mutex<Instant>>,
+    /// By [`clock::now`].
+    end: Arc<Mutex<Duration>>,
 }
 
 impl Term {
     /// Refuses to act for a leader whose term is over.
     pub fn check(&self) -> Result<()> {
         ensure!(
-            clock() < *lock(&self.end),
+            clock::now() < *lock(&self.end),
             "the service has lost its object store, and another service may have taken over; try again in a minute"
         );
         Ok(())
@@ -85,7 +90,8 @@ impl LeaderLease {
     /// Takes the lease if there is none or its leader is gone; refuses if there is a leader. Blocks until that is known. Refuses a store without
     /// conditional writes.
     pub fn take(store: &Store, name: &str, timeouts: Timeouts) -> Result<LeaderLease> {
-        store.check_conditional(&format!("{NAME}.{name}"))?;
+        // A name of its own each time: what an earlier attempt wrote may arrive late.
+        store.check_conditional(&format!("{NAME}.{name}-{}", clock::nanoseconds()))?;
         let mut found = read(store)?;
         let other =
             found.as_ref().and_then(|(leader, _)| leader.clone()).filter(|leader| leader.name != name);
@@ -94,8 +100,8 @@ impl LeaderLease {
                 "{}: another service is the leader; waiting to see whether it is gone",
                 store.describe(NAME)
             );
-            for _ in 0..timeouts.silence {
-                std::thread::sleep(timeouts.look);
+            for _ in 0..timeouts.unchanged_looks {
+                clock::sleep(timeouts.look);
                 let now = read(store)?;
                 let leader =
                     |found: &Option<(Option<Leader>, Version)>| found.as_ref().and_then(|of| of.0.clone());
@@ -115,8 +121,9 @@ impl LeaderLease {
         }
         let before = found.as_ref().and_then(|(leader, _)| leader.as_ref());
         let epoch = before.map_or(0, |leader| leader.epoch) + 1;
-        let leader = Leader { name: name.to_owned(), epoch, renewed: 1, left: false };
-        let begun = clock();
+        let begun = clock::now();
+        let leader =
+            Leader { name: name.to_owned(), epoch, renewed: 1, attempt: clock::nanoseconds(), left: false };
         let json = serde_json::to_vec(&leader).context("a leader does not serialise")?;
         let version = match &found {
             None => store.create(NAME, json)?,
@@ -134,8 +141,9 @@ impl LeaderLease {
 
     /// Renews the lease. Returns whether this service is still the leader.
     pub fn renew(&mut self, store: &Store) -> Result<bool> {
-        let begun = clock();
-        let leader = Leader { renewed: self.leader.renewed + 1, ..self.leader.clone() };
+        let begun = clock::now();
+        let (renewed, attempt) = (self.leader.renewed + 1, clock::nanoseconds());
+        let leader = Leader { renewed, attempt, ..self.leader.clone() };
         let json = serde_json::to_vec(&leader).context("a leader does not serialise")?;
         let Some(version) = store.replace(NAME, json, &self.version)? else { return self.recover(store) };
         (self.leader, self.version) = (leader, version);
@@ -153,7 +161,7 @@ impl LeaderLease {
                 Ok(true)
             }
             _ => {
-                *lock(&self.term.end) = clock();
+                *lock(&self.term.end) = clock::now();
                 Ok(false)
             }
         }
@@ -178,17 +186,15 @@ fn read(store: &Store) -> Result<Option<(Option<Leader>, Version)>> {
     Ok(found.map(|(json, version)| (serde_json::from_slice(&json).ok(), version)))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a lease is a matter of time; results do not depend on it")]
-fn clock() -> Instant {
-    Instant::now()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
+    use crate::store::memory::{self, Fate, Network};
 
     const HASTY: Timeouts =
-        Timeouts { look: Duration::from_millis(20), silence: 5, term: Duration::from_millis(75) };
+        Timeouts { look: Duration::from_millis(20), unchanged_looks: 5, term: Duration::from_millis(75) };
 
     #[test]
     fn a_lease_that_is_renewed_stays_and_one_that_is_not_is_replaced() {
@@ -232,7 +238,8 @@ mod tests {
     #[test]
     fn a_restarted_service_or_an_empty_store_need_not_wait() {
         let store = || Store::open("memory://restart").unwrap();
-        let endless = Timeouts { look: Duration::from_millis(1), silence: u32::MAX, term: BEAT };
+        let endless =
+            Timeouts { look: Duration::from_millis(1), unchanged_looks: u32::MAX, term: COPY_INTERVAL };
         let killed = LeaderLease::take(&store(), "one", endless).unwrap();
         drop(killed);
         let mut back = LeaderLease::take(&store(), "one", endless).unwrap();
@@ -243,6 +250,33 @@ mod tests {
         assert!(other.renew(&store()).unwrap(), "a service gives up its own lease only");
         store().put(NAME, b"half a lease".to_vec()).unwrap();
         LeaderLease::take(&store(), "third", endless).unwrap();
+    }
+
+    /// Its first request arrives late, the others at once.
+    struct Slow(std::sync::atomic::AtomicBool);
+
+    impl Network for Slow {
+        fn send(&self) -> Fate {
+            if self.0.swap(false, Ordering::SeqCst) { Fate::Late(Duration::ZERO) } else { Fate::Arrives }
+        }
+
+        fn receive(&self, _: Fate) {}
+    }
+
+    /// A service that waits for a change of the lease sees each renewal, also if an earlier attempt arrived late.
+    #[test]
+    fn each_renewal_changes_the_lease() {
+        let store = Store::open("memory://renewal").unwrap();
+        let mut lease = LeaderLease::take(&store, "one", HASTY).unwrap();
+        memory::behind(Arc::new(Slow(true.into())), || {
+            lease.renew(&store).unwrap_err();
+            // The attempt arrives with the next request.
+            let late = read(&store).unwrap().unwrap().0.unwrap();
+            assert_eq!(late.renewed, 2);
+            assert!(lease.renew(&store).unwrap(), "it is known for its own");
+            assert!(lease.renew(&store).unwrap());
+            assert_ne!(read(&store).unwrap().unwrap().0.unwrap(), late);
+        });
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Places {
         Some(Place { _of_all: self.all.clone().try_acquire_owned().ok()?, _of_user: of_user })
     }
 
-    /// Waits for a place for `user`; first for one of theirs, so that those who wait take no place of others.
+    /// Waits for a place for `user`; first for one of the user's own, so that a waiting call takes no place of other users.
     pub async fn take(&self, user: &str) -> Option<Place> {
         // Semaphores that are never closed always give a permit.
         let of_user = self.of(user).acquire_owned().await.ok()?;

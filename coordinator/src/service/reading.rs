@@ -27,9 +27,9 @@ pub struct Page {
 
 impl Service {
     /// The newest `n` jobs that are older than `before`.
-    pub fn jobs(&self, before: Option<JobId>, n: usize) -> Vec<View> {
-        let queue = self.queue();
-        self.views(&queue, queue.older(before).take(n).collect())
+    pub fn jobs(&self, before: Option<JobId>, n: usize) -> Result<Vec<View>, Problem> {
+        let queue = self.current()?;
+        Ok(self.views(&queue, queue.older(before).take(n).collect()))
     }
 
     /// The jobs that run or stop.
@@ -44,18 +44,18 @@ impl Service {
     }
 
     /// Returns page number `page` of the list of all jobs, of `size` jobs each; the last one if there are fewer.
-    pub fn page(&self, page: usize, size: usize) -> Page {
-        let queue = self.queue();
+    pub fn page(&self, page: usize, size: usize) -> Result<Page, Problem> {
+        let queue = self.current()?;
         let by_state = queue.by_state();
         let pages = by_state.values().sum::<usize>().div_ceil(size).max(1);
         let page = page.clamp(1, pages);
         let jobs = self.views(&queue, queue.older(None).skip((page - 1) * size).take(size).collect());
-        Page { jobs, page, pages, by_state }
+        Ok(Page { jobs, page, pages, by_state })
     }
 
     /// One job.
     pub fn job(&self, id: JobId) -> Result<View, Problem> {
-        let queue = self.queue();
+        let queue = self.current()?;
         Ok(self.view(&queue, queue.find(id)?))
     }
 

@@ -8,6 +8,7 @@ use blake3::Hash;
 use proto::v1;
 use serde::{Deserialize, Serialize};
 
+use super::DAY;
 use crate::fleet::{Account, AccountId, FleetStatus};
 use crate::status::JobStatus;
 
@@ -160,6 +161,33 @@ pub struct Record {
 }
 
 impl Record {
+    /// The record of an id whose job was not accepted at `now`, and which stands in the way of a record that arrives late.
+    pub fn void(id: JobId, now: Millis) -> Record {
+        Record {
+            id,
+            name: String::new(),
+            owner: String::new(),
+            priority: PRIORITIES[2],
+            max_workers: None,
+            key: String::new(),
+            inputs: Vec::new(),
+            job_blake3: None,
+            state: State::Cancelled,
+            starts: 0,
+            deaths: 0,
+            results: Vec::new(),
+            is_deleted: true,
+            submitted: now,
+            begun: None,
+            ended: Some(now),
+        }
+    }
+
+    /// Whether it is such a record of less than a day ago.
+    pub fn is_void(&self, now: Millis) -> bool {
+        self.owner.is_empty() && u128::from(now.0.saturating_sub(self.submitted.0)) < DAY.as_millis()
+    }
+
     /// The same job, over since `now`.
     pub fn over(self, state: State, now: Millis) -> Record {
         Record { state, ended: Some(now), ..self }

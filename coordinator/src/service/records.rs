@@ -1,8 +1,8 @@
 //! The records of jobs: one object for each, replaced as a whole.
 //!
 //! In an object store a record is replaced only if it has the version that this leader knows, and carries the epoch of the leader that wrote
-//! it. So a leader that was replaced cannot overwrite what its successor wrote; and what it wrote too late, which it confirmed to no client,
-//! the successor replaces. Each record carries a checksum: a damaged one is set aside, and the other jobs go on.
+//! it. A leader that takes over from another service writes its own epoch into every record before it confirms anything, so that the leader
+//! before cannot write any more. Each record carries a checksum: a damaged one is set aside, and the other jobs go on.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,9 +10,10 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::leader_lease::Term;
+use super::leader_lease::{LeaderLease, Term};
 use super::lock;
-use super::record::{JobId, Record};
+use super::record::{JobId, Millis, Record};
+use crate::clock;
 use crate::store::{Store, Version};
 
 /// Records that are read at a time: of an object store, waiting is most of it.
@@ -21,12 +22,22 @@ const READERS: usize = 16;
 const CHECKSUM: &str = "blake3";
 /// The key of the epoch of the leader that wrote it.
 const EPOCH: &str = "epoch";
+/// The key of a number that no other write has: one that arrives late must not pass for a later one of the same record.
+const ATTEMPT: &str = "attempt";
 
 /// Where records are stored.
 pub struct Records {
     store: Store,
-    /// In an object store: the term of this leader, and the versions of the records.
-    leader: Option<(Term, Mutex<BTreeMap<JobId, Version>>)>,
+    /// If that is an object store.
+    leader: Option<Leader>,
+}
+
+/// What the leader knows of the records in an object store.
+struct Leader {
+    term: Term,
+    /// Whether another service was the leader before.
+    is_successor: bool,
+    versions: Mutex<BTreeMap<JobId, Version>>,
 }
 
 /// The records that were found.
@@ -39,12 +50,17 @@ pub struct Found {
 }
 
 impl Records {
-    /// In `store`; with the term of the leader, if that is an object store.
-    pub fn new(store: Store, term: Option<Term>) -> Records {
-        Records { store, leader: term.map(|term| (term, Mutex::default())) }
+    /// In `store`; with the leader lease, if that is an object store.
+    pub fn new(store: Store, lease: Option<&LeaderLease>) -> Records {
+        let leader = lease.map(|lease| Leader {
+            term: lease.term(),
+            is_successor: lease.is_successor,
+            versions: Mutex::default(),
+        });
+        Records { store, leader }
     }
 
-    /// Reads all records.
+    /// Reads all records; to be called once, before anything is stored.
     pub fn read(&self) -> Result<Found> {
         let names = self.store.list()?;
         let parts = names.chunks(names.len().div_ceil(READERS).max(1));
@@ -69,13 +85,13 @@ impl Records {
         let id = name.strip_suffix(".json").and_then(|id| id.parse().ok());
         let bytes = match &self.leader {
             None => self.store.find(name)?,
-            Some((_, versions)) => {
-                let read = self.store.find_version(name)?;
-                read.map(|(bytes, version)| {
-                    id.map(|id| lock(versions).insert(id, version));
-                    bytes
-                })
-            }
+            Some(leader) => match self.read_version(leader, name)? {
+                Some((bytes, version)) => {
+                    id.map(|id| lock(&leader.versions).insert(id, version));
+                    Some(bytes)
+                }
+                None => None,
+            },
         };
         let Some(bytes) = bytes else { return Ok(()) }; // removed meanwhile
         match parse(&bytes).and_then(|(record, _)| {
@@ -95,10 +111,24 @@ impl Records {
         Ok(())
     }
 
+    /// Reads an object of an object store. A successor writes its epoch into the record, whatever is written there at the same time.
+    fn read_version(&self, leader: &Leader, name: &str) -> Result<Option<(Vec<u8>, Version)>> {
+        while let Some((bytes, version)) = self.store.find_version(name)? {
+            let Some((record, _)) = parse(&bytes).ok().filter(|_| leader.is_successor) else {
+                return Ok(Some((bytes, version)));
+            };
+            let bytes = json(&record, leader.term.epoch)?;
+            if let Some(version) = self.store.replace(name, bytes.clone(), &version)? {
+                return Ok(Some((bytes, version)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Stores a record in the place of the one before, and refuses if this service is not the leader any more.
     pub fn save(&self, record: &Record) -> Result<()> {
         let name = name(record.id);
-        let Some((term, versions)) = &self.leader else {
+        let Some(Leader { term, versions, .. }) = &self.leader else {
             return self.store.put(&name, json(record, 0)?);
         };
         term.check()?;
@@ -124,10 +154,36 @@ impl Records {
         }
     }
 
+    /// Makes sure that there is no job of this id, which was not accepted: in an object store a record of it may be under way, and must find
+    /// another one when it arrives.
+    pub fn void(&self, id: JobId, now: Millis) -> Result<()> {
+        let Some(Leader { term, .. }) = &self.leader else { return self.remove(id) };
+        let name = name(id);
+        loop {
+            term.check()?;
+            let json = json(&Record::void(id, now), term.epoch)?;
+            let written = match self.store.find_version(&name)? {
+                None => self.store.create(&name, json)?,
+                Some((bytes, version)) => {
+                    let epoch = parse(&bytes).map_or(0, |(_, epoch)| epoch);
+                    ensure!(
+                        epoch <= term.epoch,
+                        "{}: a later leader writes there",
+                        self.store.describe(&name)
+                    );
+                    self.store.replace(&name, json, &version)?
+                }
+            };
+            if written.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
     /// Removes a record: without it there is no job.
     pub fn remove(&self, id: JobId) -> Result<()> {
-        if let Some((term, _)) = &self.leader {
-            term.check()?;
+        if let Some(leader) = &self.leader {
+            leader.term.check()?;
         }
         self.store.remove(&name(id))
     }
@@ -144,6 +200,7 @@ fn json(record: &Record, epoch: u64) -> Result<Vec<u8>> {
     let object = value.as_object_mut().context("a record is no object")?;
     object.insert(CHECKSUM.to_owned(), checksum.into());
     object.insert(EPOCH.to_owned(), epoch.into());
+    object.insert(ATTEMPT.to_owned(), clock::nanoseconds().into());
     serde_json::to_vec_pretty(&value).context("a record does not serialise")
 }
 
@@ -152,6 +209,7 @@ fn parse(bytes: &[u8]) -> Result<(Record, u64)> {
     let mut value: Value = serde_json::from_slice(bytes)?;
     let object = value.as_object_mut().context("not an object")?;
     let stored = object.remove(CHECKSUM);
+    object.remove(ATTEMPT);
     let epoch = object.remove(EPOCH).and_then(|epoch| epoch.as_u64()).unwrap_or(0);
     if let Some(stored) = stored {
         ensure!(stored.as_str() == Some(&checksum(&value)?), "the checksum is not that of the record");
@@ -205,34 +263,31 @@ mod tests {
         assert_eq!(records.read().unwrap().records.len(), 2);
     }
 
-    /// A leader that comes back after another one has begun changes nothing that the other wrote.
+    /// A leader that comes back after another one has begun changes nothing.
     #[test]
     fn a_former_leader_overwrites_nothing() {
         let store = || Store::open("memory://former").unwrap();
         let jobs = || Store::open("memory://former/jobs").unwrap();
         let (look, term) = (std::time::Duration::from_millis(2), std::time::Duration::from_secs(3600));
         // A term without end: as if the leader had checked it just before it was cut off.
-        let timeouts = Timeouts { look, silence: 2, term };
+        let timeouts = Timeouts { look, unchanged_looks: 2, term };
         let before = LeaderLease::take(&store(), "before", timeouts).unwrap();
-        let former = Records::new(jobs(), Some(before.term()));
+        let former = Records::new(jobs(), Some(&before));
         for id in [1, 2] {
             former.save(&record(id, State::Queued)).unwrap();
         }
         let now = LeaderLease::take(&store(), "now", timeouts).unwrap();
-        let current = Records::new(jobs(), Some(now.term()));
+        let current = Records::new(jobs(), Some(&now));
         assert_eq!(current.read().unwrap().records.len(), 2);
         current.save(&record(1, State::Cancelled)).unwrap();
         current.save(&record(3, State::Queued)).unwrap();
-        for id in [1, 3] {
+        for id in [1, 2, 3] {
             let refused = former.save(&record(id, State::Running)).unwrap_err().to_string();
             assert!(refused.contains("writes there"), "{refused}");
         }
-        // What it writes late where the new leader has not written is replaced.
-        former.save(&record(2, State::Running)).unwrap();
-        current.save(&record(2, State::Cancelled)).unwrap();
         let mut states: Vec<_> =
             current.read().unwrap().records.into_iter().map(|of| (of.id.0, of.state)).collect();
         states.sort_unstable_by_key(|of| of.0);
-        assert_eq!(states, [(1, State::Cancelled), (2, State::Cancelled), (3, State::Queued)]);
+        assert_eq!(states, [(1, State::Cancelled), (2, State::Queued), (3, State::Queued)]);
     }
 }

@@ -1,7 +1,7 @@
 //! The copy of a job store in an object store, so that the machine it is on may be lost.
 //!
 //! Objects have the names that files have in the job store's folder. What decides is put there before it counts: a file before it is said to be
-//! kept, a record before its job is accepted, results before the job is done. What only tells (logs, the audit) follows every [`BEAT`].
+//! kept, a record before its job is accepted, results before the job is done. Logs and the audit log are copied every [`COPY_INTERVAL`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use super::record::JobId;
 use crate::store::Store;
 
 /// From one look after what follows, and after whose turn it is, to the next.
-pub const BEAT: Duration = Duration::from_secs(10);
+pub const COPY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Objects below a URL.
 pub struct Remote {

@@ -317,7 +317,7 @@ impl Jobs for JobsService {
         };
         let n = if page_size == 0 { PAGE } else { PAGE.min(page_size as usize) };
         // One more tells whether there is another page.
-        let jobs = self.service()?.jobs(before, n + 1);
+        let jobs = self.service()?.jobs(before, n + 1)?;
         let fleet = self.service()?.watcher().status().await;
         Ok(Response::new(page(jobs.iter().map(|view| view.to_wire(fleet.as_ref())), n)))
     }

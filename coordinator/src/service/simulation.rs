@@ -12,15 +12,14 @@
 //! `HISTORIES=5000 cargo nextest run histories` draws more of them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::record::{JobId, State};
-use super::tests::{Kill, Place, ann, ids, over, submit};
+use super::tests::{Kill, Place, ann, histories, ids, over, submit};
 use super::{Problem, Refusal, Service};
 
 /// Histories of a test run, unless the environment says otherwise.
@@ -32,8 +31,6 @@ const KEYS: usize = 4;
 /// Steps of storage among which the one that fails is drawn.
 const FAULTS: usize = 30;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Histories at the same time.
-const THREADS: usize = 8;
 
 /// What the client knows of a job.
 #[derive(Clone, Default, Debug)]
@@ -314,24 +311,9 @@ fn histories_keep_every_promise() {
         })
         .collect();
     service.close(PATIENCE);
-    let histories = std::env::var("HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
-    let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));
-    // A history waits most of the time.
-    std::thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= histories {
-                        return;
-                    }
-                    let tally = history(seed, seed % 2 == 1, &expected);
-                    all.lock().unwrap().add(&tally);
-                }
-            });
-        }
-    });
-    let all = all.into_inner().unwrap();
-    println!("{histories} histories: {all:?}");
-    assert!(all.failures.min(all.kills).min(all.done) > histories / 4 && all.cancelled > 0, "{all:?}");
+    let n = std::env::var("HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
+    let mut all = Tally::default();
+    histories(n, |seed| history(seed, seed % 2 == 1, &expected)).iter().for_each(|tally| all.add(tally));
+    println!("{n} histories: {all:?}");
+    assert!(all.failures.min(all.kills).min(all.done) > n / 4 && all.cancelled > 0, "{all:?}");
 }

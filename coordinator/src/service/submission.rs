@@ -62,7 +62,7 @@ impl Service {
     /// Returns the job that `owner` submitted before with the key of `submission`, if there is one; refuses if that is another job, or if the
     /// service is full.
     pub(super) fn admit(&self, owner: &str, submission: &Submission) -> Result<Option<View>, Problem> {
-        let queue = self.queue();
+        let queue = self.current()?;
         match queue.with_key(owner, &submission.key) {
             Some(record) if submission.is_of(record) => Ok(Some(self.view(&queue, record))),
             Some(record) => Err(Problem::Invalid(format!(

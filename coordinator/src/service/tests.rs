@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::leader_lease::Timeouts;
 use super::record::{Input, State};
@@ -17,7 +17,7 @@ const JOB: &str =
     "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 2\n";
 /// A killed service stays, so that its term must not end while the next one begins.
 const HASTY: Timeouts =
-    Timeouts { look: Duration::from_millis(2), silence: 2, term: Duration::from_secs(3600) };
+    Timeouts { look: Duration::from_millis(2), unchanged_looks: 2, term: Duration::from_secs(3600) };
 
 /// Where a service keeps things.
 pub struct Place {
@@ -90,6 +90,26 @@ pub fn ann() -> Identity {
     Identity::anyone("ann")
 }
 
+/// What `history` gives for the seeds below `n`, in any order; eight at a time, as a history waits most of the time.
+pub fn histories<T: Send>(n: u64, history: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let (next, all) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= n {
+                        return;
+                    }
+                    let found = history(seed);
+                    lock(&all).push(found);
+                }
+            });
+        }
+    });
+    all.into_inner().unwrap()
+}
+
 /// Sends a corpus of its own, and the job.
 pub fn submit(service: &Service, key: &str) -> Result<JobId, Problem> {
     let corpus = format!("ab ab\nba ab\n{}\n", key.replace(' ', "")).into_bytes();
@@ -106,7 +126,7 @@ pub fn submit(service: &Service, key: &str) -> Result<JobId, Problem> {
 }
 
 pub fn ids(service: &Service) -> BTreeSet<JobId> {
-    service.jobs(None, usize::MAX).iter().map(|view| view.record.id).collect()
+    service.jobs(None, usize::MAX).unwrap().iter().map(|view| view.record.id).collect()
 }
 
 /// The job once it is over.
@@ -241,6 +261,29 @@ fn a_submission_survives_a_kill_at_any_step_on_disk() {
 #[test]
 fn a_submission_survives_a_kill_at_any_step_in_an_object_store() {
     submissions_survive_faults(true, true);
+}
+
+/// A service that cannot renew its lease does not show what its successor may have changed.
+#[test]
+fn a_service_whose_term_is_over_shows_no_job() {
+    let place = Place::new(true);
+    let timeouts = Timeouts { term: Duration::from_secs(2), ..HASTY };
+    let job_store =
+        JobStore::open(&place.folder(), Some((place.remote.as_ref().unwrap(), timeouts))).unwrap();
+    let fleet = Fleet::start(FleetConfig { local_workers: 1, ..Default::default() }).unwrap();
+    let service = Service::start(job_store, fleet, 1, limits()).unwrap();
+    let id = submit(&service, "ab").unwrap();
+    std::thread::sleep(timeouts.term);
+    for refused in [
+        service.job(id).map(drop),
+        service.jobs(None, 9).map(drop),
+        service.page(1, 9).map(drop),
+        submit(&service, "ab").map(drop),
+    ] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("has lost its object store"), "{refused}");
+    }
+    service.close(Duration::from_secs(60));
 }
 
 /// A deleted job leaves nothing behind but its lines in the audit and the files that others read; its id is not used again, not by the next
@@ -391,7 +434,7 @@ fn readers_do_not_wait_while_storage_hangs() {
         let cancelled = scope.spawn(|| faults::inject(fault, || service.cancel(&ann(), id)));
         hangs.wait();
         assert_eq!(service.job(id).unwrap().record.state, State::Running, "what is not stored is not shown");
-        assert_eq!((service.jobs(None, 9).len(), service.page(1, 9).jobs.len()), (1, 1));
+        assert_eq!((service.jobs(None, 9).unwrap().len(), service.page(1, 9).unwrap().jobs.len()), (1, 1));
         assert_eq!((service.working().len(), service.by_state()), (1, [("running", 1)].into()));
         assert!(!service.last_lines(id, 9).unwrap().is_empty());
         goes_on.wait();

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::leader_lease::{LeaderLease, taken};
 use super::record::JobId;
-use super::remote::BEAT;
+use super::remote::COPY_INTERVAL;
 use super::{Inner, Service, lock, now, spawn};
 
 /// Asks the thread to end, by a channel that closes when it has.
@@ -23,7 +23,7 @@ impl Upkeep {
                 if !keep_up(&Service(inner), lease.as_mut()) {
                     return;
                 }
-                match asked.recv_timeout(BEAT) {
+                match asked.recv_timeout(COPY_INTERVAL) {
                     Err(RecvTimeoutError::Timeout) => {}
                     asked => {
                         if let Some(inner) = service.upgrade() {
@@ -37,7 +37,7 @@ impl Upkeep {
         Ok(Upkeep(ask))
     }
 
-    /// Has the thread copy what is left, and give the lease up; waits up to `timeout` for it.
+    /// Has the thread copy the remaining changes and release the lease; waits up to `timeout`.
     pub fn stop(&self, timeout: Duration) {
         let (ended, wait) = channel();
         // A thread that has ended already closes the channel at once.

@@ -20,7 +20,7 @@ pub fn services(run_status: RunStatus, access: Access) -> Services {
     })
 }
 
-/// Tells whoever has the token how job and fleet are.
+/// Reports the state of job and fleet to clients with the token.
 struct StatusService {
     run_status: RunStatus,
     watcher: Watcher,

@@ -1,4 +1,4 @@
-//! Run and fleet at one moment, as they travel to whoever watches.
+//! A snapshot of run and fleet, as it is sent to watchers.
 
 use proto::v1;
 

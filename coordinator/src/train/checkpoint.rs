@@ -32,7 +32,7 @@ use crate::train::prepare::{Chosen, Items, Sentences};
 
 /// What its file begins with.
 pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 2, version: 3 };
-/// zstd's window, as a power of two: the format's own advice to those who decode what they did not write.
+/// zstd's window, as a power of two: the limit that the format advises for decoding foreign data.
 const WINDOW: u32 = 23;
 /// zstd's level: a tenth of the time of its default for parameters, which hardly shrink more.
 const LEVEL: i32 = 1;
@@ -262,7 +262,7 @@ pub struct Checkpoints {
     keep: usize,
     /// Those in the store by number, with their bounds.
     kept: Vec<(u64, Option<f64>)>,
-    /// Other files there whose names end as those of checkpoints do.
+    /// Other files there whose names end like checkpoints'.
     strays: Vec<String>,
     /// Whether to go on from the newest.
     resume: bool,
@@ -412,7 +412,7 @@ impl Checkpoints {
         self.resume
     }
 
-    /// Removes those of an earlier job, unless this one goes on from them.
+    /// Removes checkpoints of an earlier job, unless this run resumes from them.
     pub fn begin(&mut self) -> Result<()> {
         if let (Some(store), false) = (&self.store, self.resume) {
             self.kept.drain(..).try_for_each(|(number, _)| store.remove(&name(number)))?;

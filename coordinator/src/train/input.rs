@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use shared::data::corpus::{Corpus, Format, Options, Unit, hold_out};
+use shared::grammar::auto::Auto;
 use shared::grammar::lexicon::{Lexicon, Substrings};
 use shared::grammar::tree::Tree;
 use shared::grammar::unsegmented::unsegmented;
@@ -104,13 +105,13 @@ impl Input {
             symbols => symbols,
         };
         let options = job.corpus.options();
-        let source = Source::open(&job.corpus.path, options, shard_symbols)?;
+        let source = Source::open(&job.corpus.path, options.clone(), shard_symbols)?;
         let mut notices = source.notices(true);
         let (share, path) = (job.corpus.held_out_share, &job.corpus.held_out);
         let other = match path.as_os_str().is_empty() {
             true => None,
             // It is there to be predicted; gold is no matter.
-            false => Some(Source::open(path, options, DEFAULT_SHARD_SYMBOLS)?),
+            false => Some(Source::open(path, options.clone(), DEFAULT_SHARD_SYMBOLS)?),
         };
         notices.extend(other.iter().flat_map(|other| other.notices(false)));
         let mut left_aside = Vec::new();
@@ -132,7 +133,7 @@ impl Input {
             notices.push(not_scored(&grammar));
         }
         let spill = SpillStore::new_in(&job.output.dir);
-        let mut text = Text::new(&source.end, options);
+        let mut text = Text::new(&source.end, &options);
         let mut held_out = Vec::new();
         let of_pcfg = job.model.kind != ModelKind::Adaptor;
         let mut substrings = of_pcfg.then(|| Substrings::new(job.inference.max_string as usize));
@@ -151,7 +152,7 @@ impl Input {
             Ok::<_, anyhow::Error>((shards, positions))
         };
         let (mut aside, mut start) = (left_aside.iter().copied().peekable(), 0);
-        let mut marks = CombiningMarks::among(&source.end.symbols, options);
+        let mut marks = CombiningMarks::among(&source.end.symbols, &options);
         source.blocks(|mut block| {
             marks.count(&block);
             let end = start + block.sentences.len();
@@ -301,6 +302,13 @@ fn grammar(
         GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
         GrammarSource::Dmv => bail!("{}: needs model.kind = \"dmv\"", job.model.grammar),
         GrammarSource::File(path) => {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if !path.exists() && name.parse::<Auto>().is_ok() {
+                bail!(
+                    "model.grammar: no file {}; for the grammar that is made from the corpus write \"auto:{name}\"",
+                    path.display()
+                );
+            }
             let (grammar, more) = input::grammar(path)?;
             notices.extend(more);
             let word = grammar.symbol(DEFAULT_SEGMENT).filter(|&word| grammar.is_nonterminal(word));
@@ -442,7 +450,7 @@ struct CombiningMarks {
 }
 
 impl CombiningMarks {
-    fn among(symbols: &[String], options: Options) -> CombiningMarks {
+    fn among(symbols: &[String], options: &Options) -> CombiningMarks {
         let is_char = options.format == Format::Segmented && options.unit == Unit::Char;
         let mark = |symbol: &String| symbol.chars().next().filter(|&first| is_char && is_combining(first));
         CombiningMarks { marks: symbols.iter().map(mark).collect(), n: 0, example: None }
@@ -466,7 +474,7 @@ impl CombiningMarks {
         self.example.map(|example| {
             format!(
                 "{}: {} combining marks are symbols of their own, the first being in {example}; to join them with their letters, \
-                 normalise the text to NFC, for instance with `uconv -x nfc`",
+                 set corpus.unit = \"grapheme\"",
                 path.display(),
                 self.n
             )
@@ -621,7 +629,7 @@ mod tests {
             with("cafe\u{301} the\u{301}\nla\n", &[]),
             [
                 "corpus.txt: 2 combining marks are symbols of their own, the first being in e\u{301} (U+0301); to join them with \
-              their letters, normalise the text to NFC, for instance with `uconv -x nfc`"
+              their letters, set corpus.unit = \"grapheme\""
             ]
         );
         assert!(with("caf\u{e9} th\u{e9}\n", &[]).is_empty(), "in NFC");

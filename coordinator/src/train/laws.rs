@@ -14,7 +14,7 @@ use crate::events::All;
 use crate::fleet::Inline;
 use crate::job::Job;
 use crate::job::key::{Estimator, Key, Model};
-use crate::metrics::PointSummary;
+use crate::metrics::{MBR_VOTE, PointSummary};
 use crate::model::parameters_sha256;
 use crate::outcome::Outcome;
 use crate::train::checkpoint::Checkpoints;
@@ -55,6 +55,9 @@ pub fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
     write("words.txt", WORDS);
+    write("upper.txt", &WORDS.to_uppercase());
+    write("marked.txt", &WORDS.replace('\n', "e\u{301}\n"));
+    write("stopped.txt", &WORDS.replace('\n', ".\n"));
     write("rules.gr", RULES);
     write("tags.tsv", TAGS);
     write("trees.mrg", TREES);
@@ -112,10 +115,15 @@ fn probe(
     let at_once: &[&str] = &["inference.max_rounds=1", "inference.burn_in=0.0", "inference.restarts=2"];
     let none: (&[&str], &[&str]) = (&[], &[]);
     match key.path().as_str() {
+        "model.voters" => (&[], &["[\"auto:colloc\"]"]),
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
         "model.prefixes" | "model.suffixes" => (&["model.grammar=auto:morph1"], &["\"affixes.txt\""]),
         "corpus.format" => (&[], &["\"tokens\""]),
         "corpus.unit" => (&[], &["\"token\""]),
+        "corpus.normalise" => (&["corpus.path=marked.txt"], &["\"nfc\""]),
+        "corpus.lowercase" => (&["corpus.path=upper.txt"], &["true"]),
+        "corpus.punctuation" => (&["corpus.path=stopped.txt"], &["\"drop\""]),
+        "corpus.digraphs" => (&[], &["[\"ab\"]"]),
         "corpus.max_symbols" => (&[], &["3"]),
         "corpus.held_out_share" => (&[], &["0.4"]),
         "corpus.held_out_seed" => (&["corpus.held_out_share=0.4"], &["2", "3", "4"]),
@@ -183,7 +191,7 @@ fn probe(
         "inference.base_from" => (&["inference.components=[\"all-right\"]"], &["0.5"]),
         "inference.base_by" => (&["inference.components=[\"all-right\"]"], &["0.05"]),
         "inference.base_to" => (&["inference.components=[\"all-right\"]"], &["0.86"]),
-        // What they name or keep is seen elsewhere; patience and the tags of other columns need larger corpora.
+        // Other tests cover files that they name or keep; patience and the tags of other columns need larger corpora.
         _ => none,
     }
 }
@@ -247,7 +255,11 @@ fn a_point_of_a_grid_is_the_single_run_and_every_key_that_is_read_changes_someth
                 let read = |key: &&Key| assignment.starts_with(&format!("{}=", key.path()));
                 keys.iter().find(read).is_some_and(|key| key.is_read_by(model, estimator))
             };
-            let mut with: Vec<String> = with.iter().filter(is_read).map(|&set| set.to_owned()).collect();
+            let placed = |set: &str| match set.strip_prefix("corpus.path=") {
+                Some(file) => format!("corpus.path={}", dir.path().join(file).display()),
+                None => set.to_owned(),
+            };
+            let mut with: Vec<String> = with.iter().filter(is_read).map(|&set| placed(set)).collect();
             if key.name == "start_from" && !others.is_empty() {
                 with.push(format!("inference.start_from={}", dir.path().join("whole.trees").display()));
             }
@@ -303,7 +315,7 @@ fn a_key_is_refused_where_it_is_not_read() {
                 ("held_out" | "start_from" | "prefixes" | "suffixes", _) => "\"x\"",
                 ("max_string", _) => "2",
                 ("estimate", _) => "\"raw\"",
-                ("adapted" | "segments", _) => "[]",
+                ("adapted" | "segments" | "voters", _) => "[]",
                 ("decoders", _) => "[\"viterbi\"]",
                 ("patience", _) => "1",
                 ("noise", _) => "0.5",
@@ -358,6 +370,46 @@ fn methods_of_a_grid_are_the_single_runs() {
             }
         }
     }
+}
+
+#[test]
+fn voters_are_single_runs_and_change_nothing_but_the_vote() {
+    let dir = folder();
+    let text = job(Model::Adaptor, Estimator::Hastings);
+    let grammars = ["auto:unigram", "auto:colloc", "auto:colloc2"];
+    let voters = format!("model.voters=[\"{}\", \"{}\"]", grammars[1], grammars[2]);
+    let mut with_voters =
+        parse(&text, dir.path(), &[voters.clone(), "inference.seed=1,2".to_owned()]).unwrap();
+    with_voters.output.segments = vec!["Word".to_owned()];
+    let outcome = run(&with_voters).unwrap();
+    assert!(outcome.run == 1 || outcome.run == 4, "the result is of a point of the grammar: {}", outcome.run);
+    assert_eq!(outcome.points.len(), 6);
+    let mut votes = Vec::new();
+    for (point, at) in outcome.points.iter().zip(0..) {
+        let (seed, grammar) = (at / 3 + 1, grammars[at % 3]);
+        assert_eq!(point.name, format!("seed={seed} grammar={grammar}"));
+        let set = [format!("model.grammar={grammar}"), format!("inference.seed={seed}")];
+        let single = run(&parse(&text, dir.path(), &set).unwrap()).unwrap();
+        let mut point = point.clone();
+        let (vote, alone) = (point.scores.remove(MBR_VOTE), single.scores.get(MBR_VOTE).copied());
+        votes.push(vote == alone);
+        point.scores.extend(alone.map(|alone| (MBR_VOTE.to_owned(), alone)));
+        assert_eq!(point_came_to(&point), came_to_with(&single), "{}", point.name);
+    }
+    assert_eq!(
+        votes,
+        [false, true, true, false, true, true],
+        "only the grammar of the job has a vote of all"
+    );
+
+    let refused = |set: &str, part: &str| {
+        let error = parse(&text, dir.path(), &[voters.clone(), set.to_owned()]).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    };
+    refused("model.grammar=auto:colloc", "model.voters must be different grammars, each once");
+    refused("model.voters=[\"auto:colloc\", \"auto:colloc\"]", "different grammars, each once");
+    refused("model.voters=[\"rules.gr\"]", "a grammar that `grammaton grammars` lists");
+    refused("inference.start=trees", "with model.voters");
 }
 
 /// The first eight digits of the digest of every job of [`job`], in the order of [`all`].

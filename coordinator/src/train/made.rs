@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use shared::data::corpus::{Format, Unit};
+use shared::data::corpus::clean;
 use shared::data::vowels::Sentences;
 use shared::grammar::auto::{Alphabet, Auto, AutoGrammar, auto};
 
@@ -101,13 +101,18 @@ fn affixes(path: &Path, source: &Source, notices: &mut Vec<String>) -> Result<Ve
     let text = input::text(path, &name, "affixes")?;
     let position = |symbol: &str| source.end.symbols.iter().position(|known| known == symbol);
     let options = source.options();
+    let (unit, digraphs) = (options.effective_unit(), options.cleaning.digraphs());
     let symbols = |line: &str| -> Option<Vec<usize>> {
-        match (options.format, options.unit) {
-            (Format::Segmented, Unit::Char) => {
-                line.chars().filter(|c| !c.is_whitespace()).map(|c| position(&c.to_string())).collect()
-            }
-            _ => line.split_whitespace().map(position).collect(),
+        let mut found = Some(Vec::new());
+        for word in options.cleaning.line(line, unit).split_whitespace() {
+            clean::symbols(word, unit, &digraphs, |symbol| {
+                found = found.take().zip(position(symbol)).map(|(mut found, symbol)| {
+                    found.push(symbol);
+                    found
+                });
+            });
         }
+        found
     };
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let affixes: Vec<Vec<usize>> = lines.iter().filter_map(|line| symbols(line)).collect();

@@ -448,7 +448,7 @@ fn normal_state(
     };
     let state = train::logistic_normal::State::new(multinomials, &weights, families).map_err(told)?;
     match normal(beginning.inference)?.constrained {
-        Some(those) => state.weighed(&those.mixture).map_err(told),
+        Some(those) => state.with_mixture(&those.mixture).map_err(told),
         None => Ok(state),
     }
 }

@@ -59,7 +59,7 @@ impl Tasks for OnShards {
     }
 
     fn needs(&self, at: usize) -> Needs {
-        Needs { shard: self.shards[at].hash, carried: None }
+        Needs { shard: self.shards[at].hash, shard_state: None }
     }
 
     fn make(&self, at: usize) -> Result<Task, String> {
@@ -104,11 +104,11 @@ impl Tasks for Round {
     fn needs(&self, at: usize) -> Needs {
         let (run, shard) = self.asked[at];
         let AskOf { shards, ask, .. } = &self.asks[run];
-        let carried = match ask {
-            Ask::Each(works) => blob::carried(&works[shard]).map(|carried| carried.hash),
+        let shard_state = match ask {
+            Ask::Each(works) => blob::shard_state(&works[shard]).map(|shard_state| shard_state.hash),
             Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
         };
-        Needs { shard: shards[shard].shard.hash, carried }
+        Needs { shard: shards[shard].shard.hash, shard_state }
     }
 
     fn make(&self, at: usize) -> Result<Task, String> {

@@ -8,28 +8,18 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use shared::data::treebank::Treebank;
 use shared::grammar::ParamId;
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId};
-use shared::models::adaptor::candidates::Ranking;
 use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Index, Language, Named, Work};
+use shared::work::task::{Answer, Index, Language, Lengths, Named, Work};
 
+pub use super::candidates::Choice;
+use super::candidates::{self, no_strings};
 use super::input::{Dataset, Input, StringSource};
 use super::plan::{self, Basis, OnShards, Plan, PlannedShard};
-use super::shuffle::Shuffle;
 use super::spill::Kept;
 use crate::fleet::{Map, Stage};
-
-/// How strings are chosen.
-pub struct Choice {
-    /// Strings per adapted nonterminal.
-    pub truncation: usize,
-    /// ρ of Eq. 3.
-    pub rho: f64,
-    /// Longest string.
-    pub max_length: u32,
-}
 
 /// The strings of the sticks, and what was done on the way to them.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -139,6 +129,32 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
     let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
     let language = Language { grammar: sentences.grammar, lexicon };
     Ok((chosen, Plan { basis: Basis::Language(language), shards: Arc::new(shards.collect()) }))
+}
+
+/// Sentences that the grammar cannot derive, as file, line and text; none of treebanks, whose trees are derivations.
+pub fn underivable(fleet: &dyn Map, input: &Input) -> Result<Vec<String>> {
+    let Items::Sentences(sentences) = Items::new(input) else { return Ok(Vec::new()) };
+    /// No string is counted, only sentences without a derivation are found.
+    const NONE: Lengths = Lengths { max_length: 1, longer_than: 0, up_to: 0 };
+    let (lexicon, work) = match &input.strings {
+        StringSource::Known(strings) => (strings.clone(), Work::Index),
+        StringSource::Candidates | StringSource::Tables => {
+            (no_strings(&sentences.grammar.value), Work::Candidates(NONE))
+        }
+    };
+    let mut found = Vec::new();
+    plan::map(fleet, Stage::Index, sentences.tasks(&Named::new(lexicon), work), |shard, answer| {
+        let unparsable = match answer {
+            Answer::Candidates(candidates) => candidates.unparsable,
+            Answer::Index(index) => index.unparsable,
+            _ => Vec::new(),
+        };
+        for item in unparsable {
+            found.push(input.text.describe(shard, item)?);
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// What chains over an adaptor grammar begin with, whose strings come from their tables: none. Refuses sentences that the grammar
@@ -268,27 +284,11 @@ impl StringShards {
     }
 }
 
-/// Bytes of counts that are shuffled in memory.
-const SHUFFLED: usize = 64 << 20;
-
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
 fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {
-    let adapted: Vec<SymbolId> = sentences.grammar.value.adapted().collect();
-    let empty = adapted.iter().map(|&symbol| StickStrings { symbol, strings: Strings::new() });
-    let empty = Named::new(Lexicon { sticks: empty.collect() });
-    let mut shuffle = Shuffle::new_in(input.spill.folder(), SHUFFLED);
-    let mut unparsable: Vec<(usize, u32)> = Vec::new();
-    let count = Work::Candidates { max_length: choice.max_length };
-    plan::map(fleet, Stage::Candidates, sentences.tasks(&empty, count), |shard, answer| {
-        if let Answer::Candidates(candidates) = answer {
-            shuffle.add(&candidates)?;
-            unparsable.extend(candidates.unparsable.into_iter().map(|item| (shard, item)));
-        }
-        Ok(())
-    })?;
-    refuse_unparsable(input, &unparsable)?;
-    let ranking = shuffle.rank(|| Ranking::new(&adapted, choice.truncation, choice.rho))?;
-    Ok(Lexicon { sticks: ranking.top() })
+    let refuse = |unparsable: &[(usize, u32)]| refuse_unparsable(input, unparsable);
+    let tasks = |lexicon: Lexicon, work| sentences.tasks(&Named::new(lexicon), work);
+    candidates::choose(fleet, &sentences.grammar.value, tasks, choice, input.spill.folder(), refuse)
 }
 
 /// Names the first of the sentences without a derivation, given by shard and position in it.

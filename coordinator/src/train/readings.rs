@@ -14,11 +14,31 @@ use shared::models::vote::vote;
 use super::input::Input;
 use super::plan::Plan;
 use super::rounds::FinishedPoint;
+use super::segment_lengths::SegmentLengths;
 use crate::fleet::{Map, Stage};
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
 use crate::outcome::{Decoding, Lines, Sample, Samples};
 use crate::row::{Gaps, Row, Status};
+
+/// Segmentations of every sentence of the corpus by several models, which vote.
+#[derive(Default)]
+pub struct Ballots(Vec<Vec<Vec<u32>>>);
+
+impl Ballots {
+    /// Adds the segmentation that `model` finds by MBR.
+    pub fn add(&mut self, input: &Input, plan: &Plan, fleet: &dyn Map, model: &Model) -> Result<()> {
+        self.0.resize(input.text.n_sentences, Vec::new());
+        let parser = plan.parser(model, &[Decoder::Mbr], false)?;
+        input.text.blocks(|sentences, shards, block| {
+            let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
+            for (at, decoded) in sentences.zip(block.by_sentence(&decoded)) {
+                self.0[at].extend(decoded.segmentations.first().cloned());
+            }
+            Ok(())
+        })
+    }
+}
 
 /// What was found.
 #[derive(Default)]
@@ -29,24 +49,32 @@ pub struct Readings {
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
     pub scores: ScoresByDecoder,
+    /// That the segments are mostly single symbols, if they are.
+    pub notice: Option<String>,
 }
 
 impl Readings {
-    /// By `model`, which is that of `point`; to be written down if it is `kept`.
+    /// By `model`, which is that of `point`; to be written down if it is `kept`. The models of its chains vote with the `ballots`.
     pub fn of(
         job: &Job,
         input: &Input,
         plan: &Plan,
         fleet: &dyn Map,
         (point, model): (&FinishedPoint, &Model),
+        mut ballots: Ballots,
         kept: bool,
     ) -> Result<Readings> {
         let (text, decoders) = (&input.text, &job.output.decoders);
         // Every sentence has a tree in every sample.
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
-        let models = of_samples.as_ref().map(|_| point.chains.iter().chain([model]));
-        let votes = models.map(|models| votes(input, plan, fleet, models)).transpose()?;
+        let mut votes = None;
+        if of_samples.is_some() {
+            for model in point.chains.iter().chain([model]) {
+                ballots.add(input, plan, fleet, model)?;
+            }
+            votes = Some(vote(&ballots.0));
+        }
         let grammar = &plan.language()?.grammar.value;
         let is_segment = |label: &str| input.segments.iter().any(|&symbol| grammar.name(symbol) == label);
         let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
@@ -55,6 +83,7 @@ impl Readings {
         }
         names.extend(votes.as_ref().map(|_| MBR_VOTE));
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
+        let (mut lengths, mut gold_lengths) = (SegmentLengths::default(), SegmentLengths::default());
         let mut samples = Samples::default();
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
         let parser = plan.parser(model, decoders, kept)?;
@@ -96,7 +125,9 @@ impl Readings {
                     let ends = votes[place].clone();
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
+                lengths.add(&found[0].ends);
                 if let Some(gold) = &block.corpus.gold {
+                    gold_lengths.add(&gold[at]);
                     for (scorer, reading) in scorers.iter_mut().zip(&found) {
                         scorer.add(&block.corpus.sentences[at], &gold[at], &reading.ends);
                     }
@@ -123,29 +154,17 @@ impl Readings {
         let scored = names.iter().zip(&scorers).filter(|_| is_scored);
         let scores =
             scored.map(|(&name, scorer)| (name.to_owned(), Scores::from(&scorer.scores()))).collect();
-        Ok(Readings { decodings, samples: samples.chosen(), scores })
+        let gold_lengths = text.has_gold.then_some(gold_lengths);
+        let notice = match input.segments.is_empty() {
+            true => None,
+            false => lengths.notice(
+                names[0],
+                grammar.symbols.len() - grammar.n_nonterminals as usize,
+                gold_lengths,
+            ),
+        };
+        Ok(Readings { decodings, samples: samples.chosen(), scores, notice })
     }
-}
-
-/// The vote of the segmentations that `models` find by MBR, for every sentence of the corpus.
-fn votes<'m>(
-    input: &Input,
-    plan: &Plan,
-    fleet: &dyn Map,
-    models: impl Iterator<Item = &'m Model>,
-) -> Result<Vec<Vec<u32>>> {
-    let mut segmentations: Vec<Vec<Vec<u32>>> = vec![Vec::new(); input.text.n_sentences];
-    for model in models {
-        let parser = plan.parser(model, &[Decoder::Mbr], false)?;
-        input.text.blocks(|sentences, shards, block| {
-            let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
-            for (at, decoded) in sentences.zip(block.by_sentence(&decoded)) {
-                segmentations[at].extend(decoded.segmentations.first().cloned());
-            }
-            Ok(())
-        })?;
-    }
-    Ok(vote(&segmentations))
 }
 
 /// A sentence as one decoder reads it.

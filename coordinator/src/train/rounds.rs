@@ -51,7 +51,7 @@ pub struct Training<'a> {
 
 /// A run that is under way, or over.
 struct Active<'a> {
-    /// Its point among those of the job.
+    /// Its point of the job's grid.
     point: usize,
     /// What the point's group is trained on.
     of: &'a Prepared<'a>,

@@ -1,6 +1,6 @@
 //! The shuffle of candidate strings: what workers counted in their shards, summed string by string in bounded memory.
 //!
-//! In: the counts of one shard after the other. Out: the best strings. Each string belongs to one of `PARTITIONS`, by a hash; a
+//! In: the counts of one shard after the other. Out: their sums, in any order. Each string belongs to one of `PARTITIONS`, by a hash; a
 //! partition is a run of records in the order in which they came, in memory or, beyond the budget, in pieces of a file. At the end each
 //! partition is summed by itself, in the order of the shards: neither budget nor partitions change a bit.
 //!
@@ -19,8 +19,7 @@ use prost::encoding::{decode_varint, encode_varint};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
 use shared::grammar::SymbolId;
-use shared::models::adaptor::candidates::Ranking;
-use shared::work::task::Candidates;
+use shared::work::task::StringCounts;
 
 /// Runs of strings that are summed each by itself: as many as are needed for one of them to be small when all are large.
 const PARTITIONS: usize = 1024;
@@ -61,10 +60,10 @@ impl Shuffle {
         Shuffle { folder, budget, buffered: 0, partitions, file: None, written: 0, key, part: PART }
     }
 
-    /// Adds what was counted in the next shard; shards come in order.
-    pub fn add(&mut self, counted: &Candidates) -> Result<()> {
+    /// Adds the amounts of the next shard; shards come in order.
+    pub fn add(&mut self, counted: &StringCounts) -> Result<()> {
         let key = &mut self.key;
-        for (symbol, string, expected) in counted.iter() {
+        for (symbol, string, amount) in counted.iter() {
             key.clear();
             put_varint(symbol.0, key);
             string.iter().for_each(|token| put_varint(token.0, key));
@@ -72,7 +71,7 @@ impl Shuffle {
             let before = buffer.len();
             put_varint(key.len() as u32, buffer);
             buffer.put_slice(key);
-            buffer.put_f64_le(expected);
+            buffer.put_f64_le(amount);
             self.buffered += buffer.len() - before;
         }
         if self.buffered > self.budget {
@@ -102,14 +101,16 @@ impl Shuffle {
         Ok(())
     }
 
-    /// The best strings of all: one partition after the other is summed, on all cores, and put into rankings like `empty`.
-    pub fn rank(self, empty: impl Fn() -> Ranking + Sync) -> Result<Ranking> {
-        let merge = |mut one: Ranking, other| {
-            one.merge(other);
-            Ok(one)
-        };
+    /// Folds the sums of all strings: one partition after the other is summed, on all cores, and added to values like `empty`, which are
+    /// then merged.
+    pub fn fold<T: Send>(
+        self,
+        empty: impl Fn() -> T + Sync + Send,
+        add: impl Fn(&mut T, SymbolId, &[SymbolId], f64) + Sync,
+        merge: impl Fn(&mut T, T) + Sync,
+    ) -> Result<T> {
         let (part, file) = (self.part, self.file);
-        let rank = |mut ranking: Ranking, partition: Partition| -> Result<Ranking> {
+        let fold = |mut folded: T, partition: Partition| -> Result<T> {
             let parts =
                 partition.parts(file.as_ref(), part).context("candidate strings cannot be read again")?;
             let mut string = Vec::new();
@@ -119,15 +120,19 @@ impl Shuffle {
                     while !key.is_empty() {
                         string.push(SymbolId(decode_varint(&mut key)? as u32));
                     }
-                    ranking.add(string[0], &string[1..], sum);
+                    add(&mut folded, string[0], &string[1..], sum);
                 }
             }
-            Ok(ranking)
+            Ok(folded)
         };
-        // A ranking for every core, and no more: each has twice as many strings as there will be.
+        let merge = |mut one: T, other: T| -> Result<T> {
+            merge(&mut one, other);
+            Ok(one)
+        };
+        // A value for every core, and no more: each ranking has twice as many strings as there will be.
         let at_least = PARTITIONS.div_ceil(rayon::current_num_threads());
         let partitions = self.partitions.into_par_iter().with_min_len(at_least);
-        partitions.try_fold(&empty, rank).try_reduce(&empty, merge)
+        partitions.try_fold(&empty, fold).try_reduce(&empty, merge)
     }
 }
 
@@ -197,6 +202,7 @@ fn put_varint(number: u32, buffer: &mut Vec<u8>) {
 mod tests {
     use std::collections::BTreeMap;
 
+    use shared::models::adaptor::candidates::Ranking;
     use shared::num::Noise;
 
     use super::*;
@@ -217,15 +223,14 @@ mod tests {
     fn neither_budget_nor_threads_change_a_bit() {
         // Sums of many terms, so that another order gives other bits, and other strings.
         let noise = Noise::new(7, 0);
-        let shard = |at: usize| -> Candidates {
-            let mut found = Candidates::default();
+        let shard = |at: usize| -> StringCounts {
+            let mut found = StringCounts::default();
             for within in 0..90 {
                 let number = (at * 131 + within * 17) % 700;
                 let string: Vec<SymbolId> =
                     format!("{number}").bytes().map(|byte| SymbolId(u32::from(byte) + 200)).collect();
-                found.symbols.push(SymbolId(1 + (number % 2) as u32));
-                found.strings.push(&string);
-                found.expected.push(1.0 + noise.symmetric((at * 1000 + within) as u64));
+                let amount = 1.0 + noise.symmetric((at * 1000 + within) as u64);
+                found.push(SymbolId(1 + (number % 2) as u32), &string, amount);
             }
             found
         };
@@ -236,7 +241,8 @@ mod tests {
             shuffle.part = part;
             (0..200).for_each(|at| shuffle.add(&shard(at)).unwrap());
             let spilled = shuffle.written;
-            (shuffle.rank(|| Ranking::new(&adapted, 100, -0.2)).unwrap().top(), spilled)
+            let empty = || Ranking::new(&adapted, 100, -0.2);
+            (shuffle.fold(empty, Ranking::add, Ranking::merge).unwrap().top(), spilled)
         };
         let mut sums: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
         for found in (0..200).map(shard) {

@@ -1,7 +1,7 @@
 //! Where a job keeps what may be too large to hold: in memory up to `HELD`, beyond it in files named by the hash of their content,
 //! read when they are asked for.
 //!
-//! Files are of use to the process that wrote them alone, which removes them when it ends; those of one that was killed are removed by
+//! Only the process that wrote a file uses it, and removes it when it ends; files of a killed process are removed by
 //! [`sweep`].
 
 use std::fs;
@@ -53,7 +53,7 @@ pub fn sweep(folder: &Path) {
     }
 }
 
-/// A value at hand, or in a file.
+/// A value in memory or in a file.
 #[derive(Debug)]
 pub struct Kept<T> {
     /// Hash of the value, as [`Named`] has it.
@@ -119,14 +119,14 @@ impl Files {
 const WAY_OUT: &str = "free space or allow it, or choose another folder with --out DIR";
 
 impl<T> Kept<T> {
-    /// One that is at hand.
+    /// A value in memory.
     pub fn at_hand(named: Named<T>) -> Kept<T> {
         Kept { hash: named.hash, place: Place::Hand(named.value) }
     }
 }
 
 impl<T: DeserializeOwned> Kept<T> {
-    /// The value, read if it is not at hand.
+    /// The value, read if it is in a file.
     pub fn value(&self) -> Result<Arc<T>> {
         match &self.place {
             Place::Hand(value) => Ok(value.clone()),

@@ -1,4 +1,4 @@
-//! The one stream of a run's events: training's own, and those of the fleet while training waits for it.
+//! The single stream of a run's events: events of training, and events of the fleet while training waits for it.
 //!
 //! Training blocks in [`Map::map`], on the thread that tells observers. So the fleet that training maps with is wrapped: what happens to the fleet
 //! meanwhile is told on that thread too, while it happens, in the order in which the thread hears of it.
@@ -12,7 +12,7 @@ use shared::work::task::Answer;
 use crate::events::{Observer, RunEvent};
 use crate::fleet::{FleetError, Map, MapReport, Stage, Tasks};
 
-/// A fleet whose events go where those of training go. A reference to it is an observer.
+/// A fleet whose events go to the observer of training. A reference to it is an observer.
 pub struct Stream<'a> {
     fleet: &'a dyn Map,
     observer: RefCell<&'a mut dyn Observer>,

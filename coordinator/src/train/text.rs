@@ -45,8 +45,8 @@ impl Source {
     }
 
     /// How it is read.
-    pub fn options(&self) -> Options {
-        self.options
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// What the user should know, of a file with or without a gold segmentation to score against.
@@ -117,7 +117,7 @@ pub struct HeldOut {
     pub block: Kept<Block>,
 }
 
-/// Neighbouring sentences, and where those of the shards come from.
+/// Neighbouring sentences, and the sources of the sentences of shards.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Block {
     /// The sentences.
@@ -131,8 +131,8 @@ pub type Positions = Vec<Vec<Vec<u32>>>;
 
 impl Text {
     /// Of no sentences yet, of a file that was read to this end.
-    pub fn new(end: &End, options: Options) -> Text {
-        let Options { format, unit, .. } = options;
+    pub fn new(end: &End, options: &Options) -> Text {
+        let Options { format, unit, .. } = *options;
         Text {
             symbols: end.symbols.clone(),
             n_sentences: 0,
@@ -283,14 +283,14 @@ mod tests {
         let path = dir.path().join("corpus.txt");
         fs::write(&path, LINES.join("\n")).unwrap();
         let options = Options::default();
-        let mut source = Source::open(&path, options, 8).unwrap();
+        let mut source = Source::open(&path, options.clone(), 8).unwrap();
         let (corpus, _) = Corpus::open(&path, &options).unwrap();
         assert_eq!((source.end.n_sentences, source.end.n_symbols), (6, 14));
         assert_eq!(source.whole.as_ref(), Some(&corpus));
         source.block_symbols = 4;
         source.whole = None;
         let spill = SpillStore::new_in(dir.path());
-        let mut text = Text::new(&source.end, options);
+        let mut text = Text::new(&source.end, &options);
         let mut sizes = Vec::new();
         let cut = |block: Corpus| {
             sizes.push(block.sentences.len());

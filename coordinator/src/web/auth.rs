@@ -103,7 +103,7 @@ impl Auth {
                 let _ = note("nobody".to_owned(), "login refused").await;
                 tokio::time::sleep(DELAY).await;
                 match denied {
-                    Denied::Unknown => Redirect::to("/login?again").into_response(),
+                    Denied::Missing | Denied::Unknown => Redirect::to("/login?again").into_response(),
                     Denied::Role { .. } => {
                         PageError(StatusCode::FORBIDDEN, denied.to_string()).into_response()
                     }
@@ -133,10 +133,12 @@ impl Auth {
         let accepts =
             request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
         match denied {
-            Denied::Unknown if request.method() == Method::GET && accepts.contains("text/html") => {
+            Denied::Missing | Denied::Unknown
+                if request.method() == Method::GET && accepts.contains("text/html") =>
+            {
                 Redirect::to("/login").into_response()
             }
-            Denied::Unknown => {
+            Denied::Missing | Denied::Unknown => {
                 let bearer = [(header::WWW_AUTHENTICATE, "Bearer")];
                 (
                     StatusCode::UNAUTHORIZED,

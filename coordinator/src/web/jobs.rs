@@ -11,15 +11,15 @@ use crate::human::duration;
 use crate::human::visible;
 use crate::metrics::Phase;
 use crate::service::record::{State, View};
-use crate::service::{Page, Service};
+use crate::service::{Page, Problem, Service};
 use crate::status::JobStatus;
 
 /// Number of jobs per page.
 const JOBS: usize = 100;
 
 /// The parts of page number `page`, from 1.
-pub fn parts(service: &Service, fleet: &FleetStatus, page: usize) -> Vec<Part> {
-    drawn(&service.page(page, JOBS), fleet)
+pub fn parts(service: &Service, fleet: &FleetStatus, page: usize) -> Result<Vec<Part>, Problem> {
+    Ok(drawn(&service.page(page, JOBS)?, fleet))
 }
 
 fn drawn(page: &Page, fleet: &FleetStatus) -> Vec<Part> {

@@ -179,8 +179,10 @@ fn sentence_with_an_unseen_symbol_is_printed_whole_and_the_others_are_parsed() {
     folder.write("other.txt", "ab\nabxa\nyb\nba\n").write("strange.txt", "xyx\n");
     let parse = |args: &[&str]| {
         let output = folder.grammaton(&[&["parse", "out"], args].concat());
+        let strict = folder.grammaton(&[&["parse", "out", "--strict"], args].concat());
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!((output.status.code(), strict.status.code()), (Some(0), Some(1)));
+        assert_eq!((&output.stdout, &output.stderr), (&strict.stdout, &strict.stderr));
         (text(&output.stdout), text(&output.stderr))
     };
     let (lines, told) = parse(&["other.txt"]);
@@ -197,6 +199,12 @@ fn sentence_with_an_unseen_symbol_is_printed_whole_and_the_others_are_parsed() {
     assert_eq!((lines[1..3].to_vec(), lines[0].starts_with("(S ")), (vec!["()", "()"], true), "{lines:?}");
     assert!(told.contains("printed as `()`: 2 of 4"), "{told}");
     assert_eq!(parse(&["strange.txt"]).0, "xyx\n");
+}
+
+#[test]
+fn a_grammar_that_is_made_from_the_corpus_is_found_by_its_name() {
+    let folder = Folder::new();
+    folder.training_refuses(&["model.grammar=unigram"], &["no file unigram", "write \"auto:unigram\""]);
 }
 
 #[test]

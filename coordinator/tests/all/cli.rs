@@ -81,7 +81,38 @@ fn help_names_every_command() {
         assert!(help.contains(flag), "{flag}");
     }
     let version = stdout(&grammaton(&["--version"]).success());
-    assert_eq!(version, format!("grammaton {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(version, format!("grammaton {}\n", proto::BUILD));
+    let start = format!("{} (", env!("CARGO_PKG_VERSION"));
+    assert!(proto::BUILD.starts_with(&start) && proto::BUILD.contains("linux"), "{version}");
+    let short = stdout(&grammaton(&["-V"]).success());
+    assert_eq!(short, format!("grammaton {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn help_has_groups() {
+    let help = stdout(&grammaton(&["train", "--help"]).success());
+    let of = |heading: &str| help.find(&format!("\n{heading}:\n")).unwrap_or_else(|| panic!("{heading}"));
+    assert!(of("Options") < of("Output") && of("Output") < of("Workers") && of("Workers") < of("Security"));
+    assert!(help.trim_end().ends_with("--token-file token --min-workers 2"), "{help}");
+}
+
+#[test]
+fn completions_and_man_pages_name_every_command() {
+    let commands = ["segment", "train", "parse", "submit"];
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&grammaton(&["completions", shell]).success());
+        assert!(commands.iter().all(|command| script.contains(command)), "{shell}");
+        assert!(script.contains("min-workers"), "{shell}");
+    }
+    let dir = folder(&[("file", b"")]);
+    grammaton(&["man", &at(&dir, "pages")]).success();
+    let pages = fs::read_to_string(dir.path().join("pages/grammaton-train.1")).unwrap();
+    assert!(pages.contains("min\\-workers") && pages.contains("Examples"), "{pages}");
+    for command in commands {
+        assert!(dir.path().join(format!("pages/grammaton-{command}.1")).exists(), "{command}");
+    }
+    refused(&["man", &at(&dir, "file/pages")], &["file/pages", "cannot create the folder"]);
+    refused(&["completions", "dos"], &["dos", "zsh"]);
 }
 
 #[test]

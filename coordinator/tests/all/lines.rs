@@ -234,7 +234,8 @@ proptest! {
         fs::write(dir.path().join("corpus.txt"), Text { lines: sentences.to_vec(), ..text.clone() }.bytes()).unwrap();
         trained(dir.path(), &[]);
         fs::write(dir.path().join("new.txt"), text.bytes()).unwrap();
-        let (code, segmentation) = parse(dir.path(), &["new.txt"]);
+        let (code, segmentation) = parse(dir.path(), &["new.txt", "--strict"]);
+        prop_assert_eq!(parse(dir.path(), &["new.txt"]), (0, segmentation.clone()));
         text.check(&segmentation);
         let is_known = |line: &Vec<String>| !line.concat().contains('x');
         prop_assert_eq!(code, i32::from(!text.lines.iter().all(is_known)));

@@ -1,6 +1,7 @@
 //! Tests of the program `grammaton` alone. All files are modules of one binary.
 
 mod bad_input;
+mod check;
 #[path = "../../../tests/src/requirement.rs"]
 mod requirement;
 
@@ -10,6 +11,7 @@ mod grammars;
 mod limits;
 mod lines;
 mod morphemes;
+mod new;
 mod readme;
 mod resealed;
 mod segment;

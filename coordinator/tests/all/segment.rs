@@ -30,7 +30,7 @@ fn sha256(dir: &tempfile::TempDir, out: &str) -> String {
 #[test]
 fn every_line_is_the_line_of_the_text_with_other_spaces() {
     let dir = folder(&[("text.txt", TEXT.as_bytes())]);
-    for grammar in ["auto", "unigram", "colloc3-syllable-functionwords-both"] {
+    for grammar in ["auto", "unigram", "colloc3-syllable-functionwords-both", "unigram,colloc"] {
         let found = segment(&[&at(&dir, "text.txt"), "--grammar", grammar]);
         assert_eq!(found.lines().count(), TEXT.lines().count(), "{grammar}");
         for (found, line) in found.lines().zip(TEXT.lines()) {
@@ -75,6 +75,37 @@ fn written_job_gives_the_same_result_on_any_number_of_threads() {
 }
 
 #[test]
+fn grammars_vote_together_and_the_job_names_them() {
+    let dir = folder(&[("text.txt", TEXT.as_bytes())]);
+    let of = |grammars: &str, out: &str| {
+        let (text, out_dir) = (at(&dir, "text.txt"), at(&dir, out));
+        let options = ["--grammar", grammars, "--out", &out_dir, "--chains", "1", "--sweeps", "4", "-q"];
+        grammaton(&[&["segment", &text][..], &options].concat()).success();
+        let vote = read(&dir, &format!("{out}/segmentation.mbr-vote.txt"));
+        (sha256(&dir, out), vote, read(&dir, &format!("{out}/segmentation.mbr.txt")))
+    };
+    let (alone, vote_alone, mbr_alone) = of("colloc-syllable", "alone");
+    assert_eq!(vote_alone, mbr_alone, "a voter alone decides");
+    let (first, vote, mbr) = of("colloc-syllable,auto:unigram,colloc3", "three");
+    assert_eq!(
+        (&first, &mbr),
+        (&alone, &mbr_alone),
+        "the model and its segmentation are of the first grammar"
+    );
+    let (_, of_unigram, _) = of("unigram", "unigram");
+    assert!(vote != vote_alone || of_unigram == vote_alone, "the others have a say");
+    let job = read(&dir, "three/job.toml");
+    assert!(job.contains("voters = [\"auto:unigram\", \"auto:colloc3\"]"), "{job}");
+    assert!(!read(&dir, "alone/job.toml").contains("voters"));
+    let summary: serde_json::Value = serde_json::from_str(&read(&dir, "three/summary.json")).unwrap();
+    let names: Vec<&str> =
+        summary["points"].as_array().unwrap().iter().filter_map(|point| point["name"].as_str()).collect();
+    assert_eq!(names, ["grammar=auto:colloc-syllable", "grammar=auto:unigram", "grammar=auto:colloc3"]);
+    let report = read(&dir, "three/report.html");
+    assert!(report.contains("grammar=auto:colloc3") && report.contains("vote with its models"));
+}
+
+#[test]
 fn seconds_become_a_number_of_rounds_in_the_job() {
     let dir = folder(&[("text.txt", TEXT.as_bytes())]);
     let args = ["segment", &at(&dir, "text.txt"), "--out", &at(&dir, "out"), "--seconds", "0.02", "-q"];
@@ -102,7 +133,6 @@ fn texts_that_cannot_be_segmented_are_refused_in_a_line() {
         ("blank.txt", b"\n\n"),
         ("one.txt", b"aaa\na\n"),
         ("latin1.txt", b"ab\n\nb\xe9\n"),
-        ("bar.txt", "a|e\u{301}\n".as_bytes()),
         ("text.txt", b"ab\nba\n"),
     ]);
     for (name, part) in [
@@ -110,14 +140,39 @@ fn texts_that_cannot_be_segmented_are_refused_in_a_line() {
         ("blank.txt", "2 empty lines"),
         ("one.txt", "a single symbol"),
         ("latin1.txt", "latin1.txt:3: byte 5 is not UTF-8"),
-        ("bar.txt", "combining marks cannot have `|`"),
         ("none.txt", "cannot open the corpus"),
     ] {
         refused(&["segment", &at(&dir, name)], &[part]);
     }
     let text = at(&dir, "text.txt");
     refused(&["segment", &text, "--grammar", "coloc3"], &["did you mean \"colloc3\""]);
+    refused(&["segment", &text, "--grammar", "unigram,"], &["not a grammar"]);
+    refused(&["segment", &text, "--grammar", "unigram,colloc,auto:colloc"], &["colloc is there twice"]);
     refused(&["segment", &text, "--grammar", "colloc-syllable", "--vowels", "x"], &["none of these symbols"]);
     refused(&["segment", &text, "--seconds", "5", "--sweeps", "5"], &["cannot be used with"]);
     refused(&["segment", &text, "--overwrite"], &["--out"]);
+}
+
+/// A model whose segments are single symbols has a notice, on the console and in the summary; one whose segments are words has none.
+#[test]
+fn segments_of_single_symbols_are_told() {
+    let grammar = "1 1 S --> Word\n1 1 S --> Word S\nWord --> Letters\n1 1 Letters --> Letter\n1 1 Letters --> Letter Letters\n\
+        1 1 Letter --> a\n1 1 Letter --> b\n";
+    let corpus = "aab bab aab\nbab aab\n".repeat(40);
+    for (segment, is_told) in [("Letter", true), ("Word", false)] {
+        let job = format!(
+            "[model]\ngrammar = \"g.gr\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 3\n[output]\nsegments = [\"{segment}\"]\n"
+        );
+        let dir = folder(&[
+            ("g.gr", grammar.as_bytes()),
+            ("corpus.txt", corpus.as_bytes()),
+            ("job.toml", job.as_bytes()),
+        ]);
+        let told = grammaton(&["train", &at(&dir, "job.toml")]).success();
+        let console = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        let summary = read(&dir, "out/summary.json");
+        for text in [&console, &summary] {
+            assert_eq!(text.contains("single symbols"), is_told, "{text}");
+        }
+    }
 }

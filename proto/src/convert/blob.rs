@@ -44,7 +44,7 @@ impl Blob {
             Work::Fit(fit) => blobs.push(Blob::Fit(fit.clone())),
             _ => {}
         }
-        blobs.extend(carried(&task.work).cloned().map(Blob::ShardState));
+        blobs.extend(shard_state(&task.work).cloned().map(Blob::ShardState));
         blobs
     }
 
@@ -67,7 +67,7 @@ impl Blob {
             Blob::Lexicon(_) => v1::blob_head::Kind::Lexicon,
             Blob::Shard(_) => v1::blob_head::Kind::Shard,
             Blob::Decode(_) => v1::blob_head::Kind::Decode,
-            Blob::ShardState(_) => v1::blob_head::Kind::Carried,
+            Blob::ShardState(_) => v1::blob_head::Kind::ShardState,
             Blob::Fit(_) => v1::blob_head::Kind::Fit,
         }
     }
@@ -91,7 +91,7 @@ impl Blob {
             Ok(v1::blob_head::Kind::Lexicon) => Blob::Lexicon(Named::new(Lexicon::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Shard) => Blob::Shard(Named::new(Shard::from_bytes(payload)?)),
             Ok(v1::blob_head::Kind::Decode) => Blob::Decode(Named::new(Decode::from_bytes(payload)?)),
-            Ok(v1::blob_head::Kind::Carried) => {
+            Ok(v1::blob_head::Kind::ShardState) => {
                 Blob::ShardState(Named::new(ShardState::from_bytes(payload)?))
             }
             Ok(v1::blob_head::Kind::Fit) => Blob::Fit(Named::new(Fit::from_bytes(payload)?)),
@@ -118,22 +118,22 @@ pub fn language(task: &Task) -> &Language {
 }
 
 /// The new state of the shard in an answer, if the answer has one.
-pub fn carried_on(answer: Answer) -> Option<ShardState> {
+pub fn kept_state(answer: Answer) -> Option<ShardState> {
     match answer {
-        Answer::Collapsed(Collapsed { carried, .. }) | Answer::Chained(Chained { carried, .. }) => {
-            Some(carried)
+        Answer::Collapsed(Collapsed { shard_state, .. }) | Answer::Chained(Chained { shard_state, .. }) => {
+            Some(shard_state)
         }
-        Answer::Annotated(Annotated { carried, .. }) => carried,
+        Answer::Annotated(Annotated { shard_state, .. }) => shard_state,
         _ => None,
     }
 }
 
 /// The state of the shard that this work starts from, if it needs one.
-pub fn carried(work: &Work) -> Option<&Named<ShardState>> {
+pub fn shard_state(work: &Work) -> Option<&Named<ShardState>> {
     match work {
-        Work::Collapse(Collapse::Others { carried, .. })
-        | Work::Sweep(Sweeps { from: ChainFrom::ShardState(carried), .. })
-        | Work::Annotate(Annotate { pass: Pass::Others { carried, .. }, .. }) => Some(carried),
+        Work::Collapse(Collapse::Others { shard_state, .. })
+        | Work::Sweep(Sweeps { from: ChainFrom::ShardState(shard_state), .. })
+        | Work::Annotate(Annotate { pass: Pass::Others { shard_state, .. }, .. }) => Some(shard_state),
         _ => None,
     }
 }

@@ -54,7 +54,7 @@ pub fn shard(grammar: &Grammar, lexicon: &Lexicon, shard: &Shard) -> Result<(), 
 pub fn work(task: &Task) -> Result<(), WireError> {
     let items = || Items::of(task);
     match &task.work {
-        Work::Candidates { .. } | Work::Cover | Work::Index | Work::Expect { .. } => items().map(drop),
+        Work::Candidates(_) | Work::Cover | Work::Index | Work::Expect { .. } => items().map(drop),
         Work::Sample(sample) => sample::check(&items()?, sample),
         Work::Collapse(collapse) => collapse::check(&items()?, collapse),
         Work::Sweep(sweeps) => sweep::check(&items()?, sweeps),
@@ -68,7 +68,7 @@ pub fn work(task: &Task) -> Result<(), WireError> {
 pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
     let items = || Items::of(task);
     match (&task.work, answer) {
-        (Work::Candidates { .. }, Answer::Candidates(found)) => candidates::check_answer(&items()?, found),
+        (Work::Candidates(_), Answer::Candidates(found)) => candidates::check_answer(&items()?, found),
         (Work::Cover, Answer::Missing(found)) => cover::check_answer(&items()?, found),
         (Work::Index, Answer::Index(found)) => index::check_answer(&items()?, found),
         (Work::Expect { weights, losses }, Answer::Expectation(found)) => {
@@ -107,7 +107,7 @@ pub fn largest_answer(task: &Task) -> u64 {
 fn largest_body(task: &Task) -> Result<u64, WireError> {
     let items = || Items::of(task);
     Ok(match &task.work {
-        Work::Candidates { max_length } => candidates::largest_answer(&items()?, *max_length),
+        Work::Candidates(lengths) => candidates::largest_answer(&items()?, lengths),
         Work::Cover => cover::largest_answer(&items()?),
         Work::Index => index::largest_answer(&items()?),
         Work::Expect { weights, losses } => expect::largest_answer(&items()?, weights.len(), *losses),
@@ -137,7 +137,7 @@ fn answer_kind(answer: &Answer) -> &'static str {
 
 fn work_kind(work: &Work) -> &'static str {
     match work {
-        Work::Candidates { .. } => "candidates",
+        Work::Candidates(_) => "candidates",
         Work::Cover => "missing strings",
         Work::Index => "an index",
         Work::Expect { .. } => "an expectation",

@@ -5,19 +5,18 @@ use prost::bytes::Bytes;
 use shared::work::lease::LeaseId;
 use shared::work::task::{Language, Named, Sample, ShardState, Task, Work};
 
-use super::blob::{Blob, carried, hash_to_wire, language, lease_id_to_wire};
-use super::kinds::{annotate, collapse, sweep};
+use super::blob::{Blob, hash_to_wire, language, lease_id_to_wire, shard_state};
+use super::kinds::{annotate, candidates, collapse, sweep};
 use super::{Wire, WireError, decoded};
 use crate::v1::lease_head::{self as head, Work as Asked};
 use crate::{payload, v1};
 
 /// Head and payload of a lease of `task`.
 pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
-    let carried = carried(&task.work).map(|carried| hash_to_wire(carried.hash)).unwrap_or_default();
+    let shard_state =
+        shard_state(&task.work).map(|shard_state| hash_to_wire(shard_state.hash)).unwrap_or_default();
     let (work, payload) = match &task.work {
-        Work::Candidates { max_length } => {
-            (Asked::Candidates(head::Candidates { max_length: *max_length }), Bytes::new())
-        }
+        Work::Candidates(lengths) => (Asked::Candidates(candidates::request_to_wire(lengths)), Bytes::new()),
         Work::Cover => (Asked::Cover(head::Cover {}), Bytes::new()),
         Work::Index => (Asked::Index(head::Index {}), Bytes::new()),
         Work::Expect { weights, losses } => {
@@ -26,18 +25,18 @@ pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
         Work::Sample(sample) => (Asked::Sample(head::Sample {}), sample.to_bytes()),
         Work::Collapse(collapse) => {
             let payload = collapse::request_to_wire(collapse).encode_to_vec().into();
-            (Asked::Collapse(head::Collapse { carried }), payload)
+            (Asked::Collapse(head::Collapse { shard_state }), payload)
         }
         Work::Sweep(sweeps) => {
             let payload = sweep::request_to_wire(sweeps).encode_to_vec().into();
-            (Asked::Sweep(head::Sweep { carried }), payload)
+            (Asked::Sweep(head::Sweep { shard_state }), payload)
         }
         Work::Decode(decode) => {
             (Asked::Decode(head::Decode { decode: hash_to_wire(decode.hash) }), Bytes::new())
         }
         Work::Annotate(annotate) => {
             let payload = annotate::request_to_wire(annotate).encode_to_vec().into();
-            (Asked::Annotate(head::Annotate { carried }), payload)
+            (Asked::Annotate(head::Annotate { shard_state }), payload)
         }
         Work::Fit(fit) => (Asked::Fit(head::Fit { fit: hash_to_wire(fit.hash) }), Bytes::new()),
     };
@@ -100,28 +99,28 @@ pub fn work_from_wire(
     find: impl FnOnce(&'static str, &[u8]) -> Result<Blob, WireError>,
 ) -> Result<Work, WireError> {
     Ok(match asked(head)? {
-        Asked::Candidates(head::Candidates { max_length }) => Work::Candidates { max_length: *max_length },
+        Asked::Candidates(message) => Work::Candidates(candidates::request_from_wire(message)),
         Asked::Cover(head::Cover {}) => Work::Cover,
         Asked::Index(head::Index {}) => Work::Index,
         Asked::Expect(head::Expect { losses }) => {
             Work::Expect { weights: Vec::from_bytes(payload)?, losses: *losses }
         }
         Asked::Sample(head::Sample {}) => Work::Sample(Sample::from_bytes(payload)?),
-        Asked::Collapse(head::Collapse { carried }) => {
+        Asked::Collapse(head::Collapse { shard_state }) => {
             let message = decoded("collapse", payload)?;
-            Work::Collapse(collapse::request_from_wire(message, || find_carried(carried, find))?)
+            Work::Collapse(collapse::request_from_wire(message, || find_carried(shard_state, find))?)
         }
-        Asked::Sweep(head::Sweep { carried }) => {
+        Asked::Sweep(head::Sweep { shard_state }) => {
             let message = decoded("sweeps", payload)?;
-            Work::Sweep(sweep::request_from_wire(message, || find_carried(carried, find))?)
+            Work::Sweep(sweep::request_from_wire(message, || find_carried(shard_state, find))?)
         }
         Asked::Decode(head::Decode { decode }) => match find("lease.decode", decode)? {
             Blob::Decode(decode) => Work::Decode(decode),
             _ => return Err(WireError::Missing { field: "lease.decode" }),
         },
-        Asked::Annotate(head::Annotate { carried }) => {
+        Asked::Annotate(head::Annotate { shard_state }) => {
             let message = decoded("annotate", payload)?;
-            Work::Annotate(annotate::request_from_wire(message, || find_carried(carried, find))?)
+            Work::Annotate(annotate::request_from_wire(message, || find_carried(shard_state, find))?)
         }
         Asked::Fit(head::Fit { fit }) => match find("lease.fit", fit)? {
             Blob::Fit(fit) => Work::Fit(fit),
@@ -134,8 +133,8 @@ fn find_carried(
     hash: &[u8],
     find: impl FnOnce(&'static str, &[u8]) -> Result<Blob, WireError>,
 ) -> Result<Named<ShardState>, WireError> {
-    match find("lease.carried", hash)? {
-        Blob::ShardState(carried) => Ok(carried),
-        _ => Err(WireError::Missing { field: "lease.carried" }),
+    match find("lease.shard_state", hash)? {
+        Blob::ShardState(shard_state) => Ok(shard_state),
+        _ => Err(WireError::Missing { field: "lease.shard_state" }),
     }
 }

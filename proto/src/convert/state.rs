@@ -13,47 +13,48 @@ use super::{POSITIVE, Wire, WireError, cut, positive, ragged, ragged_to_wire, sa
 use crate::v1;
 
 impl Wire for ShardState {
-    type Message = v1::Carried;
-    const NAME: &'static str = "carried";
+    type Message = v1::ShardState;
+    const NAME: &'static str = "shard_state";
 
-    fn to_wire(&self) -> v1::Carried {
-        let carried = match self {
-            ShardState::Counts(counts) => v1::carried::Carried::Counts(counts_to_wire(counts)),
-            ShardState::Chain(state) => v1::carried::Carried::Chain(chain_to_wire(state)),
-            ShardState::Latent(own) => v1::carried::Carried::Trees(trees_to_wire(own)),
+    fn to_wire(&self) -> v1::ShardState {
+        let state = match self {
+            ShardState::Counts(counts) => v1::shard_state::State::Counts(counts_to_wire(counts)),
+            ShardState::Chain(state) => v1::shard_state::State::Chain(chain_to_wire(state)),
+            ShardState::Latent(own) => v1::shard_state::State::Trees(trees_to_wire(own)),
         };
-        v1::Carried { carried: Some(carried) }
+        v1::ShardState { state: Some(state) }
     }
 
-    fn from_wire(message: v1::Carried) -> Result<ShardState, WireError> {
-        match message.carried.ok_or(WireError::Missing { field: "carried" })? {
-            v1::carried::Carried::Counts(counts) => counts_from_wire(counts),
-            v1::carried::Carried::Chain(state) => Ok(ShardState::Chain(chain_from_wire(state)?)),
-            v1::carried::Carried::Trees(own) => Ok(ShardState::Latent(trees_from_wire(own)?)),
+    fn from_wire(message: v1::ShardState) -> Result<ShardState, WireError> {
+        match message.state.ok_or(WireError::Missing { field: "shard_state" })? {
+            v1::shard_state::State::Counts(counts) => counts_from_wire(counts),
+            v1::shard_state::State::Chain(state) => Ok(ShardState::Chain(chain_from_wire(state)?)),
+            v1::shard_state::State::Trees(own) => Ok(ShardState::Latent(trees_from_wire(own)?)),
         }
     }
 }
 
-fn counts_to_wire(counts: &[Vec<(u32, f64)>]) -> v1::CarriedCounts {
+fn counts_to_wire(counts: &[Vec<(u32, f64)>]) -> v1::ShardStateCounts {
     let params = counts.iter().map(|counts| counts.iter().map(|&(param, _)| param));
     let counts = counts.iter().flatten().map(|&(_, count)| count).collect();
-    v1::CarriedCounts { params: Some(ragged_to_wire(params)), counts }
+    v1::ShardStateCounts { params: Some(ragged_to_wire(params)), counts }
 }
 
-fn counts_from_wire(message: v1::CarriedCounts) -> Result<ShardState, WireError> {
-    let v1::CarriedCounts { params, counts } = message;
+fn counts_from_wire(message: v1::ShardStateCounts) -> Result<ShardState, WireError> {
+    let v1::ShardStateCounts { params, counts } = message;
     let n_params = params.as_ref().map_or(0, |params| params.symbols.len());
-    same_length("carried.counts", counts.len(), n_params)?;
+    same_length("shard_state.counts", counts.len(), n_params)?;
     let mut counts = counts.into_iter();
     let pairs = |params: Vec<u32>| params.into_iter().zip(&mut counts).collect();
-    let carried = ShardState::Counts(ragged("carried.params", params)?.into_iter().map(pairs).collect());
+    let shard_state =
+        ShardState::Counts(ragged("shard_state.params", params)?.into_iter().map(pairs).collect());
     // The number of parameters is checked against the task.
-    carried.check(usize::MAX).map_err(|error| WireError::ShardState { problem: error.to_string() })?;
-    Ok(carried)
+    shard_state.check(usize::MAX).map_err(|error| WireError::ShardState { problem: error.to_string() })?;
+    Ok(shard_state)
 }
 
-fn chain_to_wire(state: &State) -> v1::CarriedChain {
-    v1::CarriedChain {
+fn chain_to_wire(state: &State) -> v1::ShardStateChain {
+    v1::ShardStateChain {
         trees: Some(derivations_to_wire(state.trees.iter().map(|tree| &tree[..]))),
         symbols: state.tables.iter().map(|table| table.symbol.0).collect(),
         labels: Some(derivations_to_wire(state.tables.iter().map(|table| &table.label[..]))),
@@ -61,8 +62,8 @@ fn chain_to_wire(state: &State) -> v1::CarriedChain {
     }
 }
 
-fn chain_from_wire(message: v1::CarriedChain) -> Result<State, WireError> {
-    let v1::CarriedChain { trees, symbols, labels, processes } = message;
+fn chain_from_wire(message: v1::ShardStateChain) -> Result<State, WireError> {
+    let v1::ShardStateChain { trees, symbols, labels, processes } = message;
     let trees = derivations_from_wire("chain.trees", trees, |_| symbols.len())?;
     // A label sits at tables before its own.
     let labels = derivations_from_wire("chain.labels", labels, |label| label)?;
@@ -79,17 +80,17 @@ fn chain_from_wire(message: v1::CarriedChain) -> Result<State, WireError> {
     })
 }
 
-fn trees_to_wire(own: &Own) -> v1::CarriedTrees {
-    v1::CarriedTrees {
+fn trees_to_wire(own: &Own) -> v1::ShardStateTrees {
+    v1::ShardStateTrees {
         lengths: own.trees.iter().map(|tree| tree.len() as u32).collect(),
         counts: own.trees.concat(),
     }
 }
 
 /// Converts own counts of trees; their number and their values are checked against the task.
-fn trees_from_wire(message: v1::CarriedTrees) -> Result<Own, WireError> {
-    let v1::CarriedTrees { lengths, counts } = message;
-    Ok(Own { trees: cut("carried.trees", lengths, &counts)? })
+fn trees_from_wire(message: v1::ShardStateTrees) -> Result<Own, WireError> {
+    let v1::ShardStateTrees { lengths, counts } = message;
+    Ok(Own { trees: cut("shard_state.trees", lengths, &counts)? })
 }
 
 pub fn process_to_wire(&Hyper { discount, concentration }: &Hyper) -> v1::Process {

@@ -47,7 +47,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
     let others = with_answer(Pass::Others {
         totals: annotated.expectation.counts.clone().into(),
         alpha: 0.1,
-        carried: Named::new(annotated.carried.clone().unwrap()),
+        shard_state: Named::new(annotated.shard_state.clone().unwrap()),
     });
     vec![with_answer(Pass::Expect { weights }), first, others]
 }
@@ -67,9 +67,10 @@ fn shards_works_and_answers_survive_the_wire() {
         let id = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
         let (head, payload) = lease::to_wire(id, &task);
         let work = lease::work_from_wire(&head, payload.clone(), |_, hash| {
-            let carried = blob::carried(&task.work).expect("this work has something carried").clone();
-            assert_eq!(carried.hash.0[..], hash[..]);
-            Ok(Blob::ShardState(carried))
+            let shard_state =
+                blob::shard_state(&task.work).expect("this work has something shard_state").clone();
+            assert_eq!(shard_state.hash.0[..], hash[..]);
+            Ok(Blob::ShardState(shard_state))
         });
         let language = lease::language_from_wire(&head, |_, _| panic!("trees have no grammar"));
         assert!(language.unwrap().is_none());
@@ -115,7 +116,7 @@ fn passes_and_answers_are_of_their_shard() {
     let foreign = Named::new(ShardState::Latent(latent::collapsed::Own { trees: vec![vec![1.0]] }));
     let n_params = Layout::new(&treebank().rules, N_SUBTYPES).n_params();
     let totals: std::sync::Arc<Vec<f64>> = vec![1.0; n_params].into();
-    let of = |carried| Pass::Others { totals: totals.clone(), alpha: 0.1, carried };
+    let of = |shard_state| Pass::Others { totals: totals.clone(), alpha: 0.1, shard_state };
     assert!(matches!(fits::work(&task(of(foreign))), Err(WireError::ShardState { .. })));
     let chain = Named::new(ShardState::Counts(Vec::new()));
     assert!(matches!(fits::work(&task(of(chain))), Err(WireError::ShardState { .. })));
@@ -135,8 +136,8 @@ fn numbers_of_works_are_checked() {
     let sent = |change: fn(&mut v1::Annotate)| {
         let mut message = v1::Annotate::decode(payload.clone()).unwrap();
         change(&mut message);
-        let carried = blob::carried(&task.work).unwrap().clone();
-        lease::work_from_wire(&head, message.encode_to_vec().into(), |_, _| Ok(Blob::ShardState(carried)))
+        let shard_state = blob::shard_state(&task.work).unwrap().clone();
+        lease::work_from_wire(&head, message.encode_to_vec().into(), |_, _| Ok(Blob::ShardState(shard_state)))
     };
     assert!(sent(|_| {}).is_ok());
     for change in [

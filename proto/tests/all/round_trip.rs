@@ -21,8 +21,8 @@ use shared::num::Wide;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
 use shared::work::task::{
-    Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Language, Named, Sample,
-    Sampled, ShardState, Sweeps, Task, Work,
+    Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Language, Lengths,
+    Named, Sample, Sampled, ShardState, StringCounts, Sweeps, Task, Work,
 };
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
@@ -109,7 +109,7 @@ fn sample() -> impl Strategy<Value = Sample> {
     })
 }
 
-fn carried() -> impl Strategy<Value = ShardState> {
+fn shard_state() -> impl Strategy<Value = ShardState> {
     let counts = proptest::collection::btree_map(0..99u32, f64::MIN_POSITIVE..9.0f64, 0..4);
     let counts = vec(counts, 0..5).prop_map(|sentences| {
         ShardState::Counts(sentences.into_iter().map(|counts| counts.into_iter().collect()).collect())
@@ -162,15 +162,15 @@ fn chained() -> impl Strategy<Value = Chained> {
         let uses = |(symbol, string)| Uses { symbol, string, customers: u32::MAX, tables: 1 };
         labelled.into_iter().map(uses).collect()
     });
-    (vec(any::<u32>(), 0..6), log_z(), moves(), moves(), strings, analyses(), carried()).prop_map(
-        |(uses, log_seating, trees, labels, strings, analyses, carried)| Chained {
+    (vec(any::<u32>(), 0..6), log_z(), moves(), moves(), strings, analyses(), shard_state()).prop_map(
+        |(uses, log_seating, trees, labels, strings, analyses, shard_state)| Chained {
             uses,
             log_seating,
             trees,
             labels,
             strings,
             analyses,
-            carried,
+            shard_state,
         },
     )
 }
@@ -185,12 +185,19 @@ fn sampled() -> impl Strategy<Value = Sampled> {
 
 fn answer() -> impl Strategy<Value = Answer> {
     let labelled = || btree_set(((0..9u32).prop_map(SymbolId), string()), 0..5);
-    let candidates = (labelled(), btree_set(0..99u32, 0..4)).prop_map(|(labelled, unparsable)| {
-        let expected = vec![0.25; labelled.len()];
-        let (symbols, strings): (_, Vec<Vec<SymbolId>>) = labelled.into_iter().unzip();
-        let (strings, unparsable) = (strings.iter().collect(), unparsable.into_iter().collect());
-        Answer::Candidates(Candidates { symbols, strings, expected, unparsable })
-    });
+    let counts = || {
+        labelled().prop_map(|labelled| {
+            let amounts = vec![0.25; labelled.len()];
+            let (symbols, strings): (_, Vec<Vec<SymbolId>>) = labelled.into_iter().unzip();
+            StringCounts { symbols, strings: strings.iter().collect(), amounts }
+        })
+    };
+    let candidates = (counts(), counts(), 0..99u32, btree_set(0..99u32, 0..4)).prop_map(
+        |(counted, longer, longest, unparsable)| {
+            let unparsable = unparsable.into_iter().collect();
+            Answer::Candidates(Candidates { counted, longer, longest, unparsable })
+        },
+    );
     let index = (params(), btree_set(0..99u32, 0..4)).prop_map(|(params, unparsable)| {
         Answer::Index(Index { params, unparsable: unparsable.into_iter().collect() })
     });
@@ -203,8 +210,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         index,
         expectation().prop_map(Answer::Expectation),
         sampled().prop_map(Answer::Sampled),
-        (expectation(), carried())
-            .prop_map(|(expectation, carried)| { Answer::Collapsed(Collapsed { expectation, carried }) }),
+        (expectation(), shard_state()).prop_map(|(expectation, shard_state)| {
+            Answer::Collapsed(Collapsed { expectation, shard_state })
+        }),
         chained().prop_map(Answer::Chained),
         vec(decoded, 0..4).prop_map(Answer::Decoded),
     ]
@@ -230,14 +238,14 @@ fn check_blob(blob: &Blob, flip: usize, bit: u8) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn blobs_survive_the_wire(
-        grammar in grammar(), lexicon in lexicon(), shard in shard(), decode in decode(), carried in carried(),
+        grammar in grammar(), lexicon in lexicon(), shard in shard(), decode in decode(), shard_state in shard_state(),
         flip in any::<usize>(), bit in 0..8u8,
     ) {
         check_blob(&Blob::Grammar(Named::new(grammar)), flip, bit)?;
         check_blob(&Blob::Lexicon(Named::new(lexicon)), flip, bit)?;
         check_blob(&Blob::Shard(Named::new(shard)), flip, bit)?;
         check_blob(&Blob::Decode(Named::new(decode)), flip, bit)?;
-        check_blob(&Blob::ShardState(Named::new(carried)), flip, bit)?;
+        check_blob(&Blob::ShardState(Named::new(shard_state)), flip, bit)?;
     }
 
     #[test]
@@ -310,7 +318,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
     };
     let of_strings = Named::new(Shard::Strings(n_params as u32 - 4..n_params as u32));
     let mut all = vec![
-        on(&none, &shard, Work::Candidates { max_length: 20 }),
+        on(&none, &shard, Work::Candidates(Lengths { max_length: 20, longer_than: 2, up_to: 7 })),
         on(&none, &shard, Work::Cover),
         on(&full, &shard, Work::Decode(Named::new(decode))),
     ];
@@ -329,9 +337,9 @@ pub fn answered() -> Vec<(Task, Answer)> {
     let Some((_, Answer::Chained(first))) = all.last() else { panic!("sweeps were asked for") };
     let mut trees: Vec<String> = first.analyses.iter().map(|analysis| analysis.tree.clone()).collect();
     trees.splice(3..3, vec!["(S x)".to_owned(); 3]);
-    let carried = Named::new(first.carried.clone());
+    let shard_state = Named::new(first.shard_state.clone());
     all.push(sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, None));
-    all.push(sweep(ChainFrom::ShardState(carried), Some(vec![])));
+    all.push(sweep(ChainFrom::ShardState(shard_state), Some(vec![])));
     for shard in [&shard, &of_strings] {
         let (index, answer) = on(&full, shard, Work::Index);
         let Answer::Index(found) = &answer else { panic!("{answer:?} is not an index") };
@@ -353,7 +361,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
         pseudo: vec![0.5; n_touched],
         sums: vec![2.0; Groups::new(&grammar.value, &full.value).len()],
         temperature: 1.5,
-        carried: Named::new(first.carried.clone()),
+        shard_state: Named::new(first.shard_state.clone()),
     };
     all.push(on(&full, &shard, Work::Collapse(others)));
     all
@@ -407,29 +415,31 @@ fn the_state_of_another_shard_is_refused() {
         panic!("it is not the first pass")
     };
     let n_touched = pseudo.len() as u32;
-    let told = |carried: ShardState| {
-        let (pseudo, sums, carried) = (pseudo.clone(), sums.clone(), Named::new(carried));
-        let others = Collapse::Others { pseudo, sums, temperature: *temperature, carried };
+    let told = |shard_state: ShardState| {
+        let (pseudo, sums, shard_state) = (pseudo.clone(), sums.clone(), Named::new(shard_state));
+        let others = Collapse::Others { pseudo, sums, temperature: *temperature, shard_state };
         fits::work(&Task { work: Work::Collapse(others), ..task.clone() })
     };
-    let answered = |carried: ShardState| {
-        fits::answer(&task, &Answer::Collapsed(Collapsed { carried, ..collapsed.clone() }))
+    let answered = |shard_state: ShardState| {
+        fits::answer(&task, &Answer::Collapsed(Collapsed { shard_state, ..collapsed.clone() }))
     };
-    let ShardState::Counts(counts) = &collapsed.carried else { panic!("counts are carried") };
+    let ShardState::Counts(counts) = &collapsed.shard_state else {
+        panic!("the state of this shard is its counts")
+    };
     assert_eq!(counts.len(), 9, "three sentences, three times each");
-    let carried = ShardState::Counts(counts.clone());
-    assert_eq!((told(carried.clone()), answered(carried)), (Ok(()), Ok(())));
+    let shard_state = ShardState::Counts(counts.clone());
+    assert_eq!((told(shard_state.clone()), answered(shard_state)), (Ok(()), Ok(())));
     type Breaks = fn(&mut Vec<Vec<(u32, f64)>>, u32);
     let broken: [(&str, Breaks); 3] = [
-        ("carried.counts: length 8, expected 9", |counts, _| drop(counts.pop())),
-        ("carried.counts: length 10, expected 9", |counts, _| counts.push(vec![])),
-        ("carried: a sentence's counts are not of", |counts, end| counts[0].push((end, 1.0))),
+        ("shard_state.counts: length 8, expected 9", |counts, _| drop(counts.pop())),
+        ("shard_state.counts: length 10, expected 9", |counts, _| counts.push(vec![])),
+        ("shard_state: a sentence's counts are not of", |counts, end| counts[0].push((end, 1.0))),
     ];
     for (message, break_it) in broken {
         let mut counts = counts.clone();
         break_it(&mut counts, n_touched);
-        let carried = ShardState::Counts(counts);
-        for error in [told(carried.clone()).unwrap_err(), answered(carried).unwrap_err()] {
+        let shard_state = ShardState::Counts(counts);
+        for error in [told(shard_state.clone()).unwrap_err(), answered(shard_state).unwrap_err()] {
             assert!(error.to_string().starts_with(message), "{error}, expected {message}");
         }
     }
@@ -452,7 +462,7 @@ fn swept() -> [(Task, Sweeps, Chained); 3] {
 #[test]
 fn chains_of_another_shard_are_refused() {
     let [(started, sweeps, chained), (_, _, unkept), (resumed, ..)] = swept();
-    let ShardState::Chain(state) = &chained.carried else { panic!("a chain is carried") };
+    let ShardState::Chain(state) = &chained.shard_state else { panic!("a chain is shard_state") };
     assert_eq!((state.trees.len(), chained.analyses.len()), (9, 6), "three sentences, three times each");
     assert!(!chained.strings.is_empty() && unkept.strings.is_empty() && unkept.analyses.is_empty());
     let told = |state: State| {
@@ -460,8 +470,8 @@ fn chains_of_another_shard_are_refused() {
         fits::work(&Task { work: Work::Sweep(Sweeps { from, ..sweeps.clone() }), ..resumed.clone() })
     };
     let answered = |state: State| {
-        let carried = ShardState::Chain(state);
-        fits::answer(&started, &Answer::Chained(Chained { carried, ..chained.clone() }))
+        let shard_state = ShardState::Chain(state);
+        fits::answer(&started, &Answer::Chained(Chained { shard_state, ..chained.clone() }))
     };
     assert_eq!((told(state.clone()), answered(state.clone())), (Ok(()), Ok(())));
     let n_params = sweeps.pseudo.len() as u32;
@@ -536,44 +546,47 @@ fn a_chain_is_checked_by_itself() {
     };
     let process = |discount, concentration| v1::Process { discount, concentration };
     // Parameter 4, table 1, and labels: parameter 2, table 0.
-    let state = v1::CarriedChain {
+    let state = v1::ShardStateChain {
         trees: derivations(&[2, 0], &[8, 3]),
         symbols: vec![1, 1],
         labels: derivations(&[1, 1], &[4, 1]),
         processes: vec![process(0.0, 1.0)],
     };
-    let read = |state: v1::CarriedChain| {
-        ShardState::from_wire(v1::Carried { carried: Some(v1::carried::Carried::Chain(state)) })
+    let read = |state: v1::ShardStateChain| {
+        ShardState::from_wire(v1::ShardState { state: Some(v1::shard_state::State::Chain(state)) })
     };
     assert!(read(state.clone()).is_ok());
-    let with_process = |process| v1::CarriedChain { processes: vec![process], ..state.clone() };
-    let broken: [(&str, v1::CarriedChain); 13] = [
-        ("chain.trees: missing", v1::CarriedChain { trees: None, ..state.clone() }),
+    let with_process = |process| v1::ShardStateChain { processes: vec![process], ..state.clone() };
+    let broken: [(&str, v1::ShardStateChain); 13] = [
+        ("chain.trees: missing", v1::ShardStateChain { trees: None, ..state.clone() }),
         (
             "chain.trees: length 1, expected 2",
-            v1::CarriedChain { trees: derivations(&[2], &[8]), ..state.clone() },
+            v1::ShardStateChain { trees: derivations(&[2], &[8]), ..state.clone() },
         ),
         (
             "chain.trees[1]: 2, expected 0..2",
-            v1::CarriedChain { trees: derivations(&[0, 1], &[5]), ..state.clone() },
+            v1::ShardStateChain { trees: derivations(&[0, 1], &[5]), ..state.clone() },
         ),
         (
             "chain.trees[0]: 4294967296, expected 0..4294967296",
-            v1::CarriedChain { trees: derivations(&[1], &[1 << 33]), ..state.clone() },
+            v1::ShardStateChain { trees: derivations(&[1], &[1 << 33]), ..state.clone() },
         ),
         (
             "chain.trees[0]: 9223372036854775807, expected 0..2",
-            v1::CarriedChain { trees: derivations(&[1], &[u64::MAX]), ..state.clone() },
+            v1::ShardStateChain { trees: derivations(&[1], &[u64::MAX]), ..state.clone() },
         ),
         // A table that sits at itself.
         (
             "chain.labels[1]: 1, expected 0..1",
-            v1::CarriedChain { labels: derivations(&[1, 1], &[4, 3]), ..state.clone() },
+            v1::ShardStateChain { labels: derivations(&[1, 1], &[4, 3]), ..state.clone() },
         ),
-        ("chain.labels[1]: empty", v1::CarriedChain { labels: derivations(&[1, 0], &[4]), ..state.clone() }),
+        (
+            "chain.labels[1]: empty",
+            v1::ShardStateChain { labels: derivations(&[1, 0], &[4]), ..state.clone() },
+        ),
         (
             "chain.labels: length 2, expected 1",
-            v1::CarriedChain { symbols: vec![1], trees: derivations(&[], &[]), ..state.clone() },
+            v1::ShardStateChain { symbols: vec![1], trees: derivations(&[], &[]), ..state.clone() },
         ),
         ("chain.processes[0]: 1, expected a number in [0, 1)", with_process(process(1.0, 1.0))),
         ("chain.processes[0]: -0.5, expected", with_process(process(-0.5, 1.0))),
@@ -611,7 +624,7 @@ fn a_chain_is_checked_by_itself() {
         ("sweeps.from: missing", v1::Sweeps { from: None, ..sweeps.clone() }),
         ("start.process: missing", from(v1::sweeps::From::Start(v1::Start::default()))),
         ("given.process: missing", from(v1::sweeps::From::Given(v1::Given::default()))),
-        ("lease.carried: missing", from(v1::sweeps::From::Resume(v1::Resume {}))),
+        ("lease.shard_state: missing", from(v1::sweeps::From::Resume(v1::Resume {}))),
         ("sweeps.n[0]: 0, expected 1..1000001", v1::Sweeps { n: 0, ..sweeps.clone() }),
         ("sweeps.n[0]: 1000001, expected", v1::Sweeps { n: 1_000_001, ..sweeps.clone() }),
         ("sweeps.temperature[0]: 0, expected", v1::Sweeps { temperature: 0.0, ..sweeps.clone() }),
@@ -752,32 +765,35 @@ fn a_value_is_checked_by_itself() {
     }
 
     let counts = |lengths: &[u32], params: &[u32], counts: &[f64]| {
-        let counts = v1::CarriedCounts { params: strings(lengths, params), counts: counts.into() };
-        ShardState::from_wire(v1::Carried { carried: Some(v1::carried::Carried::Counts(counts)) })
+        let counts = v1::ShardStateCounts { params: strings(lengths, params), counts: counts.into() };
+        ShardState::from_wire(v1::ShardState { state: Some(v1::shard_state::State::Counts(counts)) })
     };
     assert!(counts(&[2, 0, 1], &[3, 7, 0], &[0.5, 1.0, 2.0]).is_ok());
     type Fields<'a> = (&'a [u32], &'a [u32], &'a [f64]);
     let broken: [(&str, Fields<'_>); 6] = [
-        ("carried.counts: length 1, expected 2", (&[2], &[3, 7], &[0.5])),
-        ("carried.params: length 2, expected 3", (&[3], &[3, 7], &[0.5, 0.5])),
-        ("carried: a sentence's counts are not of", (&[2], &[7, 7], &[0.5, 0.5])),
-        ("carried: a sentence's counts are not counts", (&[1], &[7], &[0.0])),
-        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::NAN])),
-        ("carried: a sentence's counts are not counts", (&[1], &[7], &[f64::INFINITY])),
+        ("shard_state.counts: length 1, expected 2", (&[2], &[3, 7], &[0.5])),
+        ("shard_state.params: length 2, expected 3", (&[3], &[3, 7], &[0.5, 0.5])),
+        ("shard_state: a sentence's counts are not of", (&[2], &[7, 7], &[0.5, 0.5])),
+        ("shard_state: a sentence's counts are not counts", (&[1], &[7], &[0.0])),
+        ("shard_state: a sentence's counts are not counts", (&[1], &[7], &[f64::NAN])),
+        ("shard_state: a sentence's counts are not counts", (&[1], &[7], &[f64::INFINITY])),
     ];
     for (message, (lengths, params, numbers)) in broken {
         let error = counts(lengths, params, numbers).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}, expected {message}");
     }
-    assert_eq!(ShardState::from_wire(v1::Carried::default()), Err(WireError::Missing { field: "carried" }));
+    assert_eq!(
+        ShardState::from_wire(v1::ShardState::default()),
+        Err(WireError::Missing { field: "shard_state" })
+    );
 
     let pass = |pseudo: f64, sum: f64, temperature: f64| {
         let others = v1::Others { pseudo: vec![pseudo], sums: vec![sum], temperature };
         let payload = v1::Collapse { pass: Some(v1::collapse::Pass::Others(others)) }.encode_to_vec();
         let work = Some(v1::lease_head::Work::Collapse(v1::lease_head::Collapse::default()));
         let head = v1::LeaseHead { work, ..v1::LeaseHead::default() };
-        let carried = Blob::ShardState(Named::new(ShardState::Counts(Vec::new())));
-        lease::work_from_wire(&head, payload.into(), |_, _| Ok(carried)).map(drop)
+        let shard_state = Blob::ShardState(Named::new(ShardState::Counts(Vec::new())));
+        lease::work_from_wire(&head, payload.into(), |_, _| Ok(shard_state)).map(drop)
     };
     assert_eq!(pass(0.5, 2.0, 1.0), Ok(()));
     for (pseudo, sum, temperature) in [

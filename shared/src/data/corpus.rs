@@ -5,6 +5,7 @@
 //!
 //! White space is any of Unicode's, so that an ideographic space separates words as well.
 
+pub mod clean;
 pub mod read;
 pub mod unpack;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Noise;
+pub use clean::{Cleaning, Marks, Normalise};
 pub use read::{Notice, ReadError, Reader};
 
 /// How the lines are written.
@@ -36,9 +38,19 @@ pub enum Unit {
     Char,
     /// Each string between white space, words being separated by `|`: `y u | w a n t | t u`.
     Token,
+    /// Each Unicode grapheme cluster: a character with its combining marks and joiners; words being separated by white space.
+    Grapheme,
 }
 
 impl Unit {
+    /// What stands between symbols, and between words.
+    pub fn separators(self) -> (&'static str, &'static str) {
+        match self {
+            Unit::Char | Unit::Grapheme => ("", " "),
+            Unit::Token => (" ", " | "),
+        }
+    }
+
     /// [`Unit::Char`] if every symbol is one character, else [`Unit::Token`].
     pub fn fitting<'a>(symbols: impl IntoIterator<Item = &'a str>) -> Unit {
         let single = |symbol: &str| symbol.chars().count() == 1;
@@ -47,7 +59,7 @@ impl Unit {
 }
 
 /// How to read a corpus.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How the lines are written.
     pub format: Format,
@@ -55,11 +67,28 @@ pub struct Options {
     pub unit: Unit,
     /// The most symbols a line may have (a longer one is an error), and 64 times as many bytes.
     pub max_symbols: u32,
+    /// Changes to each line before its symbols are read.
+    pub cleaning: Cleaning,
+}
+
+impl Options {
+    /// What a symbol is: a token in [`Format::Tokens`].
+    pub fn effective_unit(&self) -> Unit {
+        match self.format {
+            Format::Segmented => self.unit,
+            Format::Tokens => Unit::Token,
+        }
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { format: Format::default(), unit: Unit::default(), max_symbols: 10_000 }
+        Options {
+            format: Format::default(),
+            unit: Unit::default(),
+            max_symbols: 10_000,
+            cleaning: Cleaning::default(),
+        }
     }
 }
 
@@ -202,10 +231,7 @@ impl Corpus {
 /// Writes `sentence`, indices into `symbols`, cut at `ends` (as in [`Corpus::gold`]), as a line of a
 /// [`Format::Segmented`] file.
 pub fn write_line(symbols: &[String], sentence: &[u32], ends: &[u32], unit: Unit) -> String {
-    let (between_symbols, between_words) = match unit {
-        Unit::Char => ("", " "),
-        Unit::Token => (" ", " | "),
-    };
+    let (between_symbols, between_words) = unit.separators();
     let mut text = String::new();
     let mut start = 0;
     for &end in ends {

@@ -26,7 +26,7 @@ pub enum Tags {
     Xpos,
 }
 
-/// A sentence; words, tags and whatever else there is of each word have the same length.
+/// A sentence; words, tags and all other columns have the same length.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sentence {
     /// The words.

@@ -29,10 +29,7 @@ pub struct Builder<'a> {
     ends: Vec<(SymbolId, u32)>,
     goals: Vec<Goal>,
     open: Vec<GoalId>,
-    /// Goals by the number of their symbol and span.
-    known: FxHashMap<u64, GoalId>,
-    /// Of tokens, where spans can start or end.
-    n_places: u64,
+    known: Known,
     candidates: Vec<Edge>,
     /// Goals in the order in which they are closed.
     order: Vec<GoalId>,
@@ -78,6 +75,57 @@ const UNREACHED: u32 = u32::MAX - 1;
 /// A goal that is part of a derivation of the root.
 const REACHED: u32 = u32::MAX - 2;
 
+/// Goals by their labels: in a table with a place for each symbol and span, or in a map where that would be too large.
+#[derive(Default)]
+struct Known {
+    /// [`GoalId::EMPTY`] where there is none.
+    table: Vec<GoalId>,
+    map: FxHashMap<u64, GoalId>,
+    /// Positions between tokens.
+    n_positions: u64,
+    uses_table: bool,
+}
+
+/// Places of the largest table, 4 MiB.
+const MAX_TABLE: u64 = 1 << 20;
+
+impl Known {
+    /// Forgets `goals`, which are all that are known, and makes room for those of another item.
+    fn clear(&mut self, goals: &[Goal], n_symbols: usize, n_tokens: usize) {
+        if self.uses_table {
+            for goal in goals {
+                let place = self.place(goal.label);
+                self.table[place as usize] = GoalId::EMPTY;
+            }
+        }
+        self.map.clear();
+        self.n_positions = n_tokens as u64 + 1;
+        let n_places = n_symbols as u64 * self.n_positions * self.n_positions;
+        self.uses_table = n_places <= MAX_TABLE;
+        if self.uses_table && self.table.len() < n_places as usize {
+            self.table.resize(n_places as usize, GoalId::EMPTY);
+        }
+    }
+
+    fn place(&self, label: Label) -> u64 {
+        let Label { symbol, start, end } = label;
+        (u64::from(symbol) * self.n_positions + u64::from(start)) * self.n_positions + u64::from(end)
+    }
+
+    /// The goal of that label: `fresh` if there is none yet.
+    fn get_or_insert(&mut self, label: Label, fresh: GoalId) -> GoalId {
+        let place = self.place(label);
+        if !self.uses_table {
+            return *self.map.entry(place).or_insert(fresh);
+        }
+        let goal = &mut self.table[place as usize];
+        if *goal == GoalId::EMPTY {
+            *goal = fresh;
+        }
+        *goal
+    }
+}
+
 impl<'a> Builder<'a> {
     /// A builder for sentences (`Adapted::Strings` or `Adapted::Rules`) and for stick strings.
     pub fn new(binary: &'a BinaryGrammar, strings: &'a StringIndex, adapted: Adapted) -> Builder<'a> {
@@ -92,8 +140,7 @@ impl<'a> Builder<'a> {
             ends: Vec::new(),
             goals: Vec::new(),
             open: Vec::new(),
-            known: FxHashMap::default(),
-            n_places: 0,
+            known: Known::default(),
             candidates: Vec::new(),
             order: Vec::new(),
             by_rank: Vec::new(),
@@ -132,9 +179,8 @@ impl<'a> Builder<'a> {
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
         self.ends.sort_unstable();
+        self.known.clear(&self.goals, self.binary.n_symbols(), tokens.len());
         self.goals.clear();
-        self.known.clear();
-        self.n_places = tokens.len() as u64 + 1;
         self.candidates.clear();
         if tokens.is_empty()
             || self.goal(root, 0, tokens.len(), tokens).is_none_or(|goal| goal == GoalId::EMPTY)
@@ -211,8 +257,7 @@ impl<'a> Builder<'a> {
         }
         let label = Label { symbol, start: start as u32, end: end as u32 };
         let fresh = GoalId(self.goals.len() as u32);
-        let place = (u64::from(symbol) * self.n_places + start as u64) * self.n_places + end as u64;
-        let goal = *self.known.entry(place).or_insert(fresh);
+        let goal = self.known.get_or_insert(label, fresh);
         if goal == fresh {
             self.goals.push(Goal { label, edges: (0, 0) });
             self.open.push(goal);

@@ -142,12 +142,12 @@ pub fn edge_posteriors(
     scratch: &mut Scratch,
     found: impl FnMut(usize, &Edge, f64),
 ) -> Wide {
-    let z = inside_values(forest, forest.root(), weights.real, &mut scratch.real.beta);
+    let z = inside_values(forest, forest.root(), weights.real, 1..=forest.root(), &mut scratch.real.beta);
     if in_range(z) {
         outside(forest, weights.real, 1.0 / z, &mut scratch.real, found);
         return Wide::from_f64(z);
     }
-    let z = inside_values(forest, forest.root(), weights.wide, &mut scratch.wide.beta);
+    let z = inside_values(forest, forest.root(), weights.wide, 1..=forest.root(), &mut scratch.wide.beta);
     if !z.is_zero() {
         outside(forest, weights.wide, Wide::ONE / z, &mut scratch.wide, found);
     }
@@ -161,17 +161,27 @@ pub(super) fn in_range(z: f64) -> bool {
     (LOW..=HIGH).contains(&z)
 }
 
-/// `beta[v] = Σ_{edges of v} w · beta[left] · beta[right]`, of the nodes up to `root`; returns the last one's.
-pub(super) fn inside_values<N: Number>(forest: &Forest, root: usize, weights: &[N], beta: &mut Vec<N>) -> N {
-    beta.clear();
-    beta.push(N::ONE);
-    for node in 1..=root {
+/// `beta[v] = Σ_{edges of v} w · beta[left] · beta[right]`, of `nodes`, which are ascending and end with `root`; returns the
+/// root's. The values of other nodes have no meaning.
+pub(super) fn inside_values<N: Number>(
+    forest: &Forest,
+    root: usize,
+    weights: &[N],
+    nodes: impl Iterator<Item = usize>,
+    beta: &mut Vec<N>,
+) -> N {
+    if beta.len() <= root {
+        beta.resize(root + 1, N::ZERO);
+    }
+    let beta = &mut beta[..=root];
+    beta[0] = N::ONE;
+    for node in nodes {
         let mut sum = N::ZERO;
         for edge in forest.edges_of(node) {
             let [left, right] = edge.tails.map(|tail| beta[tail as usize]);
             sum = sum + weights[edge.param as usize] * left * right;
         }
-        beta.push(sum);
+        beta[node] = sum;
     }
     beta[root]
 }

@@ -15,7 +15,7 @@ use crate::num::special::ln_gamma;
 /// rewrites to substrings. All parameters but [`ParamId::ONE`] are in one of them; strings of adapted nonterminals are not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Groups {
-    /// Those of rules, then those of strings.
+    /// First of rules, then of strings.
     ranges: Vec<Range<usize>>,
     n_sticks: usize,
     n_params: usize,

@@ -138,7 +138,7 @@ impl Substrings {
         Substrings { max_length, found: Strings::new() }
     }
 
-    /// Adds those of `sentences`.
+    /// Adds the strings of `sentences`.
     ///
     /// # Errors
     /// [`TooManySubstrings`] beyond [`MAX_SUBSTRINGS`] and [`MAX_SUBSTRING_SYMBOLS`], before they are in memory.

@@ -188,8 +188,8 @@ impl<'a> Chain<'a> {
         let items = self.seating.items;
         let mut moves = Moves::default();
         for (string, of) in (0..).zip(items.strings()) {
-            for at in 0..self.seating.strings[string].tables.len() {
-                let table = self.seating.strings[string].tables[at];
+            for at in 0..self.seating.at_string[string].len() {
+                let table = self.seating.at_string[string][at];
                 let mut label = self.seating.relabel(table, Vec::new());
                 let place = (of.item, of.node as usize);
                 propose(&mut self.seating, proposer, place, &mut label, &mut moves, random);
@@ -213,12 +213,12 @@ impl<'a> Chain<'a> {
     /// The strings in use, in the order in which the sentences first have them.
     pub fn strings(&self) -> Vec<Uses> {
         let items = self.seating.items;
-        let seated = self.seating.strings.iter().zip(0..).filter(|(seated, _)| seated.customers > 0);
-        let uses = seated.map(|(seated, string)| Uses {
+        let seated = self.seating.customers.iter().zip(0..).filter(|(customers, _)| **customers > 0);
+        let uses = seated.map(|(&customers, string)| Uses {
             symbol: items.adapted()[self.seating.adapted(string)],
             string: items.tokens(string).to_vec(),
-            customers: seated.customers,
-            tables: seated.tables.len() as u32,
+            customers,
+            tables: self.seating.at_string[string as usize].len() as u32,
         });
         uses.collect()
     }

@@ -1,4 +1,4 @@
-//! Random numbers that depend on a seed and a place, never on who asks first.
+//! Random numbers that depend on a seed and a place, never on the order of calls.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -4,7 +4,7 @@
 //! `f64` underflows. [`Wide`] keeps the mantissa of an `f64` and an exponent of its own. It adds and multiplies
 //! with the rounding that `f64` would have if its exponent were unbounded: where `f64` neither overflows nor
 //! underflows, both give the same bits. So the fast real-space passes and the wide ones are interchangeable,
-//! no logarithm is taken per edge, and no scaling factor has to be carried around.
+//! no logarithm is taken per edge, and no scaling factor has to be carried along.
 
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul};

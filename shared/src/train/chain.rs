@@ -4,7 +4,7 @@
 //! begin → work(shard) … add(shard, answer) … → finish → Step::Next
 //! ```
 //!
-//! A shard is a chain of its own that sees the uses of the others as they were when the round began; over one shard the chain is
+//! Each shard is a chain that sees the counts of the other shards as of the start of the round; over one shard the chain is
 //! the published one. Between two rounds the [`State`] is all that matters.
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ pub struct State {
 struct Share {
     /// `[n_params]`.
     uses: Vec<u32>,
-    carried: ShardState,
+    shard_state: ShardState,
 }
 
 /// Sums over samples.
@@ -127,7 +127,7 @@ impl State {
         let n_params = lexicon.space(grammar).n_params();
         check_rounds(self.rounds)?;
         for share in &self.shards {
-            let ShardState::Chain(state) = &share.carried else {
+            let ShardState::Chain(state) = &share.shard_state else {
                 return Err(StateError::NoTrees);
             };
             let is_process =
@@ -184,7 +184,7 @@ impl Trainer {
 
     /// Discount and concentration of the adapted nonterminals, in symbol order, in the first shard's chain.
     fn first_hyper(&self) -> &[Hyper] {
-        match self.state.shards.first().map(|share| &share.carried) {
+        match self.state.shards.first().map(|share| &share.shard_state) {
             Some(ShardState::Chain(state)) => &state.hyper,
             _ => &[],
         }
@@ -199,7 +199,7 @@ impl Trainer {
             pseudo.iter_mut().zip(&other.uses).for_each(|(pseudo, &uses)| *pseudo += f64::from(uses));
         }
         let from = match (self.state.shards.get(shard), &self.settings.start) {
-            (Some(share), _) => ChainFrom::ShardState(Named::new(share.carried.clone())),
+            (Some(share), _) => ChainFrom::ShardState(Named::new(share.shard_state.clone())),
             (None, Start::Trees(trees)) => ChainFrom::Trees { trees: trees[shard].clone(), hyper },
             (None, start) => ChainFrom::Start { incremental: *start == Start::Incremental, hyper },
         };
@@ -297,7 +297,7 @@ impl trainer::Trainer for Trainer {
                 *sums.strings.entry((found.symbol, found.string)).or_default() += f64::from(found.customers);
             }
             self.samples.push(chained.analyses);
-            self.state.shards.push(Share { uses: chained.uses, carried: chained.carried });
+            self.state.shards.push(Share { uses: chained.uses, shard_state: chained.shard_state });
         }
         let estimate = Estimate { alpha: self.alpha.clone(), counts: sums.uses.clone() };
         let bound = Some(estimate.log_joint(&self.groups) + log_seating);

@@ -124,8 +124,8 @@ impl Trainer {
             (Method::Em | Method::Vb, _) => Pass::Expect { weights: self.weights.clone() },
             (Method::Cvb, None) => Pass::Begin { weights: self.weights.clone() },
             (Method::Cvb, Some(own)) => {
-                let carried = Named::new(ShardState::Latent(own.clone()));
-                Pass::Others { totals: self.totals.clone(), alpha, carried }
+                let shard_state = Named::new(ShardState::Latent(own.clone()));
+                Pass::Others { totals: self.totals.clone(), alpha, shard_state }
             }
         };
         Work::Annotate(Annotate { n_subtypes, pass })
@@ -164,7 +164,7 @@ impl trainer::Trainer for Trainer {
 
     fn add(&mut self, _: &dyn Shards, _: usize, answer: Answer) -> Read<bool> {
         let Answer::Annotated(annotated) = answer else { return Ok(false) };
-        match (annotated.carried, self.settings.method) {
+        match (annotated.shard_state, self.settings.method) {
             (None, Method::Em | Method::Vb) => {}
             (Some(ShardState::Latent(own)), Method::Cvb) => self.own.push(own),
             _ => return Ok(false),

@@ -36,7 +36,7 @@ pub struct Settings {
     pub constrained: Option<Constrained>,
 }
 
-/// Components of a dependency model beside the base, and how they are weighed.
+/// Components of a dependency model beside the base, and their weights.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Constrained {
     /// The components.
@@ -97,7 +97,7 @@ impl State {
     }
 
     /// The same before the first round with components.
-    pub fn weighed(self, mixture: &Mixture) -> Result<State, Failure> {
+    pub fn with_mixture(self, mixture: &Mixture) -> Result<State, Failure> {
         Ok(State { weights: mixture.first()?, ..self })
     }
 

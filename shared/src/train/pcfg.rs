@@ -102,7 +102,7 @@ pub struct State {
     /// Parameters that are kept above zero because a sentence needs them ([`map_em`]), ascending.
     revived: Vec<ParamId>,
     /// By shard, what collapsed methods carry from round to round; empty before the first.
-    carried: Vec<Share>,
+    shard_state: Vec<Share>,
     /// Of the samples that were kept.
     average: Average,
 }
@@ -121,7 +121,7 @@ struct Average {
 struct Share {
     /// By the shard's index.
     counts: Vec<f64>,
-    carried: ShardState,
+    shard_state: ShardState,
 }
 
 /// Of a parameter that is kept above zero, in a multinomial that sums to one.
@@ -134,14 +134,14 @@ impl State {
         if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
             return Err(StateError::NoSuchParam);
         }
-        if !self.carried.is_empty() && self.carried.len() != n_touched.len() {
+        if !self.shard_state.is_empty() && self.shard_state.len() != n_touched.len() {
             return Err(StateError::Shards);
         }
-        for (share, &n_touched) in self.carried.iter().zip(n_touched) {
+        for (share, &n_touched) in self.shard_state.iter().zip(n_touched) {
             if share.counts.len() != n_touched {
                 return Err(StateError::ShardLength);
             }
-            share.carried.check(n_touched)?;
+            share.shard_state.check(n_touched)?;
         }
         let Average { samples, counts } = &self.average;
         if *samples > self.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
@@ -170,14 +170,14 @@ pub struct Trainer {
 /// The answers of the round under way.
 struct Gathered {
     totals: Totals,
-    carried: Vec<Share>,
+    shard_state: Vec<Share>,
     /// By shard and occurrence.
     samples: Vec<Vec<Analysis>>,
 }
 
 impl Gathered {
     fn new(n_params: usize) -> Gathered {
-        Gathered { totals: Totals::new(n_params), carried: Vec::new(), samples: Vec::new() }
+        Gathered { totals: Totals::new(n_params), shard_state: Vec::new(), samples: Vec::new() }
     }
 }
 
@@ -195,7 +195,7 @@ impl Trainer {
             bound: None,
             counted,
             revived: Vec::new(),
-            carried: Vec::new(),
+            shard_state: Vec::new(),
             average: Average::default(),
         };
         Trainer::resume(groups, settings, state)
@@ -247,7 +247,7 @@ impl Trainer {
 
     /// What a shard is asked by collapsed variational Bayes, whose index is `params`.
     fn collapse(&self, shard: usize, params: &[ParamId]) -> Collapse {
-        let Some(share) = self.state.carried.get(shard) else {
+        let Some(share) = self.state.shard_state.get(shard) else {
             let weights = params.iter().map(|param| self.weights[param.index()]).collect();
             return Collapse::Start { weights };
         };
@@ -261,7 +261,7 @@ impl Trainer {
             pseudo: params.iter().map(|param| others[param.index()]).collect(),
             sums: self.groups.sums(&others),
             temperature: self.temperature(),
-            carried: Named::new(share.carried.clone()),
+            shard_state: Named::new(share.shard_state.clone()),
         }
     }
 
@@ -359,12 +359,14 @@ impl trainer::Trainer for Trainer {
     }
 
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
-        let Gathered { totals, carried, samples } = &mut self.gathered;
+        let Gathered { totals, shard_state, samples } = &mut self.gathered;
         let expectation = match answer {
             Answer::Expectation(expectation) => expectation,
             Answer::Collapsed(collapsed) => {
-                carried
-                    .push(Share { counts: collapsed.expectation.counts.clone(), carried: collapsed.carried });
+                shard_state.push(Share {
+                    counts: collapsed.expectation.counts.clone(),
+                    shard_state: collapsed.shard_state,
+                });
                 collapsed.expectation
             }
             Answer::Sampled(Sampled { counts, analyses, missing }) => {
@@ -378,7 +380,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let Gathered { totals, carried, samples } =
+        let Gathered { totals, shard_state, samples } =
             std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
         if !totals.missing.is_empty() {
             return Ok(Step::Again { restored: self.keep_above_zero(totals.missing) });
@@ -396,7 +398,7 @@ impl trainer::Trainer for Trainer {
         let change = relative_change(self.state.bound, bound);
         self.state.rounds = round;
         self.state.bound = bound;
-        self.state.carried = carried;
+        self.state.shard_state = shard_state;
         self.state.counted = true;
         self.samples = samples;
         if self.collect.as_sample {

@@ -1,4 +1,4 @@
-//! A round as the coordinator sees it, whatever is trained: sums over the shards, and what came of them.
+//! A round in the coordinator, for all methods: sums over the shards, and its result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum Ask {
     },
     /// The same of every shard.
     Same(Work),
-    /// Something of its own of every shard.
+    /// One value per shard.
     Each(Vec<Work>),
 }
 

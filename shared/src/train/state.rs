@@ -51,10 +51,10 @@ pub enum StateError {
     /// The chain of a shard has other parameters or processes than the grammar.
     #[error("a shard's chain is of another grammar")]
     OtherChain,
-    /// A parameter that is kept above zero is beyond those of the grammar.
+    /// A parameter that is kept above zero is out of the grammar's range.
     #[error("it keeps a parameter that is not there")]
     NoSuchParam,
-    /// Shards are more or fewer than those of the run.
+    /// The number of shards differs from the run's.
     #[error("its shards are others")]
     Shards,
     /// Counts of a shard are not as many as the parameters that it touches.
@@ -91,7 +91,7 @@ pub enum StateError {
     Priors(#[from] PriorsError),
     /// What a shard carries.
     #[error(transparent)]
-    Carried(#[from] CountsError),
+    ShardCounts(#[from] CountsError),
 }
 
 /// More rounds than any run has.

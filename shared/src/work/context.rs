@@ -5,6 +5,7 @@
 
 pub mod built;
 mod cache;
+pub mod patterns;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use built::BuiltShard;
 use built::spill::Spill;
 use cache::Models;
+use patterns::Patterns;
 
 use super::content::{ContentHash, Named};
 use super::error::ComputeError;
@@ -30,13 +32,15 @@ pub struct Cache {
     models: Models,
     /// For built shards that do not fit in memory.
     spill: Option<Spill>,
+    /// Of the grammar and the length that were asked for last.
+    patterns: Mutex<Option<(ContentHash, u32, Arc<Patterns>)>>,
 }
 
 impl Cache {
     /// Keeps at most `bytes` of forests, under all grammars together; shards beyond that are built anew for every task. Of grammars
     /// and lexicons, prepared, it keeps half as many bytes, and the ones in use.
     pub fn with_memory(bytes: usize) -> Cache {
-        Cache { models: Models::new(bytes), spill: None }
+        Cache { models: Models::new(bytes), spill: None, patterns: Mutex::default() }
     }
 
     /// Writes forests for which there is no memory into files in `folder`, and reads them from there. The folder is empty, and for
@@ -75,6 +79,20 @@ impl<'a> Context<'a> {
     /// The grammar and the strings, prepared for parsing.
     pub fn prepared(&self) -> Arc<Prepared> {
         self.cache.models.prepared(self.language)
+    }
+
+    /// Constituents of at most `max_length` symbols by pattern.
+    pub fn patterns(&self, max_length: u32) -> Arc<Patterns> {
+        let grammar = &self.language.grammar;
+        let mut last = lock(&self.cache.patterns);
+        if let Some((hash, length, patterns)) = &*last
+            && (*hash, *length) == (grammar.hash, max_length)
+        {
+            return patterns.clone();
+        }
+        let patterns = Arc::new(Patterns::new(&grammar.value, max_length));
+        *last = Some((grammar.hash, max_length, patterns.clone()));
+        patterns
     }
 
     /// The shard of sentences or strings with its forests, and whether it stays in memory.

@@ -58,7 +58,7 @@ impl Engine {
             None => Err(ComputeError::NoGrammar),
         };
         Ok(match &task.work {
-            Work::Candidates { max_length } => Answer::Candidates(candidates::run(&context()?, *max_length)?),
+            Work::Candidates(lengths) => Answer::Candidates(candidates::run(&context()?, lengths)?),
             Work::Cover => Answer::Missing(cover::run(&context()?)?),
             Work::Index => Answer::Index(index::run(&context()?)?),
             Work::Expect { weights, losses } => {

@@ -17,10 +17,10 @@ pub enum ShardState {
     Latent(latent::collapsed::Own),
 }
 
-/// Why counts are not those of a shard.
+/// Why counts do not belong to a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CountsError {
-    /// Parameters do not ascend, or are beyond those of the shard.
+    /// Parameters do not ascend, or are out of the shard's range.
     #[error("a sentence's counts are not of the shard's parameters")]
     Params,
     /// A count is not positive and finite.

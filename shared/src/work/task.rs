@@ -6,7 +6,7 @@
 pub use super::content::{ContentHash, Named};
 pub use super::counts::{Expectation, Index};
 pub use super::kinds::annotate::{Annotate, Annotated, Pass};
-pub use super::kinds::candidates::Candidates;
+pub use super::kinds::candidates::{Candidates, Lengths, StringCounts};
 pub use super::kinds::collapse::{Collapse, Collapsed};
 pub use super::kinds::cover::Missing;
 pub use super::kinds::fit::{Fit, Fitted, Weighted};
@@ -34,10 +34,7 @@ pub struct Task {
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Expected counts of constituents under the uniform grammar (sentences only) → [`Answer::Candidates`].
-    Candidates {
-        /// Longest string to count.
-        max_length: u32,
-    },
+    Candidates(Lengths),
     /// Strings that sentences need and the lexicon lacks → [`Answer::Missing`].
     Cover,
     /// Which parameters the shard touches → [`Answer::Index`].

@@ -8,7 +8,7 @@ use shared::grammar::{Grammar, StickId, SymbolId, syntax};
 use shared::num::Wide;
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Named, Work};
+use shared::work::task::{Answer, Lengths, Named, Work};
 
 use crate::support::{self, Enumerator, Mode, Run, assert_all_close, assert_close, choose, sum, wide};
 
@@ -76,12 +76,13 @@ fn candidates_are_expected_under_unit_weights() {
                 }
             }
             let run = Run::new(&grammar, &Lexicon::default(), &sentences);
-            let work = Work::Candidates { max_length };
+            let work = Work::Candidates(Lengths::all(max_length));
             let Answer::Candidates(found) = run.answer(&Engine::default(), &run.shards[0], work) else {
                 unreachable!()
             };
-            let n_found = found.expected.len();
+            let n_found = found.counted.amounts.len();
             let found: BTreeMap<_, f64> = found
+                .counted
                 .iter()
                 .map(|(symbol, string, expected)| ((symbol, string.to_vec()), expected))
                 .collect();

@@ -5,14 +5,20 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use shared::data::corpus::{Corpus, Format, Options, ReadError, Unit};
+use shared::data::corpus::{Cleaning, Corpus, Format, Marks, Normalise, Options, ReadError, Unit};
 use shared::grammar::{SymbolId, syntax};
 use shared::work::shard;
 use shared::work::shard::Shard;
 
-const CHARS: Options = Options { format: Format::Segmented, unit: Unit::Char, max_symbols: 100 };
-const MARKED: Options = Options { format: Format::Segmented, unit: Unit::Token, max_symbols: 100 };
-const TOKENS: Options = Options { format: Format::Tokens, unit: Unit::Char, max_symbols: 100 };
+const CHARS: Options = options(Format::Segmented, Unit::Char);
+const MARKED: Options = options(Format::Segmented, Unit::Token);
+const TOKENS: Options = options(Format::Tokens, Unit::Char);
+
+const fn options(format: Format, unit: Unit) -> Options {
+    let (normalise, punctuation) = (Normalise::None, Marks::Keep);
+    let cleaning = Cleaning { normalise, lowercase: false, punctuation, digraphs: Vec::new() };
+    Options { format, unit, max_symbols: 100, cleaning }
+}
 
 fn read(text: impl AsRef<[u8]>, options: &Options) -> Result<Corpus, ReadError> {
     Corpus::read(text.as_ref(), "c.txt", options).map(|(corpus, _)| corpus)
@@ -186,4 +192,49 @@ proptest! {
         let _ = read(&bytes, &CHARS);
         let _ = read(&bytes, &TOKENS);
     }
+}
+
+/// Symbols of a sentence as text.
+fn names(corpus: &Corpus) -> Vec<&str> {
+    corpus.sentences[0].iter().map(|&symbol| corpus.symbols[symbol as usize].as_str()).collect()
+}
+
+#[test]
+fn graphemes_do_not_depend_on_spaces() {
+    let graphemes = Options { unit: Unit::Grapheme, ..CHARS };
+    for text in
+        ["e\u{301}ta", "e \u{301} ta", "e\u{301} t a", "e \u{301}t\u{304}a", "👩 \u{200d}👧 x", "कि ता ब"]
+    {
+        let corpus = read(text, &graphemes).unwrap();
+        let plain = read(text.replace(' ', ""), &graphemes).unwrap();
+        assert_eq!(names(&corpus), names(&plain), "{text}");
+        let ends = &corpus.segmentation()[0];
+        assert!(
+            ends.is_sorted_by(|a, b| a < b) && ends.last() == Some(&(names(&plain).len() as u32)),
+            "{text}"
+        );
+    }
+    let corpus = read("e \u{301}ta no", &graphemes).unwrap();
+    assert_eq!(
+        (names(&corpus), corpus.segmentation()),
+        (vec!["e\u{301}", "t", "a", "n", "o"], vec![vec![3, 5]])
+    );
+}
+
+#[test]
+fn a_cleaned_text_has_the_lines_of_the_text() {
+    let cleaning = Cleaning {
+        normalise: Normalise::Nfc,
+        lowercase: true,
+        punctuation: Marks::Boundary,
+        digraphs: vec!["sh".to_owned()],
+    };
+    let options = Options { cleaning, ..CHARS };
+    let corpus = read("E\u{301}t-SHi\n...\nno,", &options).unwrap();
+    assert_eq!(corpus.lines, [1, 3]);
+    assert_eq!((names(&corpus), &corpus.segmentation()[0][..]), (vec!["é", "t", "sh", "i"], &[2, 4][..]));
+    assert_eq!(corpus.line(0, &[1, 4]), "é tshi");
+    let tokens = Options { unit: Unit::Token, ..options };
+    let corpus = read("A , B ' c", &tokens).unwrap();
+    assert_eq!((names(&corpus), &corpus.segmentation()[0][..]), (vec!["a", "b", "c"], &[1, 2, 3][..]));
 }

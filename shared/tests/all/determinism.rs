@@ -1,4 +1,4 @@
-//! The same task has the same answer: whatever the engine holds, and nearly so however the corpus is cut.
+//! Equal tasks have equal answers, independent of the engine's caches, and nearly independent of the cut of the corpus.
 
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::Lexicon;
@@ -7,7 +7,7 @@ use shared::models::decode::{Decode, Decoder};
 use shared::num::Wide;
 use shared::train::round::Totals;
 use shared::work::engine::{ComputeError, Engine};
-use shared::work::task::{Answer, Language, Named, Task, Work};
+use shared::work::task::{Answer, Language, Lengths, Named, Task, Work};
 
 use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
 
@@ -166,7 +166,7 @@ fn tasks_that_cannot_be_done_say_so() {
         Task { language: Some(Language { grammar, lexicon }), shard: run.shards[shard].clone(), work }
     };
     let strings = run.shards.len() - 1;
-    for work in [Work::Cover, Work::Candidates { max_length: 3 }] {
+    for work in [Work::Cover, Work::Candidates(Lengths::all(3))] {
         assert_eq!(engine.run(&task(strings, work)), Err(ComputeError::NotSentences));
     }
     let Ok(Answer::Index(index)) = engine.run(&task(0, Work::Index)) else { panic!("an index") };

@@ -7,7 +7,7 @@ use shared::forest::Prepared;
 use shared::forest::binary::Adapted;
 use shared::forest::build::Builder;
 use shared::forest::inside::{Weights, real};
-use shared::forest::sample::{Scratch, sample};
+use shared::forest::sample::{Below, Scratch, sample, sample_real};
 use shared::grammar::Grammar;
 use shared::grammar::ParamId;
 use shared::num::random::stream;
@@ -31,7 +31,7 @@ fn draw(forest: &Forest, weights: &[Wide], n: u32, seed: u64) -> (Wide, BTreeMap
     let (mut found, mut z) = (BTreeMap::new(), Wide::ZERO);
     for _ in 0..n {
         let mut params = Vec::new();
-        z = sample(forest, forest.root(), &weights, &mut random, &mut scratch, |_, edge| {
+        z = sample(forest, &weights, &mut random, &mut scratch, |_, edge| {
             params.extend((edge.param != ParamId::ONE.0).then_some(edge.param as usize));
         });
         *found.entry(params).or_insert(0.0) += 1.0 / f64::from(n);
@@ -59,7 +59,7 @@ fn derivations_are_as_frequent_as_probable() {
             let error = (expected * (1.0 - expected) / f64::from(n)).sqrt();
             assert!((share - expected).abs() < 4.5 * error, "{text}: {share}, expected {expected} ± {error}");
         }
-        assert!(found.is_empty(), "derivations that there are none of: {found:?}");
+        assert!(found.is_empty(), "not derivations of the sentence: {found:?}");
     }
 }
 
@@ -94,8 +94,11 @@ fn a_part_of_the_forest_has_derivations_of_its_own() {
         let mut params = Vec::new();
         let mut random = stream(6, 0, 0);
         let found = |_, edge: &shared::forest::Edge| params.push(edge.param);
-        let z = sample(forest, root, &weights, &mut random, &mut Scratch::default(), found);
-        (z, params)
+        let (mut below, mut used) = (Below::default(), 0);
+        below.find(forest, root, |_| used += 1);
+        let nodes = below.nodes();
+        let z = sample_real(forest, nodes.clone(), weights.real, &mut random, &mut Scratch::default(), found);
+        (z, params, nodes.count(), used)
     };
     assert_eq!(draw(&whole, node), draw(&part, part.root()));
 }

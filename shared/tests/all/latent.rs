@@ -227,16 +227,16 @@ fn collapsed_shards_go_on_from_the_same_totals() {
     let weights = start(&treebank.rules, &layout, 0.01, 2);
     let shards: Vec<Shard> =
         treebank.derivations.chunks(2).map(|trees| Shard { trees: trees.to_vec() }).collect();
-    let mut carried = Vec::new();
+    let mut shard_state = Vec::new();
     let mut totals = Expectation::zero(&layout);
     for shard in &shards {
         let (expectation, own) = collapsed::begin(&layout, &weights, shard);
         totals.add(&expectation);
-        carried.push(own);
+        shard_state.push(own);
     }
     for round in 0..40 {
         let mut next = Expectation::zero(&layout);
-        for (shard, own) in shards.iter().zip(&mut carried) {
+        for (shard, own) in shards.iter().zip(&mut shard_state) {
             let (expectation, kept) =
                 collapsed::pass(&layout, &totals.counts, 0.1, shard, std::mem::take(own));
             next.add(&expectation);

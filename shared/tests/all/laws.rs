@@ -175,7 +175,7 @@ fn passes_with(forest: &Forest, weights: &[Wide], real: &[f64]) -> (f64, Vec<f64
     (z.ln(), uses, losses)
 }
 
-/// A forest as a set of edges, whatever the order of its nodes.
+/// A forest as a set of edges, independent of the order of its nodes.
 fn edges_of(forest: &Forest, param: impl Fn(u32) -> u32) -> BTreeSet<(String, u32, [String; 2])> {
     let name = |node: u32| format!("{:?}", forest.labels[node as usize]);
     let of = |node: usize| {

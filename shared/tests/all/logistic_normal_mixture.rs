@@ -1,4 +1,4 @@
-//! Mixtures of constrained components as map and reduce: what shards answer, against enumerated trees, and what becomes of rounds.
+//! Mixtures of constrained components as map and reduce: answers of shards against enumerated trees, and the course of rounds.
 
 use std::sync::Arc;
 
@@ -264,7 +264,7 @@ impl Training {
         let new = || {
             let state = State::new(&multinomials(model), &weights, &alone).unwrap();
             match &settings.constrained {
-                Some(those) => state.weighed(&those.mixture).unwrap(),
+                Some(those) => state.with_mixture(&those.mixture).unwrap(),
                 None => state,
             }
         };

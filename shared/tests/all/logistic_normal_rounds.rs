@@ -1,5 +1,5 @@
 //! Logistic-normal training as map and reduce, on dependency models with valence: what shards answer, against enumerated trees, and
-//! what becomes of rounds.
+//! the course of rounds.
 
 use std::sync::Arc;
 

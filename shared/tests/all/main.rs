@@ -14,6 +14,7 @@ mod sample_example;
 mod substrings;
 
 mod brute_force;
+mod candidates;
 mod decode;
 mod dense;
 mod determinism;

@@ -104,7 +104,7 @@ fn misplaced_substrings_are_refused() {
 fn terminals_beside_the_rules_need_substrings() {
     let open = syntax::parse("1 1 S --> V\n1 1 V --> <substrings>\n", "g").unwrap().0;
     let named = open.with_vocabulary(["a", "b", "a"]);
-    assert_eq!(named.symbols, ["S", "V", "<substrings>", "a", "b"], "each name once, whoever has it");
+    assert_eq!(named.symbols, ["S", "V", "<substrings>", "a", "b"], "each name once");
     named.check().unwrap();
     let (grammar, _): (Grammar, _) = syntax::parse("1 1 S --> a\n", "g").unwrap();
     assert_eq!(grammar.clone().with_vocabulary(["b"]), grammar);

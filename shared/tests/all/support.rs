@@ -18,7 +18,7 @@ use shared::train::round::Totals;
 use shared::work::engine::Engine;
 use shared::work::shard;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Task, Work};
+use shared::work::task::{Answer, Language, Lengths, Named, Task, Work};
 
 pub fn grammar(text: &str) -> Grammar {
     syntax::parse(text, "g").unwrap_or_else(|error| panic!("{error}\n{text}")).0
@@ -364,9 +364,9 @@ pub fn choose(grammar: &Grammar, sentences: &[Vec<SymbolId>], truncation: usize,
     let mut sums: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
     let run = Run::new(grammar, &Lexicon::default(), sentences);
     for shard in &run.shards {
-        let work = Work::Candidates { max_length: u32::MAX };
+        let work = Work::Candidates(Lengths::all(u32::MAX));
         let Answer::Candidates(found) = run.answer(&engine, shard, work) else { unreachable!() };
-        for (symbol, string, expected) in found.iter() {
+        for (symbol, string, expected) in found.counted.iter() {
             *sums.entry((symbol, string.to_vec())).or_default() += expected;
         }
     }

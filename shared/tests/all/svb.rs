@@ -375,7 +375,7 @@ fn a_string_that_a_sampled_sentence_needs_comes_back() {
     assert_eq!((report.dropped, trainer.params().in_use().count()), (3, 0));
     let (report, again) = round(&shards, &mut trainer);
     assert!(again == 1 && report.bound.is_some_and(f64::is_finite));
-    assert_eq!(trainer.params().in_use().count(), 2, "the one that nobody needs stays away");
+    assert_eq!(trainer.params().in_use().count(), 2, "the string that no sentence needs stays out of use");
 }
 
 #[test]

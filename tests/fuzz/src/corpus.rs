@@ -2,21 +2,35 @@
 //! reads as the same corpus.
 
 use std::io::Write;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use shared::data::corpus::{Corpus, Format, Options, Unit};
+use shared::data::corpus::{Cleaning, Corpus, Format, Normalise, Options, Unit};
+
+use crate::bounds::Bounds;
+
+/// Of a corpus that is read. A compressed one may unpack to 16 MiB, however small it is (`shared/src/limits.rs`).
+const PLAIN: Bounds =
+    Bounds { memory: (1 << 20, 200), time: (Duration::from_millis(500), Duration::from_micros(50)) };
+const PACKED: Bounds =
+    Bounds { memory: (256 << 20, 10_000), time: (Duration::from_secs(8), Duration::from_micros(500)) };
 
 /// Input: the first byte is the format, the second the maximum length of a sentence.
 pub fn run(data: &[u8]) {
     let [how, limit, text @ ..] = data else { return };
     let options = Options {
         format: if how & 1 == 0 { Format::Segmented } else { Format::Tokens },
-        unit: if how & 2 == 0 { Unit::Char } else { Unit::Token },
+        unit: [Unit::Char, Unit::Token, Unit::Grapheme][usize::from(how >> 3) % 3],
         max_symbols: 1 + u32::from(*limit),
+        cleaning: Cleaning {
+            normalise: [Normalise::None, Normalise::Nfc, Normalise::Nfkc][usize::from(how >> 5) % 3],
+            lowercase: how & 2 != 0,
+            ..Cleaning::default()
+        },
     };
-    let name = if how & 4 == 0 { "corpus.txt" } else { "corpus.txt.gz" };
-    let Ok((corpus, _)) = Corpus::read(text, name, &options) else { return };
+    let (name, bounds) = if how & 4 == 0 { ("corpus.txt", PLAIN) } else { ("corpus.txt.gz", PACKED) };
+    let Ok((corpus, _)) = bounds.check(data.len(), || Corpus::read(text, name, &options)) else { return };
     let n_symbols = corpus.symbols.len();
     for sentence in &corpus.sentences {
         assert!((1..=options.max_symbols as usize).contains(&sentence.len()));
@@ -31,7 +45,7 @@ pub fn run(data: &[u8]) {
         let lines: Vec<String> = lines.iter().enumerate().map(|(at, ends)| corpus.line(at, ends)).collect();
         // A byte order mark before the first line is removed; a second one is text.
         let written = format!("\u{feff}{}", lines.join("\n"));
-        let longer = Options { max_symbols: 1 << 16, ..options };
+        let longer = Options { max_symbols: 1 << 16, ..options.clone() };
         let (again, _) = Corpus::read(written.as_bytes(), "written.txt", &longer).expect("it is a corpus");
         assert_eq!(again.segmentation(), corpus.segmentation(), "{written}");
         assert_eq!(again.sentences, corpus.sentences, "{written}");

@@ -1,8 +1,15 @@
 //! Job files: an accepted job is unchanged after it is written and read again.
 
 use std::path::Path;
+use std::time::Duration;
 
 use coordinator::job::Job;
+
+use crate::bounds::Bounds;
+
+/// Of a job that is read; the largest part of the constant is the table of keys.
+const BOUNDS: Bounds =
+    Bounds { memory: (2 << 20, 500), time: (Duration::from_millis(500), Duration::from_micros(50)) };
 
 /// Input: a job file; lines after a NUL are overrides.
 pub fn run(data: &[u8]) {
@@ -10,7 +17,8 @@ pub fn run(data: &[u8]) {
     let (text, overrides) = text.split_once('\0').unwrap_or((&text, ""));
     let overrides: Vec<String> = overrides.lines().map(str::to_owned).collect();
     let folder = Path::new("/jobs");
-    let Ok(job) = Job::parse(text, "job.toml", folder, &overrides) else { return };
+    let read = || Job::parse(text, "job.toml", folder, &overrides);
+    let Ok(job) = BOUNDS.check(data.len(), read) else { return };
     let written = job.to_toml();
     let again = Job::parse(&written, "job.toml", Path::new("/elsewhere"), &[])
         .unwrap_or_else(|error| panic!("{written}\n{error}"));

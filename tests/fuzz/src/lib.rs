@@ -4,6 +4,8 @@
 //! Each target is a module with two functions: `run`, which takes any bytes, and `seeds`, valid inputs made by our own code,
 //! from which the fuzzer starts. The repository contains no inputs from other sources.
 
+pub mod bounds;
+
 pub mod message;
 
 pub mod payload;

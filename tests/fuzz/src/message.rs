@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
         7 => payload::<Vec<Wide>>(bytes, |_| None),
         8 => payload::<Answer>(bytes, |_| None),
         9 => payload::<Sample>(bytes, |_| None),
-        10 => payload::<ShardState>(bytes, |carried| Some(Blob::ShardState(Named::new(carried)))),
+        10 => payload::<ShardState>(bytes, |shard_state| Some(Blob::ShardState(Named::new(shard_state)))),
         11 => payload::<Fit>(bytes, |fit| Some(Blob::Fit(Named::new(fit)))),
         _ => {}
     }

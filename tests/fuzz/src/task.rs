@@ -34,8 +34,8 @@ use shared::work::engine::Engine;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
 use shared::work::task::{
-    Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Named, Sample,
-    Sampled, ShardState, Sweeps, Task, Weighted, Work,
+    Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Lengths, Named,
+    Sample, Sampled, ShardState, Sweeps, Task, Weighted, Work,
 };
 
 use crate::parts;
@@ -131,7 +131,7 @@ fn is_derived(task: &Task) -> bool {
 fn best(adapted: &[SymbolId], found: &Candidates) -> Vec<StickStrings> {
     let mut ranking = Ranking::new(adapted, 4, -0.2);
     let mut known = BTreeSet::new();
-    let once = found.iter().filter(|(symbol, string, _)| known.insert((*symbol, *string)));
+    let once = found.counted.iter().filter(|(symbol, string, _)| known.insert((*symbol, *string)));
     once.for_each(|(symbol, string, expected)| ranking.add(symbol, string, expected));
     ranking.top()
 }
@@ -181,18 +181,18 @@ fn work_with(task: &Task, answer: Answer) {
             }
             totals(task, Expectation { counts, missing, ..Expectation::default() });
         }
-        Answer::Collapsed(Collapsed { expectation, carried }) => {
+        Answer::Collapsed(Collapsed { expectation, shard_state }) => {
             let n_touched = expectation.counts.len();
             totals(task, expectation);
-            pass_again(task, n_touched, carried);
+            pass_again(task, n_touched, shard_state);
         }
         Answer::Chained(chained) => {
-            let ShardState::Chain(state) = &chained.carried else { panic!("a chain is carried") };
+            let ShardState::Chain(state) = &chained.shard_state else { panic!("a chain is shard_state") };
             let derived =
                 occurrences(task).into_iter().zip(&state.trees).filter(|(_, tree)| !tree.is_empty());
             let tokens: Vec<Vec<SymbolId>> = derived.map(|(tokens, _)| tokens).collect();
             judge_analyses(&tokens, chained.analyses);
-            sweep_again(task, chained.carried);
+            sweep_again(task, chained.shard_state);
         }
         Answer::Fitted(fitted) => maximise(task, fitted),
         Answer::Decoded(decoded) => {
@@ -242,13 +242,13 @@ fn judge(tokens: &[Vec<SymbolId>], found: &[Vec<u32>]) {
 }
 
 /// Passes the state to the next lease, which must have an answer.
-fn pass_again(task: &Task, n_touched: usize, carried: ShardState) {
+fn pass_again(task: &Task, n_touched: usize, shard_state: ShardState) {
     let groups = Groups::new(&language(task).grammar.value, &language(task).lexicon.value);
     let others = Collapse::Others {
         pseudo: vec![0.5; n_touched],
         sums: vec![2.0; groups.len()],
         temperature: 1.5,
-        carried: Named::new(carried),
+        shard_state: Named::new(shard_state),
     };
     let task = Task { work: Work::Collapse(others), ..task.clone() };
     assert!(fits(&task), "a state from an answer fits the next task");
@@ -257,9 +257,9 @@ fn pass_again(task: &Task, n_touched: usize, carried: ShardState) {
 }
 
 /// Passes the state to the next lease; a state that does not match the shard is an error, not a panic.
-fn sweep_again(task: &Task, carried: ShardState) {
+fn sweep_again(task: &Task, shard_state: ShardState) {
     let Work::Sweep(sweeps) = &task.work else { panic!("a chain comes of sweeps") };
-    let from = ChainFrom::ShardState(Named::new(carried));
+    let from = ChainFrom::ShardState(Named::new(shard_state));
     let task = Task { work: Work::Sweep(Sweeps { from, n: 1, ..sweeps.clone() }), ..task.clone() };
     assert!(fits(&task), "a state from an answer fits the next task");
     if let Ok(again) = Engine::default().run(&task) {
@@ -277,7 +277,7 @@ fn maximise(task: &Task, fitted: Fitted) {
     let mut state = State { priors: fit.value.priors.clone(), rounds: 0, bound: None, weights: Vec::new() };
     let mut constrained = None;
     if !components.is_empty() {
-        state = state.weighed(&mixture).expect("equal bounds have best weights");
+        state = state.with_mixture(&mixture).expect("equal bounds have best weights");
         constrained = Some(Constrained { components, mixture });
     }
     let until = fit.value.until;
@@ -352,8 +352,11 @@ pub fn examples() -> Vec<Example> {
             examples.push(Example { task, answer: answer.clone() });
             answer
         };
-        let Answer::Candidates(found) = example(&empty, &sentences, Work::Candidates { max_length: 4 })
-        else {
+        let Answer::Candidates(found) = example(
+            &empty,
+            &sentences,
+            Work::Candidates(Lengths { max_length: 4, longer_than: 0, up_to: 2 }),
+        ) else {
             panic!("candidates were asked for")
         };
         // Chains have no strings of adapted nonterminals.
@@ -371,7 +374,7 @@ pub fn examples() -> Vec<Example> {
         let chained = sweep(ChainFrom::Start { incremental: true, hyper }, true, Some(vec![adapted[0]]));
         let trees: Vec<String> = chained.analyses.into_iter().map(|analysis| analysis.tree).collect();
         sweep(ChainFrom::Trees { trees: Arc::new(trees), hyper }, true, None);
-        sweep(ChainFrom::ShardState(Named::new(chained.carried)), false, None);
+        sweep(ChainFrom::ShardState(Named::new(chained.shard_state)), false, None);
         let lexicon = Lexicon { sticks: best(&adapted, &found) };
         example(&lexicon, &sentences, Work::Cover);
         let first = lexicon.space(&grammar.value).stick(StickId(0 as u32));
@@ -388,14 +391,14 @@ pub fn examples() -> Vec<Example> {
                 example(&lexicon, &shard, Work::Sample(Sample { weights: weights.clone(), stream: 7, keep }));
             }
             let start = Work::Collapse(Collapse::Start { weights });
-            let Answer::Collapsed(Collapsed { carried, .. }) = example(&lexicon, &shard, start) else {
+            let Answer::Collapsed(Collapsed { shard_state, .. }) = example(&lexicon, &shard, start) else {
                 panic!("a pass was asked for")
             };
             let others = Collapse::Others {
                 pseudo: vec![0.5; index.params.len()],
                 sums: vec![2.0; Groups::new(&grammar.value, &lexicon).len()],
                 temperature: 1.5,
-                carried: Named::new(carried),
+                shard_state: Named::new(shard_state),
             };
             example(&lexicon, &shard, Work::Collapse(others));
         }

@@ -23,7 +23,7 @@ use shared::num::Wide;
 use shared::work::engine::ComputeError;
 use shared::work::lease::TaskIndex;
 use shared::work::task::{
-    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Named, Sample, Sweeps, Task, Work,
+    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Lengths, Named, Sample, Sweeps, Task, Work,
 };
 use worker::{RunError, WorkerConfig};
 
@@ -416,9 +416,13 @@ fn only_workers_with_the_token_may_join() {
     let listen = config.listen.clone().map(|listen| Listen { access, ..listen });
     let fleet = Fleet::start(FleetConfig { listen, max_members: 1, ..config }).unwrap();
     let worker = |token| start_worker(WorkerConfig { token, ..echo_worker(url(&fleet), 1) });
-    for wrong in [None, Token::new("guess", "test").ok()] {
+    let guess = Token::new("guess", "test").ok();
+    for (wrong, why) in [
+        (None, "a token is needed; give it with --token-file FILE, or in GRAMMATON_TOKEN"),
+        (guess, "the token is not the coordinator's"),
+    ] {
         let refused = worker(wrong).join().unwrap().unwrap_err().to_string();
-        assert_eq!(refused, "the coordinator refused this worker: the token is not the coordinator's");
+        assert_eq!(refused, format!("the coordinator refused this worker: {why}"));
     }
     let right = worker(Some(token.clone()));
     await_members(&fleet, 1);
@@ -456,7 +460,7 @@ fn the_real_worker_answers_as_the_engine_does() {
         assert_eq!(found, answers(&Inline::default(), tasks).unwrap().0);
         found
     };
-    both(all(&|_| Work::Candidates { max_length: 4 }));
+    both(all(&|_| Work::Candidates(Lengths::all(4))));
     both(all(&|_| Work::Cover));
     both(all(&|_| Work::Decode(decode.clone())));
     let index = both(all(&|_| Work::Index));
@@ -476,14 +480,14 @@ fn the_real_worker_answers_as_the_engine_does() {
     let mut passed = both(all(&|at| Work::Collapse(Collapse::Start { weights: weights(at) })));
     for _ in 0..3 {
         passed = both(all(&|at| {
-            let Answer::Collapsed(Collapsed { carried, .. }) = &passed[at] else {
-                panic!("nothing is carried")
+            let Answer::Collapsed(Collapsed { shard_state, .. }) = &passed[at] else {
+                panic!("nothing is shard_state")
             };
             Work::Collapse(Collapse::Others {
                 pseudo: vec![0.5; n_touched(at)],
                 sums: vec![2.0; groups.len()],
                 temperature: 1.5,
-                carried: Named::new(carried.clone()),
+                shard_state: Named::new(shard_state.clone()),
             })
         }));
     }
@@ -505,8 +509,10 @@ fn the_real_worker_answers_as_the_engine_does() {
     let mut chains = sweep(&|_| ChainFrom::Start { incremental: true, hyper });
     for _ in 0..3 {
         chains = sweep(&|at| {
-            let Answer::Chained(Chained { carried, .. }) = &chains[at] else { panic!("nothing is carried") };
-            ChainFrom::ShardState(Named::new(carried.clone()))
+            let Answer::Chained(Chained { shard_state, .. }) = &chains[at] else {
+                panic!("nothing is shard_state")
+            };
+            ChainFrom::ShardState(Named::new(shard_state.clone()))
         });
     }
     fleet.shutdown();
@@ -531,10 +537,10 @@ fn states_of_shards_stay_with_the_worker_that_computed_them() {
         report
     };
     let first = run(0);
-    assert!(first.bytes_sent > states, "{states} bytes are carried: {first:?}");
+    assert!(first.bytes_sent > states, "{states} bytes of shard states: {first:?}");
     for round in 1..3 {
         let next = run(round);
-        assert!(next.bytes_sent < states / 10, "{states} bytes are carried: {next:?}");
+        assert!(next.bytes_sent < states / 10, "{states} bytes of shard states: {next:?}");
         assert!(next.bytes_received > states, "checkpoints need them: {next:?}");
     }
     // A worker that reconnects still has them.
@@ -542,21 +548,21 @@ fn states_of_shards_stay_with_the_worker_that_computed_them() {
     eventually(&|| format!("{:?}", fleet.status()), || fleet.status().losses.get("disconnected") == Some(&1));
     await_members(&fleet, 1);
     let after_cut = run(3);
-    assert!(after_cut.bytes_sent < states / 10, "{states} bytes are carried: {after_cut:?}");
+    assert!(after_cut.bytes_sent < states / 10, "{states} bytes of shard states: {after_cut:?}");
     // Another worker receives them.
     alice.kill();
     await_members(&fleet, 0);
     let mut bob = spawn("bob");
     let moved = run(4);
-    assert!(moved.bytes_sent > states, "{states} bytes are carried: {moved:?}");
+    assert!(moved.bytes_sent > states, "{states} bytes of shard states: {moved:?}");
     assert!(run(5).bytes_sent < states / 10);
     fleet.shutdown();
     assert_eq!(bob.wait().code(), Some(0), "{}", bob.log());
 }
 
 fn carried_bytes(task: &Task) -> u64 {
-    let carried = proto::convert::blob::carried(&task.work).expect("it carries something");
-    carried.value.to_bytes().len() as u64
+    let shard_state = proto::convert::blob::shard_state(&task.work).expect("it carries something");
+    shard_state.value.to_bytes().len() as u64
 }
 
 #[test]
@@ -611,7 +617,7 @@ fn the_real_worker_logs_why_it_is_refused() {
             .env_remove(proto::token::TOKEN_VARIABLE),
     );
     assert_eq!(worker.wait().code(), Some(2), "{}", worker.log());
-    eventually(&|| worker.log(), || worker.log().contains("the token is not the coordinator's"));
+    eventually(&|| worker.log(), || worker.log().contains("a token is needed"));
 }
 
 fn with_lexicon(task: Task, lexicon: &Named<Lexicon>) -> Task {

@@ -243,12 +243,12 @@ fn status_needs_the_same_credentials_as_a_worker() {
 fn a_certificate_does_not_replace_the_token() {
     let papers = Papers::new();
     let fleet = fleet(Some(papers.tls(&papers.server, true)), Some("s3cret"));
-    for guess in [None, Some("guess")] {
+    for (guess, why) in [(None, "a token is needed"), (Some("guess"), "the token is not the coordinator's")] {
         let mut command = worker("https", "localhost", fleet.address().unwrap().port());
         showing(trusting(&mut command, &papers.ours), &papers.worker);
         command.envs(guess.map(|guess| ("GRAMMATON_TOKEN", guess)));
         let log = complaint(&mut command);
-        assert!(log.contains("the token is not the coordinator's"), "{log}");
+        assert!(log.contains(why), "{log}");
     }
     assert_eq!(fleet.members(), []);
 }
@@ -369,7 +369,7 @@ fn network_failures_are_not_authentication_failures() {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut connection in listener.incoming().map_while(Result::ok) {
-            // The connection is closed next, whatever was read.
+            // The connection is closed next in any case.
             let _ = connection.read(&mut [0; 16]);
             let _ = connection.flush();
         }

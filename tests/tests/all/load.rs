@@ -1,7 +1,7 @@
 //! Measurements of a service under load, and of fair sharing of a fleet; they decide no test.
 //!
 //! `cargo build --release --workspace --bins`, then `cargo test --release --workspace --test all load:: -- --ignored --nocapture --test-threads 1`
-//! prints what is in `docs/RESULTS.md`. `LOAD_JOBS`, `LOAD_WATCHERS`, `LOAD_MEBIBYTES` and `LOAD_SECONDS` are for smaller machines.
+//! prints what is in `docs/results/cluster.md`. `LOAD_JOBS`, `LOAD_WATCHERS`, `LOAD_MEBIBYTES` and `LOAD_SECONDS` are for smaller machines.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use grammaton_tests::serving::Serving;
 use grammaton_tests::{Process, clock, eventually};
 use serde_json::Value;
 
-/// A setting from the environment, or its default of `docs/RESULTS.md`.
+/// A setting from the environment, or its default of `docs/results/cluster.md`.
 fn setting(name: &str, usual: usize) -> usize {
     std::env::var(name).map_or(usual, |value| value.parse().expect("a number"))
 }
@@ -26,7 +26,7 @@ fn corpus(times: usize) -> String {
 }
 
 /// Resident memory of a process, now and at its peak, in MiB, and its CPU seconds.
-fn usage(process: u32) -> (u64, u64, f64) {
+pub(super) fn usage(process: u32) -> (u64, u64, f64) {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let mebibytes = |key: &str| -> u64 {
         let line = status.lines().find(|line| line.starts_with(key)).unwrap();
@@ -50,7 +50,7 @@ fn get(page: &str, path: &str) -> (usize, Duration) {
 }
 
 /// Median and a high percentile.
-fn spread(mut times: Vec<Duration>) -> String {
+pub(super) fn spread(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
     format!("median {:.1} ms, 99 % within {:.1} ms", at(0.5), at(0.99))

@@ -1,9 +1,11 @@
 //! System tests. All files are modules of one binary; `docs/ARCHITECTURE.md` lists the question of each.
 
+mod book;
 mod dependencies;
 mod dmv;
 mod methods;
 mod product;
+mod schemas;
 mod test_corpus;
 mod train;
 mod treebank;
@@ -15,8 +17,11 @@ mod order;
 mod resume;
 mod soak;
 
+mod floods;
 mod identity;
 mod job_processes;
+mod kills;
+mod launch;
 
 mod load;
 mod page;

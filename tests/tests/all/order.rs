@@ -147,7 +147,7 @@ fn circles(modules: &BTreeMap<String, String>) -> Vec<String> {
 fn documentation_names_files_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
-    for of in ["shared", "proto", "coordinator", "worker", "tests"] {
+    for of in ["shared", "proto", "coordinator", "worker", "tests", "python/src"] {
         sources_below(&root.join(of), &mut files);
     }
     let mut unknown = Vec::new();

@@ -407,7 +407,7 @@ fn a_full_disk_at_a_checkpoint_is_reported_and_changes_no_bit() {
     assert_eq!(told, ROUNDS / 2, "both runs go on together: {log}");
     assert!(log.contains("No space left on device"), "{log}");
     let notices = trained.summary["notices"].as_array().unwrap();
-    assert_eq!(notices.last().unwrap(), "12 checkpoints could not be written");
+    assert!(notices.iter().any(|notice| notice == "12 checkpoints could not be written"), "{notices:?}");
 }
 
 #[test]

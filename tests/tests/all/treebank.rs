@@ -72,7 +72,7 @@ fn unseen_sentences_are_parsed() {
     }
     // No tree of the treebank ends without a full stop.
     fs::write(&text, "ro ro\n").unwrap();
-    let flat = folder.run(&["parse", "one", "text.txt"]);
+    let flat = folder.run(&["parse", "one", "text.txt", "--strict"]);
     assert_eq!((flat.code, flat.out.as_str()), (1, "(ROOT (DT ro) (DT ro))\n"), "{}", flat.log);
     assert!(flat.log.contains("printed flat: 1 of 1 sentences, the first one in line 1"), "{}", flat.log);
     let refused = folder.run(&["parse", "one", "text.txt", "--decoder", "mbr"]);

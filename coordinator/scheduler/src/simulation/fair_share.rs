@@ -33,7 +33,7 @@ struct Job {
 enum Coming {
     Submission(usize),
     Answer(MemberId, LeaseId),
-    Beat,
+    Heartbeat,
 }
 
 struct World {
@@ -77,7 +77,7 @@ impl World {
         for (at, job) in jobs.iter().enumerate() {
             world.plan(job.pauses[0], Coming::Submission(at));
         }
-        world.plan(Duration::ZERO, Coming::Beat);
+        world.plan(Duration::ZERO, Coming::Heartbeat);
         world
     }
 
@@ -97,8 +97,8 @@ impl World {
             self.idle += (at - self.now) * n_idle;
             self.now = at;
             match coming {
-                Coming::Beat => {
-                    self.plan(Duration::from_secs(1), Coming::Beat);
+                Coming::Heartbeat => {
+                    self.plan(Duration::from_secs(1), Coming::Heartbeat);
                     (0..MEMBERS).for_each(|id| self.happen(Event::Heard { member: MemberId(id) }));
                 }
                 Coming::Submission(job) => self.submit(job),
@@ -122,7 +122,7 @@ impl World {
         self.n_batches[at] += 1;
         let account = Account { id: AccountId(at as u64), share, max_members };
         let shard = |task: usize| ContentHash([at as u8 + 1; 32].map(|byte| byte ^ task as u8));
-        let needs = (0..n_tasks).map(|task| Needs { shard: shard(task), carried: None }).collect();
+        let needs = (0..n_tasks).map(|task| Needs { shard: shard(task), shard_state: None }).collect();
         self.happen(Event::BatchSubmitted { batch, account, needs, replicas: Vec::new() });
     }
 

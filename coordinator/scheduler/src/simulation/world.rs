@@ -169,7 +169,7 @@ enum Coming {
     /// A worker is stopped for a while.
     Stall(u64),
     /// A worker sends a heartbeat and plans the next one.
-    Beat(u64),
+    Heartbeat(u64),
     /// A job submits its next batch.
     Submission(usize),
     /// A job cancels its open batch.
@@ -334,7 +334,8 @@ impl World {
         let n_tasks = if self.size.is_small() { self.rng.random_range(1..most) } else { most };
         let audit =
             if self.rng.random_bool(0.3) { [0.1, 0.5, 1.0][self.rng.random_range(0..3)] } else { 0.0 };
-        let task = |shard| Needs { shard, carried: (round > 0).then(|| carried(shard, account.id, round)) };
+        let task =
+            |shard| Needs { shard, shard_state: (round > 0).then(|| shard_state(shard, account.id, round)) };
         let mut made = Made { needs: (0..n_tasks).map(shard).map(task).collect(), ..Made::default() };
         for task in 0..n_tasks {
             if self.rng.random_bool(audit) {
@@ -455,9 +456,9 @@ impl World {
                     worker.stalled = until;
                 }
             }
-            Coming::Beat(id) => {
+            Coming::Heartbeat(id) => {
                 let Some(&Worker { stalled, member, .. }) = self.workers.get(&id) else { return Ok(()) };
-                self.plan(900..1100, Coming::Beat(id));
+                self.plan(900..1100, Coming::Heartbeat(id));
                 if let Some(member) = member.filter(|_| stalled <= self.now) {
                     self.plan_event(0..300, Event::Heard { member });
                 }
@@ -501,7 +502,7 @@ impl World {
         let kept = VecDeque::from([shard(self.rng.random_range(0..self.size.tasks))]);
         let lies = self.rng.random_bool(0.1);
         self.workers.insert(id, Worker { slots, lies, stalled: Duration::ZERO, member: None, kept });
-        self.plan(900..1100, Coming::Beat(id));
+        self.plan(900..1100, Coming::Heartbeat(id));
         let fates = [
             (0.15, 20_000, Coming::Crash(id)),
             (0.3, 20_000, Coming::Stall(id)),
@@ -641,7 +642,7 @@ impl World {
                 let job = self.jobs.iter().find(|job| job.open == Some(lease.batch));
                 if let (Some(worker), Some(job)) = (worker, job) {
                     let shard = job.made.needs[lease.task.index()].shard;
-                    worker.kept.extend([shard, carried(shard, job.account.id, job.n_batches)]);
+                    worker.kept.extend([shard, shard_state(shard, job.account.id, job.n_batches)]);
                     worker.kept.truncate(16);
                 }
             }
@@ -781,7 +782,7 @@ impl Drop for World {
 }
 
 /// State of the shard in that round of a job.
-fn carried(shard: ContentHash, account: AccountId, round: u64) -> ContentHash {
+fn shard_state(shard: ContentHash, account: AccountId, round: u64) -> ContentHash {
     let mut hash = shard;
     hash.0[8..16].copy_from_slice(&round.to_le_bytes());
     hash.0[16..24].copy_from_slice(&account.0.to_le_bytes());

@@ -17,7 +17,10 @@ use crate::streams;
 #[command(
     after_help = "Files are CoNLL-U, or have one word per line with its tag and its head, separated by tabs, and a blank line \
     after each sentence; plain or gzip. Punctuation (UPOS PUNCT, or in the second format a punctuation tag of the Penn Treebank) \
-    is not scored, and may be missing from PREDICTED."
+    is not scored, and may be missing from PREDICTED.\n\n\
+    Examples:\n\
+    \x20 grammaton eval dependencies gold.conllu predicted.conllu\n\
+    \x20 grammaton eval dependencies first.conllu second.conllu --against gold.conllu"
 )]
 pub struct Args {
     /// File of the gold trees; with --against, of the first output
@@ -25,20 +28,20 @@ pub struct Args {
     /// File of the trees to score; with --against, of the second output; `-` for standard input
     pub predicted: PathBuf,
     /// Compare two outputs, both scored against the gold trees in this file
-    #[arg(long, value_name = "GOLD")]
+    #[arg(help_heading = "Comparison", long, value_name = "GOLD")]
     pub against: Option<PathBuf>,
     /// Score punctuation like words
     #[arg(long)]
     pub keep_punctuation: bool,
     /// Number of bootstrap samples of a comparison
-    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "against",
+    #[arg(help_heading = "Comparison", long, value_name = "N", default_value_t = 10_000, requires = "against",
         value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub resamples: u32,
     /// Seed of the bootstrap
-    #[arg(long, value_name = "S", default_value_t = 1, requires = "against")]
+    #[arg(help_heading = "Comparison", long, value_name = "S", default_value_t = 1, requires = "against")]
     pub seed: u64,
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     pub json: bool,
 }
 

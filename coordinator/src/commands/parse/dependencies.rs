@@ -10,8 +10,9 @@ use shared::models::Model;
 use shared::models::decode::Decoder;
 use shared::models::dmv::{self, nouns};
 
-use super::{Args, BATCH, DecoderName, Decoding, TagColumn};
+use super::{Args, BATCH, DecoderName, TagColumn};
 use crate::commands::Answer;
+use crate::decoding::Decoding;
 use crate::input;
 use crate::streams;
 
@@ -75,5 +76,5 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
         flat.len(),
         sentences.len(),
     ));
-    Ok(Answer::No)
+    Ok(args.partly())
 }

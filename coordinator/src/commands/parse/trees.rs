@@ -24,7 +24,7 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
         }
     };
     let max_symbols = args.max_symbols.unwrap_or(LONGEST);
-    let options = Options { format: Format::Tokens, unit: Unit::Token, max_symbols };
+    let options = Options { format: Format::Tokens, unit: Unit::Token, max_symbols, ..Options::default() };
     let (corpus, n_lines) = input::text_to_parse(&args.corpus, &options)?;
     let mut out = Printer::new(super::Format::Brackets)?;
     let Some(corpus) = corpus else {
@@ -53,7 +53,7 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
         "notice: without a tree and printed flat: {} of {n} sentences, the first one in line {first}",
         flat.len(),
     ));
-    Ok(Answer::No)
+    Ok(args.partly())
 }
 
 fn words(corpus: &Corpus, at: usize) -> Vec<&str> {

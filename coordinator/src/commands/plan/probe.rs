@@ -139,7 +139,7 @@ struct TaskFound {
     busy: Duration,
     handling: Duration,
     shard: Message,
-    carried: Option<Message>,
+    shard_state: Option<Message>,
     lease: Message,
     answer_bytes: u64,
     decode: Duration,
@@ -219,7 +219,7 @@ impl Probe {
                 again: all().map(|task| task.busy).collect(),
                 handling: time(|task| task.handling),
                 shard: first.tasks[at].shard,
-                carried: all().find_map(|task| task.carried),
+                shard_state: all().find_map(|task| task.shard_state),
                 lease: Message {
                     bytes: bytes(|task| task.lease.bytes),
                     encode: time(|task| task.lease.encode),
@@ -279,15 +279,15 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
     // Only the time matters: the value was just encoded, so it can be decoded.
     let _ = arrived(head.extent.clone(), payload).map(|payload| lease::work_from_wire(&head, payload, find));
     let handling = begun.elapsed();
-    let (mut shard, mut carried) = (Message::default(), None);
+    let (mut shard, mut shard_state) = (Message::default(), None);
     for blob in &blobs {
         match blob {
             Blob::Shard(_) => shard = message(blob),
-            Blob::ShardState(_) => carried = Some(message(blob)),
+            Blob::ShardState(_) => shard_state = Some(message(blob)),
             _ => {}
         }
     }
-    TaskFound { handling, shard, carried, lease: Message { bytes, encode }, ..TaskFound::default() }
+    TaskFound { handling, shard, shard_state, lease: Message { bytes, encode }, ..TaskFound::default() }
 }
 
 /// Encodes an answer as a worker does, and decodes it as the coordinator does; returns the decoded answer.

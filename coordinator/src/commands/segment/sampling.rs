@@ -13,49 +13,61 @@ use super::text::Text;
 use crate::commands::Answer;
 use crate::commands::train::{End, FleetOptions, seconds, train_job};
 use crate::job::Job;
-use crate::metrics::MBR_VOTE;
 use crate::nearest::nearest;
 use crate::progress::Style;
 use crate::run::Earlier;
 use crate::streams;
 
 /// Arguments about chains and results.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct Sampling {
     /// Folder for the results: segmented.txt, report.html, job.toml, … [default: print the segmentation only]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Number of chains, whose samples vote
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    chains: u16,
-    /// Number of sweeps of each chain
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
-    sweeps: u32,
+    #[arg(help_heading = "Output", long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Number of chains of every grammar, whose models vote [default: chosen with the grammar]
+    #[arg(help_heading = "Sampling", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub chains: Option<u16>,
+    /// Number of sweeps of each chain [default: chosen with the grammar]
+    #[arg(help_heading = "Sampling", long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub sweeps: Option<u32>,
     /// Time for the sweeps in seconds, from which their number is estimated; job.toml has the number
-    #[arg(long, value_name = "N", conflicts_with = "sweeps", value_parser = seconds)]
-    seconds: Option<Duration>,
+    #[arg(help_heading = "Sampling", long, value_name = "N", conflicts_with = "sweeps", value_parser = seconds)]
+    pub seconds: Option<Duration>,
     /// Seed of all random choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    #[arg(help_heading = "Sampling", long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
     /// Number of compute threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    workers: Option<u16>,
+    pub workers: Option<u16>,
     /// Replace the files of an earlier run in the folder
-    #[arg(long, requires = "out")]
-    overwrite: bool,
+    #[arg(help_heading = "Output", long, requires = "out")]
+    pub overwrite: bool,
     /// Show no progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[arg(help_heading = "Output", long, short)]
+    pub quiet: bool,
 }
 
 /// The model of a job.
 pub struct ModelFile {
     /// The grammar.
     pub grammar: Auto,
+    /// Further grammars, whose models vote with its models.
+    pub voters: Vec<Auto>,
+    /// Length of its chains unless the command line says.
+    pub effort: Effort,
     /// Further keys of `[model]` with their values.
     pub keys: Vec<(&'static str, String)>,
     /// Further files of the job, each with its name in the folder.
     pub files: Vec<(&'static str, String)>,
+}
+
+/// Number and length of the chains of every grammar.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// Chains.
+    pub chains: u16,
+    /// Sweeps of each chain.
+    pub sweeps: u32,
 }
 
 /// The grammar of that name, with or without `auto:`.
@@ -75,11 +87,6 @@ const SEGMENTED: &str = "segmented.txt";
 impl Sampling {
     /// Segments `text` with `model`: writes a corpus and a job, trains the job, and prints the vote of its chains.
     pub fn segment(&self, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
-        ensure!(
-            text.n_symbols() > 1,
-            "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
-            text.name()
-        );
         let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
         let dir = self.out.as_deref().unwrap_or(temporary.path());
         ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
@@ -90,18 +97,7 @@ impl Sampling {
                 dir.display()
             );
         }
-        fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
-        write(dir, CORPUS, &text.corpus_file()?)?;
-        model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;
-        let sweeps = match self.seconds {
-            Some(seconds) => {
-                let probe = Job::parse(&self.job(text, model, budget::PROBE_SWEEPS), JOB, dir, &[])?;
-                budget::sweeps(&probe, seconds, self.workers)?
-            }
-            None => self.sweeps as usize,
-        };
-        write(dir, JOB, &self.job(text, model, sweeps))?;
-        let file = dir.join(JOB);
+        let file = self.write_job(text, model, dir)?;
         let style = Style::choose(self.quiet || log == Form::Json, false);
         let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
         match train_job(&Job::load(&file, &[])?, &file, earlier, style, &options)? {
@@ -113,7 +109,7 @@ impl Sampling {
             }
             End::Finished | End::Earlier => {}
         }
-        let segmented = text.segmented(&dir.join(format!("segmentation.{MBR_VOTE}.txt")))?;
+        let segmented = text.segmented_in(dir)?;
         match self.out {
             Some(_) => {
                 write(dir, SEGMENTED, &segmented)?;
@@ -124,16 +120,42 @@ impl Sampling {
         Ok(Answer::Yes)
     }
 
+    /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
+    pub fn write_job(&self, text: &Text, model: &ModelFile, dir: &Path) -> Result<PathBuf> {
+        ensure!(
+            text.n_symbols() > 1,
+            "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
+            text.name()
+        );
+        fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
+        write(dir, CORPUS, &text.corpus_file()?)?;
+        model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;
+        let sweeps = match self.seconds {
+            Some(seconds) => {
+                let probe = Job::parse(&self.job(text, model, budget::PROBE_SWEEPS), JOB, dir, &[])?;
+                budget::sweeps(&probe, seconds, self.workers)?
+            }
+            None => self.sweeps.unwrap_or(model.effort.sweeps) as usize,
+        };
+        write(dir, JOB, &self.job(text, model, sweeps))?;
+        Ok(dir.join(JOB))
+    }
+
     /// The job file of a run of so many sweeps, each a round.
     fn job(&self, text: &Text, model: &ModelFile, sweeps: usize) -> String {
-        let ModelFile { grammar, keys, .. } = model;
+        let ModelFile { grammar, voters, keys, effort, .. } = model;
         let keys: String =
             keys.iter().map(|(key, value)| format!("{key} = {}\n", toml::Value::from(&value[..]))).collect();
         let unit = text.unit_name();
-        let Sampling { chains, seed, .. } = self;
+        let voters: Vec<String> = voters.iter().map(|voter| format!("\"auto:{voter}\"")).collect();
+        let voters = match voters.is_empty() {
+            true => String::new(),
+            false => format!("voters = [{}]\n", voters.join(", ")),
+        };
+        let (chains, seed) = (self.chains.unwrap_or(effort.chains), self.seed);
         format!(
             "# Written by grammaton. `grammaton train {JOB} --out again` gives the same result.\n\
-             [model]\ngrammar = \"auto:{grammar}\"\n{keys}\n\
+             [model]\ngrammar = \"auto:{grammar}\"\n{voters}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\nunit = \"{unit}\"\n\n\
              [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\n\
              max_rounds = {sweeps}\nkeep_every = 2\nrestarts = {chains}\nseed = {seed}\n\n\

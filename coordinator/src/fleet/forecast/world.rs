@@ -51,7 +51,7 @@ enum Coming {
     /// It is a value.
     Decoded(MemberId, LeaseId),
     /// A member says that it lives, and will again.
-    Beat(MemberId),
+    Heartbeat(MemberId),
     /// The scheduler hears of an answer,
     Answered(MemberId, LeaseId),
     /// or of a sign of life.
@@ -153,8 +153,8 @@ impl<'a> World<'a> {
             let identity =
                 Identity { process: Process::Unnamed(member), origin: Origin(name.as_str().into()) };
             world.decide(Event::MemberJoined { member, name, identity, slots, holds, watched });
-            let since = proto::BEAT.mul_f64(world.chance(id));
-            world.plan(since, Coming::Beat(member));
+            let since = proto::HEARTBEAT_INTERVAL.mul_f64(world.chance(id));
+            world.plan(since, Coming::Heartbeat(member));
         }
         world
     }
@@ -246,9 +246,9 @@ impl<'a> World<'a> {
                 self.plan(decoded, Coming::Decoded(member, lease));
             }
             Coming::Decoded(member, lease) => self.queue_for_decision(Coming::Answered(member, lease)),
-            Coming::Beat(member) => {
+            Coming::Heartbeat(member) => {
                 self.tally.bytes_up += BEAT_BYTES;
-                self.plan(self.now + proto::BEAT, Coming::Beat(member));
+                self.plan(self.now + proto::HEARTBEAT_INTERVAL, Coming::Heartbeat(member));
                 self.queue_for_decision(Coming::Heard(member));
             }
             Coming::Answered(member, lease) => {
@@ -289,7 +289,7 @@ impl<'a> World<'a> {
         let (grammar, fit) = (name(b"once", 0, 0), name(b"round", 0, self.round));
         let mut blobs = vec![(grammar, once), (needs.shard, task.shard)];
         blobs.extend(Some((fit, every_round)).filter(|(_, message)| message.bytes > 0));
-        blobs.extend(needs.carried.zip(task.carried));
+        blobs.extend(needs.shard_state.zip(task.shard_state));
         let needed: Vec<ContentHash> = blobs.iter().map(|(hash, _)| *hash).collect();
         let (mut bytes, mut time) = (task.lease.bytes, task.lease.encode + message);
         for (hash, Message { bytes: size, encode }) in blobs {
@@ -344,11 +344,11 @@ impl<'a> World<'a> {
 
     /// The member keeps what its shard carries on from its answer.
     fn keep_carried(&mut self, member: MemberId, lease: LeaseId) {
-        let Some(carried) = self.task(lease.task).carried else { return };
+        let Some(shard_state) = self.task(lease.task).shard_state else { return };
         let (task, round) = (u64::from(lease.task.0), lease.batch.0);
-        let before = (round > 1).then(|| name(b"carried", task, round));
+        let before = (round > 1).then(|| name(b"shard_state", task, round));
         let blob_cache = &mut self.worker(member).blob_cache;
-        blob_cache.keep(before, name(b"carried", task, round + 1), carried.bytes);
+        blob_cache.keep(before, name(b"shard_state", task, round + 1), shard_state.bytes);
     }
 
     /// Waits for its turn with the one who decides.
@@ -376,12 +376,12 @@ impl<'a> World<'a> {
 
     fn needs(&self, task: TaskIndex) -> Needs {
         let number = u64::from(task.0);
-        let carries = self.round > 1 && self.task(task).carried.is_some();
-        let carried = carries.then(|| name(b"carried", number, self.round));
-        Needs { shard: name(b"shard", number, 0), carried }
+        let carries = self.round > 1 && self.task(task).shard_state.is_some();
+        let shard_state = carries.then(|| name(b"shard_state", number, self.round));
+        Needs { shard: name(b"shard", number, 0), shard_state }
     }
 
-    /// What was measured of the task: those of the load, again and again.
+    /// The measurements of the task; the tasks of the load repeat.
     fn task(&self, task: TaskIndex) -> &'a TaskLoad {
         &self.load.tasks[task.index() % self.load.tasks.len()]
     }

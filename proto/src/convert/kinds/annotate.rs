@@ -20,7 +20,7 @@ pub fn request_to_wire(annotate: &Annotate) -> v1::Annotate {
     let pass = match &annotate.pass {
         Pass::Expect { weights } => v1::annotate::Pass::Expect(weights_to_wire(weights)),
         Pass::Begin { weights } => v1::annotate::Pass::Begin(weights_to_wire(weights)),
-        Pass::Others { totals, alpha, carried: _ } => {
+        Pass::Others { totals, alpha, shard_state: _ } => {
             v1::annotate::Pass::Others(v1::OtherTrees { totals: totals.to_vec(), alpha: *alpha })
         }
     };
@@ -29,7 +29,7 @@ pub fn request_to_wire(annotate: &Annotate) -> v1::Annotate {
 
 pub fn request_from_wire(
     message: v1::Annotate,
-    carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
+    shard_state: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Annotate, WireError> {
     let v1::Annotate { n_subtypes, pass } = message;
     in_range("annotate.n_subtypes", [n_subtypes], 1..MAX_SUBTYPES as u64 + 1)?;
@@ -41,7 +41,7 @@ pub fn request_from_wire(
             numbers("annotate.alpha", &[alpha], "above 0 and at most 1e9", |alpha| {
                 alpha > 0.0 && alpha <= 1e9
             })?;
-            Pass::Others { totals: totals.into(), alpha, carried: carried()? }
+            Pass::Others { totals: totals.into(), alpha, shard_state: shard_state()? }
         }
     };
     Ok(Annotate { n_subtypes: n_subtypes as usize, pass })
@@ -71,16 +71,16 @@ pub fn to_wire(annotated: &Annotated) -> v1::Annotated {
     v1::Annotated {
         counts: annotated.expectation.counts.clone(),
         log_z: annotated.expectation.ln_z,
-        carried: annotated.carried.as_ref().map(Wire::to_wire),
+        shard_state: annotated.shard_state.as_ref().map(Wire::to_wire),
     }
 }
 
 pub fn from_wire(message: v1::Annotated) -> Result<Annotated, WireError> {
-    let v1::Annotated { counts, log_z, carried } = message;
+    let v1::Annotated { counts, log_z, shard_state } = message;
     numbers("annotated.counts", &counts, NON_NEGATIVE, non_negative)?;
     numbers("annotated.log_z", &[log_z], LOGARITHM, logarithm)?;
     let expectation = latent::Expectation { counts, ln_z: log_z };
-    Ok(Annotated { expectation, carried: carried.map(ShardState::from_wire).transpose()? })
+    Ok(Annotated { expectation, shard_state: shard_state.map(ShardState::from_wire).transpose()? })
 }
 
 pub fn largest_answer(shard: &Shard, annotate: &Annotate) -> u64 {
@@ -96,9 +96,9 @@ pub fn check(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
             same_length("annotate.values", weights.values.len(), layout.n_params())?;
             same_length("annotate.exponents", weights.exponents.len(), layout.blocks.len())
         }
-        Pass::Others { totals, carried, .. } => {
+        Pass::Others { totals, shard_state, .. } => {
             same_length("annotate.totals", totals.len(), layout.n_params())?;
-            self::carried(&layout, trees, &carried.value)
+            self::shard_state(&layout, trees, &shard_state.value)
         }
     }
 }
@@ -107,14 +107,16 @@ pub fn check(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
 pub fn check_answer(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
     same_length("annotated.counts", annotated.expectation.counts.len(), layout.n_params())?;
-    match (&annotate.pass, &annotated.carried) {
+    match (&annotate.pass, &annotated.shard_state) {
         (Pass::Expect { .. }, None) => Ok(()),
-        (Pass::Begin { .. } | Pass::Others { .. }, Some(carried)) => self::carried(&layout, trees, carried),
+        (Pass::Begin { .. } | Pass::Others { .. }, Some(shard_state)) => {
+            self::shard_state(&layout, trees, shard_state)
+        }
         (Pass::Expect { .. }, Some(_)) => {
             Err(WireError::ShardState { problem: "this pass carries nothing".to_owned() })
         }
         (Pass::Begin { .. } | Pass::Others { .. }, None) => {
-            Err(WireError::Missing { field: "annotated.carried" })
+            Err(WireError::Missing { field: "annotated.shard_state" })
         }
     }
 }
@@ -139,8 +141,8 @@ fn layout<'s>(shard: &'s Shard, annotate: &Annotate) -> Result<(Layout, &'s late
     Ok((Layout::new(rules, annotate.n_subtypes), trees))
 }
 
-fn carried(layout: &Layout, trees: &latent::Shard, carried: &ShardState) -> Result<(), WireError> {
-    match carried {
+fn shard_state(layout: &Layout, trees: &latent::Shard, shard_state: &ShardState) -> Result<(), WireError> {
+    match shard_state {
         ShardState::Latent(own) if own.fits(layout, trees) => Ok(()),
         _ => Err(WireError::ShardState { problem: "it is not of the shard's trees".to_owned() }),
     }

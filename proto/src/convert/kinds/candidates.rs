@@ -1,7 +1,7 @@
 //! Candidate strings of sentences.
 
 use shared::grammar::SymbolId;
-use shared::work::task::Candidates;
+use shared::work::task::{Candidates, Lengths, StringCounts};
 
 use crate::convert::checks::{Items, adapted, terminals};
 use crate::convert::sizes::{DOUBLE, VARINT, item_lengths, labelled_substrings, sum};
@@ -9,41 +9,73 @@ use crate::convert::{
     NON_NEGATIVE, WireError, ascending, in_range, non_negative, numbers, same_length, strings_to_wire,
     symbol_strings,
 };
-use crate::v1;
+use crate::v1::{self, lease_head as head};
+
+pub fn request_to_wire(lengths: &Lengths) -> head::Candidates {
+    let Lengths { max_length, longer_than, up_to } = *lengths;
+    head::Candidates { max_length, longer_than, up_to }
+}
+
+pub fn request_from_wire(message: &head::Candidates) -> Lengths {
+    let head::Candidates { max_length, longer_than, up_to } = *message;
+    Lengths { max_length, longer_than, up_to }
+}
 
 pub fn to_wire(candidates: &Candidates) -> v1::Candidates {
-    let Candidates { symbols, strings, expected, unparsable } = candidates;
+    let Candidates { counted, longer, longest, unparsable } = candidates;
     v1::Candidates {
-        symbols: symbols.iter().map(|symbol| symbol.0).collect(),
-        strings: Some(strings_to_wire(strings.iter())),
-        expected: expected.clone(),
+        counted: Some(counts_to_wire(counted)),
+        longer: Some(counts_to_wire(longer)),
+        longest: *longest,
         unparsable: unparsable.clone(),
     }
 }
 
+fn counts_to_wire(counts: &StringCounts) -> v1::StringCounts {
+    let StringCounts { symbols, strings, amounts } = counts;
+    v1::StringCounts {
+        symbols: symbols.iter().map(|symbol| symbol.0).collect(),
+        strings: Some(strings_to_wire(strings.iter())),
+        amounts: amounts.clone(),
+    }
+}
+
 pub fn from_wire(message: v1::Candidates) -> Result<Candidates, WireError> {
-    let v1::Candidates { symbols, strings, expected, unparsable } = message;
-    let strings = symbol_strings("candidates.strings", strings)?;
-    same_length("candidates.symbols", symbols.len(), strings.len())?;
-    same_length("candidates.expected", expected.len(), strings.len())?;
-    numbers("candidates.expected", &expected, NON_NEGATIVE, non_negative)?;
+    let v1::Candidates { counted, longer, longest, unparsable } = message;
     ascending("candidates.unparsable", &unparsable)?;
-    let symbols = symbols.into_iter().map(SymbolId).collect();
-    Ok(Candidates { symbols, strings, expected, unparsable })
+    let counted = counts_from_wire("candidates.counted", counted)?;
+    let longer = counts_from_wire("candidates.longer", longer)?;
+    Ok(Candidates { counted, longer, longest, unparsable })
+}
+
+fn counts_from_wire(
+    field: &'static str,
+    message: Option<v1::StringCounts>,
+) -> Result<StringCounts, WireError> {
+    let v1::StringCounts { symbols, strings, amounts } = message.ok_or(WireError::Missing { field })?;
+    let strings = symbol_strings(field, strings)?;
+    same_length(field, symbols.len(), strings.len())?;
+    same_length(field, amounts.len(), strings.len())?;
+    numbers(field, &amounts, NON_NEGATIVE, non_negative)?;
+    Ok(StringCounts { symbols: symbols.into_iter().map(SymbolId).collect(), strings, amounts })
 }
 
 pub fn check_answer(task: &Items<'_>, found: &Candidates) -> Result<(), WireError> {
     let grammar = task.grammar;
     let n_items = task.shard.len() as u64;
     in_range("candidates.unparsable", found.unparsable.iter().copied(), 0..n_items)?;
-    for (at, (symbol, string, _)) in found.iter().enumerate() {
-        adapted("candidates.symbols", at, grammar, symbol)?;
-        terminals("candidates.strings", grammar, string)?;
+    for (field, counts) in [("candidates.counted", &found.counted), ("candidates.longer", &found.longer)] {
+        for (at, (symbol, string, _)) in counts.iter().enumerate() {
+            adapted(field, at, grammar, symbol)?;
+            terminals(field, grammar, string)?;
+        }
     }
     Ok(())
 }
 
-pub fn largest_answer(task: &Items<'_>, max_length: u32) -> u64 {
-    let of_item = |length| labelled_substrings(task.grammar, length, u64::from(max_length), DOUBLE);
+pub fn largest_answer(task: &Items<'_>, lengths: &Lengths) -> u64 {
+    // Each string is counted, or begins longer ones; those that go on are as long as the longest that is counted.
+    let longest = u64::from(lengths.up_to.min(lengths.max_length));
+    let of_item = |length| labelled_substrings(task.grammar, length, longest, DOUBLE).saturating_mul(2);
     sum(item_lengths(task).map(of_item)).saturating_add(task.shard.len() as u64 * VARINT)
 }

@@ -13,7 +13,7 @@ use crate::v1;
 pub fn request_to_wire(collapse: &Collapse) -> v1::Collapse {
     let pass = match collapse {
         Collapse::Start { weights } => v1::collapse::Pass::Start(weights.to_wire()),
-        Collapse::Others { pseudo, sums, temperature, carried: _ } => {
+        Collapse::Others { pseudo, sums, temperature, shard_state: _ } => {
             let (pseudo, sums) = (pseudo.clone(), sums.clone());
             v1::collapse::Pass::Others(v1::Others { pseudo, sums, temperature: *temperature })
         }
@@ -23,7 +23,7 @@ pub fn request_to_wire(collapse: &Collapse) -> v1::Collapse {
 
 pub fn request_from_wire(
     message: v1::Collapse,
-    carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
+    shard_state: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Collapse, WireError> {
     match message.pass.ok_or(WireError::Missing { field: "collapse.pass" })? {
         v1::collapse::Pass::Start(weights) => {
@@ -33,27 +33,30 @@ pub fn request_from_wire(
             numbers("collapse.pseudo", &pseudo, NON_NEGATIVE, non_negative)?;
             numbers("collapse.sums", &sums, NON_NEGATIVE, non_negative)?;
             numbers("collapse.temperature", &[temperature], POSITIVE, positive)?;
-            Ok(Collapse::Others { pseudo, sums, temperature, carried: carried()? })
+            Ok(Collapse::Others { pseudo, sums, temperature, shard_state: shard_state()? })
         }
     }
 }
 
-pub fn to_wire(Collapsed { expectation, carried }: &Collapsed) -> v1::Collapsed {
-    v1::Collapsed { expectation: Some(expectation.to_wire()), carried: Some(carried.to_wire()) }
+pub fn to_wire(Collapsed { expectation, shard_state }: &Collapsed) -> v1::Collapsed {
+    v1::Collapsed { expectation: Some(expectation.to_wire()), shard_state: Some(shard_state.to_wire()) }
 }
 
 pub fn from_wire(message: v1::Collapsed) -> Result<Collapsed, WireError> {
-    let v1::Collapsed { expectation, carried } = message;
+    let v1::Collapsed { expectation, shard_state } = message;
     let expectation = expectation.ok_or(WireError::Missing { field: "collapsed.expectation" })?;
-    let carried = carried.ok_or(WireError::Missing { field: "collapsed.carried" })?;
-    let (expectation, carried) = (Expectation::from_wire(expectation)?, ShardState::from_wire(carried)?);
-    Ok(Collapsed { expectation, carried })
+    let shard_state = shard_state.ok_or(WireError::Missing { field: "collapsed.shard_state" })?;
+    let (expectation, shard_state) =
+        (Expectation::from_wire(expectation)?, ShardState::from_wire(shard_state)?);
+    Ok(Collapsed { expectation, shard_state })
 }
 
 pub fn check(task: &Items<'_>, collapse: &Collapse) -> Result<(), WireError> {
     match collapse {
         Collapse::Start { .. } => Ok(()),
-        Collapse::Others { pseudo, carried, .. } => check_carried(task.shard, pseudo.len(), &carried.value),
+        Collapse::Others { pseudo, shard_state, .. } => {
+            check_carried(task.shard, pseudo.len(), &shard_state.value)
+        }
     }
 }
 
@@ -62,16 +65,16 @@ pub fn check_answer(task: &Items<'_>, collapse: &Collapse, collapsed: &Collapsed
     // A pass has no weights of zero.
     same_length("expectation.missing", collapsed.expectation.missing.len(), 0)?;
     expect::check_lengths(task.shard, n_touched, false, &collapsed.expectation)?;
-    check_carried(task.shard, n_touched, &collapsed.carried)
+    check_carried(task.shard, n_touched, &collapsed.shard_state)
 }
 
-/// Checks that `carried` is the state of a shard that touches `n_params` parameters.
-fn check_carried(shard: &Shard, n_params: usize, carried: &ShardState) -> Result<(), WireError> {
-    let ShardState::Counts(counts) = carried else {
-        return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
+/// Checks that `shard_state` is the state of a shard that touches `n_params` parameters.
+fn check_carried(shard: &Shard, n_params: usize, shard_state: &ShardState) -> Result<(), WireError> {
+    let ShardState::Counts(counts) = shard_state else {
+        return Err(WireError::ShardState { problem: format!("it is of {}", shard_state.method()) });
     };
-    same_length("carried.counts", counts.len(), n_occurrences(shard))?;
-    carried.check(n_params).map_err(|error| WireError::ShardState { problem: error.to_string() })
+    same_length("shard_state.counts", counts.len(), n_occurrences(shard))?;
+    shard_state.check(n_params).map_err(|error| WireError::ShardState { problem: error.to_string() })
 }
 
 /// Number of parameters in the shard's index.
@@ -89,6 +92,6 @@ pub fn largest_answer(task: &Items<'_>, collapse: &Collapse) -> u64 {
     let n_rules = grammar.space().n_params() as u64;
     let n_sticks = lexicon.sticks.len() as u64;
     let own = |length: u64| n_touched.min(n_rules + n_sticks * length * (length + 1) / 2);
-    let carried = |length| VARINT + own(length) * (VARINT + DOUBLE);
-    of_occurrences(task.shard, carried).saturating_add(n_touched * DOUBLE)
+    let shard_state = |length| VARINT + own(length) * (VARINT + DOUBLE);
+    of_occurrences(task.shard, shard_state).saturating_add(n_touched * DOUBLE)
 }

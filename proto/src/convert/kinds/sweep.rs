@@ -56,7 +56,7 @@ pub fn request_to_wire(sweeps: &Sweeps) -> v1::Sweeps {
 
 pub fn request_from_wire(
     message: v1::Sweeps,
-    carried: impl FnOnce() -> Result<Named<ShardState>, WireError>,
+    shard_state: impl FnOnce() -> Result<Named<ShardState>, WireError>,
 ) -> Result<Sweeps, WireError> {
     let v1::Sweeps { from, n, temperature, relabel, hyper, pseudo, stream, keep, segments } = message;
     in_range("sweeps.n", [n], 1..MAX_SWEEPS + 1)?;
@@ -78,14 +78,14 @@ pub fn request_from_wire(
             let hyper = process_from_wire("given.process", 0, process)?;
             ChainFrom::Trees { trees: Arc::new(trees), hyper }
         }
-        v1::sweeps::From::Resume(v1::Resume {}) => ChainFrom::ShardState(carried()?),
+        v1::sweeps::From::Resume(v1::Resume {}) => ChainFrom::ShardState(shard_state()?),
     };
     let keep = keep.then(|| segments.into_iter().map(SymbolId).collect());
     Ok(Sweeps { from, n, settings, pseudo, stream, keep })
 }
 
 pub fn to_wire(chained: &Chained) -> v1::Chained {
-    let Chained { uses, log_seating, trees, labels, strings, analyses, carried } = chained;
+    let Chained { uses, log_seating, trees, labels, strings, analyses, shard_state } = chained;
     let moves = |&Moves { proposed, accepted, changed }: &Moves| v1::Moves { proposed, accepted, changed };
     let strings = v1::UsedStrings {
         symbols: strings.iter().map(|uses| uses.symbol.0).collect(),
@@ -102,14 +102,15 @@ pub fn to_wire(chained: &Chained) -> v1::Chained {
         strings: Some(strings),
         ends: Some(ends),
         trees: brackets,
-        carried: Some(carried.to_wire()),
+        shard_state: Some(shard_state.to_wire()),
     }
 }
 
 pub fn from_wire(message: v1::Chained) -> Result<Chained, WireError> {
-    let v1::Chained { uses, log_seating, tree_moves, label_moves, strings, ends, trees, carried } = message;
+    let v1::Chained { uses, log_seating, tree_moves, label_moves, strings, ends, trees, shard_state } =
+        message;
     numbers("chained.log_seating", &[log_seating], LOGARITHM, logarithm)?;
-    let carried = carried.ok_or(WireError::Missing { field: "chained.carried" })?;
+    let shard_state = shard_state.ok_or(WireError::Missing { field: "chained.shard_state" })?;
     Ok(Chained {
         uses,
         log_seating,
@@ -117,7 +118,7 @@ pub fn from_wire(message: v1::Chained) -> Result<Chained, WireError> {
         labels: moves_from_wire("chained.label_moves", label_moves)?,
         strings: used_strings(strings.ok_or(WireError::Missing { field: "chained.strings" })?)?,
         analyses: analyses_from_wire(["chained.ends", "chained.trees"], ends, trees)?,
-        carried: ShardState::from_wire(carried)?,
+        shard_state: ShardState::from_wire(shard_state)?,
     })
 }
 
@@ -157,15 +158,15 @@ pub fn check(task: &Items<'_>, sweeps: &Sweeps) -> Result<(), WireError> {
     match from {
         ChainFrom::Start { .. } => Ok(()),
         ChainFrom::Trees { trees, .. } => same_length("given.trees", trees.len(), n_occurrences(task.shard)),
-        ChainFrom::ShardState(carried) => chain(task, &carried.value).map(drop),
+        ChainFrom::ShardState(shard_state) => chain(task, &shard_state.value).map(drop),
     }
 }
 
-/// Checks that `carried` is the state of a chain over the shard of `task`.
-fn chain<'c>(task: &Items<'_>, carried: &'c ShardState) -> Result<&'c State, WireError> {
+/// Checks that `shard_state` is the state of a chain over the shard of `task`.
+fn chain<'c>(task: &Items<'_>, shard_state: &'c ShardState) -> Result<&'c State, WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
-    let ShardState::Chain(state) = carried else {
-        return Err(WireError::ShardState { problem: format!("it is of {}", carried.method()) });
+    let ShardState::Chain(state) = shard_state else {
+        return Err(WireError::ShardState { problem: format!("it is of {}", shard_state.method()) });
     };
     same_length("chain.trees", state.trees.len(), n_occurrences(task.shard))?;
     same_length("chain.processes", state.hyper.len(), grammar.adapted().count())?;
@@ -193,9 +194,9 @@ pub fn check_answer(
     found: &Chained,
 ) -> Result<(), WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
-    let Chained { uses, trees, labels, strings, analyses, carried, log_seating: _ } = found;
+    let Chained { uses, trees, labels, strings, analyses, shard_state, log_seating: _ } = found;
     same_length("chained.uses", uses.len(), lexicon.space(grammar).n_params())?;
-    let state = chain(task, carried)?;
+    let state = chain(task, shard_state)?;
     let most_nodes = of_occurrences(task.shard, |length| n_nodes(grammar, length));
     at_most("chained.tree_moves", trees.proposed, u64::from(*n).saturating_mul(state.trees.len() as u64))?;
     at_most("chained.label_moves", labels.proposed, u64::from(*n).saturating_mul(most_nodes))?;

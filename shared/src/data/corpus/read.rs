@@ -13,14 +13,12 @@ use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use super::clean::{BOUNDARY, is_one_grapheme, symbols};
 use super::unpack::Unpack;
 use super::{Corpus, Format, Options, Unit};
 
 /// What gzip files begin with.
-pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-
-/// The token that stands between words in [`Unit::Token`].
-pub const BOUNDARY: &str = "|";
+pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a file is not a corpus.
 #[derive(Debug, thiserror::Error)]
@@ -151,7 +149,7 @@ impl fmt::Display for Notice {
             }
             Notice::NoGold { source_name, unit } => {
                 let boundary = match unit {
-                    Unit::Char => "white space between words",
+                    Unit::Char | Unit::Grapheme => "white space between words",
                     Unit::Token => "`|` between words",
                 };
                 write!(
@@ -164,7 +162,7 @@ impl fmt::Display for Notice {
 }
 
 impl Corpus {
-    /// Reads the file at `path`; gzip if it is named `.gz` or begins as such files do.
+    /// Reads the file at `path`; gzip if it is named `.gz` or begins with gzip's magic bytes.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -174,7 +172,7 @@ impl Corpus {
     }
 
     /// Reads a corpus; `source_name` is what messages call it, and gzip if that ends with `.gz` or the content
-    /// begins as such files do.
+    /// begins with gzip's magic bytes.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -203,6 +201,8 @@ impl Corpus {
 /// Reads a corpus in blocks of sentences that stand together, so that it is never in memory as a whole.
 pub struct Reader<'a> {
     lines: Lines<'a>,
+    /// [`Cleaning::digraphs`](super::Cleaning::digraphs), as they occur in the lines.
+    digraphs: Vec<String>,
     gzip: bool,
     symbols: Symbols,
     /// Of the sentence being read: grown once, for all of them.
@@ -275,7 +275,7 @@ pub struct End {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins with the file at `path`; gzip if it is named `.gz` or begins as such files do.
+    /// Begins with the file at `path`; gzip if it is named `.gz` or begins with gzip's magic bytes.
     ///
     /// # Errors
     /// [`ReadError::Open`] and [`ReadError::Read`].
@@ -311,7 +311,15 @@ impl<'a> Reader<'a> {
             false => Box::new(whole),
         };
         Ok(Reader {
-            lines: Lines { text, source_name, options: *options, line: 0, byte: 0, buffer: Vec::new() },
+            lines: Lines {
+                text,
+                source_name,
+                options: options.clone(),
+                line: 0,
+                byte: 0,
+                buffer: Vec::new(),
+            },
+            digraphs: options.cleaning.digraphs(),
             gzip,
             symbols: Symbols::new(),
             sentence: Vec::new(),
@@ -351,7 +359,9 @@ impl<'a> Reader<'a> {
 
     /// The next sentence.
     fn sentence(&mut self) -> Result<Option<Sentence>, ReadError> {
-        let Options { format, unit, max_symbols } = self.lines.options;
+        let Options { format, unit, max_symbols, .. } = self.lines.options;
+        let effective_unit = self.lines.options.effective_unit();
+        let cleaning = self.lines.options.cleaning.clone();
         loop {
             let next = self.lines.next().map_err(|error| match error {
                 ReadError::Read { source_name, line, error, .. }
@@ -368,30 +378,40 @@ impl<'a> Reader<'a> {
             let (sentence, ends) = (&mut self.sentence, &mut self.ends);
             sentence.clear();
             ends.clear();
-            let mut push = |symbol: &str| {
-                sentence.push(self.symbols.id(symbol));
-                sentence.len() as u32
-            };
-            let mut n_symbols = 0;
-            for word in text.split_whitespace() {
+            let symbol_ids = &mut self.symbols;
+            for word in cleaning.line(text, effective_unit).split_whitespace() {
                 match (format, unit) {
-                    (Format::Segmented, Unit::Char) => {
-                        let mut utf8 = [0; 4];
-                        for letter in word.chars() {
-                            n_symbols = push(letter.encode_utf8(&mut utf8));
-                        }
-                        ends.push(n_symbols);
+                    (Format::Segmented, Unit::Char | Unit::Grapheme) => {
+                        symbols(word, unit, &self.digraphs, |symbol| {
+                            // Symbols do not depend on the gold segmentation: a mark belongs to the letter before it, also behind a space.
+                            let before =
+                                sentence.last().map(|&last| symbol_ids.names[last as usize].as_str());
+                            match before
+                                .filter(|before| unit == Unit::Grapheme && is_one_grapheme(before, symbol))
+                            {
+                                Some(before) => {
+                                    let joined = [before, symbol].concat();
+                                    sentence.pop();
+                                    ends.pop_if(|end| *end as usize > sentence.len());
+                                    sentence.push(symbol_ids.id(&joined));
+                                }
+                                None => sentence.push(symbol_ids.id(symbol)),
+                            }
+                        });
+                        ends.push(sentence.len() as u32);
                     }
                     (Format::Segmented, Unit::Token) if word == BOUNDARY => {
                         self.marks_words = true;
-                        ends.extend((n_symbols > ends.last().copied().unwrap_or(0)).then_some(n_symbols));
+                        let end = sentence.len() as u32;
+                        ends.extend((end > ends.last().copied().unwrap_or(0)).then_some(end));
                     }
-                    _ => n_symbols = push(word),
+                    _ => sentence.push(symbol_ids.id(word)),
                 }
-                if n_symbols > max_symbols {
+                if sentence.len() > max_symbols as usize {
                     return Err(self.lines.too_long(line, byte));
                 }
             }
+            let n_symbols = sentence.len() as u32;
             if n_symbols == 0 {
                 self.empty_lines += 1;
                 self.first_empty = if self.first_empty == 0 { line } else { self.first_empty };

@@ -1,4 +1,4 @@
-//! Cleaning: a tree without what is not category or word.
+//! Cleaning: removes from a tree all that is neither category nor word.
 //!
 //! In: a tree as annotated. Out: the same without traces and other empty elements (tag `-NONE-`), without the nodes that these
 //! leave empty, with categories in place of categories and functions (`NP-SBJ-1`, `NP=2` → `NP`), and [`ROOT`] on top.

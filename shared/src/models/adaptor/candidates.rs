@@ -4,7 +4,11 @@
 //! strings ranked by c(A, s) = `Σ_x E[count] − ρ ln|s|` (Eq. 3 without its 1/n: with it, and ρ = −0.2, length alone would
 //! rank: `docs/MATHS.md`, "Corrections to the print").
 //!
-//! A [`Ranking`] takes the sums in any order, dealt out over any number of rankings: it comes out the same.
+//! A [`Ranking`] takes the sums in any order, dealt out over any number of rankings: it comes out the same. With the sums of some of the
+//! strings it has [`Limits`], which tell from an upper bound on the sums of others whether one of them can still be among the best: most
+//! strings of a large corpus need not be counted.
+
+use std::ops::RangeInclusive;
 
 use crate::grammar::SymbolId;
 use crate::grammar::lexicon::{StickStrings, Strings};
@@ -39,25 +43,37 @@ impl Ranking {
     pub fn add(&mut self, symbol: SymbolId, string: &[SymbolId], expected: f64) {
         let Ok(stick) = self.adapted.binary_search(&symbol) else { return };
         let best = &mut self.best[stick];
-        let score = expected - self.rho * special::ln(string.len() as f64);
+        let score = expected + bonus(self.rho, string.len());
         if best.least.is_some_and(|least| score.total_cmp(&least).is_lt()) {
             return;
         }
         best.scores.push(score);
         best.strings.push(string);
-        // Twice as many, so that what is left out pays for the work of finding it.
+        // Twice as many, so that the cost of selecting the best is amortised.
         if best.scores.len() > self.truncation.saturating_mul(2).max(1 << 12) {
             *best = best.truncated(self.truncation);
         }
     }
 
-    /// Takes in those of another ranking of the same kind.
+    /// Merges another ranking of the same kind.
     pub fn merge(&mut self, other: Ranking) {
         for (best, other) in self.best.iter_mut().zip(other.best) {
             best.scores.extend(&other.scores);
             other.strings.iter().for_each(|string| best.strings.push(string));
             *best = best.truncated(self.truncation);
         }
+    }
+
+    /// What others have to reach, given all that were added.
+    pub fn limits(&mut self) -> Limits {
+        let least = self.best.iter_mut().map(|best| {
+            *best = best.truncated(self.truncation);
+            match self.truncation {
+                0 => f64::INFINITY,
+                _ => best.least.unwrap_or(f64::NEG_INFINITY),
+            }
+        });
+        Limits { least: least.collect(), adapted: self.adapted.clone(), rho: self.rho }
     }
 
     /// The best strings of every nonterminal, best first; ties by string.
@@ -70,6 +86,37 @@ impl Ranking {
         };
         let sticks = self.adapted.iter().zip(self.best);
         sticks.map(|(&symbol, best)| StickStrings { symbol, strings: top(best) }).collect()
+    }
+}
+
+/// What a score adds to the expected number of constituents.
+fn bonus(rho: f64, length: usize) -> f64 {
+    -(rho * special::ln(length as f64))
+}
+
+/// What strings have to reach to be among the best.
+pub struct Limits {
+    adapted: Vec<SymbolId>,
+    /// By adapted nonterminal: the score of the last one of the best; without bounds if there is room for more.
+    least: Vec<f64>,
+    rho: f64,
+}
+
+/// Sums of the same numbers in another order differ by less, relatively.
+const ROUNDING: f64 = 1e-6;
+
+impl Limits {
+    /// Whether every nonterminal has as many strings as it may have, which others have to beat.
+    pub fn are_finite(&self) -> bool {
+        self.least.iter().all(|&least| least > f64::NEG_INFINITY)
+    }
+
+    /// Whether a string of `symbol` of so many symbols can be among the best, of which at most `expected` are expected.
+    pub fn admit(&self, symbol: SymbolId, lengths: RangeInclusive<usize>, expected: f64) -> bool {
+        let Ok(stick) = self.adapted.binary_search(&symbol) else { return false };
+        // It rises or falls from one end to the other.
+        let bonus = bonus(self.rho, *lengths.start()).max(bonus(self.rho, *lengths.end()));
+        expected * (1.0 + ROUNDING) + bonus + ROUNDING >= self.least[stick]
     }
 }
 

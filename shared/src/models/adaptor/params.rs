@@ -54,7 +54,7 @@ pub(crate) struct StickLogs {
     pub(crate) e_ln_1mv: Vec<f64>,
 }
 
-/// Why [`Params`] are not those of a grammar and a lexicon.
+/// Why [`Params`] do not belong to a grammar and a lexicon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParamsError {
     /// τ or α are not as many as rules.
@@ -63,7 +63,7 @@ pub enum ParamsError {
     /// τ or α of a rule is not positive and finite.
     #[error("a rule has no weight")]
     RuleWeight,
-    /// The sticks are not those of the lexicon.
+    /// The sticks do not belong to the lexicon.
     #[error("sticks and adapted nonterminals differ")]
     Sticks,
     /// A stick has a string of another stick, or a parameter that is no string's.
@@ -92,7 +92,7 @@ impl Params {
         params
     }
 
-    /// Checks that they are those of this grammar and lexicon, so that every index points at something and every distribution
+    /// Checks that they belong to this grammar and lexicon, so that every index is in range and every distribution
     /// is one.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), ParamsError> {
         self.check_strings(grammar, lexicon)?;

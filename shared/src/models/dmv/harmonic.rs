@@ -87,7 +87,7 @@ pub fn counts(layout: Layout, sentences: &[Vec<u32>], with: &Harmonic) -> Vec<f6
     counts
 }
 
-/// Adds those of a word that expects `n_children` on a side.
+/// Adds the counts of a word that expects `n_children` on a side.
 fn add_stops(
     layout: Layout,
     stops: Stops,

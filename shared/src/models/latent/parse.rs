@@ -2,7 +2,7 @@
 //!
 //! In: a trained [`Model`] and the words of a sentence. Out: a tree as people draw it. From coarse to fine:
 //! - the grammar without subtypes, whose rules have their relative frequencies in the treebank, fills a chart ([`coarse`]);
-//! - constituents with a posterior below a threshold are dropped, what is left is packed ([`packed`]);
+//! - constituents with a posterior below a threshold are dropped, the rest is packed ([`packed`]);
 //! - the split grammar goes over that ([`fine`]);
 //! - a [`Decoder`] chooses the tree ([`best`]).
 //!

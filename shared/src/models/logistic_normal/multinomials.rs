@@ -58,7 +58,7 @@ pub enum Unsuited {
     },
 }
 
-/// Why priors are not those of a grammar.
+/// Why priors do not belong to a grammar.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PriorsError {
     /// The grammar cannot have logistic-normal priors.

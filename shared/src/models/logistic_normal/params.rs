@@ -31,7 +31,7 @@ impl Params {
         multinomials.weights(&self.priors, estimate)
     }
 
-    /// Checks that they are those of this grammar.
+    /// Checks that they belong to this grammar.
     pub fn check(&self, grammar: &Grammar) -> Result<(), PriorsError> {
         Multinomials::new(grammar)?.check(&self.priors)
     }

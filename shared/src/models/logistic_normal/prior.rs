@@ -67,7 +67,7 @@ impl Prior {
     /// N(`mean`, `covariance`), shapes `[n]` and `[n, n]`; of the covariance the lower triangle is read.
     ///
     /// If a pivot of its Cholesky factor is not above 10⁻¹⁰ of the mean variance, jitter is added to the diagonal: that share of the
-    /// mean variance, or ten times as much, and so on, whatever is enough.
+    /// mean variance, multiplied by ten until it is enough.
     pub fn new(mean: Vec<f64>, mut covariance: Vec<f64>) -> Result<Prior, PriorError> {
         let n = mean.len();
         if covariance.len() != n * n {

@@ -23,7 +23,7 @@ pub struct Params {
     pub escapes: Vec<Wide>,
 }
 
-/// Why [`Params`] are not those of a grammar and a lexicon.
+/// Why [`Params`] do not belong to a grammar and a lexicon.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum ParamsError {
     /// The grammar has adapted nonterminals.
@@ -68,7 +68,7 @@ impl Params {
         }
     }
 
-    /// Checks that they are those of this grammar and lexicon.
+    /// Checks that they belong to this grammar and lexicon.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), ParamsError> {
         if grammar.adapted().next().is_some() {
             return Err(ParamsError::Adapted);

@@ -27,6 +27,7 @@ impl Seating<'_> {
             let sizes = self.sizes(number);
             draw_hyper(&mut self.restaurants[number], &sizes, prior, power, random);
         }
+        self.share_out();
     }
 }
 

@@ -40,8 +40,8 @@ pub(super) struct Item {
     pub forest: Option<Forest>,
     /// The parameters at positions 1, 2, … of the weights.
     pub params: Vec<ParamId>,
-    /// The strings at the positions behind those of the adapted nonterminals.
-    pub strings: Vec<u32>,
+    /// The strings at the positions behind those of the adapted nonterminals, and the numbers of theirs.
+    pub strings: Vec<(u32, StickId)>,
 }
 
 /// A string of the shard.
@@ -125,7 +125,7 @@ impl Items {
         for (node, string) in (1..forest.n_nodes()).zip(strings) {
             if let Some(string) = string {
                 let param = first_string + item.strings.len() as u32;
-                item.strings.push(string);
+                item.strings.push((string, self.strings[string as usize].adapted));
                 edges.push(Edge { param, tails: [0; 2] });
             }
             for edge in forest.edges_of(node) {
@@ -194,8 +194,11 @@ impl Items {
     pub fn size(&self) -> usize {
         let forests =
             self.items.iter().filter_map(|item| item.forest.as_ref()).map(Forest::size).sum::<usize>();
-        let lists: usize =
-            self.items.iter().map(|item| item.tokens.len() + item.params.len() + item.strings.len()).sum();
+        let lists: usize = self
+            .items
+            .iter()
+            .map(|item| item.tokens.len() + item.params.len() + 2 * item.strings.len())
+            .sum();
         forests
             + 4 * (lists + self.occurrences.len())
             + 12 * (2 * self.strings.len() + self.index.children.len())
@@ -273,7 +276,7 @@ impl Item {
             return WeightSlot::Param(param);
         }
         let behind = position - 1 - self.params.len();
-        behind.checked_sub(n_adapted).map_or(WeightSlot::Opens, |at| WeightSlot::Joins(self.strings[at]))
+        behind.checked_sub(n_adapted).map_or(WeightSlot::Opens, |at| WeightSlot::Joins(self.strings[at].0))
     }
 }
 

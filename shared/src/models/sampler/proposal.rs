@@ -13,10 +13,10 @@ use rand_pcg::Pcg64Mcg;
 use super::items::{Item, WeightSlot};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
-use crate::forest::inside::{Weights, real};
-use crate::forest::sample::{Scratch, sample};
+use crate::forest::inside::real;
+use crate::forest::sample::{Below, Scratch, sample_real, sample_wide};
 use crate::forest::{Edge, Forest};
-use crate::grammar::ParamId;
+use crate::grammar::{ParamId, StickId};
 use crate::num::Wide;
 use crate::num::random::{below, uniform};
 use crate::num::wide::heat;
@@ -25,7 +25,9 @@ use crate::num::wide::heat;
 pub(super) struct Proposer {
     temperature: f64,
     weights: Vec<f64>,
+    /// The same, where real space does not do.
     wide: Vec<Wide>,
+    below: Below,
     scratch: Scratch,
     sketch: Vec<Sketched>,
     /// Tables opened by the derivation at hand.
@@ -51,6 +53,7 @@ impl Proposer {
             temperature,
             weights: Vec::new(),
             wide: Vec::new(),
+            below: Below::default(),
             scratch: Scratch::default(),
             sketch: Vec::new(),
             opened: Vec::new(),
@@ -108,15 +111,33 @@ impl Proposer {
 
     fn sketch(&mut self, seating: &Seating, item: u32, root: usize, random: &mut Pcg64Mcg) {
         let item = &seating.items.items()[item as usize];
-        let n_adapted = seating.restaurants.len();
         let forest = item.forest.as_ref().expect("items without a derivation are skipped");
-        self.weigh(seating, item);
-        let sketch = &mut self.sketch;
+        if root == forest.root() {
+            self.weigh(seating, item);
+            self.sketch_from(seating, item, forest, 1..=root, random);
+        } else {
+            let mut below = std::mem::take(&mut self.below);
+            self.weigh_below(seating, item, forest, root, &mut below);
+            self.sketch_from(seating, item, forest, below.nodes(), random);
+            self.below = below;
+        }
+    }
+
+    /// Draws a derivation of the last of `nodes`, from weights that are filled in.
+    fn sketch_from(
+        &mut self,
+        seating: &Seating,
+        item: &Item,
+        forest: &Forest,
+        nodes: impl DoubleEndedIterator<Item = usize> + Clone,
+        random: &mut Pcg64Mcg,
+    ) {
+        let n_adapted = seating.restaurants.len();
+        let Proposer { temperature, weights, wide, scratch, sketch, .. } = self;
         sketch.clear();
         // Nodes still to come; and for each table that opens, how many there will be when its label is complete.
         let (mut pending, mut labels) = (1usize, Vec::new());
-        let weights = Weights { wide: &self.wide, real: &self.weights };
-        sample(forest, root, &weights, random, &mut self.scratch, |node, edge| {
+        let mut found = |node: usize, edge: &Edge| {
             pending -= 1;
             match item.weighed(edge.param, n_adapted) {
                 WeightSlot::One => {}
@@ -131,21 +152,62 @@ impl Proposer {
             while labels.pop_if(|&mut complete| complete == pending).is_some() {
                 sketch.push(Sketched::End);
             }
-        });
+        };
+        if sample_real(forest, nodes.clone(), weights, random, scratch, &mut found).is_some() {
+            return;
+        }
+        if *temperature == 1.0 {
+            wide.clear();
+            wide.extend(weights.iter().map(|&weight| Wide::from_f64(weight)));
+        }
+        sample_wide(forest, nodes, wide, random, scratch, found);
     }
 
     /// Fills in the weights of `item`.
     fn weigh(&mut self, seating: &Seating, item: &Item) {
-        let Proposer { weights, wide, .. } = self;
+        self.weigh_rules(seating, item);
+        self.weights.extend(item.strings.iter().map(|&(string, adapted)| seating.joins(string, adapted)));
+        self.heat();
+    }
+
+    /// Fills in the weights that derivations of `root` have, and finds the nodes below it.
+    fn weigh_below(
+        &mut self,
+        seating: &Seating,
+        item: &Item,
+        forest: &Forest,
+        root: usize,
+        below: &mut Below,
+    ) {
+        self.weigh_rules(seating, item);
+        let first = self.weights.len();
+        self.weights.resize(first + item.strings.len(), 0.0);
+        let strings = &mut self.weights[first..];
+        below.find(forest, root, |edge| {
+            if let Some(at) = (edge.param as usize).checked_sub(first) {
+                let (string, adapted) = item.strings[at];
+                strings[at] = seating.joins(string, adapted);
+            }
+        });
+        self.heat();
+    }
+
+    /// Fills in all weights but those of strings, which come behind.
+    fn weigh_rules(&mut self, seating: &Seating, item: &Item) {
+        let weights = &mut self.weights;
         weights.clear();
         weights.push(1.0);
         weights.extend(item.params.iter().map(|&param| seating.param(param)));
         weights.extend(seating.restaurants.iter().map(|restaurant| restaurant.opens()));
-        weights.extend(item.strings.iter().map(|&string| seating.joins(string)));
-        wide.clear();
-        wide.extend(weights.iter().map(|&weight| Wide::from_f64(weight)));
+    }
+
+    /// Takes the weights to the power 1/T.
+    fn heat(&mut self) {
         if self.temperature != 1.0 {
-            heat(wide, self.temperature);
+            let Proposer { temperature, weights, wide, .. } = self;
+            wide.clear();
+            wide.extend(weights.iter().map(|&weight| Wide::from_f64(weight)));
+            heat(wide, *temperature);
             *weights = real(wide);
         }
     }
@@ -174,7 +236,7 @@ impl Proposer {
                         weights.times(seating.restaurants[seating.adapted(string)].opens());
                         self.reading.push((table, 0));
                     } else {
-                        weights.times(seating.joins(string));
+                        weights.times(seating.joins(string, StickId(seating.adapted(string) as u32)));
                         besides.times(seating.share(table) / seating.shares(string));
                     }
                 }

@@ -14,7 +14,7 @@ use rand_pcg::Pcg64Mcg;
 use super::items::Items;
 use super::prior::Prior;
 use super::state::{Choice, State, StateError, Table, TableId};
-use crate::grammar::ParamId;
+use crate::grammar::{ParamId, StickId};
 use crate::num::Wide;
 use crate::num::pitman_yor::{Hyper, Restaurant};
 use crate::num::random::uniform;
@@ -33,19 +33,16 @@ pub(super) struct Seating<'a> {
     totals: Vec<u32>,
     /// One per adapted nonterminal.
     pub restaurants: Vec<Restaurant>,
-    /// `[n_strings]`.
-    pub strings: Vec<Seated>,
+    /// `[n_strings]`: the customers of its tables.
+    pub customers: Vec<u32>,
+    /// `[n_strings]`: Σ_k (n_k − d) over its tables.
+    shares: Vec<f64>,
+    /// `[n_strings]`: its tables.
+    pub at_string: Vec<Vec<TableId>>,
     tables: Vec<Serving>,
     free: Vec<TableId>,
     /// Tables whose labels are still to be seated or unseated.
     todo: Vec<TableId>,
-}
-
-/// The customers of a string.
-#[derive(Clone, Default)]
-pub(super) struct Seated {
-    pub customers: u32,
-    pub tables: Vec<TableId>,
 }
 
 /// A table.
@@ -70,7 +67,9 @@ impl<'a> Seating<'a> {
             uses: vec![0; prior.pseudo.len()],
             totals: vec![0; prior.groups.len()],
             restaurants: hyper.iter().copied().map(Restaurant::new).collect(),
-            strings: vec![Seated::default(); items.strings().len()],
+            customers: vec![0; items.strings().len()],
+            shares: vec![0.0; items.strings().len()],
+            at_string: vec![Vec::new(); items.strings().len()],
             tables: Vec::new(),
             free: Vec::new(),
             todo: Vec::new(),
@@ -156,10 +155,10 @@ impl<'a> Seating<'a> {
     /// Puts the tables of every string in order.
     fn sort(&mut self) {
         for serving in &self.tables {
-            self.strings[serving.string as usize].tables.clear();
+            self.at_string[serving.string as usize].clear();
         }
         for (id, serving) in (0..).map(TableId).zip(&self.tables) {
-            self.strings[serving.string as usize].tables.push(id);
+            self.at_string[serving.string as usize].push(id);
         }
     }
 
@@ -195,23 +194,28 @@ impl<'a> Seating<'a> {
 
     /// Σ_k (n_k − d) over the tables of a string.
     pub fn shares(&self, string: u32) -> f64 {
-        let Seated { customers, tables } = &self.strings[string as usize];
-        let discount = self.restaurants[self.adapted(string)].hyper.discount;
-        f64::from(*customers) - tables.len() as f64 * discount
+        self.shares[string as usize]
     }
 
-    /// The probability that the next customer joins one of the tables of `string`.
-    #[inline]
-    pub fn joins(&self, string: u32) -> f64 {
-        if self.strings[string as usize].customers == 0 {
-            return 0.0;
+    /// Brings the shares of all strings up to date with the discounts.
+    pub fn share_out(&mut self) {
+        for (string, of) in self.items.strings().iter().enumerate() {
+            if self.customers[string] > 0 {
+                let discount = self.restaurants[of.adapted.index()].hyper.discount;
+                self.shares[string] = shares(self.customers[string], &self.at_string[string], discount);
+            }
         }
-        self.shares(string) / self.restaurants[self.adapted(string)].total()
+    }
+
+    /// The probability that the next customer joins one of the tables of `string`, which is of that adapted nonterminal.
+    #[inline]
+    pub fn joins(&self, string: u32, adapted: StickId) -> f64 {
+        self.shares[string as usize] / self.restaurants[adapted.index()].total()
     }
 
     /// A table of `string`, drawn in proportion to n_k − d.
     pub fn choose(&self, string: u32, random: &mut Pcg64Mcg) -> TableId {
-        let tables = &self.strings[string as usize].tables;
+        let tables = &self.at_string[string as usize];
         if let [only] = tables[..] {
             return only;
         }
@@ -294,16 +298,18 @@ impl<'a> Seating<'a> {
             }
             Choice::Table(id) => {
                 let table = &mut self.tables[id.index()];
-                let string = &mut self.strings[table.string as usize];
+                let at_string = &mut self.at_string[table.string as usize];
                 let restaurant =
                     &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
                 product.times(restaurant.predict(table.customers));
                 if table.customers == 0 {
-                    string.tables.push(id);
+                    at_string.push(id);
                     self.todo.push(id);
                 }
                 restaurant.seat(&mut table.customers);
-                string.customers += 1;
+                self.customers[table.string as usize] += 1;
+                self.shares[table.string as usize] =
+                    shares(self.customers[table.string as usize], at_string, restaurant.hyper.discount);
             }
         }
     }
@@ -317,16 +323,18 @@ impl<'a> Seating<'a> {
             }
             Choice::Table(id) => {
                 let table = &mut self.tables[id.index()];
-                let string = &mut self.strings[table.string as usize];
+                let at_string = &mut self.at_string[table.string as usize];
                 let restaurant =
                     &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
                 restaurant.unseat(&mut table.customers);
-                string.customers -= 1;
+                self.customers[table.string as usize] -= 1;
                 if table.customers == 0 {
-                    let at = string.tables.iter().position(|&other| other == id);
-                    string.tables.remove(at.expect("a table with customers is in the list of its string"));
+                    let at = at_string.iter().position(|&other| other == id);
+                    at_string.remove(at.expect("a table with customers is in the list of its string"));
                     self.todo.push(id);
                 }
+                self.shares[table.string as usize] =
+                    shares(self.customers[table.string as usize], at_string, restaurant.hyper.discount);
                 product.times(restaurant.predict(table.customers));
             }
         }
@@ -351,6 +359,12 @@ impl<'a> Seating<'a> {
             .map(|number| self.restaurants[number].log_joint(&self.sizes(number)))
             .sum()
     }
+}
+
+/// Σ_k (n_k − d) over tables with so many customers in all.
+#[inline]
+fn shares(customers: u32, tables: &[TableId], discount: f64) -> f64 {
+    f64::from(customers) - tables.len() as f64 * discount
 }
 
 /// A product of probabilities.
@@ -427,7 +441,9 @@ mod tests {
             assert_eq!(gone.len(), state.tables.len());
             assert!(seating.uses.iter().chain(&seating.totals).all(|&uses| uses == 0));
             assert!(seating.restaurants.iter().all(|r| (r.customers, r.tables) == (0, 0)));
-            assert!(seating.strings.iter().all(|string| string.customers == 0 && string.tables.is_empty()));
+            assert!(seating.customers.iter().all(|&customers| customers == 0));
+            assert!(seating.shares.iter().all(|&shares| shares == 0.0));
+            assert!(seating.at_string.iter().all(Vec::is_empty));
             let back: f64 = state.trees.iter().rev().map(|tree| seating.seat(tree).ln()).sum();
             assert!((back - joint).abs() < 1e-9, "{back} coming, {joint} in all");
         }

@@ -49,7 +49,7 @@ pub struct Item {
     own: Option<u32>,
 }
 
-/// A shard whose forests are being built; parameters are those of the whole model until all are there.
+/// A shard whose forests are being built; parameters are numbered as in the whole model until all forests are built.
 struct Building<'a> {
     builder: Builder<'a>,
     constraints: Option<&'a Constraints>,
@@ -86,7 +86,7 @@ impl BuiltShard {
         BuiltShard::folded(prepared, shard, &self.index.params, None)
     }
 
-    /// With forests, and those of every component as well.
+    /// With forests, also of every component.
     pub fn constrained(
         prepared: &Prepared,
         shard: Arc<Shard>,

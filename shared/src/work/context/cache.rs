@@ -1,7 +1,7 @@
 //! What an engine keeps of models, each a grammar with its strings: both prepared, and shards built under them.
 //!
 //! In: what a task needs, built by the first task that needs it. Out: the same again. Several jobs may take turns on one engine, so there is room for
-//! several models: where there is none for a shard of the one in use, all shards of the one that was used least recently go. Prepared
+//! several models: if a shard of the model in use does not fit, all shards of the least recently used model are removed. Prepared
 //! forms are bounded by themselves, since one that is gone takes longer to come back than any shard: they may be half as large together as
 //! all shards, the one in use not counted, which is there in any case.
 //!
@@ -126,7 +126,7 @@ impl Table {
         model
     }
 
-    /// Whether there is room for so many bytes more of shards of the model, after those of others have gone as need be.
+    /// Whether this many more bytes of the model's shards fit, after removing shards of other models if needed.
     fn make_room(&mut self, model_key: ModelKey, bytes: usize, memory: usize) -> bool {
         let own = self.all.get(&model_key).map_or(0, |model| model.shards.bytes());
         if own + bytes > memory {

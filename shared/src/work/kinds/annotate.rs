@@ -28,7 +28,7 @@ pub enum Pass {
         /// Of all split rules.
         weights: Arc<latent::Weights>,
     },
-    /// Weights, and own counts are carried on: the first pass of collapsed variational Bayes.
+    /// Weights, and own counts are kept: the first pass of collapsed variational Bayes.
     Begin {
         /// Of all split rules.
         weights: Arc<latent::Weights>,
@@ -39,8 +39,8 @@ pub enum Pass {
         totals: Arc<Vec<f64>>,
         /// The prior's count of every entry.
         alpha: f64,
-        /// What the shard's last answer carried.
-        carried: Named<ShardState>,
+        /// The state in the shard's last answer.
+        shard_state: Named<ShardState>,
     },
 }
 
@@ -50,7 +50,7 @@ pub struct Annotated {
     /// Of the shard.
     pub expectation: latent::Expectation,
     /// [`ShardState::Latent`], for the next round; not of [`Pass::Expect`].
-    pub carried: Option<ShardState>,
+    pub shard_state: Option<ShardState>,
 }
 
 impl Annotated {
@@ -74,18 +74,18 @@ pub fn run(shard: &Shard, annotate: &Annotate) -> Result<Annotated, ComputeError
     match &annotate.pass {
         Pass::Expect { weights } => {
             check(&layout, weights)?;
-            Ok(Annotated { expectation: expect(&layout, weights, trees), carried: None })
+            Ok(Annotated { expectation: expect(&layout, weights, trees), shard_state: None })
         }
         Pass::Begin { weights } => {
             check(&layout, weights)?;
             let (expectation, own) = collapsed::begin(&layout, weights, trees);
-            Ok(Annotated { expectation, carried: Some(ShardState::Latent(own)) })
+            Ok(Annotated { expectation, shard_state: Some(ShardState::Latent(own)) })
         }
-        Pass::Others { totals, alpha, carried } => {
+        Pass::Others { totals, alpha, shard_state } => {
             n_params(&layout, totals.len())?;
-            let ShardState::Latent(own) = &*carried.value else {
+            let ShardState::Latent(own) = &*shard_state.value else {
                 return Err(ComputeError::ShardState {
-                    problem: format!("it is of {}", carried.value.method()),
+                    problem: format!("it is of {}", shard_state.value.method()),
                 });
             };
             if !own.fits(&layout, trees) {
@@ -93,7 +93,7 @@ pub fn run(shard: &Shard, annotate: &Annotate) -> Result<Annotated, ComputeError
                 return Err(ComputeError::ShardState { problem });
             }
             let (expectation, own) = collapsed::pass(&layout, totals, *alpha, trees, own.clone());
-            Ok(Annotated { expectation, carried: Some(ShardState::Latent(own)) })
+            Ok(Annotated { expectation, shard_state: Some(ShardState::Latent(own)) })
         }
     }
 }

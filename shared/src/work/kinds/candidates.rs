@@ -1,88 +1,184 @@
-//! Candidate strings of sentences, and strings that sentences lack.
+//! Candidate strings of sentences.
 //!
-//! Both look at the grammar without its adaptors, where an adapted nonterminal expands through its rules.
+//! The grammar is that without its adaptors, where an adapted nonterminal expands through its rules, with all weights one (§3.3 of the
+//! paper, G_heur).
+//!
+//! Strings are counted by length, the shortest first, in one pass after the other. A pass also tells how much the strings can come to that
+//! begin with one of its longest and go on, so that the next one counts only those that can still rank
+//! ([`crate::models::adaptor::candidates`]).
 
-use std::collections::hash_map::Entry;
+mod constituents;
+mod substrings;
 
-use rustc_hash::FxHashMap;
+use constituents::Constituents;
+use substrings::Substrings;
 
 use crate::forest::Prepared;
-use crate::forest::binary::{Adapted, Kind};
+use crate::forest::binary::Adapted;
 use crate::forest::build::Builder;
-use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
-use crate::grammar::SymbolId;
 use crate::grammar::lexicon::Strings;
-use crate::num::Wide;
+use crate::grammar::{StickId, SymbolId};
 use crate::work::context::Context;
+use crate::work::context::patterns::Constituent;
 use crate::work::error::ComputeError;
 use crate::work::heap::flat;
+
+/// The strings that a pass counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lengths {
+    /// Symbols of the longest constituent of an adapted nonterminal, in sentences that can be derived with these.
+    pub max_length: u32,
+    /// Symbols of the longest strings that were counted before. Unless the lexicon is empty, longer ones are counted only if they begin
+    /// with one of its strings, which are as long as this.
+    pub longer_than: u32,
+    /// Symbols of the longest strings to count.
+    pub up_to: u32,
+}
 
 /// Strings of a shard of sentences that could be on a stick.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Candidates {
-    /// Adapted nonterminals. `[n]`
-    pub symbols: Vec<SymbolId>,
-    /// Their yields: each pair once, in the order in which they are first found. `[n]`
-    pub strings: Strings,
-    /// Expected numbers of such constituents over the shard, multiplicities counted. `[n]`
-    pub expected: Vec<f64>,
+    /// Expected numbers of constituents over the shard, multiplicities counted.
+    pub counted: StringCounts,
+    /// By string of [`Lengths::up_to`] symbols, an upper bound on the expected number of constituents of each longer string that begins
+    /// with it.
+    pub longer: StringCounts,
+    /// Symbols of the longest constituent.
+    pub longest: u32,
     /// Sentences (positions in the shard) that the grammar cannot derive.
     pub unparsable: Vec<u32>,
+}
+
+/// A number for each of some strings of adapted nonterminals.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StringCounts {
+    /// Adapted nonterminals. `[n]`
+    pub symbols: Vec<SymbolId>,
+    /// Their yields: each pair once. `[n]`
+    pub strings: Strings,
+    /// `[n]`
+    pub amounts: Vec<f64>,
 }
 
 impl Candidates {
     /// Bytes on the heap.
     pub fn size(&self) -> usize {
-        flat(&self.symbols) + self.strings.size() + flat(&self.expected) + flat(&self.unparsable)
-    }
-
-    /// Nonterminal, yield and expected number.
-    pub fn iter(&self) -> impl Iterator<Item = (SymbolId, &[SymbolId], f64)> {
-        let labelled = self.symbols.iter().zip(&self.strings);
-        labelled.zip(&self.expected).map(|((&symbol, string), &expected)| (symbol, string, expected))
+        self.counted.size() + self.longer.size() + flat(&self.unparsable)
     }
 }
 
-/// Expected number of constituents of every adapted nonterminal and yield of at most `max_length` symbols, with all
-/// rules of weight one (§3.3 of the paper, G_heur).
-pub fn run(context: &Context<'_>, max_length: u32) -> Result<Candidates, ComputeError> {
+impl StringCounts {
+    /// Bytes on the heap.
+    pub fn size(&self) -> usize {
+        flat(&self.symbols) + self.strings.size() + flat(&self.amounts)
+    }
+
+    /// Nonterminal, string and amount.
+    pub fn iter(&self) -> impl Iterator<Item = (SymbolId, &[SymbolId], f64)> {
+        let labelled = self.symbols.iter().zip(&self.strings);
+        labelled.zip(&self.amounts).map(|((&symbol, string), &amount)| (symbol, string, amount))
+    }
+
+    /// Puts a string behind the others.
+    pub fn push(&mut self, symbol: SymbolId, string: &[SymbolId], amount: f64) {
+        self.symbols.push(symbol);
+        self.strings.push(string);
+        self.amounts.push(amount);
+    }
+}
+
+impl Lengths {
+    /// All strings, in one pass.
+    pub fn all(max_length: u32) -> Lengths {
+        Lengths { max_length, longer_than: 0, up_to: u32::MAX }
+    }
+}
+
+/// Counts constituents of adapted nonterminals.
+pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, ComputeError> {
     let (sentences, prepared) = (context.sentences()?, context.prepared());
-    let mut limited = rules_builder(&prepared).with_max_yield(max_length);
-    let mut unlimited = rules_builder(&prepared);
-    let wide = vec![Wide::ONE; prepared.grammar.space().n_params()];
-    let weights = Weights { real: &real(&wide), wide: &wide };
-    let mut scratch = Scratch::default();
-    let mut known: FxHashMap<(SymbolId, &[SymbolId]), u32> = FxHashMap::default();
+    let adapted: Vec<SymbolId> = prepared.grammar.adapted().collect();
+    let mut begin = Begin::new(&prepared, adapted.len());
+    let patterns = context.patterns(lengths.max_length);
+    let mut constituents = Constituents::new(&prepared, &patterns, *lengths);
+    let mut substrings = Substrings::new(adapted.len());
     let mut found = Candidates::default();
     for (sentence, item) in sentences.iter().zip(0..) {
         let tokens = sentence.tokens.as_slice();
-        let mut forest = limited.build(0, tokens)?;
-        if forest.is_none() {
-            forest = unlimited.build(0, tokens)?;
+        if !begin.find(tokens) {
+            continue;
         }
-        let Some(forest) = forest else {
+        let Some(of_pattern) = constituents.of(tokens)? else {
             found.unparsable.push(item);
             continue;
         };
-        edge_posteriors(&forest, &weights, &mut scratch, |node, _, posterior| {
-            let label = forest.labels[node];
-            if let Kind::Adapted(_) = prepared.binary.kinds[label.symbol as usize] {
-                let symbol = SymbolId(label.symbol);
-                let string = &tokens[label.start as usize..label.end as usize];
-                let expected = f64::from(sentence.multiplicity) * posterior;
-                match known.entry((symbol, string)) {
-                    Entry::Occupied(at) => found.expected[*at.get() as usize] += expected,
-                    Entry::Vacant(new) => {
-                        new.insert(found.expected.len() as u32);
-                        found.symbols.push(symbol);
-                        found.strings.push(string);
-                        found.expected.push(expected);
-                    }
-                }
+        found.longest = found.longest.max(of_pattern.longest);
+        substrings.walk(tokens, &of_pattern.reach, &begin);
+        let multiplicity = f64::from(sentence.multiplicity);
+        let add = |amounts: &mut [Option<f64>], place: usize, posterior: f64| {
+            *amounts[place].get_or_insert(0.0) += multiplicity * posterior;
+        };
+        for &Constituent { stick, start, length, posterior } in &of_pattern.counted {
+            if begin.on(stick, start) {
+                let place = substrings.place(stick, start, length);
+                add(&mut substrings.counted, place, posterior);
             }
-        });
+        }
+        for &Constituent { stick, start, length, posterior } in &of_pattern.longer {
+            if begin.on(stick, start) && length > 0 {
+                let place = substrings.place(stick, start, length);
+                add(&mut substrings.longer, place, posterior);
+            }
+        }
     }
+    found.counted = substrings.strings(&adapted, &substrings.counted);
+    found.longer = substrings.strings(&adapted, &substrings.longer);
     Ok(found)
+}
+
+/// Where strings begin that are counted.
+struct Begin<'a> {
+    prepared: &'a Prepared,
+    /// Everywhere.
+    all: bool,
+    n_sticks: usize,
+    /// By token of the last sentence, then by stick.
+    on: Vec<bool>,
+}
+
+impl Begin<'_> {
+    fn new(prepared: &Prepared, n_sticks: usize) -> Begin<'_> {
+        let all = n_sticks == 0 || prepared.space().strings().is_empty();
+        Begin { prepared, all, n_sticks, on: Vec::new() }
+    }
+
+    /// Finds them in a sentence; whether there are any.
+    fn find(&mut self, tokens: &[SymbolId]) -> bool {
+        if self.all {
+            return true;
+        }
+        let Begin { prepared, n_sticks, on, .. } = self;
+        on.clear();
+        on.resize(tokens.len() * *n_sticks, false);
+        let mut any = false;
+        for start in 0..tokens.len() {
+            prepared.strings.matches(tokens, start, |stick, _, _| {
+                on[start * *n_sticks + stick.index()] = true;
+                any = true;
+            });
+        }
+        any
+    }
+
+    /// Whether there is one of that stick.
+    fn on(&self, stick: StickId, start: u32) -> bool {
+        self.all || self.on[start as usize * self.n_sticks + stick.index()]
+    }
+
+    /// Whether there is one of any stick.
+    fn any(&self, start: usize) -> bool {
+        self.all || self.on[start * self.n_sticks..(start + 1) * self.n_sticks].contains(&true)
+    }
 }
 
 /// Forests of the grammar without its adaptors.

@@ -35,8 +35,8 @@ pub enum Collapse {
         sums: Vec<f64>,
         /// Weights are taken to the power 1/temperature.
         temperature: f64,
-        /// What the shard's last answer carried.
-        carried: Named<ShardState>,
+        /// The state in the shard's last answer.
+        shard_state: Named<ShardState>,
     },
 }
 
@@ -46,10 +46,10 @@ pub struct Collapsed {
     /// Of the shard; without losses.
     pub expectation: Expectation,
     /// For the next round.
-    pub carried: ShardState,
+    pub shard_state: ShardState,
 }
 
-/// Smaller expected counts are not carried.
+/// Smaller expected counts are not kept.
 const NEGLIGIBLE: f64 = 1e-12;
 
 impl Collapsed {
@@ -80,15 +80,15 @@ fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapse
             expected(weights.len(), n)?;
             Pass::new(shard, groups, Source::Fixed(weights))
         }
-        Collapse::Others { pseudo, sums, temperature, carried } => {
+        Collapse::Others { pseudo, sums, temperature, shard_state } => {
             expected(pseudo.len(), n)?;
             expected(sums.len(), groups.len())?;
-            let ShardState::Counts(own) = &*carried.value else {
-                let problem = format!("it is of {}", carried.value.method());
+            let ShardState::Counts(own) = &*shard_state.value else {
+                let problem = format!("it is of {}", shard_state.value.method());
                 return Err(ComputeError::ShardState { problem });
             };
             expected(own.len(), n_occurrences)?;
-            carried
+            shard_state
                 .value
                 .check(n)
                 .map_err(|error| ComputeError::ShardState { problem: error.to_string() })?;
@@ -119,7 +119,7 @@ fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapse
             new.push(own);
         }
     }
-    Ok(Collapsed { expectation: answer, carried: ShardState::Counts(new) })
+    Ok(Collapsed { expectation: answer, shard_state: ShardState::Counts(new) })
 }
 
 /// Where weights come from.

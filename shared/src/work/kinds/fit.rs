@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Turns to another sentence; the multinomials that it can use, ascending.
+    /// Selects another sentence; returns the multinomials that it can use, ascending.
     fn load(&mut self, forest: &Forest) -> Vec<u32> {
         self.chains.load(forest);
         let params = self.chains.iter().flat_map(|chain| self.shard.chains.params(chain)).copied();

@@ -86,7 +86,7 @@ fn draw(
                 let Some(forest) = &item.forest else { continue };
                 for _ in 0..item.multiplicity as usize {
                     let drawn = |_: usize, edge: &Edge| uses[edge.param as usize] += 1.0;
-                    let z = sample::sample(forest, forest.root(), &weights, &mut random, &mut scratch, drawn);
+                    let z = sample::sample(forest, &weights, &mut random, &mut scratch, drawn);
                     if z.is_zero() {
                         missing.extend(item.needs(&shard.chains, &sample.weights));
                     }
@@ -108,8 +108,7 @@ fn draw(
                 for _ in 0..sentence.multiplicity {
                     let mut edges = Vec::new();
                     let drawn = |node: usize, edge: &Edge| edges.push((node, *edge));
-                    let z =
-                        sample::sample(&forest, forest.root(), &weights, &mut random, &mut scratch, drawn);
+                    let z = sample::sample(&forest, &weights, &mut random, &mut scratch, drawn);
                     if z.is_zero() {
                         missing.extend(item.needs(&shard.chains, &sample.weights));
                         continue;

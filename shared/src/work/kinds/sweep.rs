@@ -51,7 +51,7 @@ pub enum ChainFrom {
         /// Of processes of which the grammar says nothing.
         hyper: sampler::Hyper,
     },
-    /// What the shard's last answer carried.
+    /// The state in the shard's last answer.
     ShardState(Named<ShardState>),
 }
 
@@ -71,7 +71,7 @@ pub struct Chained {
     /// One per occurrence of each sentence, in the order of the sentences; empty if not asked for.
     pub analyses: Vec<Analysis>,
     /// [`ShardState::Chain`], for the next round.
-    pub carried: ShardState,
+    pub shard_state: ShardState,
 }
 
 impl Chained {
@@ -111,7 +111,7 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps) -> Result<Chained, C
             let trees = trees.iter().map(read).collect::<Result<Vec<Tree>, _>>()?;
             begin(Start::Trees(&trees), *hyper)?
         }
-        ChainFrom::ShardState(carried) => match &*carried.value {
+        ChainFrom::ShardState(shard_state) => match &*shard_state.value {
             ShardState::Chain(state) => {
                 Chain::resume(items, &prior, state).map_err(|error| wrong(error.to_string()))?
             }
@@ -141,6 +141,6 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps) -> Result<Chained, C
         );
     }
     let uses = chain.uses().to_vec();
-    let carried = ShardState::Chain(chain.state());
-    Ok(Chained { uses, log_seating, trees, labels, strings, analyses, carried })
+    let shard_state = ShardState::Chain(chain.state());
+    Ok(Chained { uses, log_seating, trees, labels, strings, analyses, shard_state })
 }

@@ -1,4 +1,4 @@
-//! The best tree of what is left of a chart.
+//! The best tree in a pruned chart.
 //!
 //! In: [`Packed`] and the weights of the split rules. Out: the tree's rules in preorder. Of equals the first edge is taken.
 

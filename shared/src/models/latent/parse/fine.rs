@@ -1,4 +1,4 @@
-//! Inside and outside with subtypes, over what is left of a chart.
+//! Inside and outside with subtypes, over a pruned chart.
 //!
 //! In: [`Packed`], the layout and the weights of the split rules. Out: how probable each edge is, its subtypes summed out. Cost:
 //! two multiply-adds per edge and entry of its rule's block.

@@ -14,7 +14,7 @@ pub enum By {
     Rule(RuleId),
     /// Nothing: a high node is the low one.
     Same,
-    /// A word of which nothing is known: any tag will do, whatever its subtype.
+    /// An unknown word: any tag, with any subtype.
     Unknown,
 }
 

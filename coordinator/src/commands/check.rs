@@ -1,0 +1,160 @@
+//! `grammaton check`: what training a job would do, without training it.
+//!
+//! Reads all input files, looks for sentences without a derivation, and measures a few rounds on one thread as [`super::plan`] does. Nothing
+//! is written but temporary files.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::Answer;
+use super::plan::clock;
+use super::plan::probe::{Measured, measure};
+use crate::fleet::{Fleet, FleetConfig};
+use crate::human::{bytes, duration};
+use crate::job::Job;
+use crate::streams::{self, tell};
+use crate::train::group::Inputs;
+use crate::train::prepare::underivable;
+
+/// Arguments of `check`.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Exit codes: 0 the job can be trained, 1 the grammar cannot derive some sentences, which are listed, 2 the job or an input file is invalid.\n\n\
+    Examples:\n\
+    \x20 grammaton check job.toml\n\
+    \x20 grammaton check job.toml --set inference.method=hastings --no-estimate"
+)]
+pub struct Args {
+    /// The job file
+    pub job: PathBuf,
+    /// Set a value of the job, as in --set inference.seed=2; repeatable, the last one wins
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Do not estimate time and memory, for which a few rounds run on one thread
+    #[arg(long)]
+    pub no_estimate: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Result of the command.
+#[derive(Serialize)]
+struct Report {
+    /// The job with all values, as TOML.
+    settings: String,
+    notices: Vec<String>,
+    /// File, line and text of each sentence without a derivation.
+    underivable: Vec<String>,
+    estimate: Option<Estimate>,
+}
+
+/// An estimate for this machine.
+#[derive(Serialize)]
+struct Estimate {
+    cores: usize,
+    /// Rounds of all runs together, if no run ends early.
+    rounds: usize,
+    preparing_cpu_seconds: f64,
+    /// CPU time of a round of all runs.
+    round_cpu_seconds: f64,
+    /// Preparing and all rounds on all cores; decoding and scoring come on top.
+    seconds: f64,
+    /// Peak memory of the measurement.
+    peak_bytes: Option<u64>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Answer> {
+    let job = Job::load(&args.job, &args.set)?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let mut aside = job.clone();
+    aside.output.dir = folder.path().to_owned();
+    let inputs = Inputs::load(&aside)?;
+    let fleet = Fleet::start(FleetConfig::default())?;
+    let mut found = Vec::new();
+    for group in &inputs.groups {
+        found.extend(underivable(&fleet.handle(), &group.input)?);
+    }
+    fleet.shutdown();
+    found.sort();
+    found.dedup(); // groups of a grid read the same corpus
+    let notices = [&job.notices[..], &inputs.notices()].concat();
+    drop(inputs);
+    let estimate = match found.is_empty() && !args.no_estimate {
+        true => Some(estimate(&job, &folder)?),
+        false => None,
+    };
+    let report = Report { settings: job.to_toml(), notices, underivable: found, estimate };
+    if args.json {
+        streams::show_json(&report)?;
+    } else {
+        report.notices.iter().for_each(|notice| tell(&format!("notice: {notice}")));
+        streams::show(&text(&report))?;
+    }
+    Ok(if report.underivable.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// Rounds after the first that are measured.
+const ROUNDS: usize = 2;
+
+fn estimate(job: &Job, folder: &tempfile::TempDir) -> Result<Estimate> {
+    let mut short = job.clone();
+    short.output.dir = folder.path().to_owned();
+    short.output.score_every = 0;
+    short.inference.max_rounds = 1 + ROUNDS;
+    for point in &mut short.points {
+        point.inference.max_rounds = 1 + ROUNDS;
+    }
+    let begun = clock();
+    let (_, measured) = measure(&short)?;
+    let Measured { first_seconds, work_seconds, rounds, .. } = measured;
+    let in_rounds = first_seconds + work_seconds * rounds as f64;
+    let preparing = (begun.elapsed().as_secs_f64() - in_rounds).max(0.0);
+    let n_rounds = job.points.iter().map(|point| point.inference.max_rounds).max();
+    let n_rounds = n_rounds.unwrap_or(job.inference.max_rounds);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = preparing + first_seconds + work_seconds * n_rounds.saturating_sub(1) as f64;
+    Ok(Estimate {
+        cores,
+        rounds: n_rounds,
+        preparing_cpu_seconds: preparing,
+        round_cpu_seconds: work_seconds,
+        seconds: work / cores as f64,
+        peak_bytes: peak_memory(),
+    })
+}
+
+/// Most memory that this process has used, in bytes, if the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}
+
+fn text(report: &Report) -> String {
+    let mut lines = vec![report.settings.trim_end().to_owned(), String::new()];
+    if !report.underivable.is_empty() {
+        lines.push(format!("the grammar cannot derive {} sentences:", report.underivable.len()));
+        lines.extend(report.underivable.iter().map(|sentence| format!("  {sentence}")));
+    }
+    if let Some(estimate) = &report.estimate {
+        let Estimate { cores, rounds, preparing_cpu_seconds, round_cpu_seconds, seconds, peak_bytes } =
+            estimate;
+        let seconds = Duration::from_secs_f64(*seconds).as_secs_f64();
+        lines.push("every sentence has a derivation".to_owned());
+        lines.push(format!(
+            "estimate: about {} on {cores} cores for preparing ({preparing_cpu_seconds:.1} CPU-s) and at most {rounds} rounds \
+             ({round_cpu_seconds:.3} CPU-s each, all runs together); decoding comes on top",
+            duration(seconds)
+        ));
+        let memory = peak_bytes.map(|size| format!("memory: about {}", bytes(size)));
+        lines.extend(memory);
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}

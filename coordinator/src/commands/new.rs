@@ -1,0 +1,89 @@
+//! `grammaton new`: prints a job file to start from.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use super::Answer;
+use crate::{input, streams};
+
+/// Arguments of `new`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton new text.txt\n\
+    \x20 grammaton new --kind morphemes words.txt\n\
+    \x20 grammaton new train.conllu")]
+pub struct Args {
+    /// The corpus, which is read to choose the kind and the unit; the job file belongs into the folder from which its path is given
+    corpus: Option<PathBuf>,
+    /// What is to be found [default: dependencies in CoNLL-U, a treebank's grammar in bracketed trees, else words]
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+}
+
+/// What a job finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Kind {
+    /// Words in unsegmented text
+    Words,
+    /// Morphemes in words
+    Morphemes,
+    /// Heads of tagged words
+    Dependencies,
+    /// A grammar with latent annotations in trees
+    Treebank,
+}
+
+/// Lines of a corpus that are looked at.
+const LINES: usize = 1000;
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Answer> {
+    let (lines, path) = match &args.corpus {
+        None => (Vec::new(), None),
+        Some(path) => {
+            let Some(name) = path.to_str() else {
+                bail!("{}: the path is not UTF-8; rename the file", path.display())
+            };
+            (input::first_lines(path, LINES)?, Some(name))
+        }
+    };
+    let lines = || lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+    let kind = args.kind.unwrap_or_else(|| guess(lines()));
+    let (template, default_path) = match kind {
+        Kind::Words => (include_str!("new/words.toml"), "corpus.txt"),
+        Kind::Morphemes => (include_str!("new/morphemes.toml"), "words.txt"),
+        Kind::Dependencies => (include_str!("new/dependencies.toml"), "train.conllu"),
+        Kind::Treebank => (include_str!("new/treebank.toml"), "train.mrg"),
+    };
+    let has_tokens = lines().any(|line| line.split(' ').any(|token| token == "|"));
+    let path = toml::Value::from(path.unwrap_or(default_path)).to_string();
+    let job = template.replace("\"@CORPUS@\"", &path);
+    streams::print(&job.replace("@UNIT@", if has_tokens { "token" } else { "char" }))?;
+    Ok(Answer::Yes)
+}
+
+/// The kind of a corpus by its first lines.
+fn guess<'a>(mut lines: impl Iterator<Item = &'a str>) -> Kind {
+    let Some(first) = lines.find(|line| !line.starts_with('#')) else { return Kind::Words };
+    let is_token = |line: &str| line.split('\t').count() == 10;
+    match () {
+        () if is_token(first) => Kind::Dependencies,
+        () if first.starts_with('(') => Kind::Treebank,
+        () => Kind::Words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_guessed_from_the_lines() {
+        let of = |text: &str| guess(text.lines());
+        assert_eq!(of("# text = a\n1\ta\ta\tDET\t_\t_\t0\troot\t_\t_"), Kind::Dependencies);
+        assert_eq!(of("(ROOT (S (NN a)))"), Kind::Treebank);
+        assert_eq!(of("yu want tu"), Kind::Words);
+        assert_eq!(of(""), Kind::Words);
+    }
+}

@@ -1,0 +1,1 @@
+"""Drop-in replacements: `wordseg.ag.segment` and `wordseg.evaluate.evaluate`, with the signatures and defaults of wordseg 0.8."""

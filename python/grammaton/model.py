@@ -1,0 +1,152 @@
+"""Trained models, which parse."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from . import _lib
+from .trees import Dependencies, Tree
+
+_BATCH = 4096
+
+
+@dataclass(frozen=True)
+class Parse:
+    """The analysis of a sentence."""
+
+    #: `ok`; `no analysis`, `unknown symbol` or `empty` of a line that is left whole; `flat` of a sentence with a stand-in tree.
+    status: str
+    #: The line with its segments marked, as the corpus marks words; `None` of models of trees and heads.
+    text: str | None = None
+    #: Natural logarithm of the summed weight of all derivations; `None` without an analysis, and of models of trees and heads.
+    log_probability: float | None = None
+    #: The tree in brackets; `None` without an analysis, of the decoder `mbr`, and of dependency models.
+    brackets: str | None = field(default=None, repr=False)
+    _heads: Dependencies | None = field(default=None, repr=False)
+    _drawing: tuple[frozenset[str] | None, str] = field(default=(None, " "), repr=False, compare=False)
+
+    @cached_property
+    def tree(self) -> Tree | Dependencies | None:
+        """The tree, or the heads; `None` without an analysis, and of the decoder `mbr`."""
+        if self.brackets is None:
+            return self._heads
+        drawn, separator = self._drawing
+        return Tree.parse(self.brackets, drawn=drawn, separator=separator)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.tree is None else self.tree._repr_html_()
+
+
+class Model:
+    """A trained model. It can be pickled, and used by several threads at a time.
+
+    >>> from grammaton import train
+    >>> model = train(["ab ba", "ba ab", "ab"], "auto:unigram", max_rounds=3).result().model
+    >>> [parse.text.replace(" ", "") for parse in model.parse(["abba", "ba"])]
+    ['abba', 'ba']
+    """
+
+    def __init__(self, model: _lib.Model) -> None:
+        self._model = model
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Model:
+        """Reads a folder of results, its folder `model`, or a `model.bin`. `FileNotFoundError` if there is none, `ValueError` if it is damaged."""
+        return Model(_lib.Model.load(path))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self._model.to_bytes(),)
+
+    @property
+    def kind(self) -> str:
+        """What it finds: `segments`, `trees` or `dependencies`."""
+        return self._model.kind
+
+    @property
+    def grammar(self) -> str:
+        """The grammar in py-cfg's syntax, with learned weights."""
+        return self._model.grammar
+
+    @property
+    def parameters_sha256(self) -> str:
+        """Digest of the parameters."""
+        return self._model.parameters_sha256
+
+    def inspect(self, top: int = 20) -> dict[str, Any]:
+        """The learned parameters, with `top` strings of each adapted nonterminal: the fields of `grammaton inspect --json`."""
+        found: dict[str, Any] = json.loads(self._model.inspect(top))
+        return found
+
+    def strings(self, symbol: str, limit: int | None = None) -> list[dict[str, Any]]:
+        """The strings of a nonterminal with `rank`, `uses` and `weight`, the most used first. `KeyError` if it has none."""
+        found: list[dict[str, Any]] = json.loads(self._model.strings(symbol, 2**63 - 1 if limit is None else limit))
+        return found
+
+    @property
+    def drawing(self) -> tuple[frozenset[str] | None, str]:
+        """The labels that drawings of its trees show, and what they have between leaves."""
+        if self.kind != "segments":
+            return None, " "
+        found = self.inspect(0)
+        adapted = {stick["nonterminal"] for stick in found["sticks"] if "discount" in stick}
+        return frozenset(adapted | set(found["segments"])), self._model.separator
+
+    def parse(
+        self, texts: Iterable[Any], decoder: str = "viterbi", *, closed: bool = False, threads: int | None = None
+    ) -> Iterator[Parse]:
+        """Analyses sentences on all cores, some thousands at a time, in their order.
+
+        `texts` are lines in the format of the training corpus; for a model of trees, lines or lists of words; for a dependency model, lists of rows
+        `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr` or `mbr-tree`; `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. `closed` uses learned
+        strings only. `ValueError` for another decoder, or a text with a line break.
+        """
+        if isinstance(texts, str):
+            raise TypeError("parse takes an iterable of sentences; give [text] for one")
+        # Checked here, not when the first sentence is asked for.
+        parser = self._model.parser(decoder, closed=closed, threads=threads)
+        return self._parse(iter(texts), parser)
+
+    def _parse(self, texts: Iterator[Any], parser: _lib.Parser) -> Iterator[Parse]:
+        drawing = self.drawing
+        while batch := list(itertools.islice(texts, _BATCH)):
+            if self.kind == "segments":
+                for text, tree, log_probability, status in parser.segments([_line(text) for text in batch]):
+                    yield Parse(status, text, log_probability, tree, None, drawing)
+            elif self.kind == "trees":
+                words = [text.split() if isinstance(text, str) else list(text) for text in batch]
+                for tree, status in parser.trees(words):
+                    yield Parse(status, brackets=tree)
+            else:
+                rows = [_rows(text) for text in batch]
+                for row, (heads, status) in zip(rows, parser.heads([tags for _, tags in rows]), strict=True):
+                    yield Parse(status, _heads=Dependencies(tuple(row[0]), tuple(row[1]), tuple(heads)))
+
+    def __repr__(self) -> str:
+        return f"<grammaton.Model of {self.kind}, parameters {self.parameters_sha256[:8]}>"
+
+
+def _unpickle(data: bytes) -> Model:
+    return Model(_lib.Model.from_bytes(data))
+
+
+def _line(text: Any) -> str:
+    if not isinstance(text, str):
+        text = " ".join(text)
+    text = text.rstrip("\n")
+    if "\n" in text or "\r" in text:
+        raise ValueError(f"the text {text!r} has a line break; give each line as a text of its own")
+    return str(text)
+
+
+def _rows(sentence: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """Words and tags."""
+    if isinstance(sentence, str):
+        raise TypeError("a dependency model takes lists of rows (word, tag), or of tags, found text")
+    tags = [row if isinstance(row, str) else row[1] for row in sentence]
+    return [row if isinstance(row, str) else row[0] for row in sentence], tags

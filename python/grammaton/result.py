@@ -1,0 +1,162 @@
+"""Results: the folder that a run leaves, of `train`, `segment` or the command line, read when it is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .model import Model
+from .trees import Dependencies, Tree, read_conllu
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class Result:
+    """The result of a finished run.
+
+    `Result(folder)` reads what `grammaton train` wrote there; `FileNotFoundError` if the run is not finished.
+    """
+
+    def __init__(self, dir: str | os.PathLike[str], *, _keep: object = None) -> None:
+        self.dir = Path(dir)
+        self._keep = _keep  # a temporary folder lives as long as this
+        with open(self.dir / "summary.json", encoding="utf-8") as file:
+            #: The fields of `summary.json`.
+            self.summary: dict[str, Any] = json.load(file)
+
+    @property
+    def parameters_sha256(self) -> str:
+        """Digest of the parameters: equal for two runs exactly if every bit of them is."""
+        return str(self.summary["parameters_sha256"])
+
+    @property
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """Scores against gold by decoder, as shares from 0 to 1: of segmentations, of trees, or of heads. Empty without gold."""
+        for kind in ("scores", "attachment", "brackets"):
+            if found := self.summary.get(kind):
+                return dict(found)
+        return {}
+
+    @property
+    def notices(self) -> list[str]:
+        """What there is to know about the result."""
+        return list(self.summary["notices"])
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """A dictionary for each round of each run, in the order in which they ended."""
+        with open(self.dir / "metrics.jsonl", encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    @cached_property
+    def segmentations(self) -> dict[str, list[str]]:
+        """By decoder, the segmentation of each line of the corpus."""
+        files = sorted(self.dir.glob("segmentation.*.txt"))
+        return {file.name.split(".")[1]: file.read_text(encoding="utf-8").split("\n")[:-1] for file in files}
+
+    @cached_property
+    def trees(self) -> list[Tree | None] | list[Dependencies | None]:
+        """The tree of each sentence, by the first decoder that finds trees; `None` of a line without one. Of a dependency model, sentences with
+        heads; `None` of one that is too long for training."""
+        if conllu := sorted(self.dir.glob("parses.*.conllu"), reverse=True):
+            return read_conllu(conllu[0].read_text(encoding="utf-8").split("\n"))
+        parses = self.dir / "parses.txt"
+        lines = parses.read_text(encoding="utf-8").split("\n")[:-1] if parses.exists() else []
+        drawn, separator = self.model.drawing
+        return [Tree.parse(line, drawn=drawn, separator=separator) if line.strip("() ") else None for line in lines]
+
+    @cached_property
+    def model(self) -> Model:
+        """The trained model."""
+        return Model.load(self.dir)
+
+    @property
+    def report(self) -> Path:
+        """The page with curves and examples."""
+        return self.dir / "report.html"
+
+    def save(self, dir: str | os.PathLike[str]) -> None:
+        """Copies the folder of results. `FileExistsError` if there is one already."""
+        shutil.copytree(self.dir, dir)
+
+    def table(self) -> dict[str, list[Any]]:
+        """The metrics as columns of equal length, nested fields with dots: `scores.mbr.token_f1`. A round without a field has `None`."""
+        rows = [_flat(round) for round in self.metrics]
+        names = {name: None for row in rows for name in row}
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The metrics as a data frame of pandas, which has to be installed."""
+        import pandas
+
+        return pandas.DataFrame(self.table())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The metrics as a data frame of polars, which has to be installed."""
+        import polars
+
+        return polars.DataFrame(self.table(), strict=False)
+
+    def chains(self) -> dict[str, list[list[float]]]:
+        """Of a sampler, the numbers that each of its chains drew: `[chains][rounds]`, the first half of the rounds left out, by name.
+
+        `log_p` is the logarithm of the probability of the trees; `concentration_Word` and the like are the hyper-parameters of adapted nonterminals.
+        `ValueError` if the run was no sampler, or its settings have different numbers of rounds.
+        """
+        runs: dict[int, list[dict[str, Any]]] = {}
+        for round in self.metrics:
+            runs.setdefault(round["run"], []).append(round)
+        halves = [rounds[len(rounds) // 2 :] for rounds in runs.values()]
+        if not self._is_sampler():
+            raise ValueError("the method is no sampler, so there are no chains; use method=\"hastings\" or method=\"gibbs\"")
+        if len({len(half) for half in halves}) != 1:
+            raise ValueError("the chains have different numbers of rounds")
+        numbers: dict[str, list[list[float]]] = {"log_p": [[round["bound"] for round in half] for half in halves]}
+        for symbol in halves[0][0].get("hyper", {}):
+            for name in halves[0][0]["hyper"][symbol]:
+                drawn = [[round["hyper"][symbol][name] for round in half] for half in halves]
+                if all(isinstance(number, float) for chain in drawn for number in chain):
+                    numbers[f"{name}_{symbol}"] = drawn
+        return numbers
+
+    def to_arviz(self) -> Any:
+        """The chains of a sampler as ArviZ takes them, which has to be installed. `ValueError` as of `chains`."""
+        import inspect
+
+        import arviz
+        import numpy
+
+        posterior = {name: numpy.asarray(drawn) for name, drawn in self.chains().items()}
+        # Before version 1, groups were arguments.
+        if "posterior" in inspect.signature(arviz.from_dict).parameters:
+            return arviz.from_dict(posterior=posterior)
+        return arviz.from_dict({"posterior": posterior})
+
+    def _is_sampler(self) -> bool:
+        job = (self.dir / "job.toml").read_text(encoding="utf-8")
+        return any(f'method = "{method}"' in job for method in ("gibbs", "hastings"))
+
+    def __repr__(self) -> str:
+        return f"<grammaton.{type(self).__name__} {self.dir}, {self.summary['rounds']} rounds, parameters {self.parameters_sha256[:8]}>"
+
+
+class Segmentation(Result):
+    """The result of `segment`."""
+
+    def __init__(self, dir: str | os.PathLike[str], segmented: list[str], *, _keep: object = None) -> None:
+        super().__init__(dir, _keep=_keep)
+        #: Each line of the text, with spaces between words (with `unit="token"`: `|`).
+        self.segmented = segmented
+
+
+def _flat(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in fields.items():
+        flat.update(_flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value})
+    return flat

@@ -1,0 +1,230 @@
+"""Training in this process: `train` and `segment` start runs, `Run` is one."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from . import _lib, corpora, progress
+from .corpora import Corpus
+from .result import Result, Segmentation
+
+# Runs that go on when the interpreter ends are stopped, so that each leaves a checkpoint.
+atexit.register(_lib.stop_all)
+
+StrPath = str | os.PathLike[str]
+
+
+class Folder:
+    """The output folder of a run: the user's, or a temporary one that is removed with the last object that reads it."""
+
+    def __init__(self, dir: StrPath | None) -> None:
+        self.is_temporary = dir is None
+        self.path = Path(tempfile.mkdtemp(prefix="grammaton-") if dir is None else dir)
+        self._pid = os.getpid()
+
+    def __del__(self) -> None:
+        # A forked process has a copy of this object, but not of the folder.
+        if self.is_temporary and os is not None and os.getpid() == self._pid:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Run:
+    """A run that trains in the background. `train` makes one.
+
+    Iterating gives each round as a dictionary, with the fields of `metrics.jsonl`, when it ends; a second loop goes on where the first left off. A
+    loop ends when the run is over, stopped or paused. Ctrl-C in any call that waits stops the run, which writes a checkpoint, and raises
+    `KeyboardInterrupt`; `resume` goes on from there. As a context manager it stops the run at the end of the block.
+    """
+
+    def __init__(self, run: _lib.Run, folder: Folder) -> None:
+        self._run = run
+        self._folder = folder
+        self._seen = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        while (found := self._run.round(self._seen)) is not None:
+            self._seen += 1
+            yield json.loads(found)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._run.stop()
+
+    @property
+    def state(self) -> str:
+        """`reading`, `training`, `paused`, `finished`, `stopped` or `failed`."""
+        return self._run.state
+
+    @property
+    def dir(self) -> Path:
+        """The output folder; a temporary one is removed with the run and its results."""
+        return self._folder.path
+
+    @property
+    def job(self) -> str:
+        """The job as the text of a job file."""
+        return self._run.job
+
+    @property
+    def notices(self) -> list[str]:
+        """What there is to know about the run, so far. They also go to the logger `grammaton.run`, at level INFO."""
+        return self._run.notices
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rounds so far, with the fields of `metrics.jsonl`."""
+        return [json.loads(line) for line in self._run.rounds(0)]
+
+    def pause(self) -> None:
+        """Lets the run wait after its present round, with its memory."""
+        self._run.pause()
+
+    def resume(self) -> None:
+        """Lets a paused run go on, or a stopped one, from its checkpoint."""
+        self._run.resume()
+
+    def stop(self) -> None:
+        """Stops the run and waits until its checkpoint is written. Does nothing if it is over."""
+        self._run.stop()
+
+    def result(self, *, progress: bool | None = None) -> Result:
+        """Waits for the end, and returns the result.
+
+        `progress` shows the rounds: by default on a terminal and in a notebook. `Stopped` if the run was stopped, `RuntimeError` if it is paused; a run
+        that failed raises its error.
+        """
+        _show(self._run, progress)
+        self._run.summary()
+        return Result(self._folder.path, _keep=self._folder)
+
+    def __repr__(self) -> str:
+        rounds = len(self._run.rounds(0))
+        return f"<grammaton.Run {self.state}, {rounds} of at most {self._run.max_rounds} rounds, {self.dir}>"
+
+
+def train(
+    corpus: Corpus,
+    grammar: StrPath | None = None,
+    method: str | None = None,
+    *,
+    dir: StrPath | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    workers: int | None = None,
+    memory: int | None = None,
+    callback: Callable[[dict[str, Any]], None] | None = None,
+    **keys: Any,
+) -> Run:
+    """Starts to train, and returns the `Run` once corpus and grammar are read.
+
+    `corpus` is a path, plain or .gz, or a URL; or an iterable of sentences, which is written to a file one by one: texts, lists of tokens, lists of
+    rows `(word, tag)` or `(word, tag, head)`, or trees. `grammar` is a path, the text of a grammar, or the name of one that is made from the corpus,
+    as `"auto:colloc"`. Every other key of a job file is an argument of the same name, without its table: `kind="pcfg"`, `max_rounds=20`,
+    `decoders=["mbr"]`, `sweep={"alpha": [0.1, 1.0]}`.
+
+    `dir` is the folder of the results, by default a temporary one. `overwrite` replaces what an earlier run left there, `resume` goes on from its
+    checkpoint. `workers` is the number of threads, by default that of the cores, `memory` that of mebibytes for forests. `callback` is called with each
+    round on the thread of the run; if it raises, the run stops, and the exception is that of the run.
+
+    Raises `ValueError` (`GrammarError` with line and column) for bad input, `OSError` for files that cannot be read, `TypeError` for unknown keys.
+
+    >>> run = train(["ab ba", "ba ab", "ab"], "auto:unigram", max_rounds=3)
+    >>> [round["round"] for round in run]
+    [1, 2, 3]
+    >>> len(run.result().parameters_sha256)
+    64
+    """
+    folder = Folder(dir)
+    keys = job_keys(corpus, grammar, {"method": method, **keys}, folder.path, may_replace=overwrite or resume)
+    told = None if callback is None else _Callback(callback)
+    earlier = "resume" if resume else "overwrite" if overwrite else "refuse"
+    return Run(_lib.Run.start(keys, earlier=earlier, workers=workers, memory=memory, callback=told), folder)
+
+
+def segment(
+    text: Corpus,
+    *,
+    unit: str = "char",
+    grammar: str | Iterable[str] = "auto",
+    vowels: str = "",
+    chains: int | None = None,
+    sweeps: int | None = None,
+    seconds: float | None = None,
+    seed: int = 1,
+    workers: int | None = None,
+    dir: StrPath | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> Segmentation:
+    """Finds the words of a text by sampling, as the command `grammaton segment` does, with the same options and defaults.
+
+    `text` is a path or an iterable of utterances. Spaces in them (with `unit="token"`: `|` between phonemes) are gold word boundaries, which are
+    scored against and otherwise ignored. Ctrl-C stops within a second.
+
+    >>> found = segment(["thedog", "adog", "thecat", "acat"], grammar="unigram", chains=1, sweeps=4)
+    >>> [line.replace(" ", "") for line in found.segmented]
+    ['thedog', 'adog', 'thecat', 'acat']
+    """
+    folder = Folder(dir)
+    if not overwrite and (folder.path / "summary.json").exists():
+        raise FileExistsError(f"{folder.path}: the folder has a finished result; use overwrite=True, or choose another dir")
+    if corpora.is_path(text):
+        path = Path(os.fspath(text))  # type: ignore[arg-type]
+    else:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        path = folder.path / "text.txt"
+        if corpora.write(text, path) and unit != "token":  # type: ignore[arg-type]
+            raise ValueError('lists of tokens need unit="token"')
+    names = [grammar] if isinstance(grammar, str) else list(grammar)
+    job = _lib.segment_job(
+        path, folder.path, unit=unit, grammar=names, vowels=vowels, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
+    )
+    run = _lib.Run.start({}, file=job, earlier="overwrite" if overwrite else "refuse", workers=workers)
+    _show(run, progress)
+    run.summary()
+    segmented = _lib.segmented(path, unit, folder.path).splitlines()
+    return Segmentation(folder.path, segmented, _keep=folder)
+
+
+def _show(run: _lib.Run, wanted: bool | None) -> None:
+    """Shows progress until the run is over or paused, if it is wanted."""
+    if wanted or (wanted is None and progress.is_wanted()):
+        progress.show(run)
+
+
+def job_keys(corpus: Corpus, grammar: StrPath | None, keys: dict[str, Any], dir: Path, *, may_replace: bool) -> dict[str, Any]:
+    """The keys of a job with its results in `dir`. What is no file yet, a corpus of Python values or the text of a grammar, is written there."""
+    keys = {**keys, "dir": dir}
+    if isinstance(grammar, str) and "-->" in grammar:
+        dir.mkdir(parents=True, exist_ok=True)
+        keys["grammar"] = dir / "grammar.gr"
+        keys["grammar"].write_text(grammar, encoding="utf-8")
+    elif grammar is not None:
+        keys["grammar"] = grammar
+    if corpora.is_path(corpus):
+        return {**keys, "path": corpus}
+    dir.mkdir(parents=True, exist_ok=True)
+    file = dir / "corpus.txt"
+    if file.exists() and not may_replace:
+        raise FileExistsError(f"{file}: exists; use overwrite=True or resume=True, or choose another dir")
+    return {**corpora.write(corpus, file), **keys, "path": file}  # type: ignore[arg-type]
+
+
+class _Callback:
+    """Calls a function with a round as a dictionary."""
+
+    def __init__(self, function: Callable[[dict[str, Any]], None]) -> None:
+        self.function = function
+
+    def __call__(self, line: str) -> None:
+        self.function(json.loads(line))

@@ -1,0 +1,50 @@
+//! `grammaton._lib`: what the package for Python does in Rust.
+//!
+//! - [`arguments`]: keyword arguments as a job;
+//! - [`run`]: training in this process, on threads of its own;
+//! - [`segment`]: the job of a text to segment;
+//! - [`model`]: trained models;
+//! - [`client`]: a client of a service;
+//! - [`drawing`]: pictures of trees;
+//! - [`error`], [`logging`], [`wait`]: what crosses the border to Python in every module.
+//!
+//! Invariants: no call holds the interpreter lock while it waits; no signal handler is installed; what Python passes in is checked before
+//! a thread starts; structured values go to Python as JSON, with the names that the output files have.
+
+mod arguments;
+mod client;
+mod drawing;
+mod error;
+mod logging;
+mod model;
+mod run;
+mod segment;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// Module `grammaton._lib`.
+#[pymodule]
+mod _lib {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::arguments::{job_file, keys};
+    #[pymodule_export]
+    use super::client::{Client, Watch};
+    #[pymodule_export]
+    use super::drawing::{arcs_svg, tree_svg};
+    #[pymodule_export]
+    use super::error::{GrammarError, Stopped};
+    #[pymodule_export]
+    use super::model::{Model, Parser};
+    #[pymodule_export]
+    use super::run::{Run, stop_all};
+    #[pymodule_export]
+    use super::segment::{segment_job, segmented};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

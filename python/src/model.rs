@@ -1,0 +1,256 @@
+//! Trained models.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use coordinator::commands::inspect::inspect;
+use coordinator::decoding::Decoding;
+use coordinator::model::{self, SavedModel};
+use coordinator::row::Status;
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rayon::prelude::*;
+use shared::data::corpus::{Corpus, Options, ReadError, Reader};
+use shared::data::treebank::brackets;
+use shared::grammar::SymbolId;
+use shared::grammar::tree::Tree;
+use shared::models::Trained;
+use shared::models::decode::{Decoded, Decoder};
+use shared::models::dmv::heads::flat;
+use shared::models::dmv::nouns;
+use shared::models::latent::parse;
+
+use crate::error::exception;
+
+/// A trained model.
+#[pyclass(frozen, module = "grammaton._lib")]
+pub struct Model(Arc<SavedModel>);
+
+/// What sentences a model takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Segments,
+    Trees,
+    Dependencies,
+}
+
+fn kind(saved: &SavedModel) -> Kind {
+    match &saved.model {
+        Trained::Treebank(_) => Kind::Trees,
+        Trained::Grammar(model) if nouns::tags(&model.grammar).is_some() => Kind::Dependencies,
+        Trained::Grammar(_) => Kind::Segments,
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Reads a folder of results, its folder `model`, or a `model.bin`.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
+        let saved = py.detach(|| SavedModel::load(&path));
+        Ok(Model(Arc::new(saved.map_err(|error| exception(py, error.into()))?)))
+    }
+
+    /// Decodes the bytes of a `model.bin`.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Model> {
+        let saved = SavedModel::from_bytes(bytes, Path::new("model"));
+        Ok(Model(Arc::new(saved.map_err(|error| exception(py, error.into()))?)))
+    }
+
+    /// Encodes a `model.bin`.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.0.to_bytes()))
+    }
+
+    /// What it finds: `segments`, `trees` or `dependencies`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match kind(&self.0) {
+            Kind::Segments => "segments",
+            Kind::Trees => "trees",
+            Kind::Dependencies => "dependencies",
+        }
+    }
+
+    /// What stands between symbols of a segment: nothing if they are characters.
+    #[getter]
+    fn separator(&self) -> &'static str {
+        self.0.unit.separators().0
+    }
+
+    /// The grammar in py-cfg's syntax.
+    #[getter]
+    fn grammar(&self) -> String {
+        model::grammar_text(&self.0.model)
+    }
+
+    /// The digest of the parameters.
+    #[getter]
+    fn parameters_sha256(&self, py: Python<'_>) -> String {
+        py.detach(|| model::parameters_sha256(&self.0.model))
+    }
+
+    /// The learned parameters as JSON, with `top` strings of each adapted nonterminal.
+    fn inspect(&self, py: Python<'_>, top: usize) -> PyResult<String> {
+        py.detach(|| Ok(serde_json::to_string(&inspect(&self.0, top))?)).map_err(|error| exception(py, error))
+    }
+
+    /// The strings of the nonterminal `symbol` as JSON, the most used first.
+    fn strings(&self, py: Python<'_>, symbol: &str, limit: usize) -> PyResult<String> {
+        let (grammar, sticks) = match &self.0.model {
+            Trained::Grammar(model) => (&model.grammar, &model.lexicon.sticks[..]),
+            Trained::Treebank(_) => return Err(PyKeyError::new_err("a model of trees has no strings")),
+        };
+        let names: Vec<&str> = sticks.iter().map(|stick| grammar.name(stick.symbol)).collect();
+        let Some(at) = names.iter().position(|name| *name == symbol) else {
+            let names = names.join(", ");
+            return Err(PyKeyError::new_err(format!(
+                "{symbol}: no nonterminal with strings; there are: {names}"
+            )));
+        };
+        let json = py.detach(|| serde_json::to_string(&model::top(&self.0, at, limit)));
+        json.map_err(|error| exception(py, error.into()))
+    }
+
+    /// A parser with that decoder. If `closed`, it uses learned strings only.
+    #[pyo3(signature = (decoder, *, closed = false, threads = None))]
+    fn parser(
+        &self,
+        py: Python<'_>,
+        decoder: &str,
+        closed: bool,
+        threads: Option<usize>,
+    ) -> PyResult<Parser> {
+        let of_kind: &[&str] = match kind(&self.0) {
+            Kind::Segments => &["viterbi", "mbr", "mbr-tree"],
+            Kind::Trees => &["viterbi", "max-rule"],
+            Kind::Dependencies => &["viterbi", "mbr-arcs"],
+        };
+        if !of_kind.contains(&decoder) {
+            let known = of_kind.join(", ");
+            return Err(PyValueError::new_err(format!("decoder must be one of {known}, found {decoder}")));
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
+        let pool = pool.map_err(|error| exception(py, error.into()))?;
+        let has_trees = decoder != "mbr";
+        let decoding = py.detach(|| {
+            let Trained::Grammar(model) = &self.0.model else { return None };
+            let criterion = match decoder {
+                "mbr" => Decoder::Mbr,
+                "mbr-tree" => Decoder::MbrTree,
+                "mbr-arcs" => Decoder::MbrArcs,
+                _ => Decoder::Viterbi,
+            };
+            Some(Decoding::new(model.clone(), criterion, has_trees, closed))
+        });
+        Ok(Parser { saved: self.0.clone(), decoding, is_max_rule: decoder == "max-rule", pool })
+    }
+}
+
+/// A model that is ready to parse batches of sentences, on threads of its own.
+#[pyclass(frozen, module = "grammaton._lib")]
+pub struct Parser {
+    saved: Arc<SavedModel>,
+    /// Of a model of segments or dependencies.
+    decoding: Option<Decoding>,
+    is_max_rule: bool,
+    pool: rayon::ThreadPool,
+}
+
+/// The segmentation of a line, its tree, its log-probability, and its status as in tables.
+type Segmented = (String, Option<String>, Option<f64>, String);
+
+/// Status of a sentence for which a model of trees or dependencies has no analysis, and of one that has one.
+const FLAT: &str = "flat";
+const OK: &str = "ok";
+
+#[pymethods]
+impl Parser {
+    /// Segments lines of text, in the format of the training corpus. A line without an analysis is one segment.
+    fn segments(&self, py: Python<'_>, lines: Vec<String>) -> PyResult<Vec<Segmented>> {
+        py.detach(|| self.segment(&lines)).map_err(|error| exception(py, error))
+    }
+
+    /// Finds trees of sentences of words: bracketed, and whether each is more than a flat one.
+    fn trees(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<(String, &'static str)>> {
+        let Trained::Treebank(model) = &self.saved.model else {
+            return Err(PyValueError::new_err("not a model of trees"));
+        };
+        let decoder = if self.is_max_rule { parse::Decoder::MaxRule } else { parse::Decoder::Viterbi };
+        let parser = parse::Parser::new(model, parse::THRESHOLD);
+        let tree = |words: &Vec<String>| {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let parse = parser.parse(&words, decoder);
+            (brackets::line(&parse.tree), if parse.flat { FLAT } else { OK })
+        };
+        Ok(py.detach(|| self.pool.install(|| sentences.par_iter().map(tree).collect())))
+    }
+
+    /// Finds the heads of sentences of tags: for each word the number of its head from 1, or 0 for the root. Each word of a sentence without an
+    /// analysis hangs on the next.
+    fn heads(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<(Vec<u32>, &'static str)>> {
+        py.detach(|| self.find_heads(&sentences)).map_err(|error| exception(py, error))
+    }
+}
+
+impl Parser {
+    fn segment(&self, lines: &[String]) -> Result<Vec<Segmented>> {
+        let (Some(decoding), Trained::Grammar(model)) = (&self.decoding, &self.saved.model) else {
+            bail!("not a model of segments")
+        };
+        let SavedModel { format, unit, ref cleaning, .. } = *self.saved;
+        let options = Options { format, unit, cleaning: cleaning.clone(), ..Options::default() };
+        let mut found: Vec<Segmented> =
+            lines.iter().map(|_| (String::new(), None, None, Status::Empty.to_string())).collect();
+        let text = lines.join("\n") + "\n";
+        let corpus = match Corpus::whole(Reader::new(text.as_bytes(), "texts", &options)?) {
+            Ok((corpus, _)) => corpus,
+            Err(ReadError::Empty { .. }) => return Ok(found),
+            Err(error) => return Err(error.into()),
+        };
+        // `None` for a sentence with an unknown symbol.
+        let sentences: Vec<Option<Vec<SymbolId>>> =
+            corpus.each_tokens_for(&model.grammar).map(Result::ok).collect();
+        let decoded = self.pool.install(|| decoding.all(&sentences))?;
+        for (at, (decoded, tokens)) in decoded.into_iter().zip(&sentences).enumerate() {
+            let line =
+                found.get_mut(corpus.lines[at] as usize - 1).context("internal error: a line too many")?;
+            *line = match decoded {
+                Some(decoded) => {
+                    let ends = decoded.segmentations.first().context("internal error: no segmentation")?;
+                    let tree = decoded.trees.into_iter().next();
+                    (corpus.line(at, ends), tree, Some(decoded.log_z), Status::Ok.to_string())
+                }
+                None => {
+                    let whole = corpus.line(at, &[corpus.sentences[at].len() as u32]);
+                    let status = if tokens.is_some() { Status::NoAnalysis } else { Status::UnknownSymbol };
+                    (whole, None, None, status.to_string())
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    fn find_heads(&self, sentences: &[Vec<String>]) -> Result<Vec<(Vec<u32>, &'static str)>> {
+        let (Some(decoding), Trained::Grammar(model)) = (&self.decoding, &self.saved.model) else {
+            bail!("not a dependency model")
+        };
+        let names = nouns::tags(&model.grammar).context("not a dependency model")?;
+        let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
+        let tokens = |tags: &Vec<String>| {
+            let known: Option<Vec<u32>> = tags.iter().map(|tag| numbers.get(tag.as_str()).copied()).collect();
+            known.filter(|tags| !tags.is_empty()).map(|tags| nouns::tokens(&model.grammar, &tags))
+        };
+        let tokens: Vec<Option<Vec<SymbolId>>> = sentences.iter().map(tokens).collect();
+        let decoded = self.pool.install(|| decoding.all(&tokens))?;
+        let heads = |(decoded, tags): (Option<Decoded>, &Vec<String>)| match decoded {
+            Some(decoded) => Ok((nouns::heads(&Tree::parse(&decoded.trees[0])?)?.1, OK)),
+            None => Ok((flat(tags.len()), FLAT)),
+        };
+        decoded.into_iter().zip(sentences).map(heads).collect()
+    }
+}

@@ -1,0 +1,64 @@
+//! The job of a text to segment, as `grammaton segment` writes it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use coordinator::commands::segment::model;
+use coordinator::commands::segment::sampling::Sampling;
+use coordinator::commands::segment::text::Text;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use shared::data::corpus::Unit;
+
+use crate::error::exception;
+use crate::wait::interruptible;
+
+fn unit(name: &str) -> PyResult<Unit> {
+    match name {
+        "char" => Ok(Unit::Char),
+        "token" => Ok(Unit::Token),
+        _ => Err(PyValueError::new_err(format!("unit must be \"char\" or \"token\", found \"{name}\""))),
+    }
+}
+
+/// Writes the corpus and the job of a text to the folder `dir`, and returns the path of the job file.
+#[pyfunction]
+#[pyo3(signature = (text, dir, *, unit, grammar, vowels, chains, sweeps, seconds, seed, workers))]
+#[expect(clippy::too_many_arguments, reason = "the options of a command")]
+pub fn segment_job(
+    py: Python<'_>,
+    text: PathBuf,
+    dir: PathBuf,
+    unit: &str,
+    grammar: Vec<String>,
+    vowels: String,
+    chains: Option<u16>,
+    sweeps: Option<u32>,
+    seconds: Option<f64>,
+    seed: u64,
+    workers: Option<u16>,
+) -> PyResult<PathBuf> {
+    if chains == Some(0) || sweeps.is_some_and(|sweeps| sweeps < 2) || workers == Some(0) {
+        return Err(PyValueError::new_err("chains and workers must be 1 or more, and sweeps 2 or more"));
+    }
+    if seconds.is_some() && sweeps.is_some() {
+        return Err(PyValueError::new_err("give sweeps or seconds, not both"));
+    }
+    let seconds = seconds.map(Duration::try_from_secs_f64).transpose();
+    let seconds = seconds.map_err(|_| PyValueError::new_err("seconds must be a positive number"))?;
+    let unit = self::unit(unit)?;
+    interruptible(py, move || {
+        let text = Text::read(&text, unit)?;
+        let names: Vec<&str> = grammar.iter().map(String::as_str).collect();
+        let model = model(&text, &names, &vowels)?;
+        let sampling = Sampling { chains, sweeps, seconds, seed, workers, ..Sampling::default() };
+        sampling.write_job(&text, &model, &dir)
+    })
+}
+
+/// The lines of the text, segmented as in the folder `dir` of the job's results.
+#[pyfunction]
+pub fn segmented(py: Python<'_>, text: PathBuf, unit: &str, dir: PathBuf) -> PyResult<String> {
+    let unit = self::unit(unit)?;
+    py.detach(|| Text::read(&text, unit)?.segmented_in(&dir)).map_err(|error| exception(py, error))
+}

@@ -1,0 +1,270 @@
+"""Training: the same bits as the command line, all forms of corpora, errors as exceptions."""
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grammaton
+import pytest
+from grammaton import _lib
+
+from conftest import EXAMPLES, Command, digest
+
+GRAMMAR = """\
+1 1 Sentence --> Words
+1 1 Words --> Word
+1 1 Words --> Word Words
+Word --> Chars
+1 1 Chars --> Char
+1 1 Chars --> Char Chars
+1 1 Char --> a
+1 1 Char --> b
+"""
+
+#: One job of each kind of model and each family of methods: corpus, and keys.
+JOBS: dict[str, tuple[str, dict[str, Any]]] = {
+    "adaptor-vb": ("corpus", {"kind": "adaptor", "grammar": "auto:colloc", "method": "vb", "max_rounds": 3}),
+    "adaptor-hastings": ("corpus", {"grammar": "auto:unigram", "method": "hastings", "max_rounds": 4, "restarts": 2, "keep_every": 1}),
+    "pcfg": ("corpus", {"kind": "pcfg", "grammar": "auto:unigram", "method": "em", "max_rounds": 3, "max_string": 6}),
+    "pcfg-la": (
+        "treebank/trees.mrg",
+        {"kind": "pcfg-la", "method": "vb", "alpha": 0.01, "max_rounds": 3, "held_out_share": 0.1, "sweep": {"subtypes": [1, 2]}},
+    ),
+    "dmv": ("dependency/train.conllu", {"kind": "dmv", "method": "em", "max_rounds": 5, "max_length": 8}),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_same_bits_as_the_command_line(name: str, corpus: Path, tmp_path: Path, grammaton_command: Command) -> None:
+    where, keys = JOBS[name]
+    path = corpus if where == "corpus" else EXAMPLES / where
+    run = grammaton.train(path, dir=tmp_path / "here", **keys)
+    here = run.result()
+    # The job that the run wrote, and the same keys as a job file by hand.
+    grammaton_command("train", tmp_path / "here" / "job.toml", "--out", tmp_path / "there", "--quiet")
+    assert here.parameters_sha256 == digest(tmp_path / "there")
+    tables = dict((key, table) for table, key in _lib.keys())
+    sets = [f"--set={tables[key]}.{key}={json.dumps(value)}" for key, value in keys.items() if key not in ("kind", "sweep", "grammar")]
+    text = f'[model]\nkind = "{keys.get("kind", "adaptor")}"\n' + (f'grammar = "{keys["grammar"]}"\n' if "grammar" in keys else "")
+    text += f'[corpus]\npath = "{path}"\n'
+    if "sweep" in keys:
+        text += "[[sweep]]\n" + "".join(f"{key} = {values}\n" for key, values in keys["sweep"].items())
+    (tmp_path / "job.toml").write_text(text)
+    grammaton_command("train", tmp_path / "job.toml", *sets, "--out", tmp_path / "again", "--quiet")
+    assert here.parameters_sha256 == digest(tmp_path / "again")
+    assert here.parameters_sha256 == here.model.parameters_sha256
+    assert [round["round"] for round in here.metrics] == [round["round"] for round in run]
+
+
+def test_names_of_keys_are_unique() -> None:
+    names = [name for _, name in _lib.keys()]
+    assert len(names) == len(set(names)) > 60
+
+
+def test_a_corpus_of_any_form_is_the_same_corpus(corpus: Path) -> None:
+    lines = corpus.read_text(encoding="utf-8").splitlines()
+
+    def trained(sentences: Any, **keys: Any) -> str:
+        return grammaton.train(sentences, "auto:unigram", max_rounds=2, **keys).result().parameters_sha256
+
+    assert trained(corpus) == trained(str(corpus)) == trained(lines) == trained(line for line in lines)
+    tokens = [list(line.replace(" ", "")) for line in lines]
+    assert trained(tokens) == trained([" ".join(line) for line in tokens], format="tokens")
+
+
+def test_rows_are_dependencies(tmp_path: Path) -> None:
+    sentences = [[("dogs", "NOUN", 2), ("bark", "VERB", 0)], [("birds", "NOUN", 2), ("sing", "VERB", 0), ("loudly", "ADV", 2)]] * 5
+    result = grammaton.train(sentences, kind="dmv", method="em", max_rounds=3).result()
+    found = result.trees[0]
+    assert isinstance(found, grammaton.Dependencies)
+    assert found.words == ("dogs", "bark") and sorted(found.heads) in ([0, 1], [0, 2])
+    assert 0 <= result.scores["viterbi"]["all"]["directed"] <= 1
+    [parse, *_] = result.model.parse([[("cats", "NOUN"), ("sleep", "VERB")]], "mbr-arcs")
+    assert isinstance(parse.tree, grammaton.Dependencies) and parse.status == "ok"
+    [parse] = result.model.parse([["NOUN", "XYZ"]])
+    assert parse.status == "flat"
+
+
+def test_sentences_without_heads_are_none() -> None:
+    result = grammaton.train(EXAMPLES / "dependency" / "train.conllu", kind="dmv", method="em", max_rounds=2, max_length=8).result()
+    texts = (EXAMPLES / "dependency" / "train.conllu").read_text(encoding="utf-8").count("# text")
+    assert len(result.trees) == texts
+    found = [tree for tree in result.trees if isinstance(tree, grammaton.Dependencies)]
+    assert 0 < len(found) < texts
+    for tree in found:
+        # One root, and every word below it.
+        assert tree.heads.count(0) == 1
+        assert "<svg" in tree._repr_html_()
+
+
+def test_grammar_as_text_and_path(tmp_path: Path) -> None:
+    file = tmp_path / "my.gr"
+    file.write_text(GRAMMAR)
+    corpus = ["ab ba", "ba", "ab ab"]
+    runs = [grammaton.train(corpus, grammar, max_rounds=2) for grammar in (GRAMMAR, file, str(file))]
+    assert len({run.result().parameters_sha256 for run in runs}) == 1
+
+
+def test_results(corpus: Path, tmp_path: Path) -> None:
+    run = grammaton.train(corpus, "auto:unigram", method="vb", max_rounds=3, score_every=1, dir=tmp_path / "out")
+    assert [round["round"] for round in run] == [1, 2, 3] and list(run) == []
+    result = run.result()
+    assert 0 < result.scores["mbr"]["token_f1"] <= 1
+    lines = corpus.read_text(encoding="utf-8").splitlines()
+    for found in result.segmentations.values():
+        assert [line.replace(" ", "") for line in found] == [line.replace(" ", "") for line in lines]
+    tree = result.trees[0]
+    assert isinstance(tree, grammaton.Tree)
+    assert "".join(tree.leaves) == lines[0].replace(" ", "")
+    assert tree._repr_html_().count("<svg") == 1
+    assert result.table()["scores.viterbi.token_f1"][0] == result.metrics[0]["scores"]["viterbi"]["token_f1"]
+    assert result.report.exists() and "grammar" in run.job
+    result.save(tmp_path / "copy")
+    assert grammaton.Result(tmp_path / "copy").parameters_sha256 == result.parameters_sha256
+    assert "3 rounds" in repr(result) and "finished" in repr(run)
+    with pytest.raises(ValueError, match="no sampler"):
+        result.chains()
+
+
+def test_tables_of_other_libraries(corpus: Path) -> None:
+    result = grammaton.train(corpus, "auto:unigram", max_rounds=2).result()
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(result.to_pandas(), pandas.DataFrame) and list(result.to_pandas()["round"]) == [1, 2]
+    polars = pytest.importorskip("polars")
+    assert isinstance(result.to_polars(), polars.DataFrame) and result.to_polars()["round"].to_list() == [1, 2]
+
+
+def test_chains(corpus: Path) -> None:
+    run = grammaton.train(corpus, "auto:unigram", method="hastings", max_rounds=6, restarts=2, keep_every=1)
+    result = run.result()
+    chains = result.chains()
+    assert {len(chain) for drawn in chains.values() for chain in drawn} == {3}
+    assert len(chains["log_p"]) == 2 and "concentration_Word" in chains
+    pytest.importorskip("arviz")
+    found = result.to_arviz()
+    assert found["posterior"]["log_p"].shape == (2, 3)
+
+
+def test_a_temporary_folder_lives_as_long_as_the_result(corpus: Path) -> None:
+    result = grammaton.train(corpus, "auto:unigram", max_rounds=1).result()
+    dir = result.dir
+    assert len(result.segmentations["viterbi"]) == 200 and dir.exists()
+    del result
+    assert not dir.exists()
+
+
+def test_bad_input_is_an_exception(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match='no key of a job is called "max_round"; did you mean "max_rounds"'):
+        grammaton.train(corpus, "auto:unigram", max_round=3)
+    with pytest.raises(ValueError, match="^inference.rho must be a number"):
+        grammaton.train(corpus, "auto:unigram", rho="much")
+    with pytest.raises(TypeError, match="rho must be text, a number"):
+        grammaton.train(corpus, "auto:unigram", rho=object())
+    with pytest.raises(ValueError, match='lacks the key "grammar"'):
+        grammaton.train(corpus)
+    with pytest.raises(ValueError, match="did you mean"):
+        grammaton.train(corpus, "auto:unigrm")
+    with pytest.raises(FileNotFoundError, match="nowhere.txt"):
+        grammaton.train(tmp_path / "nowhere.txt", "auto:unigram")
+    with pytest.raises(FileNotFoundError, match="nowhere.gr"):
+        grammaton.train(corpus, tmp_path / "nowhere.gr")
+    with pytest.raises(grammaton.GrammarError) as caught:
+        grammaton.train(["ab"], GRAMMAR + "2 1 Word -> a\n")
+    assert (caught.value.line, caught.value.column) == (9, 10) and isinstance(caught.value, ValueError)
+    with pytest.raises(ValueError, match="workers must be 1 or more"):
+        grammaton.train(corpus, "auto:unigram", workers=0)
+    with pytest.raises(ValueError, match="no terminal `b`"):
+        grammaton.train(["abc"], GRAMMAR.replace("Char --> b", "Char --> c"), max_rounds=1).result()
+    with pytest.raises(ValueError, match="sentence 1: has a line break"):
+        grammaton.train(["ab", "a\nb"], "auto:unigram")
+    with pytest.raises(TypeError, match="sentence 1: found lists of tokens, the ones before are text"):
+        grammaton.train(["ab", ["a"]], "auto:unigram")
+    with pytest.raises(TypeError, match="sentence 0: expected text"):
+        grammaton.train([5], "auto:unigram")  # type: ignore[arg-type]
+
+
+def test_an_earlier_result_stays_unless_asked(corpus: Path, tmp_path: Path) -> None:
+    def trained(rounds: int, **how: Any) -> int:
+        return len(grammaton.train(corpus, "auto:unigram", max_rounds=rounds, dir=tmp_path, **how).result().metrics)
+
+    assert trained(2) == 2
+    with pytest.raises(ValueError, match="has a finished result; replace it with overwrite=True"):
+        trained(3)
+    assert trained(3, overwrite=True) == 3
+    assert trained(3, resume=True) == 3
+    with pytest.raises(FileExistsError, match="corpus.txt"):
+        (tmp_path / "corpus.txt").write_text("mine\n")
+        grammaton.train(["ab"], "auto:unigram", dir=tmp_path)
+    assert (tmp_path / "corpus.txt").read_text() == "mine\n"
+
+
+def test_an_iterator_that_raises_leaves_nothing(tmp_path: Path) -> None:
+    def sentences() -> Iterator[str]:
+        yield "ab"
+        raise ZeroDivisionError("of the corpus")
+
+    with pytest.raises(ZeroDivisionError, match="of the corpus"):
+        grammaton.train(sentences(), "auto:unigram", dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_models_parse_and_are_pickled(corpus: Path, tmp_path: Path, grammaton_command: Command) -> None:
+    result = grammaton.train(corpus, "auto:unigram", max_rounds=4, dir=tmp_path / "out").result()
+    model = grammaton.Model.load(tmp_path / "out")
+    lines = [line.replace(" ", "") for line in corpus.read_text(encoding="utf-8").splitlines()]
+    for decoder in ("viterbi", "mbr", "mbr-tree"):
+        there = grammaton_command("parse", tmp_path / "out", corpus, "--decoder", decoder).splitlines()
+        assert [parse.text for parse in model.parse(iter(lines), decoder)] == there
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.parameters_sha256 == result.parameters_sha256
+    assert [parse.tree for parse in copy.parse(lines[:3])] == result.trees[:3]
+    found = [(parse.status, parse.text) for parse in model.parse([lines[0], "", "ß9"])]
+    assert found == [("ok", result.segmentations["viterbi"][0]), ("empty", ""), ("unknown symbol", "ß9")]
+    strings = model.strings("Word")
+    assert strings[0]["uses"] >= strings[1]["uses"] > 0 and len(model.strings("Word", 5)) == 5
+    assert model.inspect(2)["sticks"][0]["top"] == model.strings("Word", 2)
+    assert "Word" in model.grammar and "segments" in repr(model)
+    with pytest.raises(KeyError, match="there are: Word"):
+        model.strings("Char")
+    with pytest.raises(ValueError, match="decoder must be one of viterbi, mbr, mbr-tree"):
+        model.parse([], "best")
+    with pytest.raises(ValueError, match="line break"):
+        list(model.parse(["a\nb"]))
+    with pytest.raises(TypeError, match="iterable of sentences"):
+        model.parse("ab")
+    with pytest.raises(FileNotFoundError, match="no model here"):
+        grammaton.Model.load(tmp_path / "nowhere")
+    (tmp_path / "model.bin").write_bytes(b"GRMTNMDL?")
+    with pytest.raises(ValueError, match="model"):
+        grammaton.Model.load(tmp_path)
+
+
+def test_trees_of_a_treebank(tmp_path: Path) -> None:
+    result = grammaton.train(EXAMPLES / "treebank" / "trees.mrg", kind="pcfg-la", method="em", max_rounds=3).result()
+    assert result.model.kind == "trees"
+    lines = (EXAMPLES / "treebank" / "trees.mrg").read_text(encoding="utf-8")
+    words = grammaton.Tree.parse(lines.split("\n\n")[0].split("\n")[0]).leaves
+    for decoder in ("viterbi", "max-rule"):
+        parses = list(result.model.parse([words, " ".join(words)], decoder))
+        assert parses[0] == parses[1] and isinstance(parses[0].tree, grammaton.Tree)
+        assert parses[0].tree.leaves == words
+
+
+def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command: Command) -> None:
+    lines = corpus.read_text(encoding="utf-8").splitlines()[:60]
+    found = grammaton.segment(lines, grammar="unigram", chains=2, sweeps=4)
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    there = grammaton_command("segment", file, "--grammar", "unigram", "--chains", 2, "--sweeps", 4)
+    assert found.segmented == there.splitlines()
+    assert found.segmented == grammaton.segment(file, grammar=["unigram"], chains=2, sweeps=4, dir=tmp_path / "out").segmented
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        grammaton.segment(file, dir=tmp_path / "out")
+    with pytest.raises(ValueError, match="not a grammar"):
+        grammaton.segment(lines, grammar="unigrm")
+    with pytest.raises(ValueError, match="sweeps or seconds"):
+        grammaton.segment(lines, sweeps=3, seconds=1)
+    with pytest.raises(ValueError, match="single symbol"):
+        grammaton.segment(["aa"])

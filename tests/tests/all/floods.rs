@@ -1,0 +1,366 @@
+//! Floods: a user or worker of a service sends as much as it can of one thing. Law: the service takes at most 200 MiB more than before, the
+//! calls of another user are answered, and their job ends with the bits of `train`.
+//!
+//! `FLOOD=pages` runs floods with such names only, and `FLOOD_SECONDS=20` all of them for so long:
+//! `FLOOD_SECONDS=20 cargo test --release --workspace --test all floods:: -- --nocapture` prints what is in `docs/results/cluster.md`.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use grammaton_tests::cluster::worker_command;
+use grammaton_tests::folder::{Folder, examples};
+use grammaton_tests::serving::Serving;
+use grammaton_tests::{Process, clock};
+use proto::v1::jobs_client::JobsClient;
+use proto::v1::upload_message::Message;
+use proto::v1::work_client::WorkClient;
+use proto::v1::{self, FromWorker, from_worker};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Request;
+use tonic::transport::{Channel, Endpoint};
+
+use super::load::{spread, usage};
+
+/// MiB that a service may take over what it had before.
+const ROOM: u64 = 200;
+
+/// A service under attack, as the attacker sees it.
+struct Target {
+    url: String,
+    /// `host:port` of the page.
+    page: String,
+    /// Tokens of a user and of a worker.
+    user: String,
+    worker: String,
+    /// The job of another user.
+    job: u64,
+    over: AtomicBool,
+    /// What was sent so far: streams, joins, submissions.
+    sent: AtomicU64,
+}
+
+impl Target {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, n: u64) {
+        self.sent.fetch_add(n, Ordering::Relaxed);
+    }
+
+    async fn wait(&self) {
+        while !self.is_over() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn with_token<T>(token: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    request
+}
+
+async fn connect(url: &str) -> Option<Channel> {
+    Endpoint::from_shared(url.to_owned()).unwrap().connect().await.ok()
+}
+
+/// Name of a flood, and the task of each of its connections: service, number of the connection.
+struct Flood {
+    name: &'static str,
+    connections: u64,
+    /// Blocking, on a thread of its own.
+    run: fn(&Target, u64),
+}
+
+const FLOODS: [Flood; 9] = [
+    Flood { name: "streams opened and reset (HTTP/2)", connections: 4, run: resets },
+    Flood {
+        name: "workers that join and leave",
+        connections: 16,
+        run: |target, at| block_on(joins(target, at)),
+    },
+    Flood { name: "pages that are watched and not read", connections: 250, run: mute_pages },
+    Flood {
+        name: "logs that are followed and not read",
+        connections: 4,
+        run: |target, _| block_on(mute_logs(target)),
+    },
+    Flood { name: "gzip bombs", connections: 2, run: |target, _| block_on(bombs(target)) },
+    Flood { name: "a job of 1,000,000 rounds", connections: 1, run: |target, _| block_on(endless(target)) },
+    Flood {
+        name: "submits cancelled by deadline",
+        connections: 1,
+        run: |target, _| block_on(deadlines(target)),
+    },
+    Flood {
+        name: "uploads of 64 GiB, a byte each",
+        connections: 16,
+        run: |target, _| block_on(slow_upload(target)),
+    },
+    Flood { name: "requests of pages that never end", connections: 520, run: half_requests },
+];
+
+fn block_on(flood: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(flood);
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Opens calls and resets each at once, on connection after connection, without reading.
+fn resets(target: &Target, _: u64) {
+    const SETTINGS: u8 = 4;
+    const HEADERS: u8 = 1;
+    const RESET: u8 = 3;
+    const END_HEADERS: u8 = 4;
+    const CANCEL: [u8; 4] = [0, 0, 0, 8];
+    // HPACK, without an index: POST, http, and literals.
+    let literal = |name: &[u8], value: &str| [name, &[value.len() as u8], value.as_bytes()].concat();
+    let head = [
+        vec![0x83, 0x86],
+        literal(&[0x04], "/grammaton.v1.Jobs/List"),
+        literal(&[0x01], "x"),
+        literal(&[0x0f, 0x10], "application/grpc"),
+        literal(&[0x0f, 0x08], &format!("Bearer {}", target.user)),
+    ]
+    .concat();
+    while !target.is_over() {
+        let Ok(mut tcp) = TcpStream::connect(target.url.trim_start_matches("http://")) else { continue };
+        tcp.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(SETTINGS, 0, 0, &[])].concat();
+        let mut stream = 1;
+        let mut burst = || {
+            let calls = (0..100).flat_map(|_| {
+                let call =
+                    [frame(HEADERS, END_HEADERS, stream, &head), frame(RESET, 0, stream, &CANCEL)].concat();
+                stream += 2;
+                call
+            });
+            calls.collect::<Vec<u8>>()
+        };
+        if tcp.write_all(&preface).is_err() {
+            continue;
+        }
+        while !target.is_over() && tcp.write_all(&burst()).is_ok() {
+            target.count(100);
+        }
+    }
+}
+
+/// Joins under a new name and leaves as soon as it is welcome, again and again.
+async fn joins(target: &Target, at: u64) {
+    let mut n = 0_u64;
+    while !target.is_over() {
+        n += 1;
+        let Some(channel) = connect(&target.url).await else { continue };
+        let instance = [at.to_le_bytes(), n.to_le_bytes()].concat().into();
+        let name = format!("mallory-{at}-{n}-{}", "x".repeat(40));
+        let hello = v1::Hello { version: proto::VERSION, name, slots: 1, instance, ..v1::Hello::default() };
+        let (outgoing, stream) = mpsc::channel(1);
+        let hello = FromWorker { message: Some(from_worker::Message::Hello(hello)) };
+        outgoing.send(hello).await.unwrap();
+        let request = with_token(&target.worker, ReceiverStream::new(stream));
+        if let Ok(joined) = WorkClient::new(channel).join(request).await {
+            target
+                .count(u64::from(joined.into_inner().message().await.is_ok_and(|welcome| welcome.is_some())));
+        }
+    }
+}
+
+fn mute_pages(target: &Target, _: u64) {
+    let mut tcp = TcpStream::connect(&target.page).unwrap();
+    let request = format!(
+        "GET /jobs/{}/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        target.job, target.page, target.user
+    );
+    tcp.write_all(request.as_bytes()).unwrap();
+    let mut first = [0; 12];
+    tcp.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    target.count(1);
+    block_on(target.wait());
+}
+
+async fn mute_logs(target: &Target) {
+    let channel = connect(&target.url).await.unwrap();
+    let mut open = Vec::new();
+    for _ in 0..60 {
+        let follow = v1::LogsRequest { id: target.job, skip: 0, follow: true };
+        let logs = JobsClient::new(channel.clone()).logs(with_token(&target.user, follow)).await;
+        open.push(logs.unwrap());
+        target.count(1);
+    }
+    target.wait().await;
+}
+
+const JOB: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"file\"\n";
+
+/// Uploads a file; returns the submission of a job that reads it.
+async fn upload(target: &Target, jobs: &mut JobsClient<Channel>, file: &[u8]) -> v1::SubmitRequest {
+    let hash = blake3::hash(file).as_bytes().to_vec();
+    let head = Message::Head(v1::InputFile { hash: hash.clone().into(), size: file.len() as u64 });
+    let pieces = file.chunks(1 << 20).map(|piece| Message::Data(piece.to_vec().into()));
+    let messages: Vec<_> = std::iter::once(head)
+        .chain(pieces)
+        .map(|message| v1::UploadMessage { message: Some(message) })
+        .collect();
+    // The quota of a day may be used up: then the file is there already.
+    let _ = jobs.upload(with_token(&target.user, tokio_stream::iter(messages))).await;
+    let inputs = vec![v1::JobInput { path: "file".to_owned(), hash: hash.into() }];
+    v1::SubmitRequest { job: JOB.to_owned(), name: "mallory".to_owned(), inputs, ..Default::default() }
+}
+
+async fn bombs(target: &Target) {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    gzip.write_all(&[&b"a\n"[..], &vec![b'\n'; 24 << 20]].concat()).unwrap();
+    let file = gzip.finish().unwrap();
+    let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
+    while !target.is_over() {
+        let request = upload(target, &mut jobs, &file).await;
+        jobs.submit(with_token(&target.user, request)).await.expect_err("it is refused");
+        target.count(1);
+    }
+}
+
+async fn endless(target: &Target) {
+    let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
+    let mut request = upload(target, &mut jobs, b"ab\nab a\n").await;
+    request.job.push_str("[inference]\nmax_rounds = 1000000\ntolerance = 0\n");
+    let id = jobs.submit(with_token(&target.user, request)).await.unwrap().into_inner().id;
+    target.count(1);
+    target.wait().await;
+    jobs.cancel(with_token(&target.user, v1::JobRef { id })).await.unwrap();
+}
+
+/// Sixty submissions at a time whose client gives up while they are checked.
+async fn deadlines(target: &Target) {
+    let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
+    let lines: String = (0..60_000).map(|n| format!("w{} v{} u{n}\n", n % 977, n % 89)).collect();
+    let request = upload(target, &mut jobs, lines.as_bytes()).await;
+    while !target.is_over() {
+        let submits: Vec<_> = (0..60)
+            .map(|_| {
+                let (mut jobs, mut request) = (jobs.clone(), with_token(&target.user, request.clone()));
+                request.set_timeout(Duration::from_millis(50));
+                tokio::spawn(async move { jobs.submit(request).await.is_ok() })
+            })
+            .collect();
+        for submit in submits {
+            submit.await.unwrap();
+            target.count(1);
+        }
+    }
+}
+
+async fn slow_upload(target: &Target) {
+    let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
+    while !target.is_over() {
+        let (outgoing, stream) = mpsc::channel(2);
+        let head = v1::InputFile { hash: vec![7; 32].into(), size: 64 << 30 };
+        for message in [Message::Head(head), Message::Data(vec![1].into())] {
+            outgoing.send(v1::UploadMessage { message: Some(message) }).await.unwrap();
+        }
+        target.count(1);
+        tokio::select! {
+            _ = jobs.upload(with_token(&target.user, ReceiverStream::new(stream))) => {}
+            () = target.wait() => {}
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn half_requests(target: &Target, _: u64) {
+    let mut tcp = TcpStream::connect(&target.page).unwrap();
+    // The service may close it at once.
+    let _ = tcp.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nX-More: ");
+    target.count(1);
+    block_on(target.wait());
+}
+
+#[test]
+fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
+    let seconds = std::env::var("FLOOD_SECONDS").map_or(1, |text| text.parse().expect("a number"));
+    let corpus = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
+    let corpus: String = corpus.split_inclusive('\n').take(60).collect();
+    let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\ntruncation = 100\n\
+               max_rounds = 200\ntolerance = 0\n[output]\nscore_every = 0\n";
+    let folder = Folder::new(&[("corpus.txt", &corpus), ("job.toml", job)]);
+    let digest = folder.train("alone", &["--workers", "1"]).digest().to_owned();
+    let token = |name: &str, role: &str| {
+        let secret = folder.grammaton(&["token", name, role, "--tokens", "tokens"]);
+        fs::write(folder.path(name), &secret).unwrap();
+        secret.trim_end().to_owned()
+    };
+    let [honest, user, worker, _] =
+        [("ann", "submit"), ("mallory", "submit"), ("mallory-worker", "work"), ("node", "work")]
+            .map(|(name, role)| token(name, role));
+    let only = std::env::var("FLOOD").unwrap_or_default();
+    for Flood { name, connections, run } in FLOODS.into_iter().filter(|flood| flood.name.contains(&only)) {
+        let args = ["--http", "127.0.0.1:0", "--tokens", "tokens"];
+        let service = Serving::start_at(&folder, &name.replace('/', "-"), &args, &[]);
+        let page = service.serving();
+        let _worker =
+            Process::spawn(worker_command(&service.url, "node").arg("--token-file").arg(folder.path("node")));
+        // A worker that has answered is known: tasks that strangers leave are left to it.
+        let submit = ["submit", "job.toml", "--token-file", "ann"];
+        service.grammaton(&folder, &[&submit[..], &["--wait"]].concat());
+        let id = service.grammaton(&folder, &submit);
+        let (idle, ..) = usage(service.id());
+        let (url, id) = (service.url.clone(), id.parse().unwrap());
+        let (over, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+        let target = Target { url, page, user: user.clone(), worker: worker.clone(), job: id, over, sent };
+        let (took, job) = std::thread::scope(|scope| {
+            for at in 0..connections {
+                let target = &target;
+                std::thread::Builder::new()
+                    .stack_size(1 << 20)
+                    .spawn_scoped(scope, move || run(target, at))
+                    .unwrap();
+            }
+            let (begun, mut took) = (clock(), Vec::new());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let job = loop {
+                let begun_call = clock();
+                let job = runtime.block_on(async {
+                    let channel = connect(&service.url).await.expect("the service takes connections");
+                    JobsClient::new(channel).get(with_token(&honest, v1::JobRef { id })).await
+                });
+                let job = job.expect("another user is answered").into_inner();
+                took.push(begun_call.elapsed());
+                let is_over = job.state != "queued" && job.state != "running";
+                let has_begun = target.sent.load(Ordering::Relaxed) >= connections;
+                if is_over && has_begun && begun.elapsed() >= Duration::from_secs(seconds) {
+                    break job;
+                }
+                assert!(
+                    begun.elapsed() < Duration::from_secs(300 + seconds),
+                    "{name}: {job:?}\n{}",
+                    service.log()
+                );
+                std::thread::sleep(Duration::from_millis(20));
+            };
+            target.over.store(true, Ordering::Relaxed);
+            (took, job)
+        });
+        assert_eq!((&job.state[..], &job.parameters_sha256), ("done", &digest), "{name}: {}", job.error);
+        let (_, most, cpu) = usage(service.id());
+        let more = most.saturating_sub(idle);
+        let sent = target.sent.into_inner();
+        println!(
+            "{name}: {sent}; {more} MiB over {idle} MiB, {cpu:.1} CPU seconds; another user's {} calls {}",
+            took.len(),
+            spread(took)
+        );
+        assert!(more <= ROOM, "{name}: {more} MiB more");
+    }
+}
