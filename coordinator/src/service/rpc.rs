@@ -26,7 +26,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::outgoing::Outgoing;
 use super::pace::Pace;
-use super::places::{Place, Places};
+use super::places::Places;
 use super::record::{Input, JobId};
 use super::submission::{MAX_JOB, Submission};
 use super::{Problem, Service};
@@ -37,13 +37,13 @@ use crate::status::snapshot;
 
 /// Maximum time in which a reader takes nothing.
 const IDLE: Duration = Duration::from_secs(60);
-/// Uploads at the same time, of all users and of each.
+/// Uploads at the same time, of all users and of each; others wait.
 const UPLOADS: [usize; 2] = [16, 8];
-/// Checks of jobs at the same time, of all users and of each.
+/// Checks of jobs at the same time, of all users and of each; others wait.
 const CHECKS: [usize; 2] = [2, 1];
-/// Results that are fetched at the same time, of all users and of each.
+/// Results that are fetched at the same time, of all users and of each; others wait.
 const FETCHES: [usize; 2] = [16, 8];
-/// Logs that are read or followed at the same time, of all users and of each.
+/// Logs that are read or followed at the same time, of all users and of each; others are refused, since a log may be followed for days.
 const READERS: [usize; 2] = [1024, 512];
 /// Changes of jobs at the same time, which storage may keep waiting; others wait for them.
 const CHANGES: usize = 8;
@@ -199,12 +199,6 @@ impl From<Problem> for Status {
     }
 }
 
-fn place(places: &Places, who: &Identity, what: &str) -> Result<Place, Status> {
-    let full =
-        || Status::resource_exhausted(format!("too many {what} at the same time; try again in a while"));
-    places.try_take(&who.name).ok_or_else(full)
-}
-
 /// The first `n` of `jobs`, or fewer if these are large, but one at least.
 fn page(jobs: impl Iterator<Item = v1::JobInfo>, n: usize) -> v1::ListReply {
     let (mut page, mut bytes) = (v1::ListReply::default(), 0);
@@ -250,7 +244,7 @@ impl Jobs for JobsService {
         request: Request<Streaming<v1::UploadMessage>>,
     ) -> Result<Response<v1::Uploaded>, Status> {
         let who = self.admit(&request, Role::Submit)?;
-        let _place = place(&self.uploads, &who, "uploads")?;
+        let _place = self.uploads.take(&who.name).await;
         let mut incoming = request.into_inner();
         let mut pace = Pace::begin();
         let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) =
@@ -331,7 +325,9 @@ impl Jobs for JobsService {
 
     async fn logs(&self, request: Request<v1::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
         let (who, revocable) = self.revocable(&request)?;
-        let place = place(&self.readers, &who, "logs")?;
+        let place = self.readers.try_take(&who.name).ok_or_else(|| {
+            Status::resource_exhausted("too many logs at the same time; try again in a while")
+        })?;
         let v1::LogsRequest { id, skip, follow } = request.into_inner();
         let id = JobId(id);
         let mut log = self.blocking(move |service| service.log(id)).await?;
@@ -405,7 +401,7 @@ impl Jobs for JobsService {
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
         let (who, revocable) = self.revocable(&request)?;
-        let place = place(&self.fetches, &who, "downloads")?;
+        let place = self.fetches.take(&who.name).await;
         let id = JobId(request.into_inner().id);
         let (folder, files) = self.blocking(move |service| service.results(id)).await?;
         let (outgoing, stream) = Outgoing::new(IDLE);

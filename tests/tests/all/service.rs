@@ -10,6 +10,8 @@ use grammaton_tests::{Process, clock, eventually};
 use proto::v1;
 use proto::v1::upload_message::Message;
 use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 
 const WORDS: &str =
     "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> <substrings>\n";
@@ -81,7 +83,8 @@ fn twenty_jobs_of_five_clients_give_the_bits_of_train_after_kills() {
     let jobs = || -> Vec<Value> {
         serde_json::from_str(&service.grammaton(&folder, &["jobs", "--json"])).expect("jobs are JSON")
     };
-    eventually(&|| service.log(), || jobs().len() == 20);
+    let logs = || clients.iter().map(Process::log).collect::<String>() + &service.log();
+    eventually(&logs, || jobs().len() == 20);
     workers[0].kill();
     workers[0] = worker(&service, "alice");
     service.kill();
@@ -362,6 +365,31 @@ async fn hostile(jobs: &mut Jobs, job: &str, inputs: &[(&str, [u8; 32])], name: 
     let (inputs, name) = (inputs.iter().map(input).collect(), name.into());
     let request = v1::SubmitRequest { job: job.into(), inputs, name, ..Default::default() };
     jobs.submit(request).await.expect_err("it is not a job").message().to_owned()
+}
+
+/// An upload that sends the head of its file, and nothing more until it is dropped.
+async fn upload_without_end(service: &Serving, n: u8) -> mpsc::Sender<v1::UploadMessage> {
+    let mut jobs = Jobs::connect(service.url.clone()).await.unwrap();
+    let (outgoing, stream) = mpsc::channel(1);
+    let head = v1::InputFile { hash: vec![n; 32].into(), size: 1 << 20 };
+    outgoing.send(v1::UploadMessage { message: Some(Message::Head(head)) }).await.unwrap();
+    tokio::spawn(async move { jobs.upload(ReceiverStream::new(stream)).await });
+    outgoing
+}
+
+#[test]
+fn a_submission_waits_while_its_user_has_as_many_uploads_as_allowed() {
+    let folder = folder();
+    let service = Serving::start(&folder, &[]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let uploads: Vec<_> = (0..8).map(|n| runtime.block_on(upload_without_end(&service, n))).collect();
+    let mut client =
+        Process::spawn(&mut folder.command(&["submit", "colloc.toml", "--coordinator", &service.url]));
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(client.ended().is_none(), "{}", client.log());
+    drop(uploads);
+    assert_eq!(client.wait().code(), Some(0), "{}", client.log());
+    assert_eq!(service.job(&folder, "1")["name"], "colloc");
 }
 
 #[test]
