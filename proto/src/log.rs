@@ -7,7 +7,9 @@ use std::io::IsTerminal as _;
 use std::str::FromStr;
 
 use tracing_appender::non_blocking::WorkerGuard;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Environment variable that holds the log filter: a level, or levels by module.
 pub const VARIABLE: &str = "GRAMMATON_LOG";
@@ -46,15 +48,16 @@ impl fmt::Display for Form {
 /// Starts logging; `usual` is the filter if [`VARIABLE`] is not set. Dropping the guard writes the remaining lines.
 pub fn start(form: Form, usual: &str) -> Result<WorkerGuard, String> {
     let filter = std::env::var(VARIABLE).unwrap_or_else(|_| usual.to_owned());
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|error| format!("{VARIABLE}: {error}; set it to a level, as in info"))?;
+    let filter: Targets =
+        filter.parse().map_err(|error| format!("{VARIABLE}: {error}; set it to a level, as in info"))?;
     let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let log = tracing_subscriber::registry().with(filter);
+    let lines = tracing_subscriber::fmt::layer().with_writer(writer);
     match form {
-        Form::Json => log.json().flatten_event(true).with_current_span(false).init(),
+        Form::Json => log.with(lines.json().flatten_event(true).with_current_span(false)).init(),
         Form::Text => {
             let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            log.with_ansi(colours).init();
+            log.with(lines.with_ansi(colours)).init();
         }
     }
     Ok(guard)
