@@ -118,13 +118,13 @@ impl Forest {
         self.edges.iter().map(|edge| ParamId(edge.param))
     }
 
-    /// The same forest without the edges whose parameter is not `alive`, and without all that only they used;
+    /// Returns the forest without edges whose parameter is not `alive`, and without nodes that only these used;
     /// `None` if no derivation is left. The remaining derivations keep their order.
     pub fn pruned(&self, alive: impl Fn(u32) -> bool) -> Option<Forest> {
         self.filtered(|_, edge| alive(edge.param))
     }
 
-    /// As [`Forest::pruned`], by what is `kept` of nodes' edges.
+    /// Returns the forest with the edges that `kept` accepts, as [`Forest::pruned`] does.
     pub fn filtered(&self, kept: impl Fn(usize, &Edge) -> bool) -> Option<Forest> {
         let n = self.n_nodes();
         let mut productive = vec![false; n];

@@ -43,7 +43,7 @@ pub const SUBSTRINGS: &str = "<substrings>";
 pub struct SymbolId(pub u32);
 
 impl SymbolId {
-    /// As an index.
+    /// Returns the id as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -74,7 +74,7 @@ pub struct Adaptor {
 pub struct Grammar {
     /// Names: the nonterminals first, the start symbol at 0, then the terminals.
     pub symbols: Vec<String>,
-    /// How many of `symbols` are nonterminals.
+    /// Number of nonterminals in `symbols`; they come first.
     pub n_nonterminals: u32,
     /// Grouped by parent, parents in symbol order.
     pub rules: Vec<Rule>,
@@ -128,7 +128,7 @@ impl Grammar {
         (0..self.n_nonterminals).map(SymbolId).filter(move |symbol| with[symbol.index()])
     }
 
-    /// The same grammar with the symbols of a corpus among its terminals, if some nonterminal rewrites to substrings of it.
+    /// Adds the symbols of a corpus to the terminals if a nonterminal rewrites to its substrings.
     pub fn with_vocabulary<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Grammar {
         if self.substring_rules().next().is_some() {
             let mut known: FxHashSet<String> = self.symbols.iter().cloned().collect();
@@ -138,7 +138,7 @@ impl Grammar {
         self
     }
 
-    /// The same grammar without adaptors.
+    /// Returns the grammar without adaptors.
     pub fn without_adaptors(mut self) -> Grammar {
         self.adaptors.fill(None);
         self

@@ -52,7 +52,7 @@ pub fn max_unpacked(packed: u64) -> u64 {
     packed.saturating_mul(MAX_GROWTH).max(UNPACKED_ALWAYS)
 }
 
-/// Largest count or parameter of a distribution: sums and squares of such are finite.
+/// Largest count or parameter of a distribution, so that sums and squares of these are finite.
 const LARGEST: f64 = 1e100;
 /// Smallest parameter of a distribution: its digamma function is finite.
 const SMALLEST: f64 = 1e-100;

@@ -111,13 +111,13 @@ pub struct Model {
     pub grammar: Grammar,
     /// The strings, with those that are no longer in use.
     pub lexicon: Lexicon,
-    /// What was learned.
+    /// The learned parameters.
     pub params: Params,
     /// The nonterminals whose constituents are the segments of a sentence.
     pub segments: Vec<SymbolId>,
 }
 
-/// What was learned, by kind of model.
+/// Learned parameters, by kind of model.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Params {
     /// An adaptor grammar's.

@@ -132,7 +132,7 @@ pub struct UnknownSymbol {
 /// What a grammar has instead of a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnknownSymbolProblem {
-    /// Nothing of that name.
+    /// A name that the grammar lacks.
     #[error("add a rule that has it as a child, or correct the text")]
     Absent,
     /// A nonterminal of that name.

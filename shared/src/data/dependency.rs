@@ -15,14 +15,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// Which tags of a CoNLL-U file are meant.
+/// The column of tags in a CoNLL-U file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tags {
     /// The universal ones, column 4.
     #[default]
     Upos,
-    /// Those of the language, column 5.
+    /// Tags of the language, column 5.
     Xpos,
 }
 
@@ -111,9 +111,9 @@ impl Sentence {
 /// What happens to punctuation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Punctuation {
-    /// It goes ([`Sentence::without_punctuation`]).
+    /// Punctuation is removed ([`Sentence::without_punctuation`]).
     Removed,
-    /// It is words like others.
+    /// Punctuation marks are words.
     Kept,
 }
 
@@ -122,9 +122,9 @@ pub enum Punctuation {
 pub struct Selection {
     /// The sentences left, in their order.
     pub sentences: Vec<Sentence>,
-    /// How many were left out as nothing was left of them.
+    /// Number of sentences left out because all of their words were punctuation.
     pub n_empty: usize,
-    /// How many were left out as they were too long.
+    /// Number of sentences left out because they were too long.
     pub n_long: usize,
 }
 

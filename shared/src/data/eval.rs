@@ -6,7 +6,7 @@ pub mod dependencies;
 pub mod segmentation;
 pub mod significance;
 
-/// What is scored, or scored against.
+/// A prediction or a gold standard, with its name.
 #[derive(Debug)]
 pub struct Source<'a, T> {
     /// Its name, for messages.

@@ -68,13 +68,13 @@ pub enum SampleError {
     /// A discount outside of [0, 1).
     #[error("the default discount must be at least 0 and less than 1, found {found}")]
     Discount {
-        /// What was found.
+        /// The value found.
         found: f64,
     },
     /// A concentration that is not positive.
     #[error("the default concentration must be positive and finite, found {found}")]
     Concentration {
-        /// What was found.
+        /// The value found.
         found: f64,
     },
 }
@@ -114,7 +114,7 @@ struct Sampler<'a> {
     restaurants: Vec<Option<Tables>>,
 }
 
-/// What is left to do, last first.
+/// Pending steps of a derivation; the last one is next.
 enum Step {
     Expand {
         symbol: SymbolId,

@@ -40,9 +40,9 @@ pub const ROOT: &str = "ROOT";
 pub struct Treebank {
     /// The rules of the trees.
     pub rules: Rules,
-    /// Which words are rules' words, and what the others are.
+    /// The words of rules, and the classes of all others.
     pub vocabulary: Vocabulary,
-    /// What unary chains were before they were cut.
+    /// The unary chains before they were cut.
     pub chains: Chains,
     /// The trees.
     pub derivations: Vec<Derivation>,

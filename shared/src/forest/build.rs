@@ -170,7 +170,7 @@ impl<'a> Builder<'a> {
         Ok(self.build_here(root, tokens)?.cloned())
     }
 
-    /// As [`Builder::build`], in memory that the next call uses again.
+    /// Builds a forest as [`Builder::build`] does, in memory that the next call uses again.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -200,7 +200,7 @@ impl<'a> Builder<'a> {
         self.adapted != Adapted::Strings && (end - start) as u32 <= self.max_yield
     }
 
-    /// The stick of a symbol that can only be one of its strings, whatever the span.
+    /// Returns the stick of a symbol that can only be one of its strings, over every span.
     fn only_strings(&self, symbol: u32) -> Option<StickId> {
         match self.binary.kinds[symbol as usize] {
             Kind::Adapted(stick) if self.adapted == Adapted::Strings => Some(stick),

@@ -46,9 +46,9 @@ struct Scratch {
 /// The place of a node in the folded forest.
 #[derive(Clone, Copy)]
 enum Placement {
-    /// It is this node of the folded forest.
+    /// A node of the folded forest.
     Kept(u32),
-    /// It is this stretch of [`Scratch::folded`] on the edges that use it, with this tail.
+    /// A stretch of [`Scratch::folded`] on the edges that use the node, with this tail.
     Folded { first: u32, end: u32, tail: u32 },
 }
 
@@ -131,7 +131,7 @@ impl Chains {
         (&self.first, &self.params)
     }
 
-    /// Closed ones, of such parts.
+    /// Closed chains of these parts.
     pub fn from_parts(first: Vec<u32>, params: Vec<u32>) -> Chains {
         Chains { first, params, ..Chains::default() }
     }

@@ -71,7 +71,7 @@ struct Rules {
     blocks: Vec<Block>,
     /// All A → B, children before parents.
     unaries: Vec<Unary>,
-    /// By word: A and the position of A → word in the index.
+    /// By word, each A with the position of A → word in the index.
     lexicon: Vec<Vec<(u32, u32)>>,
     /// Whether some parent of words has other rules as well.
     has_mixed: bool,
@@ -81,7 +81,7 @@ struct Rules {
 struct Block {
     /// Whether left children are over one token, or over more.
     left_is_token: bool,
-    /// The same for right children.
+    /// Whether right children are tokens.
     right_is_token: bool,
     /// Left children B.
     left: Vec<u32>,

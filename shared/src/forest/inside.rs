@@ -60,7 +60,7 @@ impl Number for Wide {
 pub struct Weights<'a> {
     /// Exact.
     pub wide: &'a [Wide],
-    /// The same, rounded ([`real`]).
+    /// The weights rounded to `f64` ([`real`]).
     pub real: &'a [f64],
 }
 

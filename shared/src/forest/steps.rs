@@ -32,7 +32,7 @@ pub fn printed(binary: &BinaryGrammar, forest: &Forest, node: usize) -> Option<S
 /// the steps below a node whose edge is a string; without, its tokens follow.
 ///
 /// # Errors
-/// Those of `below`.
+/// Returns the steps of the edges that `below` gives.
 pub fn steps<E>(
     binary: &BinaryGrammar,
     forest: &Forest,

@@ -19,7 +19,7 @@ use crate::grammar::{Grammar, ParamSpace, StickId, SymbolId};
 pub struct StringIndex {
     /// `[n_nodes + 1]`: the root, and then level by level; the last one ends the lists of the one before.
     nodes: Vec<Node>,
-    /// By node, then by stick: the parameters of the strings that end there.
+    /// Parameters of the strings that end at a node, by node, then by stick.
     params: Vec<ParamId>,
     /// `[n_symbols]`: the root's child by that symbol; the root itself where there is none.
     first: Vec<u32>,

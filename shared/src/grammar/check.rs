@@ -133,10 +133,10 @@ pub enum Defect {
         rule: usize,
         /// Name of the parent.
         parent: String,
-        /// What was found.
+        /// The value found.
         alpha: f64,
     },
-    /// The same rule twice.
+    /// A rule that occurs twice.
     #[error("the rule `{rule_text}` occurs twice; add the two weights and write it once")]
     DuplicateRule {
         /// Index of the later one.
@@ -151,7 +151,7 @@ pub enum Defect {
         symbol: SymbolId,
         /// Its name.
         name: String,
-        /// What was found.
+        /// The value found.
         discount: f64,
     },
     /// A concentration that is not positive.
@@ -161,7 +161,7 @@ pub enum Defect {
         symbol: SymbolId,
         /// Its name.
         name: String,
-        /// What was found.
+        /// The value found.
         concentration: f64,
     },
     /// A concentration without a discount: a grammar file could not say it.
@@ -223,7 +223,7 @@ pub enum Place {
 }
 
 impl Defect {
-    /// What it is about.
+    /// Returns the part of the grammar that is wrong.
     pub fn place(&self) -> Place {
         match *self {
             Defect::NoRules | Defect::Tables { .. } | Defect::TooLarge { .. } => Place::Grammar,
@@ -266,7 +266,7 @@ impl Grammar {
         Ok(grammar)
     }
 
-    /// Checks every invariant of a grammar; for those that were not made by [`Grammar::new`], such as received ones.
+    /// Checks every invariant of a grammar that [`Grammar::new`] did not make, for instance a received one.
     ///
     /// # Errors
     /// The first [`Defect`]: tables before rules, rules before what they derive.

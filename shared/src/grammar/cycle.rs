@@ -60,7 +60,7 @@ pub fn is_cyclic(component: &[u32], edges: &[Vec<u32>]) -> bool {
     component.len() > 1 || component.iter().any(|node| edges[*node as usize].contains(node))
 }
 
-/// Which nodes lie on a cycle.
+/// Marks the nodes that lie on a cycle; `[n_nodes]`.
 pub fn on_cycle(edges: &[Vec<u32>]) -> Vec<bool> {
     let mut found = vec![false; edges.len()];
     for component in components(edges).iter().filter(|component| is_cyclic(component, edges)) {

@@ -45,7 +45,7 @@ pub enum EstimateError {
 }
 
 impl Groups {
-    /// Those of a grammar.
+    /// Returns the groups of a grammar.
     pub fn new(grammar: &Grammar, lexicon: &Lexicon) -> Groups {
         let space = lexicon.space(grammar);
         let mut start = space.rules().start;

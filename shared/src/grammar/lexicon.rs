@@ -133,7 +133,7 @@ pub struct Substrings {
 }
 
 impl Substrings {
-    /// None yet, of up to `max_length` symbols.
+    /// Creates an empty set of substrings of up to `max_length` symbols.
     pub fn new(max_length: usize) -> Substrings {
         Substrings { max_length, found: Strings::new() }
     }

@@ -35,7 +35,7 @@ impl RuleId {
         RuleId(index as u32)
     }
 
-    /// As an index.
+    /// Returns the id as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -46,7 +46,7 @@ impl RuleId {
 pub struct StickId(pub u32);
 
 impl StickId {
-    /// As an index.
+    /// Returns the id as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -64,7 +64,7 @@ impl ParamId {
     /// The weight that is always one.
     pub const ONE: ParamId = ParamId(0);
 
-    /// As an index.
+    /// Returns the id as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }

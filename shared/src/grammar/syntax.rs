@@ -60,7 +60,7 @@ pub struct GrammarError {
 /// Why a text is not a grammar.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum GrammarErrorKind {
-    /// No arrow in the line.
+    /// A line without an arrow.
     #[error(
         "expected `-->` after the parent, found none; write `Parent --> Child …`, or `#` before a comment"
     )]
@@ -77,7 +77,7 @@ pub enum GrammarErrorKind {
         /// The word with the arrow.
         found: String,
     },
-    /// Nothing before the arrow.
+    /// An arrow without a parent before it.
     #[error("expected a parent before `-->`, found none")]
     NoParent,
     /// A number where the parent should be.
@@ -105,19 +105,19 @@ pub enum GrammarErrorKind {
     NotFinite {
         /// Weight, discount or concentration.
         what: &'static str,
-        /// As written.
+        /// The text of the number.
         found: String,
     },
     /// A discount outside of [0, 1].
     #[error("the discount must be at least 0 and less than 1 (or 1: not adapted), found {found}")]
     Discount {
-        /// What was found.
+        /// The value found.
         found: f64,
     },
     /// A concentration that is not positive.
     #[error("the concentration must be positive, found {found}")]
     Concentration {
-        /// What was found.
+        /// The value found.
         found: f64,
     },
     /// A quoted parent without its second quote.
@@ -159,10 +159,10 @@ impl fmt::Display for Notice {
 pub enum NoticeKind {
     /// A weight ≤ 0, read as 1.
     DefaultWeight {
-        /// What was written.
+        /// The value written.
         found: f64,
     },
-    /// The same rule again; the weights were added.
+    /// A repeated rule, whose weights were added.
     MergedRule {
         /// The line where it was first.
         first_line: u32,
@@ -262,7 +262,7 @@ pub fn parse(text: &str, source_name: &str) -> Result<(Grammar, Vec<Notice>), Gr
     Ok((grammar, notices))
 }
 
-/// Writes a grammar such that [`parse`] reads the same one, and py-cfg too.
+/// Writes a grammar in a form that [`parse`] and py-cfg read back as the same grammar.
 pub fn print(grammar: &Grammar) -> String {
     let mut text = String::new();
     for rule in &grammar.rules {
@@ -447,7 +447,7 @@ fn read_numbers(words: &[Word]) -> Result<[Option<f64>; 3], Failure> {
     Ok(numbers)
 }
 
-/// What to say of a line without ` -->`.
+/// Describes a line without ` -->`.
 fn no_arrow(words: &[Word], first: Position) -> Failure {
     const ARROWS: [&str; 7] = ["->", "=>", "→", "::=", ":", "--->", "=="];
     for word in words {

@@ -12,7 +12,7 @@ use std::fmt::{self, Write as _};
 pub struct Node {
     /// Name of the symbol, not empty.
     pub label: String,
-    /// How many children it has; a node without is a terminal.
+    /// Number of children; 0 for a terminal.
     pub n_children: u32,
 }
 
@@ -28,7 +28,7 @@ pub enum TreeError {
     /// Too few nodes for the children announced, or none at all.
     #[error("the tree is incomplete: {missing} more nodes expected")]
     Incomplete {
-        /// How many are missing.
+        /// Number of missing nodes.
         missing: u64,
     },
     /// Nodes after the end of the tree.

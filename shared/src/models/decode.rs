@@ -54,7 +54,7 @@ use crate::grammar::tree::Tree;
 use crate::models::dmv::nouns::mbr::Mbr;
 use crate::num::Wide;
 
-/// What to decode with.
+/// Parameters to decode with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Decode {
     /// Weights of all parameters, by [`ParamId`], then the escape weights of the adapted nonterminals.

@@ -99,7 +99,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Nothing counted.
+    /// Returns counts of zero.
     pub fn zero(layout: &Layout) -> Expectation {
         Expectation { counts: vec![0.0; layout.n_params()], ln_z: 0.0 }
     }

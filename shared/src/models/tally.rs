@@ -30,9 +30,9 @@ impl Analysis {
 /// The samples of one sentence.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// How many samples have a tree, by its brackets.
+    /// Number of samples with a tree, by its brackets.
     trees: BTreeMap<String, u32>,
-    /// How many samples have a segmentation, by the ends of its segments.
+    /// Number of samples with a segmentation, by the ends of its segments.
     segmentations: BTreeMap<Vec<u32>, u32>,
 }
 

@@ -199,7 +199,7 @@ impl Trainer {
         Trainer { grammar, lexicon, table, settings, noise, state, weights, totals }
     }
 
-    /// What it knows.
+    /// Returns the state between two rounds.
     pub fn state(&self) -> &State {
         &self.state
     }

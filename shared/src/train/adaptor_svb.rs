@@ -136,7 +136,7 @@ impl Trainer {
         Trainer { grammar, lexicon, table, settings, schedule, select_every, state, weights, sample, strings }
     }
 
-    /// What it knows.
+    /// Returns the state between two rounds.
     pub fn state(&self) -> &State {
         &self.state
     }

@@ -14,7 +14,7 @@ pub struct Anneal {
 }
 
 impl Default for Anneal {
-    /// No annealing.
+    /// Returns temperature 1 in every round.
     fn default() -> Anneal {
         Anneal { from: 1.0, to: 1.0, rounds: 0 }
     }

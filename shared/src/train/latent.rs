@@ -46,7 +46,7 @@ pub struct Settings {
 pub struct State {
     /// Totals of the last round; none before the first.
     pub totals: Vec<f64>,
-    /// By shard, the own counts of collapsed variational Bayes; empty for other methods and before the first round.
+    /// Counts of each shard in collapsed variational Bayes; empty for other methods and before the first round.
     pub own: Vec<Own>,
     /// Rounds that counted.
     pub rounds: usize,
@@ -107,7 +107,7 @@ impl Trainer {
         Trainer { treebank, layout, settings, state, weights, totals, gathered, own: Vec::new() }
     }
 
-    /// What it knows.
+    /// Returns the state between two rounds.
     pub fn state(&self) -> &State {
         &self.state
     }

@@ -78,7 +78,7 @@ pub enum MixtureError {
         .0.from, .0.step, .0.to
     )]
     Limit(Limit),
-    /// No weights obey all that is asked for.
+    /// Inequalities that no weights obey together.
     #[error(
         "no weights of {names} obey {culprit} beside what is before it; all are at least 0 and sum to 1, so loosen one"
     )]

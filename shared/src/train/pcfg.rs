@@ -47,7 +47,7 @@ pub enum Method {
 /// What the first round runs with.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Start {
-    /// The same probability for all of a multinomial.
+    /// Equal probabilities within each multinomial.
     Uniform,
     /// Times e^{ju}, u uniform in (−1, 1).
     Jitter(f64),
@@ -58,7 +58,7 @@ pub enum Start {
 }
 
 impl Start {
-    /// Probabilities to start from, whatever the method; counts are normalised.
+    /// Probabilities to start from, for every method; counts are normalised.
     pub fn weights(&self, groups: &Groups, seed: u64, run: u64) -> Vec<Wide> {
         let noise_at = Noise::new(seed, run);
         let numbers = (0..groups.n_params() as u64).map(|at| match self {
@@ -76,7 +76,7 @@ impl Start {
 pub struct Settings {
     /// The method.
     pub method: Method,
-    /// What it starts from.
+    /// The start.
     pub start: Start,
     /// The temperatures of the rounds.
     pub anneal: Anneal,
@@ -101,7 +101,7 @@ pub struct State {
     counted: bool,
     /// Parameters that are kept above zero because a sentence needs them ([`map_em`]), ascending.
     revived: Vec<ParamId>,
-    /// By shard, what collapsed methods carry from round to round; empty before the first.
+    /// The state of each shard in collapsed methods; empty before the first round.
     shard_state: Vec<Share>,
     /// Of the samples that were kept.
     average: Average,
@@ -110,7 +110,7 @@ pub struct State {
 /// Counts of samples.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 struct Average {
-    /// How many.
+    /// Number of samples.
     samples: usize,
     /// Their sum by parameter; empty without samples.
     counts: Vec<f64>,
@@ -171,7 +171,7 @@ pub struct Trainer {
 struct Gathered {
     totals: Totals,
     shard_state: Vec<Share>,
-    /// By shard and occurrence.
+    /// Trees of each shard, by occurrence.
     samples: Vec<Vec<Analysis>>,
 }
 
@@ -208,7 +208,7 @@ impl Trainer {
         Trainer { groups, settings, state, weights, collect, gathered, samples }
     }
 
-    /// What it knows.
+    /// Returns the state between two rounds.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -239,7 +239,7 @@ impl Trainer {
         }
     }
 
-    /// The same for decoding.
+    /// Returns the parameters for decoding.
     pub fn params(&self) -> Params {
         let is_point = matches!(self.settings.method, Method::Em | Method::MapEm);
         Params::new(&self.groups, self.estimate(), self.reading_weights(), is_point)
@@ -288,7 +288,7 @@ impl Trainer {
         }
     }
 
-    /// How many of `params` were not kept above zero before.
+    /// Keeps `params` above zero; returns how many of them were not before.
     fn keep_above_zero(&mut self, params: Vec<ParamId>) -> usize {
         let before = self.state.revived.len();
         self.state.revived.extend(params);

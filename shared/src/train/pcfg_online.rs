@@ -85,12 +85,12 @@ impl Trainer {
         Trainer { groups, method, start, schedule, state, weights: Arc::default(), sample: Totals::new(0) }
     }
 
-    /// What it knows.
+    /// Returns the state between two rounds.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// What was learned, for decoding.
+    /// Returns the learned parameters for decoding.
     pub fn params(&self) -> Params {
         let is_point = self.method == Method::Em;
         Params::new(&self.groups, self.state.estimate.clone(), self.estimated_weights(), is_point)

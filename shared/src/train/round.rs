@@ -28,7 +28,7 @@ pub enum Ask {
         /// The nonterminals whose constituents are the segments, if the trees are to be returned.
         keep: Option<Vec<SymbolId>>,
     },
-    /// The same of every shard.
+    /// One value for all shards.
     Same(Work),
     /// One value per shard.
     Each(Vec<Work>),
@@ -101,7 +101,7 @@ impl Totals {
 /// The share of the bound by which rounding may lower it.
 pub const ROUNDING: f64 = 1e-9;
 
-/// By how much the objective changed, relative to what it was.
+/// Relative change of the objective.
 pub fn relative_change(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     let (before, after) = before.zip(after)?;
     Some(if after == before { 0.0 } else { (after - before) / before.abs() })

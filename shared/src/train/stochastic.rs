@@ -81,7 +81,7 @@ pub fn average(statistics: &mut [f64], found: &[f64], rate: f64) {
     }
 }
 
-/// The same of one number.
+/// Moves one number by `rate` towards what was found.
 pub fn averaged(statistic: f64, found: f64, rate: f64) -> f64 {
     (1.0 - rate) * statistic + rate * found
 }

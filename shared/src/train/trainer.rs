@@ -152,7 +152,7 @@ pub trait Trainer: Send {
     /// Ends a round to which all its shards were added.
     fn finish(&mut self) -> Result<Step, Failure>;
 
-    /// What was learned so far.
+    /// Returns the parameters learned so far.
     fn learned(&self) -> Learned;
 
     /// The sticks of variational Bayes, in symbol order; empty for other methods.

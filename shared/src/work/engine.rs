@@ -19,7 +19,7 @@ pub fn engine() -> Compute {
     engine_with(MEMORY, None)
 }
 
-/// The same with room for so many bytes, and for more in files of a folder that is empty and for this alone, if there is such.
+/// Returns an engine with room for so many bytes, and for more in files of `spill`, an empty folder for this engine alone.
 pub fn engine_with(memory: usize, spill: Option<&Path>) -> Compute {
     let engine = Engine::with_memory(memory);
     let engine = match spill {

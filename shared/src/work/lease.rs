@@ -13,13 +13,13 @@ pub struct BatchId(pub u64);
 pub struct TaskIndex(pub u32);
 
 impl TaskIndex {
-    /// As an index.
+    /// Returns the id as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// How many times the task had been assigned before.
+/// Number of earlier assignments of the task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Attempt(pub u32);
 
@@ -30,7 +30,7 @@ pub struct LeaseId {
     pub batch: BatchId,
     /// The task.
     pub task: TaskIndex,
-    /// Which time it was assigned.
+    /// Number of earlier assignments of the task.
     pub attempt: Attempt,
 }
 

@@ -26,18 +26,18 @@ pub struct Task {
     pub language: Option<Language>,
     /// The items.
     pub shard: Named<Shard>,
-    /// What to do with them.
+    /// The work.
     pub work: Work,
 }
 
-/// What to do with a shard.
+/// Work on a shard.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Expected counts of constituents under the uniform grammar (sentences only) → [`Answer::Candidates`].
     Candidates(Lengths),
     /// Strings that sentences need and the lexicon lacks → [`Answer::Missing`].
     Cover,
-    /// Which parameters the shard touches → [`Answer::Index`].
+    /// Parameters that the shard touches → [`Answer::Index`].
     Index,
     /// Inside–outside → [`Answer::Expectation`].
     Expect {

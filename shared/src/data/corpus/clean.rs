@@ -37,7 +37,7 @@ pub enum Normalise {
     None,
     /// A letter and its marks as one character where Unicode has one.
     Nfc,
-    /// The same, and compatibility characters replaced: ligatures, full-width letters, superscripts.
+    /// NFC with compatibility characters replaced: ligatures, full-width letters, superscripts.
     Nfkc,
 }
 

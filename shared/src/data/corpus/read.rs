@@ -23,7 +23,7 @@ pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Why a file is not a corpus.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It could not be opened.
+    /// A file that cannot be opened.
     #[error("{source_name}: cannot open the corpus: {error}")]
     Open {
         /// Name of the file.
@@ -31,7 +31,7 @@ pub enum ReadError {
         /// Why.
         error: io::Error,
     },
-    /// It could not be read.
+    /// A file that cannot be read.
     #[error("{source_name}:{line}: cannot read the corpus at byte {byte}: {error}")]
     Read {
         /// Name of the file.
@@ -43,7 +43,7 @@ pub enum ReadError {
         /// Why.
         error: io::Error,
     },
-    /// It could not be decompressed.
+    /// A file that cannot be decompressed.
     #[error(
         "{source_name}:{line}: cannot decompress the corpus at byte {byte}: {error}; it is damaged, cut short or not gzip: \
          make it again, or name it without .gz if it is plain text"
@@ -58,7 +58,7 @@ pub enum ReadError {
         /// Why.
         error: io::Error,
     },
-    /// It unpacks to too much.
+    /// A file that unpacks to too much.
     #[error("{source_name}:{line}: {error}; give the corpus as plain text")]
     Unpacked {
         /// Name of the file.
@@ -110,7 +110,7 @@ pub enum ReadError {
     Empty {
         /// Name of the file.
         source_name: String,
-        /// How many lines were skipped.
+        /// Number of lines skipped.
         empty_lines: u32,
     },
 }
@@ -122,7 +122,7 @@ pub enum Notice {
     EmptyLines {
         /// Name of the file.
         source_name: String,
-        /// How many.
+        /// Their number.
         n_lines: u32,
         /// The first of them.
         first_line: u32,
@@ -257,7 +257,7 @@ struct Sentence {
     ends: Vec<u32>,
 }
 
-/// What is known of a corpus once all of it was read.
+/// Properties of a corpus that has been read to its end.
 #[derive(Clone, PartialEq, Debug)]
 pub struct End {
     /// Distinct symbols, in order of first occurrence.

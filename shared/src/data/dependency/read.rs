@@ -25,7 +25,7 @@ pub struct ReadError {
     pub source_name: String,
     /// Line, from 1.
     pub line: u32,
-    /// What is wrong there.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -49,12 +49,12 @@ pub enum Problem {
     /// A line of other columns than its format has.
     #[error("found {found} columns between tabs, expected {expected}")]
     Columns {
-        /// How many there are.
+        /// Number found.
         found: usize,
-        /// How many there should be.
+        /// Numbers expected.
         expected: &'static str,
     },
-    /// Nothing between two tabs.
+    /// An empty column.
     #[error("column {0} is empty; write `_` where there is nothing to say")]
     EmptyColumn(usize),
     /// A word out of order.
@@ -62,9 +62,9 @@ pub enum Problem {
         "found `{found}` as the number of a word, expected {expected}; number the words of a sentence from 1"
     )]
     Number {
-        /// What is there.
+        /// The text found.
         found: String,
-        /// What comes next.
+        /// The id expected.
         expected: usize,
     },
     /// A head that is no number.
@@ -97,7 +97,7 @@ struct Word<'t> {
     head: Option<u32>,
     punctuation: bool,
     line: u32,
-    /// The bytes of its head in the line; empty, at the line's end, if there is no such column.
+    /// Bytes of the head in the line; empty, at the line's end, in a file without that column.
     head_column: Range<usize>,
 }
 
@@ -119,7 +119,7 @@ impl Document {
     /// Reads a file, as [`read()`] does.
     ///
     /// # Errors
-    /// As [`read()`].
+    /// Reads a document as [`read()`] does.
     pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Document, ReadError> {
         let error = |line, problem| ReadError { source_name: source_name.to_owned(), line, problem };
         let text = decode(bytes).map_err(|(line, problem)| error(line, problem))?;
@@ -186,7 +186,7 @@ fn format<'t>(mut lines: impl Iterator<Item = &'t str>) -> Option<Format> {
     let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'))?;
     match first.split('\t').count() {
         2 | 3 => Some(Format::Plain),
-        // Whatever it is, its error will say what was expected.
+        // In either case the error says what was expected.
         _ => Some(Format::Conllu),
     }
 }
@@ -233,7 +233,7 @@ fn plain_word(text: &str, line: u32) -> Result<Word<'_>, Problem> {
     Ok(Word { form, tag, head, punctuation, line, head_column: column(text, 2) })
 }
 
-/// The bytes of column `at`, from 0, of a line; empty, at the line's end, if there is no such column.
+/// Returns the bytes of column `at`, from 0, of a line; empty, at the line's end, if the line has fewer columns.
 fn column(text: &str, at: usize) -> Range<usize> {
     let start: usize = text.split('\t').take(at).map(|column| column.len() + 1).sum();
     match text.split('\t').nth(at) {

@@ -64,11 +64,11 @@ pub enum BracketError {
     Number {
         /// Name of the prediction.
         predicted_name: String,
-        /// How many it has.
+        /// Number of trees.
         n_predicted: usize,
         /// Name of the gold.
         gold_name: String,
-        /// How many it has.
+        /// Number of trees.
         n_gold: usize,
     },
     /// A tree over other words.
@@ -85,7 +85,7 @@ pub enum BracketError {
         gold_name: String,
         /// Line of the tree in it.
         gold_line: u32,
-        /// Which word, from 1.
+        /// Position of the word, from 1.
         place: usize,
         /// The predicted word.
         found: String,

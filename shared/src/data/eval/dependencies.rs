@@ -55,7 +55,7 @@ pub struct Comparison {
     pub bootstrap: Option<Bootstrap>,
 }
 
-/// The same of short sentences and of all.
+/// A score of short sentences and of all.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ByLength<T> {
     /// Of up to 10 words.
@@ -76,11 +76,11 @@ pub enum DependencyError {
     Number {
         /// Name of the prediction.
         predicted_name: String,
-        /// How many it has that are not empty.
+        /// Number of sentences that are not empty.
         n_predicted: usize,
         /// Name of the gold.
         gold_name: String,
-        /// How many it has that are not empty.
+        /// Number of sentences that are not empty.
         n_gold: usize,
     },
     /// A sentence of other words.
@@ -97,7 +97,7 @@ pub enum DependencyError {
         gold_name: String,
         /// Line of the sentence in it.
         gold_line: u32,
-        /// Which word that is left, from 1.
+        /// Position of the word among those that are left, from 1.
         place: usize,
         /// The predicted word.
         found: String,
@@ -136,7 +136,7 @@ pub fn score(
 /// Compares two outputs, both scored against `gold`; the bootstrap draws `resamples` times, from streams of `seed`.
 ///
 /// # Errors
-/// As [`score`], for either of them.
+/// Compares two predictions, each scored as by [`score`].
 pub fn compare(
     gold: Source<Sentence>,
     outputs: [Source<Sentence>; 2],

@@ -48,7 +48,7 @@ pub struct Bootstrap {
     pub high: f64,
     /// Share of the resamples in which the first is not better than the second.
     pub not_better: f64,
-    /// How many resamples there were.
+    /// Number of resamples.
     pub resamples: u32,
 }
 

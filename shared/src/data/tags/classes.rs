@@ -11,16 +11,16 @@ use crate::data::tags::families::Families;
 pub struct UnknownTags {
     /// What the list is of.
     pub what: String,
-    /// What is in it.
+    /// The tags named.
     pub named: Vec<String>,
-    /// What may have been meant, or what there is.
+    /// The nearest known names, or all of them.
     pub way_out: String,
 }
 
 /// The class of all tags.
 pub const ANY: &str = "any";
 
-/// Which of `tags` a list names, `[n_tags]`; `what` is for errors.
+/// Marks the `tags` that a list names, `[n_tags]`; `what` is for errors.
 ///
 /// # Errors
 /// [`UnknownTags`] if there is none. If there is one, the rest of the list may be tags that this corpus does not have.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// Which tags belong together.
+/// Families of tags.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Families {
     /// In the order of the file.
@@ -29,7 +29,7 @@ pub struct FamiliesError {
 /// Why a text does not tell families.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FamiliesErrorKind {
-    /// No colon, or no name of one word before it.
+    /// A line without a colon, or without a name of one word before it.
     #[error("found `{found}`, expected `family: TAG TAG …`, or `#` before a comment")]
     NoFamily {
         /// The line.
@@ -38,19 +38,19 @@ pub enum FamiliesErrorKind {
     /// A family without tags.
     #[error("family `{family}` has no tags; name them after the colon, or remove the line")]
     NoTags {
-        /// Which.
+        /// Name of the family.
         family: String,
     },
     /// A family on two lines.
     #[error("family `{family}` has a line already; name all its tags there")]
     FamilyTwice {
-        /// Which.
+        /// Name of the family.
         family: String,
     },
     /// A tag named twice.
     #[error("tag `{tag}` is in family `{family}` already; name it once")]
     TagTwice {
-        /// Which.
+        /// The tag.
         tag: String,
         /// Where it is.
         family: String,

@@ -30,9 +30,9 @@ pub struct ReadError {
     pub line: u32,
     /// Column, in characters, from 1.
     pub column: u32,
-    /// What is there.
+    /// The text found.
     pub found: String,
-    /// What could be, and how to get there.
+    /// The text expected, and the way out.
     pub expected: &'static str,
 }
 

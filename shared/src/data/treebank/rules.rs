@@ -28,14 +28,14 @@ pub struct WordId(pub u32);
 pub struct RuleId(pub u32);
 
 impl LabelId {
-    /// As an index.
+    /// Returns the id as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl RuleId {
-    /// As an index.
+    /// Returns the id as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -101,7 +101,7 @@ pub enum RulesError {
     /// Rules do not ascend.
     #[error("rules are not sorted, or not distinct")]
     Unsorted,
-    /// No label is [`ROOT`].
+    /// Rules without the label [`ROOT`].
     #[error("there is no root")]
     Root,
     /// A rule has an index of no label or word.

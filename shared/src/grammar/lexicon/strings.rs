@@ -30,7 +30,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// None yet.
+    /// Creates an empty list.
     pub fn new() -> Strings {
         Strings::default()
     }

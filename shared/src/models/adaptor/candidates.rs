@@ -28,7 +28,7 @@ pub struct Ranking {
 struct Best {
     strings: Strings,
     scores: Vec<f64>,
-    /// What is below has no place among them, once there are enough.
+    /// Lowest score that can still be among the best; `None` while there is room for all.
     least: Option<f64>,
 }
 
@@ -121,7 +121,7 @@ impl Limits {
 }
 
 impl Best {
-    /// Which of two is better, by position: the one with the higher score, or the lesser string.
+    /// Compares two candidates by position: a higher score is better, then the lesser string.
     fn compare(&self, a: u32, b: u32) -> std::cmp::Ordering {
         let (a, b) = (a as usize, b as usize);
         let by_score = self.scores[b].total_cmp(&self.scores[a]);

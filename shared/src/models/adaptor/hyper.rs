@@ -13,7 +13,7 @@ use crate::num::dirichlet;
 use crate::num::newton::ascend;
 use crate::num::special::{digamma, ln_gamma, trigamma};
 
-/// Which hyper-parameters to fit.
+/// The hyper-parameters to fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fit {
     /// Concentration a of every stick.

@@ -37,7 +37,7 @@ use crate::grammar::{Grammar, SymbolId};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
 pub struct Component {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Tags of which the root has one.
     #[serde(default = "any")]
@@ -95,7 +95,7 @@ impl Component {
         })
     }
 
-    /// What it says of a tag set.
+    /// Returns the constraint over a tag set.
     ///
     /// # Errors
     /// [`UnknownTags`] for a list that names none of `tags`.
@@ -172,14 +172,14 @@ pub struct Constraint {
     /// `[n_tags]`: whether the root may have it.
     roots: Vec<bool>,
     longest_arc: usize,
-    /// `[n_tags, n_tags]`: by head and child, on which sides of the head there is no such child.
+    /// `[n_tags, n_tags]`: by head and child, the sides of the head on which the child is forbidden.
     forbidden: Vec<[bool; 2]>,
     /// `[n_tags]`: whether it is part of phrases.
     phrases: Vec<bool>,
 }
 
 impl Constraint {
-    /// What it says of a sentence, `[n]`, of tags of the tag set.
+    /// Returns the constraint on a sentence; `[n]` tags of the tag set.
     pub fn on<'a>(&'a self, tags: &'a [u32]) -> Allowed<'a> {
         let in_phrase = |&tag: &u32| self.phrases[tag as usize];
         let mut phrase_heads = vec![None; tags.len()];
@@ -228,7 +228,7 @@ pub struct Constraints {
 /// Why components say nothing of a grammar.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsuited {
-    /// It is none of the DMV, whose trees components are of.
+    /// A grammar other than that of the DMV.
     #[error("components are of dependency trees, and this is another grammar")]
     Grammar,
     /// A list names none of its tags.

@@ -22,7 +22,7 @@ pub struct Arcs {
 }
 
 impl Arcs {
-    /// None of a sentence of `n` words.
+    /// Creates posteriors of zero for a sentence of `n` words.
     pub(super) fn new(n: usize) -> Arcs {
         Arcs { n, posteriors: vec![0.0; (n + 1) * n] }
     }

@@ -27,7 +27,7 @@ pub enum BadTags {
         "a dependency model needs two tags or more, found {found}; is there one tag a word in the corpus?"
     )]
     TooFew {
-        /// How many there are.
+        /// Number found.
         found: usize,
     },
     /// A grammar of twice the square of the tags would be too large.
@@ -35,7 +35,7 @@ pub enum BadTags {
         "a dependency model needs {MAX_TAGS} tags or fewer, found {found}; is there a word in place of a tag in the corpus?"
     )]
     TooMany {
-        /// How many there are.
+        /// Number found.
         found: usize,
     },
     /// Noun constituents to adapt, but no nouns ([`super::nouns`]).

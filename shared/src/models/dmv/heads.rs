@@ -28,10 +28,10 @@ pub enum NotProjective {
         /// Length of the sentence.
         n: usize,
     },
-    /// No word, or several, with head 0.
+    /// A sentence without a root, or with several.
     #[error("{found} words have the head 0, expected one root")]
     Roots {
-        /// How many.
+        /// Number of words with head 0.
         found: usize,
     },
     /// A word that is below itself.
@@ -50,7 +50,7 @@ pub enum NotProjective {
     },
 }
 
-/// What is wrong with a bracketed tree that is no derivation of the grammar.
+/// A bracketed tree that is not a derivation of the grammar.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the tree is no derivation of a dependency grammar: `{label}` does not belong where it stands")]
 pub struct NotDependencies {

@@ -22,7 +22,7 @@ pub enum Side {
 /// Whether a head has a child on a side yet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Valence {
-    /// None yet.
+    /// No child yet.
     NoChild,
     /// One or more.
     HasChild,
@@ -39,7 +39,7 @@ pub enum Event {
         head: u32,
         /// The side.
         side: Side,
-        /// What it has so far.
+        /// Whether it has a child so far.
         valence: Valence,
     },
     /// The head has another child on the side.
@@ -48,7 +48,7 @@ pub enum Event {
         head: u32,
         /// The side.
         side: Side,
-        /// What it has so far.
+        /// Whether it has a child so far.
         valence: Valence,
     },
     /// The child is this one.

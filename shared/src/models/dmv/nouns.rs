@@ -30,7 +30,7 @@ use super::heads::{self as derivations, NotDependencies};
 use crate::grammar::tree::{Node, Tree};
 use crate::grammar::{Adaptor, Grammar, Rule, SymbolId};
 
-/// What is behind the tag in the name of a noun constituent.
+/// Suffix of the tag in the name of a noun constituent.
 const PHRASE: &str = ".phrase";
 
 /// The grammar of `tags` with adapted constituents for those that are `nouns`, `[n_tags]`; all pseudo-counts are `alpha`.

@@ -38,7 +38,7 @@ pub struct Block {
     pub n_left: usize,
     /// Subtypes of the right child, 1 if there is none.
     pub n_right: usize,
-    /// How many of the children are labels.
+    /// Number of children that are labels.
     pub n_children: usize,
     /// Group of the parent's first subtype.
     pub group: usize,

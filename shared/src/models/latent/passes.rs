@@ -16,7 +16,7 @@ use super::Layout;
 use super::kernel::{pair, to_left, to_right};
 use crate::num::rows::{add, dot};
 
-/// What is this small beside the largest inside of its node counts as zero; the outside then cannot overflow.
+/// Inside weights this small relative to the largest of their node count as zero, so that the outside cannot overflow.
 const NEGLIGIBLE: f64 = 1e-290;
 
 /// Scratch memory of the passes, used again from tree to tree.
@@ -29,7 +29,7 @@ pub struct Passes {
     inside: Vec<f64>,
     /// As `inside`; what arrives in the last row is not used.
     outside: Vec<f64>,
-    /// By what the inside of each node was multiplied.
+    /// Factor of the inside weights of each node.
     scale: Vec<f64>,
     /// Of one node: products of the children's inside weights, and outside weights of both together, by pair of subtypes.
     pairs: Vec<f64>,

@@ -10,7 +10,7 @@ use crate::grammar::groups::{Estimate, EstimateError, Groups};
 use crate::grammar::lexicon::Lexicon;
 use crate::num::Wide;
 
-/// What was learned, and how sentences are read with it.
+/// The learned parameters, and how sentences are read with them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Params {
     /// Pseudo-counts and counts; of a sampler, the mean counts of its samples.

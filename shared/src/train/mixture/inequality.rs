@@ -5,9 +5,9 @@
 /// What a weighted sum has to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
-    /// No less than the bound.
+    /// At least the bound.
     AtLeast,
-    /// No more than the bound.
+    /// At most the bound.
     AtMost,
     /// The bound.
     Equal,
@@ -16,7 +16,7 @@ pub enum Relation {
 /// Σ `weights` λ, `relation`, `bound`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inequality {
-    /// As it was written.
+    /// The text as written.
     pub text: String,
     /// `[n]`, not all zero.
     pub weights: Vec<f64>,
@@ -39,21 +39,21 @@ pub struct BadInequality {
 /// Why a text is no inequality.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadInequalityKind {
-    /// None of the three relations, or several.
+    /// A text without a relation, or with several.
     #[error("expected one of `<=`, `>=` and `=` with spaces about it, found {found}")]
     Relations {
-        /// How many.
+        /// Number of relations.
         found: usize,
     },
     /// A word that cannot be where it stands; none at the end of a side.
     #[error("found {found}, expected {expected}; put spaces between all words, numbers and signs")]
     Unexpected {
-        /// What is there.
+        /// The text found.
         found: String,
         /// What could be there.
         expected: String,
     },
-    /// Whatever the weights are, it holds, or it does not.
+    /// An inequality that holds for all weights, or for none.
     #[error("it says nothing of any component; name one, or remove it")]
     Nothing,
 }

@@ -33,7 +33,7 @@ pub struct BuiltShard {
     dense: Option<Dense>,
     pub items: Vec<Item>,
     pub chains: Chains,
-    /// The same forests without strings that went out of use, once there are enough of those.
+    /// The forests without strings that went out of use, once there are enough of these.
     compact: Mutex<Option<Arc<Compact>>>,
     /// Position in the index of the first string parameter.
     first_string: u32,
@@ -81,7 +81,7 @@ impl BuiltShard {
         BuiltShard::folded(prepared, shard, &[], None)
     }
 
-    /// The same with forests, if it has none.
+    /// Returns the shard with forests, built if it has none.
     pub fn with_forests(&self, prepared: &Prepared, shard: Arc<Shard>) -> Result<BuiltShard, TooAmbiguous> {
         BuiltShard::folded(prepared, shard, &self.index.params, None)
     }

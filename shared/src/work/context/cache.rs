@@ -72,7 +72,7 @@ impl Shards {
 }
 
 impl Models {
-    /// None yet, and room for so many bytes of shards.
+    /// Creates an empty cache with room for so many bytes of shards.
     pub fn new(memory: usize) -> Models {
         Models { memory, table: Mutex::default() }
     }

@@ -98,7 +98,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Those of a pattern.
+    /// Returns the constituents of a pattern.
     pub fn find(&mut self, pattern: &[SymbolId]) -> Result<Constituents, TooAmbiguous> {
         if let Some(known) = self.patterns.get(pattern) {
             return Ok(known);

@@ -16,7 +16,7 @@ use crate::work::error::ComputeError;
 pub struct Annotate {
     /// Subtypes of every label but the root, at most [`latent::layout::MAX_SUBTYPES`].
     pub n_subtypes: usize,
-    /// Which.
+    /// The pass.
     pub pass: Pass,
 }
 

@@ -31,7 +31,7 @@ pub enum Collapse {
     Others {
         /// α and the counts of all other shards, by the shard's index.
         pseudo: Vec<f64>,
-        /// The same summed over each multinomial, with the parameters that the shard does not touch.
+        /// Counts summed over each multinomial, with the parameters that the shard does not touch.
         sums: Vec<f64>,
         /// Weights are taken to the power 1/temperature.
         temperature: f64,
@@ -137,7 +137,7 @@ struct Pass<'a> {
     groups: Vec<u32>,
     /// Of the shard's sentences but the one being read, by the shard's index.
     counts: Vec<f64>,
-    /// The same by multinomial.
+    /// Counts by multinomial.
     sums: Vec<f64>,
     /// The chains of the sentence.
     chains: ActiveChains,

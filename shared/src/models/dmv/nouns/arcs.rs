@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         self.read(&forest, vec![Vec::new(); forest.n_nodes()])
     }
 
-    /// Those of a string below its nonterminal.
+    /// Returns the arcs of a string below its nonterminal.
     fn string(&mut self, param: ParamId) -> Result<Option<Rc<Arcs>>, TooAmbiguous> {
         if let Some(known) = self.strings.get(&param) {
             return Ok(known.clone());

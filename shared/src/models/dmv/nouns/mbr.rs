@@ -29,7 +29,7 @@ pub struct Mbr<'a> {
 }
 
 impl<'a> Mbr<'a> {
-    /// As [`Reader::new`]; none under a grammar that is not one of dependencies.
+    /// Creates a decoder as [`Reader::new`] does; `None` for a grammar without dependencies.
     pub fn new(prepared: &'a Prepared, weights: Weights<'a>, open: bool) -> Option<Mbr<'a>> {
         let tags = tags(&prepared.grammar)?;
         let plain = Prepared::new(Arc::new(grammar(&tags).ok()?), Lexicon::default());

@@ -12,7 +12,7 @@ use super::coarse::{Chart, Grammar, spans};
 pub enum By {
     /// A rule over nodes, or over a word.
     Rule(RuleId),
-    /// Nothing: a high node is the low one.
+    /// No rule: a high node is the low one.
     Same,
     /// An unknown word: any tag, with any subtype.
     Unknown,
@@ -21,7 +21,7 @@ pub enum By {
 /// A way to make a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Edge {
-    /// By what.
+    /// The rule.
     pub by: By,
     /// The node that is made.
     pub parent: u32,

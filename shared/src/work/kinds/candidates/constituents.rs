@@ -14,7 +14,7 @@ pub struct Constituents<'a> {
     lengths: Lengths,
     n_sticks: usize,
     pattern: Vec<SymbolId>,
-    /// By pattern; `None` if the grammar does not derive it.
+    /// Constituents by pattern; `None` for a pattern that the grammar does not derive.
     known: FxHashMap<Box<[SymbolId]>, Option<Found>>,
     /// Constituents in `known`.
     n_known: usize,
@@ -23,7 +23,7 @@ pub struct Constituents<'a> {
 /// Of one pattern.
 #[derive(Default)]
 pub struct Found {
-    /// Those of the lengths that are counted, in the order in which their posteriors are added.
+    /// Constituents of the lengths that are counted, in the order in which their posteriors are added.
     pub counted: Vec<Constituent>,
     /// By stick and start, the most probable of the constituents that are longer, cut to the longest that is counted.
     pub longer: Vec<Constituent>,
@@ -49,7 +49,7 @@ impl<'a> Constituents<'a> {
         }
     }
 
-    /// Those of a sentence; `None` if the grammar does not derive it.
+    /// Returns the constituents of a sentence; `None` if the grammar does not derive it.
     pub fn of(&mut self, tokens: &[SymbolId]) -> Result<Option<&Found>, TooAmbiguous> {
         self.patterns.pattern(tokens, &mut self.pattern);
         if !self.known.contains_key(&self.pattern[..]) {

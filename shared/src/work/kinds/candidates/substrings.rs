@@ -13,22 +13,22 @@ pub struct Substrings {
     n_sticks: usize,
     /// The child of a node by a token.
     children: FxHashMap<(u32, SymbolId), u32>,
-    /// By node but for the root: its parent, and the token from there.
+    /// Parent of each node but the root, and the token from there.
     from: Vec<(u32, SymbolId)>,
-    /// By node, then by stick.
+    /// Sums by node, then by stick.
     pub counted: Vec<Option<f64>>,
-    /// The same.
+    /// Sums over longer strings, by node, then by stick.
     pub longer: Vec<Option<f64>>,
     /// Of the last sentence: the nodes of its substrings, by start and then by length.
     nodes: Vec<u32>,
-    /// By start: where its nodes begin.
+    /// First node of each start.
     first: Vec<usize>,
 }
 
 const ROOT: u32 = 0;
 
 impl Substrings {
-    /// None yet.
+    /// Creates an empty tree.
     pub fn new(n_sticks: usize) -> Substrings {
         let amounts = vec![None; n_sticks];
         Substrings {
