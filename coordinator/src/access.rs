@@ -24,9 +24,9 @@ pub enum Role {
     Work,
     /// Viewing jobs and downloading their results.
     Read,
-    /// As [`Role::Read`], and submitting, cancelling, resuming and deleting one's own jobs.
+    /// The rights of [`Role::Read`], and submitting, cancelling, resuming and deleting one's own jobs.
     Submit,
-    /// As [`Role::Submit`], for the jobs of all users.
+    /// The rights of [`Role::Submit`], for the jobs of all users.
     Operate,
 }
 

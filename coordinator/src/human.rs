@@ -19,7 +19,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |letter, shown| shown.extend(letter.escape_unicode()))
 }
 
-/// As [`visible`], for JSON with line ends between its values: hidden characters are escaped as JSON escapes them.
+/// Escapes hidden characters of JSON, as JSON does; line ends between its values stay.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     escaped(json, |letter, shown| match letter {
         '\n' => shown.push('\n'),

@@ -11,7 +11,7 @@ use crate::access::{Access, Role};
 pub struct Revocable<S: Stream> {
     stream: Pin<Box<S>>,
     last: Option<S::Item>,
-    /// None once the stream has ended.
+    /// The removal of the token; `None` once the stream has ended.
     revoked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 

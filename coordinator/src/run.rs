@@ -27,7 +27,7 @@ pub struct Run<'a> {
     rounds: Vec<RoundMetrics>,
 }
 
-/// What is done about an earlier run in the output folder.
+/// Treatment of an earlier run in the output folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Earlier {
     /// Refuse the folder, so that neither a result nor a checkpoint is lost.

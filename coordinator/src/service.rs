@@ -130,10 +130,10 @@ pub enum Problem {
     /// A file is not here.
     #[error("{path}: the service does not have this file (any more); submit the job again, and it is sent")]
     Lacking {
-        /// As it stands in the job.
+        /// The path as the job has it.
         path: String,
     },
-    /// It is not a job that can be trained, or not a file.
+    /// An invalid job or file.
     #[error("{0}")]
     Invalid(String),
     /// The user has used up a quota.

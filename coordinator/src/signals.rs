@@ -89,7 +89,7 @@ pub struct Stopper(Arc<Mutex<Phase>>);
 ///    │ signal: the process ends                 │ signal: the process ends
 /// ```
 enum Phase {
-    /// Nothing is written yet.
+    /// A run that has not written anything yet.
     Reading {
         /// Message to print if the run stops here.
         farewell: String,

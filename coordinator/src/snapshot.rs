@@ -42,7 +42,7 @@ pub struct Snapshot {
 pub struct Strings {
     /// The nonterminal.
     pub of: String,
-    /// How many strings are in use.
+    /// Number of strings in use.
     pub n: usize,
     /// The first of them, with their expected uses.
     pub most_used: Vec<(String, f64)>,

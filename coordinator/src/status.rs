@@ -21,11 +21,11 @@ pub struct JobStatus {
     pub name: String,
     /// The phase that began last; none before the first.
     pub phase: Option<Phase>,
-    /// What its tasks wait for, while no worker can compute them.
+    /// The reason why tasks wait, while no worker can compute them.
     pub waiting: Option<Waiting>,
     /// The run whose round ended last, from 1; 0 before the first. All runs go on together.
     pub run: usize,
-    /// How many runs it has.
+    /// Number of runs.
     pub runs: usize,
     /// That round.
     pub round: usize,

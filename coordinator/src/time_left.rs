@@ -21,7 +21,7 @@ pub struct TimeLeft {
     rounds: BTreeMap<usize, usize>,
     /// Mean wall seconds of a round, of those that this process ran lately; nothing before the first.
     mean: Option<f64>,
-    /// How many rounds the mean is of, [`REMEMBERED`] of each run at most.
+    /// Number of rounds in the mean, [`REMEMBERED`] of each run at most.
     n_rounds: usize,
     is_training: bool,
     /// Whether no worker can compute.

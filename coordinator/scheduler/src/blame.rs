@@ -14,13 +14,13 @@ use super::members::Member;
 /// Preference of a member for a task that has failed before; the least is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Suit {
-    /// It is not involved in the failures.
+    /// The member is not involved in the failures.
     Fresh,
-    /// It is not involved in the failures, but holds or answered the task's replica, so an audit would be void.
+    /// The member is not involved in the failures, but holds or answered the task's replica, so an audit would be void.
     ComputedReplica,
-    /// It joined after a failure from the same origin, and has no accepted answer.
+    /// The member joined after a failure from the same origin, and has no accepted answer.
     SameOrigin,
-    /// It failed the task itself.
+    /// The member failed the task itself.
     Failed,
 }
 

@@ -13,22 +13,22 @@ use super::identity::Identity;
 /// Cause of the loss of a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 pub enum Cause {
-    /// It sent nothing, not even heartbeats.
+    /// The member sent nothing, not even heartbeats.
     #[error("silent for {0:?}")]
     Silent(Duration),
     /// Its connection or its process ended.
     #[error("connection lost: {0}")]
     Disconnected(String),
-    /// It sent a message that breaks the protocol.
+    /// The member sent a message that breaks the protocol.
     #[error("broke the protocol: {0}")]
     Protocol(String),
-    /// It answered or failed a lease that it was never given.
+    /// The member answered or failed a lease that it was never given.
     #[error("broke the protocol: it answered lease {lease}, which was not given to it")]
     NotHolder {
         /// The lease.
         lease: LeaseId,
     },
-    /// It sends heartbeats and no answer.
+    /// The member sends heartbeats and no answer.
     #[error("still computing task {} after {age:?}", task.0)]
     Overdue {
         /// The task that it was assigned.
@@ -39,7 +39,7 @@ pub enum Cause {
     /// Its answer was wrong, so that it may not come back.
     #[error("expelled: {0}")]
     Expelled(String),
-    /// It left after it answered all its leases.
+    /// The member left after it answered all its leases.
     #[error("left")]
     Left,
 }

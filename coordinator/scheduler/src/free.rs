@@ -10,7 +10,7 @@ use super::MemberId;
 /// The preferred member of a task, if there is one.
 pub(super) type Preferred = Option<MemberId>;
 
-/// Which free tasks are offered to a member.
+/// The free tasks that are offered to a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Offer {
     /// Tasks that prefer it.

@@ -75,7 +75,7 @@ pub(super) enum Room {
     Slot,
     /// Room for the one task beyond the slots, which waits until another one ends.
     Beyond,
-    /// No room.
+    /// No task: the member has no room.
     Nothing,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// No members.
+    /// Creates a register without members.
     pub fn new(timeouts: &Timeouts) -> Members {
         Members {
             suspect_after: timeouts.suspect_after,

@@ -52,7 +52,7 @@ impl Course {
         below(n, &mut self.random) == 0
     }
 
-    /// Nothing if the run is stopped.
+    /// Trains; `None` if the run is stopped.
     fn train(&mut self) -> Option<()> {
         let (runs, max_rounds) = (1 + below(3, &mut self.random), 1 + below(6, &mut self.random));
         self.events.push(Happening::Started(Start { runs, max_rounds, ..Start::default() }));
@@ -161,7 +161,7 @@ impl Happening {
     }
 }
 
-/// What is true after some events.
+/// The facts after some events.
 #[derive(Default)]
 struct Truth {
     phase: Option<Phase>,

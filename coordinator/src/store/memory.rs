@@ -29,13 +29,13 @@ thread_local! {
 /// What happens to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It arrives, and so does its answer.
+    /// The request arrives, and so does its answer.
     Arrives,
-    /// It is lost.
+    /// The request is lost.
     RequestLost,
-    /// It arrives, and its answer is lost.
+    /// The request arrives, and its answer is lost.
     AnswerLost,
-    /// It arrives so much later, if it writes, after its sender was told that it is lost.
+    /// A write arrives so much later, after its sender was told that it is lost.
     Late(Duration),
 }
 

@@ -45,7 +45,7 @@ pub struct Dependencies {
     trained: Vec<Vec<u32>>,
     /// By point of the job: the family of each parameter, for those that have one.
     families: Vec<Vec<Option<usize>>>,
-    /// Those held out, of any length; without such, those trained on.
+    /// Held-out sentences of any length; without these, the sentences trained on.
     to_find: ToFind,
 }
 
@@ -58,7 +58,7 @@ pub struct ToFind {
     shards: Vec<SentenceShard>,
 }
 
-/// What was read.
+/// Sentences of tags, as read.
 pub struct Loaded {
     /// The sentences.
     pub dependencies: Dependencies,
@@ -68,9 +68,9 @@ pub struct Loaded {
     pub grammar: Grammar,
     /// Sentences to train on, in shards.
     pub shards: Vec<SentenceShard>,
-    /// Those held out that are no longer than those trained on, in shards.
+    /// Held-out sentences up to the length of those trained on, in shards.
     pub held_out: Vec<SentenceShard>,
-    /// Those of `corpus.test`, if there is such.
+    /// Sentences of `corpus.test`, if the job has it.
     pub test: Option<LoadedTest>,
     /// What the user should know.
     pub notices: Vec<String>,
@@ -80,9 +80,9 @@ pub struct Loaded {
 pub struct LoadedTest {
     /// Of any length.
     pub to_find: ToFind,
-    /// Those that are no longer than those trained on, in shards.
+    /// Sentences up to the length of those trained on, in shards.
     pub predicted: Vec<SentenceShard>,
-    /// How many of those have tags that the model lacks.
+    /// Number of sentences with tags that the model lacks.
     pub n_unknown: usize,
 }
 
@@ -319,7 +319,7 @@ impl Tags {
         sentence.tags.iter().map(number).collect()
     }
 
-    /// Those of a sentence; none if a tag did not come before.
+    /// Returns the ids of the tags of a sentence; `None` if one is unknown.
     fn known(&self, sentence: &Sentence) -> Option<Vec<u32>> {
         sentence.tags.iter().map(|tag| self.numbers.get(tag).copied()).collect()
     }
@@ -329,7 +329,7 @@ impl Tags {
 struct File {
     /// What messages call it.
     name: String,
-    /// All of it.
+    /// The whole file.
     document: Document,
     /// Its sentences, without punctuation unless the job keeps it.
     sentences: Vec<Sentence>,
@@ -354,7 +354,7 @@ impl File {
     }
 }
 
-/// Those of up to so many words; punctuation has been dealt with.
+/// Selects sentences of at most `max_length` words, after punctuation was removed.
 fn up_to(sentences: &[Sentence], max_length: u32) -> Selection {
     select(sentences, Punctuation::Kept, max_length as usize)
 }

@@ -334,7 +334,7 @@ fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option
     Ok(Box::new(train::latent::Trainer::new(treebank.clone(), settings, state)))
 }
 
-/// Which of so many shards of sentences the rounds of a run read.
+/// Schedule by which the rounds of a run read shards of sentences.
 fn schedule(inference: &InferenceTable, shards: usize, restart: usize) -> Schedule {
     let schedule = Schedule {
         shards,
@@ -455,7 +455,7 @@ fn normal_state(
 
 /// Relative change below which a run has converged, unless the job says another.
 const TOLERANCE: f64 = 1e-5;
-/// None: subtypes that are nearly alike hardly move in the first rounds.
+/// Tolerance of latent annotations: 0, as subtypes that are nearly alike hardly move in the first rounds.
 const ANNOTATION_TOLERANCE: f64 = 0.0;
 /// Pseudo-count of every split rule, unless the job says another.
 const ANNOTATION_ALPHA: f64 = 0.01;

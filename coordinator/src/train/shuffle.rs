@@ -28,7 +28,7 @@ const PARTITIONS: usize = 1024;
 /// a large one.
 const PART: usize = 1 << 20;
 
-/// What was counted so far.
+/// Counts of candidate strings so far.
 pub struct Shuffle {
     /// Where the file is made.
     folder: PathBuf,
@@ -36,7 +36,7 @@ pub struct Shuffle {
     budget: usize,
     buffered: usize,
     partitions: Vec<Partition>,
-    /// It has no name, and goes with the process.
+    /// A file without a name, which ends with the process.
     file: Option<File>,
     /// Its length.
     written: u64,
@@ -190,7 +190,7 @@ fn hash(key: &[u8]) -> usize {
     hasher.finish() as usize
 }
 
-/// As [`encode_varint`], by a shorter way for most tokens.
+/// Encodes as [`encode_varint`] does, faster for most tokens.
 fn put_varint(number: u32, buffer: &mut Vec<u8>) {
     match number {
         0..0x80 => buffer.push(number as u8),

@@ -28,7 +28,7 @@ pub enum Tab {
     Jobs,
     /// All workers.
     Workers,
-    /// No tab.
+    /// A page outside the tabs.
     None,
 }
 
