@@ -112,6 +112,8 @@ def problems(documents, root, programs):
             elif "configMap" in volume:
                 config = volume["configMap"]["name"]
                 check(config in configs, f"{here}: nothing says how to make the ConfigMap {config}")
+            elif "emptyDir" in volume:
+                check(any(arg.startswith("--cache=") for arg in main["args"]), f"{here}: only a cache may be lost")
             else:
                 claim = volume["persistentVolumeClaim"]["claimName"]
                 claims = [c["metadata"]["name"] for c in of_kind("PersistentVolumeClaim")]

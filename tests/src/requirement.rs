@@ -11,11 +11,12 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 
 /// Names allowed in `GRAMMATON_REQUIRE`; scripts use some of them.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "browser",
     "cargo-deny",
     "corpora",
     "docker",
+    "helm",
     "kubernetes",
     "mdbook",
     "namespaces",
