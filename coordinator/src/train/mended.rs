@@ -83,6 +83,28 @@ impl Map for Lying {
     }
 }
 
+/// A fleet on which a job is cancelled in some batch.
+struct Cancelling {
+    batches_left: Cell<usize>,
+}
+
+impl Map for Cancelling {
+    fn map(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        match self.batches_left.get().checked_sub(1) {
+            None => Err(FleetError::Cancelled),
+            Some(left) => {
+                self.batches_left.set(left);
+                Inline::default().map(stage, tasks, each)
+            }
+        }
+    }
+}
+
 fn came_to(job: &Job, fleet: &dyn Map, out: &Path) -> Result<String, String> {
     let mut job = job.clone();
     (job.output.dir, job.output.keep_checkpoints, job.output.checkpoint_seconds) = (out.to_owned(), 2, 0.0);
@@ -94,7 +116,7 @@ fn came_to(job: &Job, fleet: &dyn Map, out: &Path) -> Result<String, String> {
         .map_err(told)
 }
 
-/// Keeps the rounds of a run, and ends it as a kill would after some checkpoint.
+/// Keeps the rounds of a run, and ends it as a kill would, after some checkpoint.
 struct Killed {
     checkpoints_left: usize,
     rounds: Vec<(usize, usize, Option<f64>, usize, usize)>,
@@ -118,7 +140,7 @@ impl Observer for Killed {
 }
 
 #[test]
-fn rounds_after_a_kill_at_any_checkpoint_are_those_of_an_undisturbed_run() {
+fn rounds_after_a_kill_or_a_cancellation_at_any_moment_are_those_of_an_undisturbed_run() {
     let dir = folder();
     let mut restored = 0;
     for (model, estimator) in all() {
@@ -130,23 +152,27 @@ fn rounds_after_a_kill_at_any_checkpoint_are_those_of_an_undisturbed_run() {
         let mut job = parsed.unwrap();
         (job.output.keep_checkpoints, job.output.checkpoint_seconds) = (2, 0.0);
         let inputs = Inputs::load(&job).unwrap();
-        let mut rounds_of = |kill_at: usize, resume: bool, out: &Path| {
+        let mut train = |kill_at: usize, cancel_at: usize, resume: bool, out: &Path| {
             job.output.dir = out.to_owned();
             let mut checkpoints = Checkpoints::open(&job.output, resume).unwrap();
             let mut told = Killed { checkpoints_left: kill_at, rounds: Vec::new() };
-            let result = train(&job, &inputs, &Inline::default(), &mut checkpoints, &mut told);
+            let fleet = Cancelling { batches_left: Cell::new(cancel_at) };
+            let result = train(&job, &inputs, &fleet, &mut checkpoints, &mut told);
             (result.is_ok(), told.rounds)
         };
-        let (_, undisturbed) = rounds_of(usize::MAX, false, tempfile::tempdir().unwrap().path());
+        const NEVER: usize = usize::MAX;
+        let (_, undisturbed) = train(NEVER, NEVER, false, tempfile::tempdir().unwrap().path());
         restored += undisturbed.iter().map(|round| round.4).sum::<usize>();
-        for kill_at in 1..100 {
-            let out = tempfile::tempdir().unwrap();
-            let (is_whole, _) = rounds_of(kill_at, false, out.path());
-            if is_whole {
-                break;
+        for is_killed in [true, false] {
+            for at in 1..100 {
+                let out = tempfile::tempdir().unwrap();
+                let (kill_at, cancel_at) = if is_killed { (at, NEVER) } else { (NEVER, at) };
+                if train(kill_at, cancel_at, false, out.path()).0 {
+                    break;
+                }
+                let (_, rounds) = train(NEVER, NEVER, true, out.path());
+                assert_eq!(rounds, undisturbed, "{model:?} {estimator:?}, {at}, killed: {is_killed}");
             }
-            let (_, rounds) = rounds_of(usize::MAX, true, out.path());
-            assert_eq!(rounds, undisturbed, "{model:?} {estimator:?}, killed at checkpoint {kill_at}");
         }
     }
     assert!(restored > 0);

@@ -62,7 +62,7 @@ struct Active<'a> {
     best: Option<(HeldOut, State)>,
     /// Measurements since then.
     waited: usize,
-    /// Strings taken back into use since the round began.
+    /// Strings taken back into use since the round began. A checkpoint has the state of that moment, and so does not have them.
     restored: usize,
 }
 
@@ -175,10 +175,7 @@ impl<'a> Training<'a> {
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();
             let Training { writer, progress, runs, .. } = self;
-            // A checkpoint does not have the strings that a round has restored so far, which its metrics count.
-            if runs.iter().all(|run| run.restored == 0) {
-                writer.advance(|| snapshot_of(progress, saved(runs)), observer)?;
-            }
+            writer.advance(|| snapshot_of(progress, saved(runs)), observer)?;
         }
         self.writer.wait(observer)?;
         let points = (0..self.job.points.len()).map(|point| self.finished(point)).collect::<Result<_>>()?;

@@ -110,6 +110,8 @@ pub struct Trainer {
     settings: Settings,
     noise: Noise,
     state: State,
+    /// The state in which the round under way began, once it runs again.
+    before_round: Option<State>,
     /// The weights of the round under way.
     weights: Arc<Vec<Wide>>,
     /// The sums over its shards.
@@ -154,10 +156,7 @@ enum Verdict {
     /// Some item has no derivation without strings that are out of use: they return, and the round runs again.
     StringsMissing,
     /// The bound fell after strings were dropped: the drop is taken back, and the round runs again.
-    DropFailed {
-        /// The parameters before the drop.
-        before_drop: Params,
-    },
+    DropFailed,
     /// The bound fell without a drop: a defect.
     Fell(BoundFell),
     /// The round counts. A drop that was on trial stays.
@@ -196,12 +195,12 @@ impl Trainer {
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
         let (weights, totals) = (Arc::default(), Totals::new(0));
-        Trainer { grammar, lexicon, table, settings, noise, state, weights, totals }
+        Trainer { grammar, lexicon, table, settings, noise, state, before_round: None, weights, totals }
     }
 
-    /// Returns the state between two rounds.
+    /// Returns the state before the current round, which a resumed trainer begins anew.
     pub fn state(&self) -> &State {
-        &self.state
+        self.before_round.as_ref().unwrap_or(&self.state)
     }
 
     /// The parameters as they are.
@@ -231,14 +230,14 @@ impl Trainer {
     pub fn absorb(&mut self, totals: Totals) -> Result<Step, BoundFell> {
         match self.verdict(&totals) {
             Verdict::StringsMissing => Ok(self.restore(&totals.missing)),
-            Verdict::DropFailed { before_drop } => Ok(self.take_back(before_drop)),
+            Verdict::DropFailed => Ok(self.take_back()),
             Verdict::Fell(fell) => Err(fell),
             Verdict::Counts { bound } => Ok(self.go_on(bound, totals)),
         }
     }
 
     /// Judges the round. A drop is on trial until then.
-    fn verdict(&mut self, totals: &Totals) -> Verdict {
+    fn verdict(&self, totals: &Totals) -> Verdict {
         if !totals.missing.is_empty() {
             return Verdict::StringsMissing;
         }
@@ -249,24 +248,28 @@ impl Trainer {
             self.state.bound.zip(bound).filter(|(before, after)| *after < before - ROUNDING * before.abs());
         match (fell, self.state.grew) {
             (None, _) | (Some(_), true) => Verdict::Counts { bound },
-            (Some((before, after)), false) => match self.state.before_drop.take() {
-                Some(before_drop) => Verdict::DropFailed { before_drop },
-                None => Verdict::Fell(BoundFell { round: self.state.rounds + 1, before, after }),
-            },
+            (Some(_), false) if self.state.before_drop.is_some() => Verdict::DropFailed,
+            (Some((before, after)), false) => {
+                Verdict::Fell(BoundFell { round: self.state.rounds + 1, before, after })
+            }
         }
     }
 
     /// Takes strings back into use, with what the last round that counted says of them.
     fn restore(&mut self, missing: &[ParamId]) -> Step {
+        self.before_round.get_or_insert_with(|| self.state.clone());
         let restored = self.state.params.use_strings(&self.table, missing);
         self.state.params.update(&self.state.counts);
         Step::Again { restored }
     }
 
     /// Goes back to the parameters before the drop; later drops are smaller, and in the end there are none.
-    fn take_back(&mut self, before_drop: Params) -> Step {
+    fn take_back(&mut self) -> Step {
+        self.before_round.get_or_insert_with(|| self.state.clone());
         let in_use = self.state.params.in_use().count();
-        self.state.params = before_drop;
+        if let Some(before_drop) = self.state.before_drop.take() {
+            self.state.params = before_drop;
+        }
         self.advance();
         let several = self.state.drop_share * in_use as f64 > 1.0;
         self.state.drop_share = if several { self.state.drop_share / 4.0 } else { 0.0 };
@@ -281,6 +284,7 @@ impl Trainer {
         self.state.rounds += 1;
         self.state.counts = totals.counts;
         self.state.before_drop = None;
+        self.before_round = None;
         self.state.grew = self.grow();
 
         let mut dropped = 0;

@@ -47,6 +47,8 @@ pub struct Trainer {
     /// Rounds from one change of the strings in use to the next.
     select_every: usize,
     state: State,
+    /// The state in which the round under way began, once it runs again.
+    before_round: Option<State>,
     /// The weights of the round under way.
     weights: Arc<Vec<Wide>>,
     /// The sums over its shards of sentences.
@@ -133,12 +135,25 @@ impl Trainer {
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
         let (weights, sample, strings) = (Arc::default(), Totals::new(0), Totals::new(0));
-        Trainer { grammar, lexicon, table, settings, schedule, select_every, state, weights, sample, strings }
+        let before_round = None;
+        Trainer {
+            grammar,
+            lexicon,
+            table,
+            settings,
+            schedule,
+            select_every,
+            state,
+            before_round,
+            weights,
+            sample,
+            strings,
+        }
     }
 
-    /// Returns the state between two rounds.
+    /// Returns the state before the current round, which a resumed trainer begins anew.
     pub fn state(&self) -> &State {
-        &self.state
+        self.before_round.as_ref().unwrap_or(&self.state)
     }
 
     /// The parameters as they are.
@@ -176,6 +191,7 @@ impl Trainer {
     /// shards of strings.
     pub fn absorb(&mut self, sample: Totals, strings: Totals) -> Step {
         if !sample.missing.is_empty() || !strings.missing.is_empty() {
+            self.before_round.get_or_insert_with(|| self.state.clone());
             let missing = [sample.missing, strings.missing].concat();
             let restored = self.state.params.use_strings(&self.table, &missing);
             self.state.params.update(&self.state.uses);
@@ -188,6 +204,7 @@ impl Trainer {
         let change = relative_change(self.state.bound, bound);
         self.state.bound = bound;
         self.state.rounds = round;
+        self.before_round = None;
 
         let scaled = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| scale * value).collect() };
         average(&mut self.state.sentences.counts, &scaled(&sample.counts), rate);

@@ -159,6 +159,8 @@ pub struct Trainer {
     groups: Groups,
     settings: Settings,
     state: State,
+    /// The state in which the round under way began, once it runs again.
+    before_round: Option<State>,
     /// Of the round under way.
     weights: Arc<Vec<Wide>>,
     collect: Collect,
@@ -205,12 +207,12 @@ impl Trainer {
     pub fn resume(groups: Groups, settings: Settings, state: State) -> Trainer {
         let gathered = Gathered::new(groups.n_params());
         let (weights, collect, samples) = (Arc::default(), Collect::default(), Vec::new());
-        Trainer { groups, settings, state, weights, collect, gathered, samples }
+        Trainer { groups, settings, state, before_round: None, weights, collect, gathered, samples }
     }
 
-    /// Returns the state between two rounds.
+    /// Returns the state before the current round, which a resumed trainer begins anew.
     pub fn state(&self) -> &State {
-        &self.state
+        self.before_round.as_ref().unwrap_or(&self.state)
     }
 
     /// The temperature of the next round.
@@ -383,6 +385,7 @@ impl trainer::Trainer for Trainer {
         let Gathered { totals, shard_state, samples } =
             std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
         if !totals.missing.is_empty() {
+            self.before_round.get_or_insert_with(|| self.state.clone());
             return Ok(Step::Again { restored: self.keep_above_zero(totals.missing) });
         }
         let round = self.state.rounds + 1;
@@ -396,6 +399,7 @@ impl trainer::Trainer for Trainer {
             return Err(BoundFell { round, before, after }.into());
         }
         let change = relative_change(self.state.bound, bound);
+        self.before_round = None;
         self.state.rounds = round;
         self.state.bound = bound;
         self.state.shard_state = shard_state;
