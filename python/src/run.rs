@@ -438,13 +438,13 @@ impl Observer for Recorder<'_> {
                 shared.state().rounds = rounds;
             }
             RunEvent::RoundFinished(round) => shared.round(round)?,
-            RunEvent::PhaseBegun(phase) => log::info!(target: LOG, "{phase:?}"),
+            RunEvent::PhaseBegun(phase) => tracing::info!(target: LOG, "{phase:?}"),
             RunEvent::Notice(text) => {
-                log::info!(target: LOG, "{text}");
+                tracing::info!(target: LOG, "{text}");
                 shared.state().notices.push(text.to_owned());
             }
             RunEvent::CheckpointFailed(error) => {
-                log::warn!(target: LOG, "a checkpoint cannot be written: {error:#}");
+                tracing::warn!(target: LOG, "a checkpoint cannot be written: {error:#}");
             }
             _ => {}
         }
