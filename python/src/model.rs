@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
@@ -9,7 +10,7 @@ use coordinator::commands::inspect::inspect;
 use coordinator::decoding::Decoding;
 use coordinator::model::{self, SavedModel};
 use coordinator::row::Status;
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rayon::prelude::*;
@@ -24,6 +25,7 @@ use shared::models::dmv::nouns;
 use shared::models::latent::parse;
 
 use crate::error::exception;
+use crate::wait::interruptible;
 
 /// A trained model.
 #[pyclass(frozen, module = "grammaton._lib")]
@@ -96,7 +98,11 @@ impl Model {
 
     /// The learned parameters as JSON, with `top` strings of each adapted nonterminal.
     fn inspect(&self, py: Python<'_>, top: usize) -> PyResult<String> {
-        py.detach(|| Ok(serde_json::to_string(&inspect(&self.0, top))?)).map_err(|error| exception(py, error))
+        let saved = self.0.clone();
+        interruptible(
+            py,
+            move || Ok(pool(Some(1))?.install(|| serde_json::to_string(&inspect(&saved, top)))?),
+        )
     }
 
     /// The strings of the nonterminal `symbol` as JSON, the most used first.
@@ -112,8 +118,10 @@ impl Model {
                 "{symbol}: no nonterminal with strings; there are: {names}"
             )));
         };
-        let json = py.detach(|| serde_json::to_string(&model::top(&self.0, at, limit)));
-        json.map_err(|error| exception(py, error.into()))
+        let saved = self.0.clone();
+        interruptible(py, move || {
+            Ok(pool(Some(1))?.install(|| serde_json::to_string(&model::top(&saved, at, limit)))?)
+        })
     }
 
     /// A parser with that decoder. If `closed`, it uses learned strings only.
@@ -134,26 +142,27 @@ impl Model {
             let known = of_kind.join(", ");
             return Err(PyValueError::new_err(format!("decoder must be one of {known}, found {decoder}")));
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
-        let pool = pool.map_err(|error| exception(py, error.into()))?;
-        let has_trees = decoder != "mbr";
-        let decoding = py.detach(|| {
-            let Trained::Grammar(model) = &self.0.model else { return None };
-            let criterion = match decoder {
-                "mbr" => Decoder::Mbr,
-                "mbr-tree" => Decoder::MbrTree,
-                "mbr-arcs" => Decoder::MbrArcs,
-                _ => Decoder::Viterbi,
-            };
-            Some(Decoding::new(model.clone(), criterion, has_trees, closed))
-        });
-        Ok(Parser { saved: self.0.clone(), decoding, is_max_rule: decoder == "max-rule", pool })
+        let (saved, decoder) = (self.0.clone(), decoder.to_owned());
+        let analyser = interruptible(py, move || Analyser::new(saved, &decoder, closed, threads))?;
+        Ok(Parser { analyser: Arc::new(analyser), pid: process::id() })
     }
 }
 
-/// A model that is ready to parse batches of sentences, on threads of its own.
+/// Threads of one's own, as many as cores by default. Those of the whole process would be missing after a fork.
+fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
+    Ok(rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build()?)
+}
+
+/// A model that is ready to parse batches of sentences. Ctrl-C ends the waiting for a batch.
 #[pyclass(frozen, module = "grammaton._lib")]
 pub struct Parser {
+    analyser: Arc<Analyser>,
+    /// The process that has the threads.
+    pid: u32,
+}
+
+/// A model with all that parsing needs.
+struct Analyser {
     saved: Arc<SavedModel>,
     /// Of a model of segments or dependencies.
     decoding: Option<Decoding>,
@@ -172,14 +181,57 @@ const OK: &str = "ok";
 impl Parser {
     /// Segments lines of text, in the format of the training corpus. A line without an analysis is one segment.
     fn segments(&self, py: Python<'_>, lines: Vec<String>) -> PyResult<Vec<Segmented>> {
-        py.detach(|| self.segment(&lines)).map_err(|error| exception(py, error))
+        self.run(py, move |analyser| analyser.segment(&lines))
     }
 
     /// Finds trees of sentences of words: bracketed, and whether each is more than a flat one.
     fn trees(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<(String, &'static str)>> {
-        let Trained::Treebank(model) = &self.saved.model else {
-            return Err(PyValueError::new_err("not a model of trees"));
+        self.run(py, move |analyser| analyser.find_trees(&sentences))
+    }
+
+    /// Finds the heads of sentences of tags: for each word the number of its head from 1, or 0 for the root. Each word of a sentence without an
+    /// analysis hangs on the next.
+    fn heads(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<(Vec<u32>, &'static str)>> {
+        self.run(py, move |analyser| analyser.find_heads(&sentences))
+    }
+}
+
+impl Parser {
+    fn run<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Analyser) -> Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        if self.pid != process::id() {
+            return Err(PyRuntimeError::new_err(
+                "this parser belongs to the process from which this one was forked; call parse() here",
+            ));
+        }
+        let analyser = self.analyser.clone();
+        interruptible(py, move || work(&analyser))
+    }
+}
+
+impl Analyser {
+    fn new(saved: Arc<SavedModel>, decoder: &str, closed: bool, threads: Option<usize>) -> Result<Analyser> {
+        let pool = pool(threads)?;
+        let criterion = match decoder {
+            "mbr" => Decoder::Mbr,
+            "mbr-tree" => Decoder::MbrTree,
+            "mbr-arcs" => Decoder::MbrArcs,
+            _ => Decoder::Viterbi,
         };
+        let decoding = match &saved.model {
+            Trained::Grammar(model) => {
+                Some(pool.install(|| Decoding::new(model.clone(), criterion, decoder != "mbr", closed)))
+            }
+            Trained::Treebank(_) => None,
+        };
+        Ok(Analyser { saved, decoding, is_max_rule: decoder == "max-rule", pool })
+    }
+
+    fn find_trees(&self, sentences: &[Vec<String>]) -> Result<Vec<(String, &'static str)>> {
+        let Trained::Treebank(model) = &self.saved.model else { bail!("not a model of trees") };
         let decoder = if self.is_max_rule { parse::Decoder::MaxRule } else { parse::Decoder::Viterbi };
         let parser = parse::Parser::new(model, parse::THRESHOLD);
         let tree = |words: &Vec<String>| {
@@ -187,17 +239,9 @@ impl Parser {
             let parse = parser.parse(&words, decoder);
             (brackets::line(&parse.tree), if parse.flat { FLAT } else { OK })
         };
-        Ok(py.detach(|| self.pool.install(|| sentences.par_iter().map(tree).collect())))
+        Ok(self.pool.install(|| sentences.par_iter().map(tree).collect()))
     }
 
-    /// Finds the heads of sentences of tags: for each word the number of its head from 1, or 0 for the root. Each word of a sentence without an
-    /// analysis hangs on the next.
-    fn heads(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<(Vec<u32>, &'static str)>> {
-        py.detach(|| self.find_heads(&sentences)).map_err(|error| exception(py, error))
-    }
-}
-
-impl Parser {
     fn segment(&self, lines: &[String]) -> Result<Vec<Segmented>> {
         let (Some(decoding), Trained::Grammar(model)) = (&self.decoding, &self.saved.model) else {
             bail!("not a model of segments")

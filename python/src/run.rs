@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -72,6 +73,8 @@ struct State {
     is_stopped: bool,
     /// The way to stop it; none before the fleet has started.
     handle: Option<Handle>,
+    /// The run's thread, on which the callback is called; none if the run is over.
+    thread: Option<ThreadId>,
     /// An exception of the callback.
     raised: Option<PyErr>,
 }
@@ -161,6 +164,7 @@ impl Run {
             is_paused: false,
             is_stopped: false,
             handle: None,
+            thread: None,
             raised: None,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
@@ -262,11 +266,14 @@ impl Run {
         Ok(())
     }
 
-    /// Stops the run, and waits until its checkpoint is written. Does nothing if it is over.
+    /// Stops the run, and waits until its checkpoint is written; a callback, for which the run waits, does not. Does nothing if it is over.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         drop(self.look()?);
         self.shared.stop();
-        self.wait(py, |state| state.stage.is_over())
+        match self.is_callback() {
+            true => Ok(()),
+            false => self.wait(py, |state| state.stage.is_over()),
+        }
     }
 }
 
@@ -276,8 +283,9 @@ pub fn stop_all(py: Python<'_>) {
     if FIRST.load(Ordering::SeqCst) != process::id() {
         return; // there are none, or they are in the parent
     }
-    let runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let runs: Vec<Arc<Shared>> = runs.iter().filter_map(Weak::upgrade).collect();
+    // The lock is free again before anything waits.
+    let runs: Vec<Arc<Shared>> =
+        RUNS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
     py.detach(|| {
         runs.iter().for_each(|run| run.stop());
         for run in runs {
@@ -299,6 +307,11 @@ impl Run {
 
     /// Waits until `is_there` holds. If a signal handler raises, as at Ctrl-C, the run is stopped; a second one ends the waiting for its checkpoint.
     fn wait(&self, py: Python<'_>, is_there: impl Fn(&State) -> bool + Sync) -> PyResult<()> {
+        if self.is_callback() && !is_there(&self.shared.state()) {
+            return Err(PyRuntimeError::new_err(
+                "a callback cannot wait for its own run, which waits for the callback; call stop() or pause() in it, and wait elsewhere",
+            ));
+        }
         while !py.detach(|| self.shared.wait(LOOK, &is_there)) {
             let Err(raised) = py.check_signals() else { continue };
             self.shared.stop();
@@ -312,6 +325,11 @@ impl Run {
             return Err(raised);
         }
         Ok(())
+    }
+
+    /// Whether the caller is the run's callback.
+    fn is_callback(&self) -> bool {
+        self.shared.state().thread == Some(thread::current().id())
     }
 
     /// Raises the error of a run that has failed.
@@ -355,8 +373,9 @@ impl Shared {
     /// Trains on a new thread.
     fn spawn(self: &Arc<Shared>, earlier: Earlier) -> std::io::Result<()> {
         let shared = self.clone();
-        let thread = std::thread::Builder::new().name("grammaton-run".into()).stack_size(STACK);
+        let thread = thread::Builder::new().name("grammaton-run".into()).stack_size(STACK);
         let body = move || {
+            shared.state().thread = Some(thread::current().id());
             let trained = catch_unwind(AssertUnwindSafe(|| shared.train(earlier)));
             shared.end(trained.unwrap_or_else(|_| {
                 Err(anyhow::anyhow!("internal error: the run panicked, as told above; please report it"))
@@ -417,7 +436,7 @@ impl Shared {
             Some(raised) => Stage::Failed(raised),
             None => stage,
         };
-        state.handle = None;
+        (state.handle, state.thread) = (None, None);
         self.changed.notify_all();
     }
 }
@@ -463,8 +482,9 @@ impl Shared {
         state.rounds.push(round);
         self.changed.notify_all();
         if let Some(Err(raised)) = called {
-            // The run stops, so that its rounds are kept.
+            // The run stops, so that its rounds are kept; also if it is to be paused.
             state.raised.get_or_insert(raised);
+            state.is_stopped = true;
             if let Some(handle) = &state.handle {
                 handle.cancel();
             }

@@ -1,5 +1,6 @@
 """Control of runs: pauses, stops, signals, threads, processes, callbacks. Time decides nothing: every wait is for an event."""
 
+import contextlib
 import logging
 import multiprocessing
 import os
@@ -103,6 +104,38 @@ def test_ctrl_c_leaves_a_checkpoint(corpus: Path, tmp_path: Path) -> None:
     assert heard[0] > 1 and [round["round"] for round in run.metrics] == list(range(1, heard[-1] + 1))
 
 
+def test_ctrl_c_ends_parsing(corpus: Path) -> None:
+    code = """
+        import itertools, sys, grammaton
+        model = grammaton.train(sys.argv[1], "auto:unigram", method="vb", max_rounds=1).result().model
+        texts = open(sys.argv[1], encoding="utf-8").read().replace(" ", "").splitlines()
+        for at, _ in enumerate(model.parse(itertools.cycle(texts))):
+            if at == 0:
+                print("begun", flush=True)
+    """
+    with python(code, corpus) as other:
+        assert other.stdout and other.stdout.readline() == "begun\n"
+        other.send_signal(signal.SIGINT)
+        _, err = other.communicate(timeout=120)
+    assert err.rstrip().endswith("KeyboardInterrupt") and other.returncode == -signal.SIGINT
+
+
+def test_ctrl_c_while_a_corpus_is_read_leaves_nothing(tmp_path: Path) -> None:
+    code = """
+        import itertools, sys, grammaton
+        def sentences():
+            print("begun", flush=True)
+            yield from itertools.repeat("ab ba")
+        grammaton.train(sentences(), "auto:unigram", dir=sys.argv[1])
+    """
+    with python(code, tmp_path) as other:
+        assert other.stdout and other.stdout.readline() == "begun\n"
+        other.send_signal(signal.SIGINT)
+        _, err = other.communicate(timeout=120)
+    assert err.rstrip().endswith("KeyboardInterrupt") and other.returncode == -signal.SIGINT
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_end_of_the_interpreter_leaves_a_checkpoint(corpus: Path, tmp_path: Path) -> None:
     code = INTERRUPTED[: INTERRUPTED.index("try:")]
     with python(code, corpus, tmp_path) as other:
@@ -134,6 +167,13 @@ def test_two_runs_in_two_threads(corpus: Path, undisturbed: str) -> None:
     assert found == [undisturbed] * 2
 
 
+def test_two_runs_in_one_folder_are_refused(corpus: Path, tmp_path: Path) -> None:
+    with grammaton.train(corpus, **LONG, dir=tmp_path) as run:
+        with pytest.raises(ValueError, match="another run writes to this folder"):
+            grammaton.train(corpus, **LONG, dir=tmp_path, overwrite=True)
+        assert run.state == "training"
+
+
 def test_other_threads_run_while_a_run_is_awaited(corpus: Path) -> None:
     run = grammaton.train(corpus, **LONG)
     # Only a thread that runs during `result` can end it.
@@ -155,6 +195,49 @@ def test_a_callback_that_raises_stops_the_run(corpus: Path, tmp_path: Path) -> N
     assert run.state == "failed" and any((tmp_path / "checkpoints").iterdir())
 
 
+def test_a_callback_that_raises_stops_a_run_that_is_to_be_paused(corpus: Path) -> None:
+    runs: list[grammaton.Run] = []
+    begun = threading.Event()
+
+    def callback(round: dict[str, Any]) -> None:
+        begun.wait()
+        runs[0].pause()
+        raise KeyboardInterrupt
+
+    runs.append(grammaton.train(corpus, **LONG, callback=callback))
+    begun.set()
+    with pytest.raises(KeyboardInterrupt):
+        runs[0].result()
+
+
+def test_a_callback_may_stop_its_run_but_not_wait_for_it(corpus: Path, undisturbed: str) -> None:
+    runs: list[grammaton.Run] = []
+    told: list[str] = []
+    begun = threading.Event()
+
+    def callback(round: dict[str, Any]) -> None:
+        begun.wait()
+        for call in (runs[0].result, lambda: [*runs[0]], runs[0].progress):
+            try:
+                call()
+            except RuntimeError as error:
+                told.append(str(error))
+        runs[0].stop()
+
+    runs.append(grammaton.train(corpus, **JOB, callback=callback))
+    begun.set()
+    with pytest.raises(grammaton.Stopped):
+        runs[0].result()
+    assert len(told) == 3 and all("a callback cannot wait for its own run" in text for text in told)
+    while True:
+        # Each start ends after a round.
+        runs[0].resume()
+        with contextlib.suppress(grammaton.Stopped):
+            found = runs[0].result().parameters_sha256
+            break
+    assert found == undisturbed
+
+
 def test_a_callback_hears_all_rounds(corpus: Path) -> None:
     heard: list[int] = []
     grammaton.train(corpus, **JOB, callback=lambda round: heard.append(round["round"])).result()
@@ -174,15 +257,17 @@ def test_a_dropped_run_ends(corpus: Path, tmp_path: Path) -> None:
             assert "another run writes to this folder" in str(error)
 
 
-def _in_child(run: grammaton.Run, model: grammaton.Model, corpus: Path, answers: Any) -> None:
+def _in_child(run: grammaton.Run, model: grammaton.Model, parses: Any, corpus: Path, answers: Any) -> None:
     told: list[str] = []
-    for call in (lambda: run.state, run.stop, run.result, lambda: next(iter(run)), lambda: grammaton.train(corpus, **JOB)):
+    calls = (lambda: run.state, run.stop, run.result, lambda: next(iter(run)), lambda: grammaton.train(corpus, **JOB), lambda: next(parses))
+    for call in calls:
         try:
             call()
             told.append("nothing")
         except RuntimeError as error:
             told.append(str(error))
-    told.append(str(next(model.parse(["ab"])).status))
+    assert model.inspect()["sticks"] and model.strings("Word")
+    told.append(next(model.parse(["ab"])).status)
     answers.put(told)
 
 
@@ -192,13 +277,13 @@ def test_after_a_fork(corpus: Path, undisturbed: str) -> None:
     run = grammaton.train(corpus, **JOB)
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    child = context.Process(target=_in_child, args=(run, model, corpus, answers))
+    child = context.Process(target=_in_child, args=(run, model, model.parse(["ab"]), corpus, answers))
     child.start()
     *told, status = answers.get(timeout=120)
     child.join(120)
     assert child.exitcode == 0 and status == "ok"
     assert all("belongs to the process from which this one was forked" in text for text in told[:4])
-    assert 'multiprocessing.get_context("spawn")' in told[4]
+    assert 'multiprocessing.get_context("spawn")' in told[4] and "call parse() here" in told[5]
     assert run.result().parameters_sha256 == undisturbed and run.dir.exists()
 
 
