@@ -21,6 +21,15 @@ class Result:
     """The result of a finished run.
 
     `Result(folder)` reads what `grammaton train` wrote there; `FileNotFoundError` if the run is not finished.
+
+    >>> from grammaton import train
+    >>> result = train(["ab ba", "ba ab", "ab"], "auto:unigram", max_rounds=3).result()
+    >>> result.table()["round"]
+    [1, 2, 3]
+    >>> sorted(result.scores), 0 <= result.scores["mbr"]["token_f1"] <= 1
+    (['maximum-marginal', 'mbr', 'viterbi'], True)
+    >>> [line.replace(" ", "") for line in result.segmentations["mbr"]]
+    ['abba', 'baab', 'ab']
     """
 
     def __init__(self, dir: str | os.PathLike[str], *, _keep: object = None) -> None:

@@ -85,6 +85,10 @@ class Run:
         """The rounds so far, with the fields of `metrics.jsonl`."""
         return [json.loads(line) for line in self._run.rounds(0)]
 
+    def progress(self) -> None:
+        """Shows rounds until the run is over or paused: as a bar with the time left, on a terminal or in a notebook."""
+        progress.show(self._run)
+
     def pause(self) -> None:
         """Lets the run wait after its present round, with its memory."""
         self._run.pause()
@@ -94,7 +98,7 @@ class Run:
         self._run.resume()
 
     def stop(self) -> None:
-        """Stops the run and waits until its checkpoint is written. Does nothing if it is over."""
+        """Stops the run and waits until its checkpoint is written; in a callback, only asks for it. Does nothing if it is over."""
         self._run.stop()
 
     def result(self, *, progress: bool | None = None) -> Result:
@@ -134,7 +138,7 @@ def train(
 
     `dir` is the folder of the results, by default a temporary one. `overwrite` replaces what an earlier run left there, `resume` goes on from its
     checkpoint. `workers` is the number of threads, by default that of the cores, `memory` that of mebibytes for forests. `callback` is called with each
-    round on the thread of the run; if it raises, the run stops, and the exception is that of the run.
+    round on the thread of the run, which waits for it; if it raises, the run stops, and the exception is that of the run. It may stop or pause the run.
 
     Raises `ValueError` (`GrammarError` with line and column) for bad input, `OSError` for files that cannot be read, `TypeError` for unknown keys.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,12 +86,23 @@ class Tree:
         return "".join(written).lstrip()
 
     def to_tuple(self) -> tuple[str, list[Any]]:
-        """Nested `(label, children)` with leaves as text, as `nltk.Tree(*tree.to_tuple())` takes one level of them."""
-        made: dict[int, Any] = {}
-        for node in reversed(list(self)):
-            made[id(node)] = (node.label, [made[id(child)] for child in node.children]) if node.children else node.label
-        found = made[id(self)]
+        """Nested `(label, children)` with leaves as text."""
+        found = self._built(lambda label, children: (label, children))
         return found if isinstance(found, tuple) else (found, [])
+
+    def to_nltk(self) -> Any:
+        """The tree as an `nltk.Tree`; NLTK has to be installed."""
+        import nltk
+
+        return nltk.Tree(self.label, []) if not self.children else self._built(nltk.Tree)
+
+    def _built(self, node_of: Callable[[str, list[Any]], Any]) -> Any:
+        """The tree with nodes that `node_of` makes of label and children, and with leaves as text."""
+        built: dict[int, Any] = {}
+        # Children are built before their parents.
+        for node in reversed(list(self)):
+            built[id(node)] = node_of(node.label, [built[id(child)] for child in node.children]) if node.children else node.label
+        return built[id(self)]
 
     def _repr_html_(self) -> str:
         try:
@@ -121,8 +132,14 @@ class Dependencies:
         return list(zip(self.words, self.tags, self.heads, strict=True))
 
     def spacy_heads(self) -> list[int]:
-        """Heads as `spacy.tokens.Doc(vocab, words=…, heads=…)` takes them: counted from 0, the root its own head."""
+        """Heads as spaCy takes them: counted from 0, the root its own head."""
         return [head - 1 if head else at for at, head in enumerate(self.heads)]
+
+    def to_spacy(self, vocab: Any) -> Any:
+        """The sentence as a `spacy.tokens.Doc`, with tags and heads, and `dep` as the label of every head; spaCy has to be installed."""
+        from spacy.tokens import Doc
+
+        return Doc(vocab, words=list(self.words), tags=list(self.tags), heads=self.spacy_heads(), deps=["dep"] * len(self.words))
 
     def __str__(self) -> str:
         rows = enumerate(self.to_tuples(), 1)

@@ -11,7 +11,8 @@ PAGE = EXAMPLES.parent / "docs" / "how-to" / "python.md"
 
 
 def test_examples_of_the_page_run(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pandas")
+    for module in ("pandas", "sklearn"):
+        pytest.importorskip(module)
     (tmp_path / "examples" / "segmentation").mkdir(parents=True)
     for copy in ("examples/segmentation/corpus.txt", "new.txt"):
         (tmp_path / copy).write_text(corpus.read_text(encoding="utf-8"), encoding="utf-8")
@@ -22,5 +23,11 @@ def test_examples_of_the_page_run(tmp_path: Path, corpus: Path, monkeypatch: pyt
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
-    exec("found = Segmenter().fit(['ab ba', 'ab']).predict(['abba'])", names)
+    # The estimator of the page, as scikit-learn uses estimators: copied, and as the last step of a pipeline.
+    exec(
+        "from sklearn.base import clone; from sklearn.pipeline import make_pipeline; from sklearn.preprocessing import FunctionTransformer\n"
+        "strip = FunctionTransformer(lambda lines: [line.replace(' ', '') for line in lines])\n"
+        "found = make_pipeline(strip, clone(Segmenter(max_rounds=2))).fit(['ab ba', 'ab']).predict(['ab ba'])",
+        names,
+    )
     assert names["found"] in (["ab ba"], ["abba"])

@@ -136,6 +136,19 @@ def test_tables_of_other_libraries(corpus: Path) -> None:
     assert isinstance(result.to_polars(), polars.DataFrame) and result.to_polars()["round"].to_list() == [1, 2]
 
 
+def test_trees_of_other_libraries(corpus: Path) -> None:
+    nltk = pytest.importorskip("nltk")
+    tree = grammaton.train(corpus, "auto:unigram", max_rounds=1).result().trees[0]
+    assert isinstance(tree, grammaton.Tree)
+    assert isinstance(tree.to_nltk(), nltk.Tree) and tree.to_nltk().leaves() == tree.leaves
+    assert tree.to_nltk() == nltk.Tree.fromstring(str(tree))
+    assert tree.to_tuple() == (tree.label, [child.to_tuple() if child.children else child.label for child in tree.children])
+    vocab = pytest.importorskip("spacy.vocab").Vocab()
+    doc = grammaton.Dependencies(("small", "dogs", "bark"), ("ADJ", "NOUN", "VERB"), (2, 3, 0)).to_spacy(vocab)
+    assert [(token.tag_, token.head.text) for token in doc] == [("ADJ", "dogs"), ("NOUN", "bark"), ("VERB", "bark")]
+    assert [sent.root.text for sent in doc.sents] == ["bark"]
+
+
 def test_chains(corpus: Path) -> None:
     run = grammaton.train(corpus, "auto:unigram", method="hastings", max_rounds=6, restarts=2, keep_every=1)
     result = run.result()
@@ -208,6 +221,20 @@ def test_an_iterator_that_raises_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError, match="of the corpus"):
         grammaton.train(sentences(), "auto:unigram", dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_other_iterators_that_raise(corpus: Path, tmp_path: Path) -> None:
+    def texts() -> Iterator[str]:
+        yield "ab"
+        raise ZeroDivisionError("of the texts")
+
+    with pytest.raises(ZeroDivisionError, match="of the texts"):
+        grammaton.segment(texts(), dir=tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+    model = grammaton.train(["ab ba", "ab"], "auto:unigram", max_rounds=1).result().model
+    with pytest.raises(ZeroDivisionError, match="of the texts"):
+        list(model.parse(texts()))
+    assert [parse.status for parse in model.parse(["ab"])] == ["ok"]
 
 
 def test_models_parse_and_are_pickled(corpus: Path, tmp_path: Path, grammaton_command: Command) -> None:

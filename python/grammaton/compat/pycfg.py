@@ -13,7 +13,11 @@ from ..trees import Tree
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule `[weight [discount [concentration]]] parent --> children`; numbers that are not there are `None`. Discount 1: not adapted."""
+    """A rule `[weight [discount [concentration]]] parent --> children`; numbers that are not there are `None`. Discount 1: not adapted.
+
+    >>> print(Rule("Word", ("Phoneme", "Word"), weight=1, discount=1))
+    1 1 Word --> Phoneme Word
+    """
 
     parent: str
     children: tuple[str, ...]
