@@ -1,42 +1,54 @@
-//! Connections whose peers are not known yet. There is room for [`LOBBY`], and the oldest gives way to a new one, so that peers who open connections
-//! and say nothing keep no others out.
+//! Connections by their peers: of unknown peers there are at most [`LOBBY`], and of a user at most [`OF_USER`]. Beyond that the oldest gives way
+//! to the new one, so that peers who open connections and say nothing, and users who open many, keep no others out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 use tracing::info;
 
 /// Connections of unknown peers: enough for a large cluster that starts at once.
 pub const LOBBY: usize = 256;
+/// Connections of a user: enough for hundreds of pages that are watched.
+pub const OF_USER: usize = 1024;
 
-/// Connections of unknown peers, in the order in which they came.
+/// Connections, in the order in which they came.
 #[derive(Clone, Default)]
-pub struct Lobby(Arc<Waiting>);
+pub struct Lobby(Arc<Connections>);
 
 #[derive(Default)]
-struct Waiting {
+struct Connections {
     next: AtomicU64,
-    places: Mutex<BTreeMap<u64, Weak<Place>>>,
+    places: Mutex<Places>,
 }
 
-/// The place of a connection, which can be closed through it also after it has left the lobby.
+#[derive(Default)]
+struct Places {
+    unknown: BTreeMap<u64, Weak<Place>>,
+    /// By user; none without connections.
+    users: BTreeMap<String, BTreeMap<u64, Weak<Place>>>,
+}
+
+/// The place of a connection, which can be closed through it at any time.
 pub struct Place {
     number: u64,
     lobby: Lobby,
+    /// The user, once one is known.
+    user: OnceLock<String>,
     evict: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 impl Lobby {
-    /// Returns a place for a new connection, and what tells it to close. The oldest connection is closed if there are more than [`LOBBY`].
+    /// Returns a place for a new connection, and what tells it to close.
     pub fn enter(&self) -> (Arc<Place>, oneshot::Receiver<()>) {
         let (evict, eviction) = oneshot::channel();
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let place = Arc::new(Place { number, lobby: self.clone(), evict: Mutex::new(Some(evict)) });
-        let mut places = self.0.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.insert(number, Arc::downgrade(&place));
-        let oldest = if places.len() > LOBBY { places.pop_first() } else { None };
+        let (lobby, user, evict) = (self.clone(), OnceLock::new(), Mutex::new(Some(evict)));
+        let place = Arc::new(Place { number, lobby, user, evict });
+        let mut places = self.places();
+        places.unknown.insert(number, Arc::downgrade(&place));
+        let oldest = if places.unknown.len() > LOBBY { places.unknown.pop_first() } else { None };
         // Not under the lock, which a place takes when it is dropped.
         drop(places);
         if let Some(oldest) = oldest.and_then(|(_, place)| place.upgrade()) {
@@ -45,13 +57,33 @@ impl Lobby {
         }
         (place, eviction)
     }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Place {
-    /// Leaves the lobby: the peer is known. Returns whether the connection was there.
+    /// Leaves the lobby: the peer is known, and no user. Returns whether the connection was there.
     pub fn leave(&self) -> bool {
-        let mut places = self.lobby.0.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.remove(&self.number).is_some()
+        self.lobby.places().unknown.remove(&self.number).is_some()
+    }
+
+    /// The connection is that of a user from now on, whoever uses it later.
+    pub fn admit(self: &Arc<Self>, user: &str) {
+        if self.user.get().is_some() || self.user.set(user.to_owned()).is_err() {
+            return;
+        }
+        let mut places = self.lobby.places();
+        places.unknown.remove(&self.number);
+        let of_user = places.users.entry(user.to_owned()).or_default();
+        of_user.insert(self.number, Arc::downgrade(self));
+        let oldest = if of_user.len() > OF_USER { of_user.pop_first() } else { None };
+        drop(places);
+        if let Some(oldest) = oldest.and_then(|(_, place)| place.upgrade()) {
+            info!(user, "the oldest connection of a user gives way to a new one");
+            oldest.evict();
+        }
     }
 
     /// Closes the connection.
@@ -62,7 +94,16 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.leave();
+        let mut places = self.lobby.places();
+        places.unknown.remove(&self.number);
+        if let Some(user) = self.user.get()
+            && let Some(of_user) = places.users.get_mut(user)
+        {
+            of_user.remove(&self.number);
+            if of_user.is_empty() {
+                places.users.remove(user);
+            }
+        }
     }
 }
 
@@ -70,17 +111,43 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    type Entered = (Arc<Place>, oneshot::Receiver<()>);
+
+    fn is_evicted(entered: &mut Entered) -> bool {
+        matches!(entered.1.try_recv(), Err(oneshot::error::TryRecvError::Closed))
+    }
+
     #[test]
     fn the_oldest_unknown_peer_gives_way_and_known_ones_do_not() {
         let lobby = Lobby::default();
         let mut places: Vec<_> = (0..LOBBY).map(|_| lobby.enter()).collect();
         places[0].0.leave();
-        let evicted = |place: &mut (Arc<Place>, oneshot::Receiver<()>)| {
-            matches!(place.1.try_recv(), Err(oneshot::error::TryRecvError::Closed))
-        };
-        let _late = [lobby.enter(), lobby.enter()];
-        assert!(!evicted(&mut places[0]) && evicted(&mut places[1]) && !evicted(&mut places[2]));
+        places[3].0.admit("ann");
+        let _late = [lobby.enter(), lobby.enter(), lobby.enter()];
+        let evicted: Vec<bool> = places[..5].iter_mut().map(is_evicted).collect();
+        assert_eq!(evicted, [false, true, false, false, false]);
         drop(places);
-        assert_eq!(lobby.0.places.lock().unwrap().len(), 2);
+        let left = lobby.places();
+        assert_eq!((left.unknown.len(), left.users.len()), (3, 0));
+        drop(left);
+    }
+
+    /// However many connections a user opens: the user's own oldest ones give way, and those of others stay.
+    #[test]
+    fn the_oldest_connection_of_a_user_gives_way_to_their_newest() {
+        let lobby = Lobby::default();
+        let admit = |user: &str| {
+            let entered = lobby.enter();
+            entered.0.admit(user);
+            entered.0.admit("another user of the same connection");
+            entered
+        };
+        let mut of_bob = admit("bob");
+        let mut of_ann: Vec<_> = (0..OF_USER + 3).map(|_| admit("ann")).collect();
+        let evicted: Vec<bool> = of_ann.iter_mut().map(is_evicted).collect();
+        assert!(evicted.iter().enumerate().all(|(at, &is_evicted)| is_evicted == (at < 3)));
+        assert!(!is_evicted(&mut of_bob));
+        drop((of_ann, of_bob));
+        assert!(lobby.places().users.is_empty());
     }
 }

@@ -28,7 +28,7 @@ pub mod job_store;
 pub mod leader_lease;
 pub mod outgoing;
 mod pace;
-mod places;
+pub mod places;
 pub mod queue;
 mod quota;
 mod reading;
@@ -200,6 +200,12 @@ impl Service {
     ) -> Result<Service> {
         let lease = job_store.take_lease();
         let audit = Audit::open(&job_store.audit())?;
+        let uploads = Uploads::new(limits.daily_upload);
+        if uploads.are_limited() {
+            let since = Millis(now().0.saturating_sub(DAY.as_millis() as u64));
+            let earlier = audit::uploads(&job_store.audit(), since).context("the audit cannot be read")?;
+            earlier.iter().for_each(|upload| uploads.restore(&upload.who, upload.bytes, upload.millis));
+        }
         let Found { records, damaged } = job_store.records().read()?;
         let mut accepted: BTreeSet<JobId> = records.iter().map(|record| record.id).collect();
         // A damaged record does not tell which files its job reads, so that all are kept.
@@ -236,7 +242,7 @@ impl Service {
             views: Mutex::default(),
             fleet,
             local_workers,
-            uploads: Uploads::new(limits.daily_upload),
+            uploads,
             limits,
             audit,
             notifier: Notifier::default(),
@@ -312,10 +318,10 @@ impl Service {
     pub fn keep(&self, receiving: Receiving) -> Result<(), Problem> {
         let Receiving { incoming, who, charge } = receiving;
         let arrived = incoming.finish().map_err(|error| Problem::Invalid(format!("{error:#}")))?;
-        let detail = arrived.to_string();
+        let (bytes, detail) = (arrived.size(), arrived.to_string());
         self.0.job_store.keep(arrived)?;
         charge.keep();
-        self.audit(&who, "upload", None, &detail);
+        self.0.audit.note_upload(now(), &who, bytes, &detail);
         Ok(())
     }
 

@@ -43,14 +43,15 @@ use axum::{Extension, Router, middleware};
 use maud::html;
 use rustls::ServerConfig;
 use serde::Deserialize;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::access::{Access, Identity};
 use crate::fleet::{FleetStatus, Watcher};
 use crate::report::STYLE;
 use crate::report::markup::bar_lengths;
+use crate::service::places::Places;
 use crate::service::queue::Refusal;
-use crate::service::record::JobId;
+use crate::service::record::{JobId, View};
 use crate::service::{Problem, Service};
 
 use self::auth::Auth;
@@ -59,8 +60,12 @@ use self::frame::{Frame, Tab};
 
 /// Maximum size of a form, in bytes.
 const FORM: usize = 4 << 10;
-/// Maximum number of downloads at the same time.
-const DOWNLOADS: usize = 64;
+/// Downloads at the same time, of all users and of each; others wait.
+const DOWNLOADS: [usize; 2] = [16, 8];
+/// Changes of jobs at the same time, of all users and of each, which storage may keep waiting; others wait for them.
+const CHANGES: [usize; 2] = [8, 4];
+/// Threads that may block: downloads and changes hold one each, and some are left for pages.
+const THREADS: usize = DOWNLOADS[0] + CHANGES[0] + 16;
 
 /// A bound address that does not serve yet.
 pub struct Bound {
@@ -102,7 +107,7 @@ impl Bound {
         let app = App::new(service, auth);
         let (running, ended) = oneshot::channel::<()>();
         let runtime =
-            tokio::runtime::Builder::new_current_thread().max_blocking_threads(16).enable_all().build();
+            tokio::runtime::Builder::new_current_thread().max_blocking_threads(THREADS).enable_all().build();
         let runtime = runtime.context("cannot start a runtime for pages")?;
         let listener = self.listener;
         let body = move || {
@@ -131,14 +136,15 @@ struct App {
     watcher: Watcher,
     auth: Arc<Auth>,
     events: Events,
-    downloads: Arc<Semaphore>,
+    downloads: Places,
+    changes: Places,
 }
 
 impl App {
     fn new(service: Service, auth: Auth) -> App {
-        let downloads = Arc::new(Semaphore::new(DOWNLOADS));
+        let (downloads, changes) = (Places::new(DOWNLOADS), Places::new(CHANGES));
         let watcher = service.watcher();
-        App { service, watcher, auth: Arc::new(auth), events: Events::default(), downloads }
+        App { service, watcher, auth: Arc::new(auth), events: Events::default(), downloads, changes }
     }
 
     /// Runs `work` on a thread that may block.
@@ -152,6 +158,20 @@ impl App {
             PageError(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the service's log says more".into())
         })?
         .map_err(PageError::from)
+    }
+
+    /// The same for a change that a user makes, which waits for storage.
+    async fn change(
+        &self,
+        who: Identity,
+        work: impl FnOnce(&Service, &Identity) -> Result<View, Problem> + Send + 'static,
+    ) -> Result<View, PageError> {
+        let place = self.changes.take(&who.name).await.ok_or_else(PageError::busy)?;
+        self.blocking(move |service| {
+            let _place = place;
+            work(service, &who)
+        })
+        .await
     }
 
     /// Status of the fleet; an error when the service is ending.
@@ -172,18 +192,28 @@ impl App {
     }
 
     /// Streams the parts of a page and their changes.
-    fn watch(&self, topic: Topic) -> Response {
+    fn watch(&self, who: &Identity, topic: Topic) -> Response {
         let app = self.clone();
         let render = move || {
             let app = app.clone();
             async move { app.parts(topic).await.ok() }
         };
-        self.events.watch(topic, self.service.notifier().listen(), render)
+        self.events.watch(&who.name, topic, self.service.notifier().listen(), render)
     }
 }
 
 /// An error page: status code and message.
 struct PageError(StatusCode, String);
+
+impl PageError {
+    /// Too many requests of the user wait.
+    fn busy() -> PageError {
+        PageError(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many requests at the same time; try again later.".into(),
+        )
+    }
+}
 
 impl From<Problem> for PageError {
     fn from(problem: Problem) -> PageError {
@@ -272,8 +302,12 @@ async fn all_jobs(
     Ok(Frame { title: "Jobs", tab: Tab::Jobs, events, who, body }.respond())
 }
 
-async fn all_jobs_events(State(app): State<App>, paged: Pages) -> Response {
-    app.watch(Topic::Jobs { page: number_of(paged) })
+async fn all_jobs_events(
+    State(app): State<App>,
+    Extension(who): Extension<Identity>,
+    paged: Pages,
+) -> Response {
+    app.watch(&who, Topic::Jobs { page: number_of(paged) })
 }
 
 /// Path parameter with the id of a job.
@@ -296,10 +330,14 @@ async fn one_job(
     Ok(Frame { title: &title, tab: Tab::None, events: Some(&events), who, body }.respond())
 }
 
-async fn one_job_events(State(app): State<App>, path: Id) -> Result<Response, PageError> {
+async fn one_job_events(
+    State(app): State<App>,
+    Extension(who): Extension<Identity>,
+    path: Id,
+) -> Result<Response, PageError> {
     let id = id(path)?;
     app.blocking(move |service| service.job(id)).await?;
-    Ok(app.watch(Topic::Job(id)))
+    Ok(app.watch(&who, Topic::Job(id)))
 }
 
 async fn cancel(
@@ -308,7 +346,7 @@ async fn cancel(
     path: Id,
 ) -> Result<Redirect, PageError> {
     let id = id(path)?;
-    app.blocking(move |service| service.cancel(&who, id)).await?;
+    app.change(who, move |service, who| service.cancel(who, id)).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
@@ -318,7 +356,7 @@ async fn resume(
     path: Id,
 ) -> Result<Redirect, PageError> {
     let id = id(path)?;
-    app.blocking(move |service| service.resume(&who, id)).await?;
+    app.change(who, move |service, who| service.resume(who, id)).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
@@ -328,17 +366,18 @@ async fn delete(
     path: Id,
 ) -> Result<Redirect, PageError> {
     let id = id(path)?;
-    app.blocking(move |service| service.delete(&who, id)).await?;
+    app.change(who, move |service, who| service.delete(who, id)).await?;
     Ok(Redirect::to("/"))
 }
 
 async fn file(
     State(app): State<App>,
+    Extension(who): Extension<Identity>,
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<Response, PageError> {
     let Path((job, path)) = path.map_err(|_| missing())?;
     let job: JobId = job.parse().map_err(|_| missing())?;
-    files::send(&app, job, path).await
+    files::send(&app, &who, job, path).await
 }
 
 async fn all_workers(
@@ -351,8 +390,8 @@ async fn all_workers(
     Ok(Frame { title: "Workers", tab: Tab::Workers, events, who, body }.respond())
 }
 
-async fn all_workers_events(State(app): State<App>) -> Response {
-    app.watch(Topic::Workers)
+async fn all_workers_events(State(app): State<App>, Extension(who): Extension<Identity>) -> Response {
+    app.watch(&who, Topic::Workers)
 }
 
 async fn login(uri: Uri) -> Response {

@@ -185,6 +185,7 @@ impl Work for Admission {
         let stay = async move {
             let peer = visitor.peer;
             if let Err(denied) = admitted {
+                drop(incoming); // what it has sent already takes memory
                 warn!(%peer, %denied, "a worker without the right token was refused");
                 let detail = match denied {
                     Denied::Missing => {

@@ -1,7 +1,7 @@
 //! The log of a job, line by line, in a file, and a notifier of new lines for clients that follow it.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,7 +84,8 @@ impl Reader {
         Reader { path, at: 0 }
     }
 
-    /// The lines since the last time. What a process left half written when it was killed is left out.
+    /// The next lines since the last time, some [`PIECE`] of them; none at the end. What a process left half written when it was killed is left
+    /// out.
     pub fn read(&mut self) -> io::Result<Vec<Line>> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -92,12 +93,19 @@ impl Reader {
             Err(error) => return Err(error),
         };
         file.seek(SeekFrom::Start(self.at))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-        self.at += end as u64;
-        let lines = bytes[..end].split(|&byte| byte == b'\n');
-        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+        let mut file = BufReader::new(file);
+        loop {
+            let mut bytes = Vec::new();
+            (&mut file).take(PIECE).read_to_end(&mut bytes)?;
+            file.read_until(b'\n', &mut bytes)?;
+            let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+            self.at += end as u64;
+            let lines = bytes[..end].split(|&byte| byte == b'\n');
+            let lines: Vec<Line> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+            if end == 0 || !lines.is_empty() {
+                return Ok(lines);
+            }
+        }
     }
 }
 
@@ -121,10 +129,31 @@ pub fn last(path: &Path, n: usize) -> io::Result<Vec<Line>> {
 
 /// Bytes in which the last lines are looked for.
 const TAIL: u64 = 64 << 10;
+/// Bytes that are read of a log at a time: a log may have a million lines, and hundreds of readers.
+const PIECE: u64 = 16 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_log_is_read_in_small_pieces_that_are_all_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.jsonl");
+        let line = |n: u64| Line { at: Millis(n), text: "x".repeat((n * n % 777) as usize) };
+        let text: String = (0..2000).map(|n| serde_json::to_string(&line(n)).unwrap() + "\n").collect();
+        std::fs::write(&path, text).unwrap();
+        let (mut reader, mut read) = (Reader::new(path), Vec::new());
+        loop {
+            let piece = reader.read().unwrap();
+            assert!(piece.iter().map(|line| line.text.len()).sum::<usize>() as u64 <= PIECE);
+            match piece.is_empty() {
+                true => break,
+                false => read.extend(piece),
+            }
+        }
+        assert!(read.into_iter().eq((0..2000).map(line)));
+    }
 
     #[test]
     fn lines_are_read_from_where_one_stopped() {

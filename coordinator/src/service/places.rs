@@ -1,6 +1,6 @@
 //! Bounds on what calls may do at the same time: so many of all users together, and so many of each.
 //!
-//! Invariant: one user cannot take all places, so that the calls of others do not wait for theirs.
+//! Invariants: one user cannot take all places, so that the calls of others do not wait for theirs; of each user a bounded number waits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +17,9 @@ pub struct Places {
     users: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
 }
 
+/// Calls of a user that hold places or wait for them. What they have sent meanwhile takes memory.
+const WAITING: usize = 64;
+
 /// A place, held until it is dropped.
 #[derive(Debug)]
 pub struct Place {
@@ -25,8 +28,8 @@ pub struct Place {
 }
 
 impl Places {
-    /// `all` places, of which a user may hold `each`.
-    pub fn new(all: usize, each: usize) -> Places {
+    /// So many places for all users together, and so many for each.
+    pub fn new([all, each]: [usize; 2]) -> Places {
         Places { all: Arc::new(Semaphore::new(all)), each, users: Arc::default() }
     }
 
@@ -36,11 +39,23 @@ impl Places {
         Some(Place { _of_all: self.all.clone().try_acquire_owned().ok()?, _of_user: of_user })
     }
 
-    /// Waits for a place for `user`; first for one of the user's own, so that a waiting call takes no place of other users.
+    /// Waits for a place for `user`; first for one of the user's own, so that a waiting call takes no place of other users. None if
+    /// [`WAITING`] calls of the user hold places or wait.
     pub async fn take(&self, user: &str) -> Option<Place> {
+        let of_user = self.of(user);
+        // One is kept by `users`, and each call has one.
+        if Arc::strong_count(&of_user) > WAITING + 1 {
+            return None;
+        }
         // Semaphores that are never closed always give a permit.
-        let of_user = self.of(user).acquire_owned().await.ok()?;
+        let of_user = of_user.acquire_owned().await.ok()?;
         Some(Place { _of_all: self.all.clone().acquire_owned().await.ok()?, _of_user: of_user })
+    }
+
+    /// Number of places that are free.
+    #[cfg(test)]
+    pub fn n_free(&self) -> usize {
+        self.all.available_permits()
     }
 
     fn of(&self, user: &str) -> Arc<Semaphore> {
@@ -62,7 +77,7 @@ mod tests {
         /// without places take no memory.
         #[test]
         fn a_user_has_a_bounded_share(steps: Vec<(u8, bool)>) {
-            let places = Places::new(5, 3);
+            let places = Places::new([5, 3]);
             let mut held: Vec<(String, Place)> = Vec::new();
             for (user, takes) in steps {
                 let user = (user % 4).to_string();
@@ -79,9 +94,31 @@ mod tests {
         }
     }
 
+    /// However many calls a user makes: so many wait, the others are refused, and those of others are not.
+    #[tokio::test]
+    async fn a_bounded_number_of_calls_waits() {
+        let places = Places::new([2, 1]);
+        let first = places.take("ann").await.unwrap();
+        let take = |user: &'static str| {
+            let places = places.clone();
+            tokio::spawn(async move { places.take(user).await.is_some() })
+        };
+        let calls: Vec<_> = (0..WAITING + 7).map(|_| take("ann")).collect();
+        tokio::task::yield_now().await;
+        assert!(take("bob").await.unwrap());
+        let n_refused = calls.iter().filter(|call| call.is_finished()).count();
+        assert_eq!(n_refused, 8, "one call holds the place");
+        drop(first);
+        let mut n_served = 0;
+        for call in calls {
+            n_served += usize::from(call.await.unwrap());
+        }
+        assert_eq!(n_served, WAITING - 1);
+    }
+
     #[tokio::test]
     async fn users_who_wait_for_their_own_places_leave_those_of_others_free() {
-        let places = Places::new(2, 1);
+        let places = Places::new([2, 1]);
         let first = places.take("ann").await.unwrap();
         let waiting: Vec<_> = (0..60)
             .map(|_| {

@@ -1,7 +1,7 @@
 //! Bytes that each user uploads in a day.
 //!
-//! In memory: a service that starts again begins to count anew. Invariant: the bytes that one user adds to the store within a day stay within
-//! the limit, and an upload that fails counts for nothing.
+//! In memory; a service that starts again takes the uploads of the last day from its audit. Invariant: the bytes that one user adds to the store
+//! within a day stay within the limit, and an upload that fails counts for nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,9 @@ impl Uploads {
             hours.retain(|&(hour, _)| hour >= since);
             !hours.is_empty()
         });
-        let used: u64 = users.get(user).map_or(0, |hours| hours.iter().map(|&(_, bytes)| bytes).sum());
+        let used: u64 = users
+            .get(user)
+            .map_or(0, |hours| hours.iter().fold(0_u64, |sum, &(_, bytes)| sum.saturating_add(bytes)));
         if bytes > self.most.saturating_sub(used) {
             return Err(format!(
                 "a file of {}, of {} that a user may upload within a day (--max-daily-upload), {} of which are used; try again later",
@@ -56,16 +58,30 @@ impl Uploads {
                 human::bytes(used)
             ));
         }
-        let hours = users.entry(user.to_owned()).or_default();
-        match hours.iter_mut().find(|(other, _)| *other == hour) {
-            Some((_, counted)) => *counted += bytes,
-            None => hours.push_back((hour, bytes)),
-        }
+        count(&mut users, user, bytes, hour);
         Ok(Charge { uploads: self.clone(), user: user.to_owned(), hour, bytes })
+    }
+
+    /// Counts an upload of an earlier process.
+    pub fn restore(&self, user: &str, bytes: u64, at: Millis) {
+        count(&mut self.users(), user, bytes, at.0 / HOUR);
+    }
+
+    /// Whether there is a limit.
+    pub fn are_limited(&self) -> bool {
+        self.most < u64::MAX
     }
 
     fn users(&self) -> MutexGuard<'_, Users> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn count(users: &mut Users, user: &str, bytes: u64, hour: u64) {
+    let hours = users.entry(user.to_owned()).or_default();
+    match hours.iter_mut().find(|(other, _)| *other == hour) {
+        Some((_, counted)) => *counted = counted.saturating_add(bytes),
+        None => hours.push_back((hour, bytes)),
     }
 }
 

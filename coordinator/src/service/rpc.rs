@@ -18,17 +18,19 @@ use proto::v1;
 use proto::v1::jobs_server::{Jobs, JobsServer};
 use proto::v1::{file_message, upload_message};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::Routes;
+use tonic::service::interceptor::InterceptedService;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::outgoing::Outgoing;
 use super::pace::Pace;
-use super::places::Places;
-use super::record::{Input, JobId};
-use super::submission::{MAX_JOB, Submission};
+use super::places::{Place, Places};
+use super::record::{Input, JobId, View};
+use super::submission::{MAX_INPUTS, MAX_JOB, Submission};
 use super::{Problem, Service};
 use crate::access::{Access, Identity, Role};
 use crate::fleet::Visitor;
@@ -45,10 +47,12 @@ const CHECKS: [usize; 2] = [2, 1];
 const FETCHES: [usize; 2] = [16, 8];
 /// Logs that are read or followed at the same time, of all users and of each; others are refused, since a log may be followed for days.
 const READERS: [usize; 2] = [1024, 512];
-/// Changes of jobs at the same time, which storage may keep waiting; others wait for them.
-const CHANGES: usize = 8;
+/// Calls whose messages are read at the same time, of all users and of each; others are refused. A message takes 2 MiB at most.
+const READING: [usize; 2] = [256, 64];
+/// Changes of jobs at the same time, of all users and of each, which storage may keep waiting; others wait for them.
+const CHANGES: [usize; 2] = [8, 4];
 /// Threads that may block: uploads, checks, fetches and changes hold one each, and some are left for logs.
-const THREADS: usize = UPLOADS[0] + CHECKS[0] + FETCHES[0] + CHANGES + 16;
+const THREADS: usize = UPLOADS[0] + CHECKS[0] + FETCHES[0] + CHANGES[0] + 16;
 /// The least time from one reading of a log to the next.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Messages that may wait for a slow reader.
@@ -70,17 +74,17 @@ pub struct JobsService {
     checks: Places,
     fetches: Places,
     readers: Places,
-    changes: Arc<Semaphore>,
+    reading: Places,
+    changes: Places,
 }
 
 impl JobsService {
     /// For those whom `access` lets in, once there is a service; what blocks runs on `runtime`, which [`JobsService::runtime`] makes.
     pub fn new(access: Access, runtime: Handle) -> JobsService {
-        let places = |[all, each]: [usize; 2]| Places::new(all, each);
         let service = Arc::default();
-        let (uploads, checks, fetches) = (places(UPLOADS), places(CHECKS), places(FETCHES));
-        let (changes, readers) = (Arc::new(Semaphore::new(CHANGES)), places(READERS));
-        JobsService { service, access, runtime, uploads, checks, fetches, changes, readers }
+        let [uploads, checks, fetches] = [UPLOADS, CHECKS, FETCHES].map(Places::new);
+        let [changes, readers, reading] = [CHANGES, READERS, READING].map(Places::new);
+        JobsService { service, access, runtime, uploads, checks, fetches, readers, reading, changes }
     }
 
     /// A runtime with threads enough.
@@ -89,9 +93,19 @@ impl JobsService {
         builder.worker_threads(1).max_blocking_threads(THREADS).thread_name("service-io").enable_all().build()
     }
 
-    /// They, beside other services.
+    /// They, beside other services. A call is admitted before its message is read, which may be large.
     pub fn add_to(&self, routes: Routes) -> Routes {
-        routes.add_service(JobsServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE + MAX_JOB))
+        let server = JobsServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE + MAX_JOB);
+        let jobs = self.clone();
+        routes.add_service(InterceptedService::new(server, move |mut request: Request<()>| {
+            let who = jobs.admit(&request, Role::Read)?;
+            let place = jobs.reading.try_take(&who.name).ok_or_else(|| {
+                Status::resource_exhausted("too many calls at the same time; try again in a while")
+            })?;
+            // Held until the message is read.
+            request.extensions_mut().insert(Arc::new(place));
+            Ok(request)
+        }))
     }
 
     /// The service has started.
@@ -107,10 +121,9 @@ impl JobsService {
 
     /// Who calls, if that is enough. Their connection is no stranger's from now on.
     fn admit<T>(&self, request: &Request<T>, needed: Role) -> Result<Identity, Status> {
-        let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
-        let identity = self.access.admit(header, needed).map_err(Status::from)?;
+        let identity = self.access.admit(header_of(request).as_deref(), needed).map_err(Status::from)?;
         if let Some(visitor) = request.extensions().get::<Visitor>() {
-            visitor.admit();
+            visitor.admit_user(&identity.name);
         }
         Ok(identity)
     }
@@ -155,8 +168,7 @@ impl JobsService {
         request: &Request<T>,
     ) -> Result<(Identity, impl Revoke<M> + use<T, M>), Status> {
         let who = self.admit(request, Role::Read)?;
-        let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
-        let (access, header) = (self.access.clone(), header.map(str::to_owned));
+        let (access, header) = (self.access.clone(), header_of(request));
         let revoke = move |stream: ReceiverStream<Result<M, Status>>| {
             let last = Err(Status::unauthenticated("the token was removed"));
             Revocable::new(stream, &access, header.as_deref(), Role::Read, Some(last))
@@ -164,17 +176,84 @@ impl JobsService {
         Ok((who, revoke))
     }
 
-    /// The same, of work that waits for storage; only so many at a time.
-    async fn changing<T: Send + 'static>(
+    /// What `work` gives for a change that a user makes, which waits for storage.
+    async fn changing(
         &self,
-        work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
+        who: Identity,
+        work: impl FnOnce(&Service, &Identity) -> Result<View, Problem> + Send + 'static,
+    ) -> Result<Response<v1::JobInfo>, Status> {
+        let place = self.changes.take(&who.name).await.ok_or_else(too_many)?;
+        let change = self.blocking(move |service| {
+            let _place = place; // for as long as the change takes, whether the caller waits or not
+            work(service, &who)
+        });
+        Ok(Response::new(change.await?.to_wire(None)))
+    }
+
+    /// What `work` gives, unless the token of the caller is removed before.
+    async fn while_admitted<T>(
+        &self,
+        header: Option<&str>,
+        needed: Role,
+        work: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
-        let place = self.changes.clone().acquire_owned().await; // never closed
-        self.blocking(move |service| {
+        tokio::select! {
+            done = work => done,
+            () = self.access.revoked(header, needed) => Err(Status::unauthenticated("the token was removed")),
+        }
+    }
+
+    /// Receives a file that a user uploads. The place is held until the file is stored, whether the caller waits or not.
+    async fn receive(
+        &self,
+        who: Identity,
+        place: Place,
+        mut incoming: Streaming<v1::UploadMessage>,
+    ) -> Result<Response<v1::Uploaded>, Status> {
+        let mut pace = Pace::begin();
+        let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) =
+            pace.next(incoming.message()).await?
+        else {
+            return Err(Status::invalid_argument("the first message says which file it is"));
+        };
+        let (hash, size) = (hash_of(&head.hash)?, head.size);
+        pace.expect(size);
+        let (pieces, received) = mpsc::channel::<Bytes>(UNDER_WAY);
+        let kept = self.store(who, place, (hash, size), received);
+        while let Some(message) = pace.next(incoming.message()).await? {
+            let Some(upload_message::Message::Data(data)) = message.message else {
+                return Err(Status::invalid_argument("a file after the file"));
+            };
+            pace.received(data.len());
+            let begun = Instant::now();
+            if pieces.send(data).await.is_err() {
+                break; // it was refused, and says why
+            }
+            pace.extend(begun.elapsed());
+        }
+        drop(pieces);
+        kept.await.map_err(|_| Status::internal("internal error; the service's log says more"))??;
+        Ok(Response::new(v1::Uploaded {}))
+    }
+
+    /// Stores the file of this hash and size, whose bytes come through a channel.
+    fn store(
+        &self,
+        who: Identity,
+        place: Place,
+        (hash, size): (Hash, u64),
+        mut received: mpsc::Receiver<Bytes>,
+    ) -> JoinHandle<Result<(), Status>> {
+        let service = self.clone();
+        let keep = move |service: &Service| {
             let _place = place;
-            work(service)
-        })
-        .await
+            let mut file = service.receive(&who, hash, size)?;
+            while let Some(piece) = received.blocking_recv() {
+                file.push(&piece).map_err(|error| Problem::Invalid(format!("{error:#}")))?;
+            }
+            service.keep(file)
+        };
+        tokio::spawn(async move { service.blocking(keep).await })
     }
 }
 
@@ -213,6 +292,17 @@ fn page(jobs: impl Iterator<Item = v1::JobInfo>, n: usize) -> v1::ListReply {
     page
 }
 
+/// Why a call does not wait for its place.
+fn too_many() -> Status {
+    Status::resource_exhausted("too many calls of yours wait at the same time; try again in a while")
+}
+
+/// The `authorization` header of a request.
+fn header_of<T>(request: &Request<T>) -> Option<String> {
+    let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
+    header.map(str::to_owned)
+}
+
 fn hash_of(bytes: &[u8]) -> Result<Hash, Status> {
     let bytes: [u8; 32] =
         bytes.try_into().map_err(|_| Status::invalid_argument("a hash of other than 32 bytes"))?;
@@ -229,7 +319,11 @@ impl Jobs for JobsService {
         request: Request<v1::LackingRequest>,
     ) -> Result<Response<v1::LackingReply>, Status> {
         self.admit(&request, Role::Submit)?;
-        let files = request.into_inner().files.into_iter().map(|file| Ok((hash_of(&file.hash)?, file.hash)));
+        let files = request.into_inner().files;
+        if files.len() > MAX_INPUTS {
+            return Err(Status::invalid_argument(format!("expected {MAX_INPUTS} files at most, each once")));
+        }
+        let files = files.into_iter().map(|file| Ok((hash_of(&file.hash)?, file.hash)));
         let files = files.collect::<Result<Vec<_>, Status>>()?;
         let lacking = self.blocking(|service| {
             let lacking = files.into_iter().filter(|(hash, _)| !service.has(*hash));
@@ -244,58 +338,27 @@ impl Jobs for JobsService {
         request: Request<Streaming<v1::UploadMessage>>,
     ) -> Result<Response<v1::Uploaded>, Status> {
         let who = self.admit(&request, Role::Submit)?;
-        let _place = self.uploads.take(&who.name).await;
-        let mut incoming = request.into_inner();
-        let mut pace = Pace::begin();
-        let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) =
-            pace.next(incoming.message()).await?
-        else {
-            return Err(Status::invalid_argument("the first message says which file it is"));
-        };
-        let (hash, size) = (hash_of(&head.hash)?, head.size);
-        pace.expect(size);
-        let (pieces, mut received) = mpsc::channel::<Bytes>(UNDER_WAY);
-        let service = self.clone();
-        let kept = tokio::spawn(async move {
-            let keep = move |service: &Service| {
-                let mut file = service.receive(&who, hash, size)?;
-                while let Some(piece) = received.blocking_recv() {
-                    file.push(&piece).map_err(|error| Problem::Invalid(format!("{error:#}")))?;
-                }
-                service.keep(file)
-            };
-            service.blocking(keep).await
-        });
-        while let Some(message) = pace.next(incoming.message()).await? {
-            let Some(upload_message::Message::Data(data)) = message.message else {
-                return Err(Status::invalid_argument("a file after the file"));
-            };
-            pace.received(data.len());
-            let begun = Instant::now();
-            if pieces.send(data).await.is_err() {
-                break; // it was refused, and says why
-            }
-            pace.extend(begun.elapsed());
-        }
-        drop(pieces);
-        kept.await.map_err(|_| Status::internal("internal error; the service's log says more"))??;
-        Ok(Response::new(v1::Uploaded {}))
+        let (header, incoming) = (header_of(&request), request.into_inner());
+        let place = self.uploads.take(&who.name).await.ok_or_else(too_many)?;
+        let received = self.receive(who, place, incoming);
+        self.while_admitted(header.as_deref(), Role::Submit, received).await
     }
 
     async fn submit(&self, request: Request<v1::SubmitRequest>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
+        let header = header_of(&request);
         let v1::SubmitRequest { job, inputs, name, priority, max_workers, key } = request.into_inner();
         let input = |input: v1::JobInput| Ok(Input { path: input.path, hash: hash_of(&input.hash)? });
         let inputs = inputs.into_iter().map(input).collect::<Result<_, Status>>()?;
         let submission = Submission { job, inputs, name, priority, max_workers, key };
-        let place = self.checks.take(&who.name).await;
+        let place = self.checks.take(&who.name).await.ok_or_else(too_many)?;
         let caller = Caller::default();
         let is_gone = caller.0.clone();
         let check = move |service: &Service| {
             let _place = place; // for as long as the check goes on, whether the caller waits or not
             service.submit(&who, submission, &|| !is_gone.load(Ordering::SeqCst))
         };
-        let view = self.blocking(check).await?;
+        let view = self.while_admitted(header.as_deref(), Role::Submit, self.blocking(check)).await?;
         Ok(Response::new(view.to_wire(None)))
     }
 
@@ -349,6 +412,7 @@ impl Jobs for JobsService {
                     Ok(read) => read,
                     Err(status) => return drop(lines.send(Err(status)).await),
                 };
+                let is_end = found.is_empty();
                 for line in found {
                     number += 1;
                     if number <= skip {
@@ -358,6 +422,9 @@ impl Jobs for JobsService {
                     if lines.send(Ok(line)).await.is_err() {
                         return; // the reader has gone
                     }
+                }
+                if !is_end {
+                    continue;
                 }
                 let changed = async {
                     let rings = notifier.changed().await.is_ok();
@@ -381,29 +448,28 @@ impl Jobs for JobsService {
     async fn cancel(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
-        let view = self.changing(move |service| service.cancel(&who, id)).await?;
-        Ok(Response::new(view.to_wire(None)))
+        self.changing(who, move |service, who| service.cancel(who, id)).await
     }
 
     async fn resume(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
-        let view = self.changing(move |service| service.resume(&who, id)).await?;
-        Ok(Response::new(view.to_wire(None)))
+        self.changing(who, move |service, who| service.resume(who, id)).await
     }
 
     async fn delete(&self, request: Request<v1::JobRef>) -> Result<Response<v1::JobInfo>, Status> {
         let who = self.admit(&request, Role::Submit)?;
         let id = JobId(request.into_inner().id);
-        let view = self.changing(move |service| service.delete(&who, id)).await?;
-        Ok(Response::new(view.to_wire(None)))
+        self.changing(who, move |service, who| service.delete(who, id)).await
     }
 
     async fn fetch(&self, request: Request<v1::FetchRequest>) -> Result<Response<Self::FetchStream>, Status> {
         let (who, revocable) = self.revocable(&request)?;
-        let place = self.fetches.take(&who.name).await;
         let id = JobId(request.into_inner().id);
-        let (folder, files) = self.blocking(move |service| service.results(id)).await?;
+        let place = self.fetches.take(&who.name).await.ok_or_else(too_many)?;
+        // The place is held as long as the work, whether the caller waits or not.
+        let ((folder, files), place) =
+            self.blocking(move |service| Ok((service.results(id)?, place))).await?;
         let (outgoing, stream) = Outgoing::new(IDLE);
         self.runtime.spawn_blocking(move || {
             let _place = place;
@@ -442,6 +508,31 @@ impl Jobs for JobsService {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::tests;
+
+    /// An upload whose caller has gone keeps its place until the file is stored: callers who give up cannot have more of them under way.
+    #[test]
+    fn a_place_is_held_as_long_as_the_work() {
+        let folder = tests::Place::new(false);
+        let service = folder.serve();
+        let runtime = JobsService::runtime().unwrap();
+        let jobs = JobsService::new(Access::Open, runtime.handle().clone());
+        jobs.open(service.clone());
+        let hash = blake3::hash(b"12345");
+        runtime.block_on(async {
+            let (pieces, received) = mpsc::channel(UNDER_WAY);
+            let place = jobs.uploads.take("ann").await.unwrap();
+            drop(jobs.store(tests::ann(), place, (hash, 5), received));
+            pieces.send(Bytes::from_static(b"12345")).await.unwrap();
+            assert_eq!(jobs.uploads.n_free(), UPLOADS[0] - 1);
+            drop(pieces);
+            while jobs.uploads.n_free() < UPLOADS[0] {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert!(service.has(hash));
+        });
+        service.close(Duration::from_secs(60));
+    }
 
     /// However many jobs there are and however long their errors, pages are small, and together they have each job once.
     #[test]

@@ -10,7 +10,7 @@ use crate::job_process::folder::is_safe;
 /// Largest job file, in bytes.
 pub(super) const MAX_JOB: usize = 1 << 20;
 /// Files that a job reads, at most.
-const MAX_INPUTS: usize = 64;
+pub(super) const MAX_INPUTS: usize = 64;
 /// Letters of a name or key, at most.
 const MAX_NAME: usize = 100;
 

@@ -486,6 +486,31 @@ fn a_change_that_cannot_be_stored_does_not_happen() {
     service.close(Duration::from_secs(60));
 }
 
+/// What a user uploaded within a day counts in the next process as well, and for that user alone.
+#[test]
+fn a_restart_does_not_reset_the_uploads_of_a_day() {
+    let place = Place::new(false);
+    let upload = |service: &Service, who: &str, byte: u8| {
+        let bytes = [byte; 60];
+        let mut receiving = service.receive(&Identity::anyone(who), blake3::hash(&bytes), 60)?;
+        receiving.push(&bytes)?;
+        service.keep(receiving)
+    };
+    let limits = || Limits { daily_upload: 100, ..limits() };
+    let service = place.serve_with(limits());
+    upload(&service, "ann", 1).unwrap();
+    service.close(Duration::from_secs(60));
+    let next = place.killed();
+    // A line that a kill has cut off.
+    let audit = next.folder().join("audit.jsonl");
+    let cut_off = format!("{}{{\"millis\":1", fs::read_to_string(&audit).unwrap());
+    fs::write(&audit, cut_off).unwrap();
+    let service = next.serve_with(limits());
+    assert!(matches!(upload(&service, "ann", 2), Err(Problem::Quota(_))));
+    upload(&service, "bob", 2).unwrap();
+    service.close(Duration::from_secs(60));
+}
+
 /// Whichever file of a job changes after it was submitted: the job fails and says so, and another job that needs the file is asked for it.
 #[test]
 fn changed_bytes_are_noticed() {

@@ -9,6 +9,7 @@
 //! origin. Without tokens, the `Host` header must name this machine, which prevents DNS rebinding.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -23,6 +24,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use super::sessions::{LIFETIME, Sessions};
 use super::{App, PageError};
 use crate::access::{Access, Denied, Identity, Role};
+use crate::lobby::Place;
 use crate::revocation::Revocable;
 use crate::service::Service;
 
@@ -194,6 +196,9 @@ pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> 
             PageError(StatusCode::FORBIDDEN, words.into()).into_response()
         }
         Ok(who) => {
+            if let Some(place) = request.extensions().get::<Arc<Place>>().filter(|_| is_guarded) {
+                place.admit(&who.name);
+            }
             request.extensions_mut().insert(who);
             let late = |_| (StatusCode::REQUEST_TIMEOUT, "too slow\n").into_response();
             let answer = tokio::time::timeout(TIMEOUT, next.run(request)).await.unwrap_or_else(late);

@@ -1,8 +1,8 @@
 //! Connections of browsers: limits, timeouts and TLS.
 //!
 //! In: a listener. Out: requests for the routes, each with the address of its peer. Invariants: there are at most [`CONNECTIONS`]
-//! at the same time, and of those that have sent no request yet the oldest gives way to a new one ([`Lobby`]). A connection is closed if the
-//! handshake, the request, or reading the response is slow, or if the head of a request exceeds [`HEAD`] bytes.
+//! at the same time; of those without a request of a user, and of those of one user, the oldest gives way to a new one ([`Lobby`]). A connection
+//! is closed if the handshake, the request, or reading the response is slow, or if the head of a request exceeds [`HEAD`] bytes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
@@ -91,16 +90,15 @@ async fn answer(
     routes: Router,
     place: Arc<Place>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let routes = TowerToHyperService::new(routes.layer(axum::Extension(peer)));
-    let requests = service_fn(move |request| {
-        place.leave();
-        routes.call(request)
-    });
+    let routes = routes.layer(axum::Extension(peer)).layer(axum::Extension(place));
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(TIMEOUT)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(TimedWrites { stream, timeout: None }), requests)
+        .serve_connection(
+            TokioIo::new(TimedWrites { stream, timeout: None }),
+            TowerToHyperService::new(routes),
+        )
         .await?;
     Ok(())
 }
@@ -172,24 +170,28 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedWrites<S> {
 
 #[cfg(test)]
 mod tests {
+    use axum::Extension;
+    use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
     use crate::lobby::LOBBY;
 
-    /// However many connections say nothing, a request is answered while they are open, the oldest of them are closed, and a connection that
-    /// has sent a request is not.
+    /// However many connections say nothing, or ask for public pages alone: a request of a user is answered while they are open, the oldest of
+    /// them are closed, and the connection of a user is not.
     #[tokio::test]
-    async fn silent_connections_keep_no_request_out() {
+    async fn connections_of_unknown_peers_keep_no_user_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(serve(
-            listener,
-            None,
-            Router::new().route("/", axum::routing::get(|| async { "here" })),
-        ));
-        let ask = async |connection: &mut TcpStream| {
-            connection.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let of_user = async |Extension(place): Extension<Arc<Place>>| {
+            place.admit("ann");
+            "here"
+        };
+        let routes = Router::new().route("/", get(of_user)).route("/login", get(async || "here"));
+        tokio::spawn(serve(listener, None, routes));
+        let ask = async |connection: &mut TcpStream, path: &str| {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+            connection.write_all(request.as_bytes()).await.unwrap();
             let (mut text, mut piece) = (String::new(), [0; 1024]);
             while !text.ends_with("here") {
                 let n = connection.read(&mut piece).await.unwrap();
@@ -198,17 +200,21 @@ mod tests {
             }
         };
         let mut known = TcpStream::connect(address).await.unwrap();
-        ask(&mut known).await;
-        let mut silent = Vec::new();
-        for _ in 0..LOBBY + 50 {
-            silent.push(TcpStream::connect(address).await.unwrap());
+        ask(&mut known, "/").await;
+        let mut unknown = Vec::new();
+        for at in 0..LOBBY + 50 {
+            let mut peer = TcpStream::connect(address).await.unwrap();
+            if at % 2 == 0 {
+                ask(&mut peer, "/login").await;
+            }
+            unknown.push(peer);
         }
-        for oldest in &mut silent[..50] {
+        for oldest in &mut unknown[..50] {
             assert_eq!(oldest.read(&mut [0]).await.unwrap(), 0, "the oldest are closed");
         }
-        ask(&mut TcpStream::connect(address).await.unwrap()).await;
-        ask(&mut known).await;
-        let open = silent[51..].iter().filter(|silent| silent.try_read(&mut [0]).is_err()).count();
-        assert_eq!(open, silent.len() - 51, "the newest are still open");
+        ask(&mut TcpStream::connect(address).await.unwrap(), "/").await;
+        ask(&mut known, "/").await;
+        let open = unknown[51..].iter().filter(|unknown| unknown.try_read(&mut [0]).is_err()).count();
+        assert_eq!(open, unknown.len() - 51, "the newest are still open");
     }
 }

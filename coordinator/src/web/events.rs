@@ -2,7 +2,7 @@
 //!
 //! In: a topic, a function that renders its parts, and a notifier of changes. Out: streams of events, each a part with its id. A
 //! topic has a task while it has watchers. The task renders on a notification, and every [`TICK`] without one, since ages change with
-//! time, but never twice within [`PAUSE`]. A watcher that joins late or reads slowly gets the last state of every part and skips earlier
+//! time, but never twice within [`PAUSE`], and one topic at a time. A watcher that joins late or reads slowly gets the last state of every part and skips earlier
 //! ones. So nothing is queued, and all watchers share the bytes.
 
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::PageError;
 use crate::report::markup::visible;
+use crate::service::places::Places;
 use crate::service::record::JobId;
 
 /// Minimum time between two renderings.
@@ -29,8 +30,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_secs(1);
 /// Time without an event after which a comment is sent, to detect a closed connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Maximum number of streams at the same time.
-const WATCHERS: usize = 400;
+/// Maximum number of streams at the same time, of all users and of each.
+const WATCHERS: [usize; 2] = [1024, 512];
 
 /// A part of a page: an element by its id, and its content.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -80,7 +81,9 @@ type Topics = Arc<Mutex<BTreeMap<Topic, watch::Sender<Drawing>>>>;
 pub struct Events {
     /// Topics with a task.
     topics: Topics,
-    places: Arc<Semaphore>,
+    places: Places,
+    /// One topic is rendered at a time: hundreds of watched topics leave the other threads and cores to requests.
+    turn: Arc<Semaphore>,
     pause: Duration,
     tick: Duration,
 }
@@ -89,7 +92,8 @@ impl Default for Events {
     fn default() -> Events {
         Events {
             topics: Topics::default(),
-            places: Arc::new(Semaphore::new(WATCHERS)),
+            places: Places::new(WATCHERS),
+            turn: Arc::new(Semaphore::new(1)),
             pause: PAUSE,
             tick: TICK,
         }
@@ -97,9 +101,10 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Streams the parts that `render` returns for `topic`: first all, then changes. The stream ends when `render` returns `None`.
+    /// Streams the parts that `render` returns for `topic` to a user: first all, then changes. The stream ends when `render` returns `None`.
     pub fn watch<F>(
         &self,
+        who: &str,
         topic: Topic,
         notifier: watch::Receiver<u64>,
         render: impl Fn() -> F + Send + 'static,
@@ -107,7 +112,7 @@ impl Events {
     where
         F: Future<Output = Option<Vec<Part>>> + Send + 'static,
     {
-        let Ok(place) = self.places.clone().try_acquire_owned() else {
+        let Some(place) = self.places.try_take(who) else {
             return PageError(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Too many watchers at the same time; load the page again later.".into(),
@@ -178,7 +183,10 @@ async fn draw<F>(
     let mut version = 0;
     loop {
         notifier.borrow_and_update();
-        let parts = render().await;
+        let parts = {
+            let _turn = events.turn.acquire().await; // never closed
+            render().await
+        };
         version += 1;
         {
             let mut topics = lock(&events.topics);
@@ -262,7 +270,7 @@ mod tests {
                         let now = state.load(Ordering::SeqCst);
                         async move { Some(vec![part("fixed", "same"), part("round", now)]) }
                     };
-                    events.watch(Topic::Workers, notifier.listen(), render).into_body()
+                    events.watch("ann", Topic::Workers, notifier.listen(), render).into_body()
                 })
                 .collect();
             let rings = async {
@@ -296,7 +304,7 @@ mod tests {
                 notifier.ring();
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            assert_eq!(events.places.available_permits(), WATCHERS);
+            assert_eq!(events.places.n_free(), WATCHERS[0]);
         });
     }
 }

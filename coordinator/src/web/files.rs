@@ -10,6 +10,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 use super::{App, PageError, missing};
+use crate::access::Identity;
 use crate::service::outgoing::Outgoing;
 use crate::service::record::JobId;
 
@@ -23,11 +24,13 @@ const PIECE: usize = 64 << 10;
 /// Maximum time between two reads of the client.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Sends the file at `path` of the results of a job.
-pub async fn send(app: &App, job: JobId, path: String) -> Result<Response, PageError> {
-    let (folder, files) = app.blocking(move |service| service.results(job)).await.map_err(|_| missing())?;
+/// Sends the file at `path` of the results of a job to a user.
+pub async fn send(app: &App, who: &Identity, job: JobId, path: String) -> Result<Response, PageError> {
+    let place = app.downloads.take(&who.name).await.ok_or_else(PageError::busy)?;
+    // The place is held as long as the work, whether the client waits or not.
+    let results = app.blocking(move |service| Ok((service.results(job)?, place))).await;
+    let ((folder, files), place) = results.map_err(|_| missing())?;
     let (path, size) = files.into_iter().find(|(name, _)| *name == path).ok_or_else(missing)?;
-    let place = app.downloads.clone().acquire_owned().await; // never closed
     let (outgoing, pieces) = Outgoing::new(TIMEOUT);
     let from = folder.join(&path);
     tokio::task::spawn_blocking(move || {

@@ -135,6 +135,32 @@ fn jobs_of_other_users_cannot_be_changed_with_the_role_submit() {
     assert!(status(&answer) == 403 && answer.contains("the job is ann's"), "{answer}");
 }
 
+/// However many downloads of a user are not read, pages and downloads of others are answered.
+#[test]
+fn downloads_that_are_not_read_keep_no_page_out() {
+    let served = Served::guarded();
+    let large = std::fs::File::create(served.folder.path().join("work/1/out/large")).unwrap();
+    large.set_len(64 << 20).unwrap();
+    let download = || {
+        let mut stream = TcpStream::connect(served.address).unwrap();
+        let head = format!(
+            "GET /jobs/1/files/large HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer eve\r\n\r\n",
+            served.address
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let unread: Vec<TcpStream> = (0..3 * THREADS).map(|_| download()).collect();
+    unread.iter().for_each(|stream| stream.set_nonblocking(true).unwrap());
+    let has_begun = |stream: &&TcpStream| stream.peek(&mut [0]).is_ok_and(|n| n > 0);
+    while unread.iter().filter(has_begun).count() < DOWNLOADS[1] {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for path in ["/", "/jobs/1", "/jobs/1/files/summary.json"] {
+        assert_eq!(served.status(&format!("GET {path}"), &["Authorization: Bearer ann"]), 200, "{path}");
+    }
+}
+
 #[test]
 fn a_browser_logs_in_and_out() {
     let served = Served::guarded();

@@ -202,7 +202,7 @@ fn invalid_jobs_are_refused_as_by_train_and_affect_no_other_job() {
     await_state(&service, &folder, &good, "done");
 }
 
-/// Removing the line of a token ends what its client has open: a log that is followed, and a worker. Those of other tokens go on.
+/// Removing the line of a token ends what its client has open: a log that is followed, an upload, and a worker. Those of other tokens go on.
 #[test]
 fn what_is_open_ends_with_its_token() {
     let folder = folder();
@@ -213,7 +213,7 @@ fn what_is_open_ends_with_its_token() {
     };
     let ann = token("ann", "submit");
     let kept = fs::read_to_string(folder.path("tokens")).unwrap();
-    let [eve, node] = [token("eve", "read"), token("node", "work")];
+    let [eve, joe, node] = [token("eve", "read"), token("joe", "submit"), token("node", "work")];
     let service = Serving::start(&folder, &["--tokens", "tokens"]);
     let submitted = service.run(
         &folder,
@@ -230,7 +230,11 @@ fn what_is_open_ends_with_its_token() {
     eventually(&|| service.log(), || {
         service.run(&folder, &["workers", "--token-file", &ann]).out.contains("node")
     });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (_upload, uploaded) = runtime.block_on(upload_without_end(&service, 1, &folder.read(&joe)));
     fs::write(folder.path("tokens"), kept).unwrap();
+    let ended = runtime.block_on(uploaded).unwrap().expect_err("the upload has no end");
+    assert_eq!(ended.message(), "the token was removed");
     assert_eq!(of_eve.wait().code(), Some(2), "{}", of_eve.log());
     assert!(of_eve.log().contains("the token was removed"), "{}", of_eve.log());
     assert_eq!(worker.wait().code(), Some(2), "{}", worker.log());
@@ -367,14 +371,22 @@ async fn hostile(jobs: &mut Jobs, job: &str, inputs: &[(&str, [u8; 32])], name: 
     jobs.submit(request).await.expect_err("it is not a job").message().to_owned()
 }
 
-/// An upload that sends the head of its file, and nothing more until it is dropped.
-async fn upload_without_end(service: &Serving, n: u8) -> mpsc::Sender<v1::UploadMessage> {
+type Uploading = tokio::task::JoinHandle<Result<tonic::Response<v1::Uploaded>, tonic::Status>>;
+
+/// An upload that sends the head of its file, and nothing more until it is dropped; and how it ends.
+async fn upload_without_end(
+    service: &Serving,
+    n: u8,
+    token: &str,
+) -> (mpsc::Sender<v1::UploadMessage>, Uploading) {
     let mut jobs = Jobs::connect(service.url.clone()).await.unwrap();
     let (outgoing, stream) = mpsc::channel(1);
     let head = v1::InputFile { hash: vec![n; 32].into(), size: 1 << 20 };
     outgoing.send(v1::UploadMessage { message: Some(Message::Head(head)) }).await.unwrap();
-    tokio::spawn(async move { jobs.upload(ReceiverStream::new(stream)).await });
-    outgoing
+    let mut request = tonic::Request::new(ReceiverStream::new(stream));
+    let header = format!("Bearer {}", token.trim_end()).parse().unwrap();
+    request.metadata_mut().insert("authorization", header);
+    (outgoing, tokio::spawn(async move { jobs.upload(request).await }))
 }
 
 #[test]
@@ -382,7 +394,7 @@ fn a_submission_waits_while_its_user_has_as_many_uploads_as_allowed() {
     let folder = folder();
     let service = Serving::start(&folder, &[]);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let uploads: Vec<_> = (0..8).map(|n| runtime.block_on(upload_without_end(&service, n))).collect();
+    let uploads: Vec<_> = (0..8).map(|n| runtime.block_on(upload_without_end(&service, n, ""))).collect();
     let mut client =
         Process::spawn(&mut folder.command(&["submit", "colloc.toml", "--coordinator", &service.url]));
     std::thread::sleep(Duration::from_secs(1));

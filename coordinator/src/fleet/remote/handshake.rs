@@ -209,6 +209,11 @@ impl Visitor {
         self.place.leave();
     }
 
+    /// The connection belongs to a user from now on.
+    pub fn admit_user(&self, name: &str) {
+        self.place.admit(name);
+    }
+
     /// Closes the connection.
     pub fn dismiss(&self) {
         self.place.evict();
