@@ -26,6 +26,14 @@ class Client:
     `url` is by default the variable `GRAMMATON_COORDINATOR`; `token` is text, `token_file` its file, by default the variable `GRAMMATON_TOKEN`; `ca`,
     `cert` and `key` are files (PEM). Calls raise `ConnectionError` if there is no answer, `PermissionError` for a wrong token, `LookupError` for an unknown
     job, `RuntimeError` if the state of the job does not allow the call, and `ValueError` for a bad job.
+
+    >>> from grammaton import Cluster
+    >>> with Cluster(workers=1, threads=1) as cluster:  # its client is one of these
+    ...     job = cluster.client.submit(["ab ba", "ba ab", "ab"], "auto:unigram", max_rounds=3)
+    ...     numbers = [line["number"] for line in cluster.client.watch(job)]
+    ...     state = cluster.client.job(job)["state"]
+    >>> numbers[:3], state
+    ([1, 2, 3], 'done')
     """
 
     def __init__(
@@ -80,6 +88,11 @@ class Client:
     def job(self, id: int) -> Info:
         """A job: its state, progress, error and digest."""
         return _info(self._client.job(id))
+
+    def logs(self, id: int) -> list[Info]:
+        """The lines of a job's log so far, as of `watch`."""
+        found: list[Info] = json.loads(self._client.logs(id))
+        return found
 
     def watch(self, id: int) -> Iterator[Info]:
         """The lines of a job's log, with `number`, `millis` and `text`, as they come, until the job ends; also if the service restarts meanwhile."""
@@ -141,6 +154,10 @@ class AsyncClient:
     async def job(self, id: int) -> Info:
         """As `Client.job`."""
         return await asyncio.to_thread(self.client.job, id)
+
+    async def logs(self, id: int) -> list[Info]:
+        """As `Client.logs`."""
+        return await asyncio.to_thread(self.client.logs, id)
 
     async def watch(self, id: int) -> AsyncIterator[Info]:
         """As `Client.watch`, for `async for`."""

@@ -1,12 +1,15 @@
 """A fleet of one's own: a coordinator here, and workers where there is a scheduler already.
 
 `Cluster` starts `grammaton serve` on this machine and asks a *launcher* for workers: `Processes` of this machine, `Slurm` jobs, tasks in a `Dask` or
-`Ray` cluster. Workers may come, go and be killed at any time; the results stay the same bits.
+`Ray` cluster. `Cluster.adapt` keeps their number to what the jobs can use. Workers may come, go and be killed at any time; the results stay the same bits.
 """
 
 from __future__ import annotations
 
+import atexit
+import collections
 import contextlib
+import logging
 import os
 import secrets
 import shutil
@@ -15,7 +18,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -39,9 +44,18 @@ class Launcher(Protocol):
         """Ends a worker, or takes back the request for it."""
         ...
 
+    def is_alive(self, worker: Any) -> bool:
+        """Whether a worker runs, or may still start to run."""
+        ...
+
+
+_LOG = logging.getLogger("grammaton.cluster")
+#: Clusters of this process, which end with the interpreter at the latest.
+_CLUSTERS: weakref.WeakSet[Cluster] = weakref.WeakSet()
+
 
 class Cluster:
-    """A coordinator and its workers, which end with the block.
+    """A coordinator and its workers, which end with the block, with `close`, or with the interpreter.
 
     >>> with Cluster(workers=2, threads=1) as cluster:
     ...     result = cluster.train(["ab ba", "ba ab", "ab"], "auto:unigram", max_rounds=3)
@@ -56,6 +70,9 @@ class Cluster:
         self._temporary = tempfile.mkdtemp(prefix="grammaton-cluster-")
         self._store = Path(dir or self._temporary) / "jobs"
         self._workers: list[Any] = []
+        self._pid = os.getpid()
+        self._changing = threading.Lock()
+        self._adapting: threading.Event | None = None
         self._token = secrets.token_hex(16)
         address = Path(self._temporary) / "address"
         log = open(Path(self._temporary) / "coordinator.log", "wb")  # noqa: SIM115
@@ -65,6 +82,7 @@ class Cluster:
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "GRAMMATON_TOKEN": self._token}, start_new_session=True
         )
         log.close()
+        _CLUSTERS.add(self)
         try:
             while not address.exists():
                 if self._coordinator.poll() is not None:
@@ -81,17 +99,64 @@ class Cluster:
             raise
 
     def scale(self, workers: int) -> None:
-        """Asks for as many workers as are missing, or ends those that are too many, the last ones first."""
-        while len(self._workers) < workers:
-            self._workers.append(self.launcher.start(self.url, self._token, self.threads))
-        while len(self._workers) > workers:
-            self.launcher.stop(self._workers.pop())
+        """Asks for as many workers as are missing, or ends those that are too many, the last ones first. Ends adapting."""
+        self._end_adapting()
+        self._set_number(workers)
 
-    def adapt(self, minimum: int, maximum: int) -> int:
-        """Sets the number of workers by that of running and queued jobs, one worker each within the bounds; returns it. To be called now and then."""
+    def adapt(self, minimum: int, maximum: int, *, every: float = 2.0, keep: float = 10.0) -> None:
+        """Keeps from now on as many workers as the jobs can use, within the bounds, until `scale` or `close`.
+
+        Every so many seconds it replaces workers that have ended, and asks for one worker for each job, or so many that all tasks of the present stage
+        are computed at a time if that is more. Without jobs there are `minimum` workers. A worker without work is kept for `keep` seconds, as the next
+        stage may need it. What a scheduler refuses is logged, and tried again.
+
+        >>> with Cluster(threads=1) as cluster:
+        ...     cluster.adapt(0, 2, every=0.1)
+        ...     result = cluster.train(["ab ba", "ba ab", "ab"], "auto:unigram", max_rounds=3)
+        >>> result.summary["rounds"]
+        3
+        """
+        if not 0 <= minimum <= maximum or maximum < 1:
+            raise ValueError(f"the bounds must be 0 <= minimum <= maximum and 1 <= maximum, found {minimum} and {maximum}")
+        self._end_adapting()
+        self._adapting = stop = threading.Event()
+        wanted: collections.deque[int] = collections.deque(maxlen=max(round(keep / every), 1))
+        threading.Thread(target=self._adapt, args=(minimum, maximum, every, wanted, stop), name="grammaton-adapt", daemon=True).start()
+
+    def _adapt(self, minimum: int, maximum: int, every: float, wanted: collections.deque[int], stop: threading.Event) -> None:
+        while True:
+            try:
+                wanted.append(self._useful())
+                self._set_number(min(max(*wanted, minimum), maximum), stop)
+            except Exception as error:
+                if not stop.is_set():
+                    _LOG.warning("the number of workers could not be adapted: %s", error)
+            if stop.wait(every):
+                return
+
+    def _useful(self) -> int:
+        """The number of workers that the jobs can use."""
         busy = sum(job["state"] in ("queued", "running") for job in self.client.jobs())
-        self.scale(min(max(busy, minimum), maximum))
-        return len(self._workers)
+        fleet = self.client.workers()
+        tasks = fleet["free"] + fleet["assigned"] + fleet["done"] if busy else 0
+        slots = max((member["slots"] for member in fleet["members"]), default=self.threads or 1)
+        return max(busy, -(-int(tasks) // max(int(slots), 1)))
+
+    def _set_number(self, workers: int, stop: threading.Event | None = None) -> None:
+        """Replaces workers that have ended, and starts or stops others, unless `stop` is set."""
+        with self._changing:
+            if stop is not None and stop.is_set():
+                return
+            self._workers = [worker for worker in self._workers if self.launcher.is_alive(worker)]
+            while len(self._workers) < workers:
+                self._workers.append(self.launcher.start(self.url, self._token, self.threads))
+            while len(self._workers) > workers:
+                self.launcher.stop(self._workers.pop())
+
+    def _end_adapting(self) -> None:
+        if self._adapting is not None:
+            self._adapting.set()
+            self._adapting = None
 
     def train(self, corpus: Corpus, grammar: StrPath | None = None, method: str | None = None, *, dir: StrPath | None = None, **keys: Any) -> Result:
         """Trains on the workers as `grammaton.train` does here, and returns the result. Ctrl-C cancels the job."""
@@ -103,11 +168,15 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Ends workers and coordinator."""
-        for worker in self._workers:
-            with contextlib.suppress(Exception):
-                self.launcher.stop(worker)
-        self._workers = []
+        """Ends workers and coordinator. Does nothing in a process that was forked from the one that started them."""
+        if os.getpid() != self._pid:
+            return
+        self._end_adapting()
+        with self._changing:
+            for worker in self._workers:
+                with contextlib.suppress(Exception):
+                    self.launcher.stop(worker)
+            self._workers = []
         _end(self._coordinator)
         shutil.rmtree(self._temporary, ignore_errors=True)
 
@@ -116,6 +185,12 @@ class Cluster:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    for cluster in list(_CLUSTERS):
+        cluster.close()
 
 
 class Processes:
@@ -131,6 +206,10 @@ class Processes:
     def stop(self, worker: subprocess.Popen[bytes]) -> None:
         """Ends the process, after the tasks that it has begun."""
         _end(worker)
+
+    def is_alive(self, worker: subprocess.Popen[bytes]) -> bool:
+        """Whether the process runs."""
+        return worker.poll() is None
 
 
 class Slurm:
@@ -152,6 +231,14 @@ class Slurm:
     def stop(self, worker: str) -> None:
         """Cancels the batch job."""
         subprocess.run(["scancel", worker], check=True, capture_output=True)
+
+    def is_alive(self, worker: str) -> bool:
+        """Whether the batch job is pending or running."""
+        # Without --states, squeue shows jobs that have not ended; of a job that it has forgotten it reports an error.
+        found = subprocess.run(["squeue", "--noheader", "--format=%i", f"--jobs={worker}"], capture_output=True, text=True)
+        if found.returncode != 0 and "Invalid job id" not in found.stderr:
+            raise RuntimeError(f"squeue: {found.stderr.strip()}")
+        return bool(found.stdout.strip())
 
 
 class Dask:
@@ -178,6 +265,10 @@ class Dask:
         stop.set()
         future.cancel()
 
+    def is_alive(self, worker: Any) -> bool:
+        """Whether the task is pending or running."""
+        return str(worker[0].status) == "pending"
+
 
 class Ray:
     """Workers as tasks of a Ray cluster, to which this process is connected (`ray.init`). Ray starts tasks of lost nodes elsewhere."""
@@ -199,6 +290,12 @@ class Ray:
         import ray
 
         ray.cancel(worker, force=False)
+
+    def is_alive(self, worker: Any) -> bool:
+        """Whether the task is pending or running."""
+        import ray
+
+        return not ray.wait([worker], timeout=0)[0]
 
 
 def program(name: str) -> str:

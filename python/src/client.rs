@@ -114,6 +114,20 @@ impl Client {
         told(py, move || runtime()?.block_on(fetch::download(&way, id, &dir, overwrite)).map(drop))
     }
 
+    /// The lines of a job's log so far, as JSON.
+    fn logs(&self, py: Python<'_>, id: u64) -> PyResult<String> {
+        let way = self.0.clone();
+        told(py, move || {
+            let mut lines = Vec::new();
+            let mut keep = |line: &v1::LogLine| {
+                lines.push(line.clone());
+                Ok(())
+            };
+            runtime()?.block_on(logs::read(&way, id, &mut 0, false, &mut keep))?;
+            json(&lines)
+        })
+    }
+
     /// The lines of a job's log until the job ends.
     fn watch(&self, id: u64) -> PyResult<Watch> {
         let way = self.0.clone();

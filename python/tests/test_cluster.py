@@ -5,6 +5,8 @@ import os
 import signal
 import stat
 import subprocess
+import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,7 +38,8 @@ def alone(corpus: Path) -> str:
 
 
 def members(cluster: Cluster) -> int:
-    return len(cluster.client.workers()["members"])
+    """Number of workers that are connected."""
+    return sum(member["state"] != "gone" for member in cluster.client.workers()["members"])
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -45,10 +48,11 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def check(launcher: Launcher, corpus: Path, alone: str, kill: Callable[[Cluster], None]) -> None:
+def check(launcher: Launcher, corpus: Path, alone: str, kill: Callable[[Cluster], None], *, workers: int = 2) -> None:
     """Trains with a launcher's workers, one of which is killed on the way."""
-    with Cluster(launcher, workers=2, threads=1) as cluster:
-        until(lambda: members(cluster) == 2)
+    with Cluster(launcher, workers=workers, threads=1) as cluster:
+        until(lambda: members(cluster) == workers)
+        assert all(launcher.is_alive(worker) for worker in cluster._workers)
         job = cluster.client.submit(corpus, **JOB)
         for line in cluster.client.watch(job):
             if "round" in line["text"]:
@@ -64,17 +68,62 @@ def test_processes(corpus: Path, alone: str) -> None:
     check(Processes(), corpus, alone, kill)
 
 
-def test_scale_and_adapt() -> None:
+def test_scale_and_adapt(corpus: Path) -> None:
     with Cluster(workers=2, threads=1) as cluster:
         until(lambda: members(cluster) == 2)
         cluster.scale(1)
         until(lambda: members(cluster) == 1)
-        assert cluster.adapt(0, 4) == 0
-        job = cluster.client.submit(["ab ba", "ab"] * 10, "auto:unigram", max_rounds=2)
-        assert cluster.adapt(0, 4) == 1
-        assert cluster.client.wait(job)["state"] == "done"
+        with pytest.raises(ValueError, match="bounds"):
+            cluster.adapt(3, 2)
+        cluster.adapt(1, 3, every=0.05, keep=2)
+        first = cluster._workers[0]
+        first.kill()
+        # A worker that has ended is replaced; without a job there is one.
+        until(lambda: first.poll() is not None and members(cluster) == 1 and first not in cluster._workers)
+        job = cluster.client.submit(corpus, **{**JOB, "max_rounds": 100_000, "tolerance": 0})
+        # The corpus has more than three shards.
+        until(lambda: members(cluster) == 3)
+        cluster.client.cancel(job)
+        until(lambda: members(cluster) == 1)
+        cluster.scale(2)
+        until(lambda: members(cluster) == 2)
+        assert cluster._adapting is None
         worker = cluster._workers[0]
     assert worker.poll() is not None and cluster._coordinator.poll() is not None
+
+
+def test_a_scheduler_that_refuses_is_asked_again(corpus: Path, alone: str, caplog: pytest.LogCaptureFixture) -> None:
+    class Refusing(Processes):
+        refusals = 3
+
+        def start(self, url: str, token: str, threads: int | None) -> Any:
+            self.refusals -= 1
+            if self.refusals >= 0:
+                raise RuntimeError("the queue is full")
+            return super().start(url, token, threads)
+
+    with Cluster(Refusing(), threads=1) as cluster:
+        cluster.adapt(0, 1, every=0.05)
+        assert cluster.train(corpus, **JOB).parameters_sha256 == alone
+    assert sum("the queue is full" in record.getMessage() for record in caplog.records) == 3
+
+
+def test_a_cluster_that_is_not_closed_ends_with_the_interpreter() -> None:
+    code = """
+        import os, grammaton
+        cluster = grammaton.Cluster(workers=1, threads=1)
+        cluster.adapt(1, 2)
+        child = os.fork()
+        if child == 0:
+            raise SystemExit
+        os.waitpid(child, 0)
+        assert cluster.client.jobs() == []
+        print(cluster.url, flush=True)
+    """
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(ConnectionError):
+        grammaton.Client(done.stdout.strip(), token="none").jobs()
 
 
 def test_client(corpus: Path, tmp_path: Path, alone: str) -> None:
@@ -85,7 +134,7 @@ def test_client(corpus: Path, tmp_path: Path, alone: str) -> None:
         assert (info["name"], info["priority"], info["state"], info["parameters_sha256"]) == ("colloc", 20, "done", alone)
         assert [found["id"] for found in client.jobs()] == [job]
         lines = list(client.watch(job))
-        assert [line["number"] for line in lines] == list(range(1, len(lines) + 1))
+        assert [line["number"] for line in lines] == list(range(1, len(lines) + 1)) and client.logs(job) == lines
         assert client.fetch(job, tmp_path / "out").parameters_sha256 == alone
         with pytest.raises(ValueError, match="overwrite=True"):
             client.fetch(job, tmp_path / "out")
@@ -126,6 +175,7 @@ def test_slurm(corpus: Path, alone: str, tmp_path: Path, monkeypatch: pytest.Mon
     scripts = {
         "sbatch": '#!/bin/sh\necho "$@" >>DIR/calls\nfor last; do :; done\nsetsid sh -c "${last#--wrap=}" >/dev/null 2>&1 &\necho "$!;here"\n',
         "scancel": '#!/bin/sh\nkill "$1"\n',
+        "squeue": '#!/bin/sh\nfor last; do :; done\nid=${last#--jobs=}\nkill -0 "$id" 2>/dev/null && echo "$id" || { echo "Invalid job id specified" >&2; exit 1; }\n',
     }
     for name, text in scripts.items():
         file = tmp_path / name
@@ -141,9 +191,17 @@ def test_slurm(corpus: Path, alone: str, tmp_path: Path, monkeypatch: pytest.Mon
         cluster._workers.pop(0)  # scancel knows a job that has ended; kill does not
 
     check(Slurm(["--partition=short"], host="127.0.0.1"), corpus, alone, stop)
+    with Cluster(Slurm(host="127.0.0.1"), workers=1, threads=1) as cluster:
+        [first] = cluster._workers
+        stop(cluster)
+        until(lambda: not cluster.launcher.is_alive(first))
+        cluster._workers.append(first)
+        cluster.scale(1)
+        [second] = cluster._workers
+        assert second != first and cluster.launcher.is_alive(second)
     calls = (tmp_path / "calls").read_text()
     assert "--partition=short" in calls and "--cpus-per-task=1" in calls
-    assert calls.count("grammaton-worker --coordinator http://127.0.0.1:") == 2
+    assert calls.count("grammaton-worker --coordinator http://127.0.0.1:") == 4
 
 
 def test_dask(corpus: Path, alone: str) -> None:
@@ -159,7 +217,7 @@ def test_dask(corpus: Path, alone: str) -> None:
 
         pids = client.run(os.getpid)
 
-        check(Dask(client, host="127.0.0.1"), corpus, alone, kill)
+        check(Dask(client, host="127.0.0.1"), corpus, alone, kill, workers=4)
 
 
 def test_ray(corpus: Path, alone: str) -> None:

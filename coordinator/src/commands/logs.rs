@@ -79,7 +79,7 @@ fn is_over(info: &v1::JobInfo) -> bool {
 }
 
 /// Passes on the lines after the first `skip`, and adds their number to `skip`.
-async fn read(
+pub async fn read(
     way: &Way,
     id: u64,
     skip: &mut u64,
