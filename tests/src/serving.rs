@@ -1,5 +1,6 @@
 //! A service as a separate process, which can be killed and restarted with its store and address.
 
+use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
@@ -126,4 +127,31 @@ impl Serving {
         let json = self.grammaton(folder, &["status", id, "--json"]);
         serde_json::from_str(&json).expect("a job is JSON")
     }
+}
+
+/// The job processes of a service: process id and job id.
+pub fn job_processes(service: u32) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("Linux lists its processes") {
+        let path = entry.expect("the list can be read").path();
+        let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
+        // A process may end while it is looked at.
+        let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let parent = fields.split_whitespace().nth(1);
+        let Ok(args) = fs::read_to_string(path.join("cmdline")) else { continue };
+        if parent == Some(&service.to_string()) && args.contains("job-process") {
+            let open = fs::read_dir(path.join("fd")).into_iter().flatten().flatten();
+            let files = open.filter_map(|file| fs::read_link(file.path()).ok());
+            let job = files
+                .filter_map(|file| {
+                    let path = file.to_str()?;
+                    let mut ids = path.split("/work/").skip(1).filter_map(|rest| rest.split('/').next());
+                    ids.find(|id| id.parse::<u64>().is_ok()).map(str::to_owned)
+                })
+                .next();
+            found.push((id, job.unwrap_or_default()));
+        }
+    }
+    found
 }

@@ -12,6 +12,9 @@ pub const JOB: &str = "job.toml";
 /// Name of the folder of results.
 pub const RESULTS: &str = "out";
 
+/// Checkpoints that a job of a service keeps at most, so that one job does not fill the disk of all.
+const MAX_CHECKPOINTS: usize = 10;
+
 /// Returns the folder of a job's files.
 pub fn inputs_in(folder: &Path) -> PathBuf {
     folder.join("inputs")
@@ -38,6 +41,7 @@ pub fn load(folder: &Path, urls: &[String]) -> Result<Job> {
     });
     job.output.dir = folder.join(RESULTS);
     job.output.checkpoints = String::new();
+    job.output.keep_checkpoints = job.output.keep_checkpoints.min(MAX_CHECKPOINTS);
     foreign.map_or(Ok(job), |foreign| Err(anyhow!(foreign)))
 }
 
@@ -57,6 +61,19 @@ pub fn is_safe(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_keeps_a_bounded_number_of_checkpoints() {
+        let dir = tempfile::tempdir().unwrap();
+        let keeps = |n: usize| {
+            let job = format!(
+                "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"c\"\n[output]\nkeep_checkpoints = {n}\n"
+            );
+            std::fs::write(dir.path().join(JOB), job).unwrap();
+            load(dir.path(), &[]).unwrap().output.keep_checkpoints
+        };
+        assert_eq!([0, 3, 1_000_000_000].map(keeps), [0, 3, MAX_CHECKPOINTS]);
+    }
 
     #[test]
     fn paths_that_leave_their_folder_are_not_safe() {

@@ -8,11 +8,18 @@ use rustix::process::{Resource, Rlimit, nice, setrlimit};
 /// Priority below that of the service, so that pages and heartbeats do not wait for a job.
 const NICENESS: i32 = 5;
 
+/// How much sooner than the service the process is ended when the machine has no memory left, in thousandths of the memory.
+#[cfg(target_os = "linux")]
+const OOM_SCORE: &str = "500";
+
 /// Limits this process to `memory` bytes and `cpu_seconds`, lowers its priority, and ends it with the thread that started it.
 pub fn apply(memory: u64, cpu_seconds: Option<u64>) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     nice(NICENESS)?;
+    // Without it the system may end the service instead, when jobs take more memory together than there is. Some containers do not allow it.
+    #[cfg(target_os = "linux")]
+    drop(fs::write("/proc/self/oom_score_adj", OOM_SCORE));
     // Heap, stacks and anonymous memory; files that are mapped do not count.
     setrlimit(Resource::Data, Rlimit { current: Some(memory), maximum: Some(memory) })?;
     if cpu_seconds.is_some() {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use grammaton_tests::eventually;
 use grammaton_tests::folder::{Folder, Trained, examples};
-use grammaton_tests::serving::Serving;
+use grammaton_tests::serving::{Serving, job_processes};
 
 fn folder() -> Folder {
     let corpus = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
@@ -18,37 +18,17 @@ fn folder() -> Folder {
     Folder::new(&[("job.toml", job), ("corpus.txt", &corpus)])
 }
 
-/// The job processes of a service: process id and job id.
-fn job_processes(service: u32) -> Vec<(u32, String)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap() {
-        let path = entry.unwrap().path();
-        let Some(id) = path.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
-        // A process may end while it is looked at.
-        let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
-        let fields = stat.rsplit(')').next().unwrap_or_default();
-        let parent = fields.split_whitespace().nth(1);
-        let Ok(args) = fs::read_to_string(path.join("cmdline")) else { continue };
-        if parent == Some(&service.to_string()) && args.contains("job-process") {
-            let open = fs::read_dir(path.join("fd")).into_iter().flatten().flatten();
-            let files = open.filter_map(|file| fs::read_link(file.path()).ok());
-            let job = files
-                .filter_map(|file| {
-                    let path = file.to_str()?;
-                    Some(path.split("/work/").nth(1)?.split('/').next()?.to_owned())
-                })
-                .next();
-            found.push((id, job.unwrap_or_default()));
-        }
-    }
-    found
-}
-
 /// The process of a job, once it has begun to write results and is not `former`.
 fn process_of(service: &Serving, job: &str, former: u32) -> u32 {
     let find = || job_processes(service.id()).into_iter().find(|(id, of)| of == job && *id != former);
     eventually(&|| service.log(), || find().is_some());
     find().expect("it was found").0
+}
+
+/// How soon the system ends a process when there is no memory left.
+fn oom_score(process: u32) -> i32 {
+    let text = fs::read_to_string(format!("/proc/{process}/oom_score_adj")).unwrap();
+    text.trim().parse().unwrap()
 }
 
 fn kill(process: u32) {
@@ -71,6 +51,7 @@ fn a_process_that_is_killed_is_started_again_and_changes_no_bit() {
         let before = round(&first);
         eventually(&|| service.log(), || round(&first) > before + 2);
         process = process_of(&service, &first, process);
+        assert!(oom_score(process) > oom_score(service.id()), "the service is ended sooner than its jobs");
         kill(process);
         let log = || service.grammaton(&folder, &["logs", &first]);
         eventually(&|| service.log(), || log().matches("starting again").count() == kills);
