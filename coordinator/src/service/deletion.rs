@@ -1,5 +1,7 @@
 //! Deletion of jobs: by their owners, and at the end of their time.
 
+use std::time::Duration;
+
 use super::queue::Event;
 use super::record::{JobId, Millis, Record, View};
 use super::{DAY, Problem, Service};
@@ -56,5 +58,53 @@ impl Service {
         if let Err(error) = removed.and(forgotten) {
             tracing::warn!("some of what was deleted is removed when the service starts again: {error:#}");
         }
+    }
+}
+
+/// Whether the clock that tells when jobs ended may be trusted to delete them: a clock that jumps by years would delete all of them.
+#[derive(Default)]
+pub(super) struct SteadyClock {
+    /// Since when it runs as the monotonic clock does: by both.
+    since: Option<(Millis, Duration)>,
+}
+
+/// Time for which the clock has to run evenly.
+const STEADY: Duration = Duration::from_secs(60 * 60);
+/// How much it may differ from the monotonic clock.
+const JUMP: Duration = Duration::from_secs(60);
+
+impl SteadyClock {
+    /// Takes note of the present moment by the clock and by the monotonic clock; returns whether the former has run evenly for long enough.
+    pub fn check(&mut self, now: Millis, monotonic: Duration) -> bool {
+        let (wall, begun) = *self.since.get_or_insert((now, monotonic));
+        let passed = monotonic.saturating_sub(begun);
+        let expected = Duration::from_millis(wall.0).saturating_add(passed);
+        if Duration::from_millis(now.0).abs_diff(expected) > JUMP {
+            self.since = Some((now, monotonic));
+            return false;
+        }
+        passed >= STEADY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_jumps_deletes_nothing_until_it_runs_evenly_for_an_hour() {
+        let mut clock = SteadyClock::default();
+        let mut check = |wall_minutes: u64, minutes: u64| {
+            clock.check(Millis(wall_minutes * 60_000), Duration::from_secs(minutes * 60))
+        };
+        assert_eq!(
+            [(100, 0), (130, 30), (159, 59), (160, 60), (200, 100)].map(|(a, b)| check(a, b)),
+            [false, false, false, true, true]
+        );
+        // Forty years ahead, and back.
+        for (wall, at) in [(21_000_000, 101), (202, 102), (261, 161)] {
+            assert!(!check(wall, at), "{wall}");
+        }
+        assert!(check(262, 162));
     }
 }

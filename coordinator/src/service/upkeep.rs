@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::deletion::SteadyClock;
 use super::leader_lease::{LeaderLease, taken};
 use super::record::JobId;
 use super::remote::COPY_INTERVAL;
 use super::{Inner, Service, lock, now, spawn};
+use crate::clock;
 
 /// Asks the thread to end, by a channel that closes when it has.
 pub(super) struct Upkeep(Sender<Sender<()>>);
@@ -19,8 +21,9 @@ impl Upkeep {
     pub fn start(service: Weak<Inner>, mut lease: Option<LeaderLease>) -> Result<Upkeep> {
         let (ask, asked) = channel();
         spawn("upkeep", move || {
+            let mut steady_clock = SteadyClock::default();
             while let Some(inner) = service.upgrade() {
-                if !keep_up(&Service(inner), lease.as_mut()) {
+                if !keep_up(&Service(inner), lease.as_mut(), &mut steady_clock) {
                     return;
                 }
                 match asked.recv_timeout(COPY_INTERVAL) {
@@ -49,7 +52,7 @@ impl Upkeep {
 }
 
 /// One turn. Returns whether this service is still the leader.
-fn keep_up(service: &Service, lease: Option<&mut LeaderLease>) -> bool {
+fn keep_up(service: &Service, lease: Option<&mut LeaderLease>, steady_clock: &mut SteadyClock) -> bool {
     if let Some(lease) = lease {
         match renew(service, lease) {
             Ok(None) => {}
@@ -60,7 +63,9 @@ fn keep_up(service: &Service, lease: Option<&mut LeaderLease>) -> bool {
             Err(error) => tracing::warn!("the object store cannot follow: {error:#}; trying again"),
         }
     }
-    service.expire(now());
+    if steady_clock.check(now(), clock::now()) {
+        service.expire(now());
+    }
     true
 }
 
