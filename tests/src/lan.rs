@@ -4,6 +4,7 @@
 //! silently, like a broken switch: no connection is reset.
 
 use std::process::Command;
+use std::sync::Mutex;
 
 use crate::{Lines, Process};
 
@@ -19,8 +20,8 @@ pub struct Lan {
 /// A process that holds the namespaces.
 struct Host {
     process: Process,
-    /// Ends with the process.
-    _lines: Lines,
+    /// Ends with the process. Threads share hosts.
+    _lines: Mutex<Lines>,
 }
 
 impl Lan {
@@ -82,7 +83,7 @@ impl Host {
         // The process ends by itself if the test is killed.
         let (process, lines) = Process::spawn_read(unshare.args(["sh", "-c", "echo there; exec sleep 7200"]));
         assert_eq!(lines.next().as_deref(), Some("there"), "{}", process.log());
-        Host { process, _lines: lines }
+        Host { process, _lines: Mutex::new(lines) }
     }
 
     /// Incomplete command in the user and network namespaces of this host, and in those that `more` names.
