@@ -59,6 +59,7 @@ def check(launcher: Launcher, corpus: Path, alone: str, kill: Callable[[Cluster]
                 break
         kill(cluster)
         assert cluster.client.result(job).parameters_sha256 == alone
+        assert cluster.client.workers()["losses"]["disconnected"] == 1
 
 
 def test_processes(corpus: Path, alone: str) -> None:
@@ -211,9 +212,13 @@ def test_dask(corpus: Path, alone: str) -> None:
     with distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None) as dask, distributed.Client(dask) as client:
 
         def kill(cluster: Cluster) -> None:
-            # Dask starts the process and its task again.
+            # The process of Dask, which starts it and its task again, and the worker that is its child.
             [at, *_] = [at for at, keys in client.processing().items() if keys]
-            os.kill(pids[at], signal.SIGKILL)
+            threads = Path(f"/proc/{pids[at]}/task").iterdir()
+            workers = [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+            assert workers
+            for pid in (pids[at], *workers):
+                os.kill(pid, signal.SIGKILL)
 
         pids = client.run(os.getpid)
 
