@@ -70,7 +70,7 @@ pub struct TooAmbiguous {
 }
 
 /// One way to derive a node: weight of `param` times the values of `tails`.
-#[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Edge {
     /// A [`ParamId`], or a position in a shard's index once the forest is indexed.

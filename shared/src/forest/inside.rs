@@ -155,7 +155,7 @@ pub fn edge_posteriors(
 }
 
 /// Whether a root value in real space can be trusted, see the module's documentation.
-pub(super) fn in_range(z: f64) -> bool {
+pub(crate) fn in_range(z: f64) -> bool {
     const LOW: f64 = f64::from_bits((1023 - 400) << 52); // 2^−400
     const HIGH: f64 = f64::from_bits((1023 + 900) << 52); // 2^900
     (LOW..=HIGH).contains(&z)
@@ -163,7 +163,7 @@ pub(super) fn in_range(z: f64) -> bool {
 
 /// `beta[v] = Σ_{edges of v} w · beta[left] · beta[right]`, of `nodes`, which are ascending and end with `root`; returns the
 /// root's. The values of other nodes have no meaning.
-pub(super) fn inside_values<N: Number>(
+pub(crate) fn inside_values<N: Number>(
     forest: &Forest,
     root: usize,
     weights: &[N],

@@ -4,8 +4,7 @@
 //! left before right. An inside pass, then from the root downwards an edge of each node is chosen in proportion to
 //! w · β(left) · β(right) (Johnson, Griffiths & Goldwater 2007, §4, SAMPLE; Goodman 1998).
 //!
-//! The draw is exact, and the same in real space and with [`Wide`], which is used where real space underflows. It can begin at any node,
-//! with the inside values of the nodes below it alone ([`Below`]).
+//! The draw is exact, and the same in real space and with [`Wide`], which is used where real space underflows.
 
 use rand_pcg::Pcg64Mcg;
 
@@ -29,90 +28,24 @@ pub fn sample(
     weights: &Weights,
     random: &mut Pcg64Mcg,
     scratch: &mut Scratch,
-    mut found: impl FnMut(usize, &Edge),
-) -> Wide {
-    let nodes = || 1..=forest.root();
-    sample_real(forest, nodes(), weights.real, random, scratch, &mut found)
-        .map_or_else(|| sample_wide(forest, nodes(), weights.wide, random, scratch, found), Wide::from_f64)
-}
-
-/// As [`sample`], of the last of `nodes`: ascending, and with each the tails of its edges. `None` if the total weight is out of the range
-/// in which real space can be trusted: nothing is called or drawn then.
-pub fn sample_real(
-    forest: &Forest,
-    nodes: impl DoubleEndedIterator<Item = usize> + Clone,
-    weights: &[f64],
-    random: &mut Pcg64Mcg,
-    scratch: &mut Scratch,
-    found: impl FnMut(usize, &Edge),
-) -> Option<f64> {
-    let Scratch { real, open, .. } = scratch;
-    let root = nodes.clone().next_back()?;
-    let z = inside_values(forest, root, weights, nodes, real);
-    in_range(z).then(|| {
-        descend(forest, root, weights, real, random, open, found);
-        z
-    })
-}
-
-/// As [`sample_real`], with weights of any size.
-pub fn sample_wide(
-    forest: &Forest,
-    nodes: impl DoubleEndedIterator<Item = usize> + Clone,
-    weights: &[Wide],
-    random: &mut Pcg64Mcg,
-    scratch: &mut Scratch,
     found: impl FnMut(usize, &Edge),
 ) -> Wide {
-    let Scratch { wide, open, .. } = scratch;
-    let Some(root) = nodes.clone().next_back() else { return Wide::ONE };
-    let z = inside_values(forest, root, weights, nodes, wide);
+    let Scratch { real, wide, open } = scratch;
+    let (root, nodes) = (forest.root(), 1..=forest.root());
+    let z = inside_values(forest, root, weights.real, nodes.clone(), real);
+    if in_range(z) {
+        descend(forest, root, weights.real, real, random, open, found);
+        return Wide::from_f64(z);
+    }
+    let z = inside_values(forest, root, weights.wide, nodes, wide);
     if !z.is_zero() {
-        descend(forest, root, weights, wide, random, open, found);
+        descend(forest, root, weights.wide, wide, random, open, found);
     }
     z
 }
 
-/// The nodes below a root, reused from root to root.
-#[derive(Default)]
-pub struct Below {
-    /// A bit for each node, set if it was reached and not yet visited.
-    open: Vec<u64>,
-    /// Descending.
-    nodes: Vec<u32>,
-}
-
-impl Below {
-    /// Finds the nodes below `root`, and calls `used` for each of their edges.
-    pub fn find(&mut self, forest: &Forest, root: usize, mut used: impl FnMut(&Edge)) {
-        let Below { open, nodes } = self;
-        nodes.clear();
-        open.clear();
-        open.resize(root / 64 + 1, 0);
-        open[root / 64] = 1 << (root % 64);
-        for word in (0..open.len()).rev() {
-            while let Some(highest) = open[word].checked_ilog2() {
-                open[word] ^= 1 << highest;
-                let node = 64 * word + highest as usize;
-                if node == 0 {
-                    break;
-                }
-                nodes.push(node as u32);
-                for edge in forest.edges_of(node) {
-                    edge.tails.iter().for_each(|&tail| open[tail as usize / 64] |= 1 << (tail % 64));
-                    used(edge);
-                }
-            }
-        }
-    }
-
-    /// Ascending: the root is the last one.
-    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
-        self.nodes.iter().rev().map(|&node| node as usize)
-    }
-}
-
-fn descend<N: Number + PartialOrd>(
+/// Draws a derivation of `root` from its inside values and those of all nodes below it, and calls `found(node, edge)` for each of its edges.
+pub(crate) fn descend<N: Number + PartialOrd>(
     forest: &Forest,
     root: usize,
     weights: &[N],

@@ -15,7 +15,11 @@
 //! With one shard the chain is exact. Of several, each takes the uses in the others as they were ([`Prior::with_others`]), and has
 //! tables of its own.
 //!
-//! Reading order: [`items`], [`state`], `seating` (probabilities), `proposal` (draws), this file (acceptance), `hyper`, [`start`];
+//! With adapted nonterminals the probabilities of the rules are drawn from their posterior when a sweep begins, and trees and labels
+//! given these. The target is the same, and all that has no adapted nonterminal in it is weighed once a sweep (`docs/MATHS.md`).
+//!
+//! Reading order: [`items`], `chart` (the derivations of a sentence), `fixed`, `layout`, [`state`], `seating` (probabilities), `proposal`
+//! (draws), this file (acceptance), `hyper`, [`start`];
 //! samples are counted in [`super::tally`].
 //!
 //! ```
@@ -52,6 +56,12 @@ pub mod items;
 pub mod prior;
 pub mod state;
 
+mod fixed;
+
+mod chart;
+
+mod layout;
+
 mod seating;
 
 mod proposal;
@@ -72,7 +82,7 @@ use crate::grammar::SymbolId;
 use crate::grammar::tree::Tree;
 use crate::num::Wide;
 use crate::num::random::{permutation, uniform};
-use proposal::Proposer;
+use proposal::{Proposer, Target};
 use seating::Seating;
 use state::{Choice, TableId};
 
@@ -136,6 +146,7 @@ pub struct Uses {
 /// A chain: the live form of a [`State`].
 pub struct Chain<'a> {
     seating: Seating<'a>,
+    proposer: Proposer,
     /// `[n_occurrences]`.
     trees: Vec<Vec<Choice>>,
 }
@@ -143,7 +154,8 @@ pub struct Chain<'a> {
 impl<'a> Chain<'a> {
     /// Goes on from `state`, if it is one of `items`.
     pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Chain<'a>, StateError> {
-        Ok(Chain { seating: Seating::resume(items, prior, state)?, trees: state.trees.clone() })
+        let (seating, proposer) = (Seating::resume(items, prior, state)?, Proposer::new(items));
+        Ok(Chain { seating, proposer, trees: state.trees.clone() })
     }
 
     /// The state as it is now.
@@ -153,10 +165,14 @@ impl<'a> Chain<'a> {
 
     /// Draws all once.
     pub fn sweep(&mut self, settings: &Settings, random: &mut Pcg64Mcg) -> Sweep {
-        let mut proposer = Proposer::new(settings.temperature);
-        let trees = self.draw_trees(&mut proposer, random);
-        let labels =
-            if settings.relabel { self.draw_labels(&mut proposer, random) } else { Moves::default() };
+        self.proposer.set_temperature(settings.temperature);
+        let is_collapsed = self.seating.items.adapted().is_empty();
+        if !is_collapsed {
+            self.proposer.set_rules(self.seating.items, self.seating.draw_rules(random));
+        }
+        self.seating.counts_rules = is_collapsed || settings.temperature != 1.0;
+        let trees = self.draw_trees(random);
+        let labels = if settings.relabel { self.draw_labels(random) } else { Moves::default() };
         let mut log_seating = 0.0;
         if let Some(prior) = &settings.hyper {
             self.seating.draw_hyper(prior, 1.0 / settings.temperature, random);
@@ -170,30 +186,36 @@ impl<'a> Chain<'a> {
         Sweep { trees, labels, log_posterior, log_seating }
     }
 
-    fn draw_trees(&mut self, proposer: &mut Proposer, random: &mut Pcg64Mcg) -> Moves {
-        let items = self.seating.items;
+    fn draw_trees(&mut self, random: &mut Pcg64Mcg) -> Moves {
+        let Chain { seating, proposer, trees } = self;
+        let items = seating.items;
         let mut moves = Moves::default();
-        for occurrence in permutation(self.trees.len(), random) {
+        for occurrence in permutation(trees.len(), random) {
             let item = items.occurrences()[occurrence as usize];
-            if let Some(forest) = &items.items()[item as usize].forest {
-                let tree = &mut self.trees[occurrence as usize];
-                propose(&mut self.seating, proposer, (item, forest.root()), tree, &mut moves, random);
+            if items.items()[item as usize].chart.is_some() {
+                let tree = &mut trees[occurrence as usize];
+                propose(seating, proposer, Target::Tree(item), tree, &mut moves, random);
             }
         }
         moves
     }
 
-    /// Takes strings in turn, and of each all its tables, whose number does not change by it.
-    fn draw_labels(&mut self, proposer: &mut Proposer, random: &mut Pcg64Mcg) -> Moves {
-        let items = self.seating.items;
+    /// Takes strings in turn, and of each all its tables, which stay as they are but for their labels. The label of a table with one
+    /// customer is part of what is drawn with that customer.
+    fn draw_labels(&mut self, random: &mut Pcg64Mcg) -> Moves {
+        let Chain { seating, proposer, .. } = self;
         let mut moves = Moves::default();
-        for (string, of) in (0..).zip(items.strings()) {
-            for at in 0..self.seating.at_string[string].len() {
-                let table = self.seating.at_string[string][at];
-                let mut label = self.seating.relabel(table, Vec::new());
-                let place = (of.item, of.node as usize);
-                propose(&mut self.seating, proposer, place, &mut label, &mut moves, random);
-                self.seating.relabel(table, label);
+        let mut tables = Vec::new();
+        for (string, of) in (0..).zip(seating.items.strings()) {
+            if !of.has_choice {
+                continue;
+            }
+            tables.clear();
+            tables.extend(seating.tables(string).filter(|&table| seating.customers(table) > 1));
+            for &table in &tables {
+                let mut label = seating.relabel(table, Vec::new());
+                propose(seating, proposer, Target::Label(string), &mut label, &mut moves, random);
+                seating.relabel(table, label);
             }
         }
         moves
@@ -210,15 +232,14 @@ impl<'a> Chain<'a> {
         self.seating.uses()
     }
 
-    /// The strings in use, in the order in which the sentences first have them.
+    /// The strings in use.
     pub fn strings(&self) -> Vec<Uses> {
         let items = self.seating.items;
-        let seated = self.seating.customers.iter().zip(0..).filter(|(customers, _)| **customers > 0);
-        let uses = seated.map(|(&customers, string)| Uses {
-            symbol: items.adapted()[self.seating.adapted(string)],
-            string: items.tokens(string).to_vec(),
-            customers,
-            tables: self.seating.at_string[string as usize].len() as u32,
+        let uses = (1..items.strings().len() as u32).filter_map(|string| {
+            let (customers, tables) = self.seating.uses_of(string);
+            let symbol = items.adapted()[self.seating.adapted(string)];
+            let uses = || Uses { symbol, string: items.tokens(string).to_vec(), customers, tables };
+            (customers > 0).then(uses)
         });
         uses.collect()
     }
@@ -229,25 +250,31 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// A Metropolis–Hastings move: another derivation of a node, given as item and node, for `choices`.
+/// A Metropolis–Hastings move: another derivation of `target` for `choices`.
+///
+/// With drawn probabilities of rules θ the target is that of trees given θ: (joint probability)^{1/T} · P(θ | trees).
 fn propose(
     seating: &mut Seating,
     proposer: &mut Proposer,
-    (item, root): (u32, usize),
+    target: Target,
     choices: &mut Vec<Choice>,
     moves: &mut Moves,
     random: &mut Pcg64Mcg,
 ) {
     let mut gone: Vec<TableId> = Vec::new();
-    let joint_before = seating.unseat(choices, &mut gone);
+    let before = seating.unseat(choices, &mut gone);
     let drawn_before = proposer.probability(seating, choices);
-    let new = proposer.draw(seating, item, root, random);
+    let new = proposer.draw(seating, target, random);
     let drawn_after = proposer.probability(seating, &new);
     let changed = !is_same(seating, choices, &new);
-    let joint_after = seating.seat(&new);
+    let after = seating.seat(&new);
     moves.proposed += 1;
     // min{1, (π(s′) / π(s))^{1/T} · Q(s) / Q(s′)}  (§5)
-    let ratio = proposer.tempered(joint_after / joint_before) * (drawn_before / drawn_after);
+    let mut ratio =
+        proposer.tempered(after.all() / before.all()) * (drawn_before.probability / drawn_after.probability);
+    if proposer.has_drawn_rules() {
+        ratio = ratio * (before.rules / after.rules) * (drawn_after.rules / drawn_before.rules);
+    }
     if ratio >= Wide::ONE || uniform(random) < ratio.to_f64() {
         *choices = new;
         moves.accepted += 1;

@@ -7,7 +7,7 @@ use shared::forest::Prepared;
 use shared::forest::binary::Adapted;
 use shared::forest::build::Builder;
 use shared::forest::inside::{Weights, real};
-use shared::forest::sample::{Below, Scratch, sample, sample_real};
+use shared::forest::sample::{Scratch, sample};
 use shared::grammar::Grammar;
 use shared::grammar::ParamId;
 use shared::num::random::stream;
@@ -80,27 +80,6 @@ fn draws_are_the_same_far_below_the_range_of_f64() {
     let (far, same) = draw(&forest, &weights(10_000), 1000, 5);
     assert_eq!(found, same);
     assert_eq!((near.mantissa, near.exponent - 40_000), (far.mantissa, far.exponent));
-}
-
-#[test]
-fn a_part_of_the_forest_has_derivations_of_its_own() {
-    let grammar = support::grammar(GRAMMAR);
-    let (whole, part) = (forest(&grammar, "b a b a"), forest(&grammar, "b a"));
-    let weights = vec![Wide::from_ln(-0.5); grammar.space().n_params()];
-    let weights = Weights { wide: &weights, real: &real(&weights) };
-    let label = part.labels[part.root()];
-    let node = whole.labels.iter().position(|&other| other == label).expect("it begins with the part");
-    let draw = |forest: &Forest, root| {
-        let mut params = Vec::new();
-        let mut random = stream(6, 0, 0);
-        let found = |_, edge: &shared::forest::Edge| params.push(edge.param);
-        let (mut below, mut used) = (Below::default(), 0);
-        below.find(forest, root, |_| used += 1);
-        let nodes = below.nodes();
-        let z = sample_real(forest, nodes.clone(), weights.real, &mut random, &mut Scratch::default(), found);
-        (z, params, nodes.count(), used)
-    };
-    assert_eq!(draw(&whole, node), draw(&part, part.root()));
 }
 
 #[test]

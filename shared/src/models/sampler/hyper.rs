@@ -23,9 +23,9 @@ const LN_CONCENTRATIONS: (f64, f64) = (-20.72, 20.72);
 impl Seating<'_> {
     /// Draws the hyper-parameters of every process from their joint probability with all else, to the power `power`.
     pub fn draw_hyper(&mut self, prior: &HyperPrior, power: f64, random: &mut Pcg64Mcg) {
-        for number in 0..self.restaurants.len() {
-            let sizes = self.sizes(number);
-            draw_hyper(&mut self.restaurants[number], &sizes, prior, power, random);
+        let sizes = self.sizes();
+        for (restaurant, sizes) in self.restaurants.iter_mut().zip(&sizes) {
+            draw_hyper(restaurant, sizes, prior, power, random);
         }
         self.share_out();
     }

@@ -1,34 +1,38 @@
-//! The sentences of a shard, ready for sampling: their forests, and the strings that adapted nonterminals may have.
+//! The sentences of a shard, ready for sampling: their charts, and the strings that adapted nonterminals may have.
 //!
-//! In a forest here, a node of an adapted A over a string has one edge that stands for all tables with that string, if any, and one
-//! to A°, which opens a table. Edges hold positions in the weights of their item, a short list that is computed anew for every
-//! draw: the constant one, the parameters that the item uses, "opens a table" by adapted nonterminal, the item's strings.
-//!
-//! A *string* is a pair (adapted nonterminal, yield), numbered by shard.
+//! A *string* is a pair (adapted nonterminal, yield), numbered by shard from 1 on; 0 is none. First come those that can be joined: a
+//! string that a shard has in one place only has no table when that place is drawn.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::chart::Chart;
+use super::fixed::Fixed;
+use super::layout::Layout;
 use crate::data::Sentence;
+use crate::forest::Forest;
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
-use crate::forest::{Edge, Forest};
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, ParamSpace, StickId, SymbolId};
 
-/// Forests and strings of a shard. Built once, read by every sweep of every chain.
+/// Charts and strings of a shard. Built once, read by every sweep of every chain.
 pub struct Items {
     prepared: Arc<Prepared>,
     /// The adapted nonterminals, in symbol order.
     adapted: Vec<SymbolId>,
     items: Vec<Item>,
+    fixed: Fixed,
     /// `[n_occurrences]`: the item of each occurrence; those of an item stand together.
     occurrences: Vec<u32>,
+    /// `[n_strings + 1]`.
     strings: Vec<StringOf>,
+    /// The last string that can be joined.
+    last_joined: u32,
     index: StringIndex,
     unparsable: Vec<u32>,
 }
@@ -37,31 +41,33 @@ pub struct Items {
 pub(super) struct Item {
     pub tokens: Vec<SymbolId>,
     /// `None` if the grammar cannot derive it.
-    pub forest: Option<Forest>,
-    /// The parameters at positions 1, 2, … of the weights.
+    pub chart: Option<AnyChart>,
+    /// The value of the whole sentence.
+    pub root: usize,
+    /// Its parameters, of a grammar without adapted nonterminals.
     pub params: Vec<ParamId>,
-    /// The strings at the positions behind those of the adapted nonterminals, and the numbers of theirs.
-    pub strings: Vec<(u32, StickId)>,
+}
+
+/// A chart with numbers as small as they can be.
+pub(super) enum AnyChart {
+    Small(Chart<u16>),
+    Large(Chart<u32>),
 }
 
 /// A string of the shard.
+#[derive(Clone, Copy)]
 pub(super) struct StringOf {
     /// The number of its adapted nonterminal.
     pub adapted: StickId,
     /// The shortest item it occurs in.
     pub item: u32,
-    /// The node of A° over it there.
-    pub node: u32,
-}
-
-/// What a position in the weights of an item stands for.
-pub(super) enum WeightSlot {
-    One,
-    Param(ParamId),
-    /// The adapted nonterminal of that number opens a table.
-    Opens,
-    /// Any of the tables with that string.
-    Joins(u32),
+    /// Its value there.
+    pub value: u32,
+    /// Its tokens there.
+    start: u32,
+    end: u32,
+    /// Whether its label can be another one.
+    pub has_choice: bool,
 }
 
 impl Items {
@@ -72,11 +78,15 @@ impl Items {
     /// [`TooAmbiguous`] if a sentence has too many derivations.
     pub fn new(prepared: Arc<Prepared>, sentences: &[Sentence]) -> Result<Items, TooAmbiguous> {
         let grammar = prepared.grammar.clone();
+        let none =
+            StringOf { adapted: StickId(0), item: u32::MAX, value: 0, start: 0, end: 0, has_choice: false };
         let mut items = Items {
             adapted: grammar.adapted().collect(),
             items: Vec::with_capacity(sentences.len()),
+            fixed: Fixed::default(),
             occurrences: Vec::new(),
-            strings: Vec::new(),
+            strings: vec![none],
+            last_joined: 0,
             index: StringIndex::default(),
             unparsable: Vec::new(),
             prepared: prepared.clone(),
@@ -86,62 +96,61 @@ impl Items {
         } else {
             Builder::open(&prepared.binary, &prepared.strings)
         };
-        let mut local = FxHashMap::default();
+        // `[n_strings + 1]`: in how many places of how many trees.
+        let mut places = vec![0];
+        let mut layout = Layout::default();
         for (at, sentence) in (0..).zip(sentences) {
-            let forest = builder.build(Grammar::START.0, &sentence.tokens)?;
-            if forest.is_none() {
-                items.unparsable.push(at);
-            }
-            let mut item = Item {
-                tokens: sentence.tokens.clone(),
-                forest: None,
-                params: Vec::new(),
-                strings: Vec::new(),
-            };
-            if let Some(forest) = forest {
-                items.adopt(&mut item, forest, &mut local);
+            let tokens = sentence.tokens.clone();
+            let mut item = Item { tokens, chart: None, root: 0, params: Vec::new() };
+            match builder.build_here(Grammar::START.0, &sentence.tokens)? {
+                None => items.unparsable.push(at),
+                Some(forest) => {
+                    items.adopt(&mut item, forest, &mut layout);
+                    places.resize(items.strings.len(), 0);
+                    let seats = layout.seats().map(|(_, seat)| seat.string as usize);
+                    seats.for_each(|string| places[string] += sentence.multiplicity.min(2));
+                }
             }
             items.items.push(item);
             items.occurrences.extend((0..sentence.multiplicity).map(|_| at));
         }
+        items.fixed.close();
+        items.renumber(&places);
         Ok(items)
     }
 
-    /// Gives `item` its forest, with edges by position in its weights and edges for tables.
-    fn adopt(&mut self, item: &mut Item, mut forest: Forest, local: &mut FxHashMap<u32, u32>) {
-        let strings = self.find_strings(item, &forest);
-        local.clear();
-        local.insert(ParamId::ONE.0, 0);
-        for param in forest.params().filter(|&param| self.space().escape_of(param).is_none()) {
-            local.entry(param.0).or_insert_with(|| {
-                item.params.push(param);
-                item.params.len() as u32
-            });
+    /// Gives `item` the chart of its forest.
+    fn adopt(&mut self, item: &mut Item, forest: &Forest, layout: &mut Layout) {
+        let strings = self.find_strings(&item.tokens, forest);
+        if self.adapted.is_empty() {
+            item.params = forest.params().filter(|&param| param != ParamId::ONE).collect();
+            item.params.sort_unstable();
+            item.params.dedup();
         }
-        let first_opens = 1 + item.params.len() as u32;
-        let first_string = first_opens + self.adapted.len() as u32;
-        let (mut edges, mut first_edge) =
-            (Vec::with_capacity(forest.edges.len() + strings.len()), vec![0, 0]);
-        for (node, string) in (1..forest.n_nodes()).zip(strings) {
-            if let Some(string) = string {
-                let param = first_string + item.strings.len() as u32;
-                item.strings.push((string, self.strings[string as usize].adapted));
-                edges.push(Edge { param, tails: [0; 2] });
+        let fixed = (!self.adapted.is_empty()).then_some(&mut self.fixed);
+        layout.read(forest, &self.prepared.binary, &strings, fixed);
+        item.root = layout.root();
+        item.chart = Some(layout.chart());
+        let number = self.items.len() as u32;
+        for (value, seat) in layout.seats() {
+            let known = self.strings[seat.string as usize];
+            let shortest = self.items.get(known.item as usize).map(|item| item.tokens.len());
+            if known.item == u32::MAX || shortest.is_some_and(|shortest| item.tokens.len() < shortest) {
+                let label = forest.labels[layout.node(value)];
+                self.strings[seat.string as usize] = StringOf {
+                    adapted: StickId(seat.adapted - 1),
+                    item: number,
+                    value: value as u32,
+                    start: label.start,
+                    end: label.end,
+                    has_choice: !layout.is_unique(value, &self.fixed),
+                };
             }
-            for edge in forest.edges_of(node) {
-                let opens = self.space().escape_of(ParamId(edge.param));
-                let param = opens.map_or_else(|| local[&edge.param], |adapted| first_opens + adapted.0);
-                edges.push(Edge { param, tails: edge.tails });
-            }
-            first_edge.push(edges.len() as u32);
         }
-        edges.shrink_to_fit();
-        (forest.edges, forest.first_edge) = (edges, first_edge);
-        item.forest = Some(forest);
     }
 
-    /// The string of every node but the empty one, `None` for those that are not of an adapted nonterminal.
-    fn find_strings(&mut self, item: &Item, forest: &Forest) -> Vec<Option<u32>> {
+    /// The string of every node, 0 for those that are not of an adapted nonterminal. `[n_nodes]`
+    fn find_strings(&mut self, tokens: &[SymbolId], forest: &Forest) -> Vec<u32> {
         let mut spans = Vec::new();
         for node in 1..forest.n_nodes() {
             let label = forest.labels[node];
@@ -150,34 +159,44 @@ impl Items {
             }
         }
         spans.sort_unstable();
-        let mut found = vec![None; forest.n_nodes() - 1];
+        let mut found = vec![0; forest.n_nodes()];
         let (mut begun, mut read, mut yielded) = (u32::MAX, 0, 0);
         for (start, end, adapted, node) in spans {
             if start != begun {
                 (begun, read, yielded) = (start, start, 0);
             }
             while read < end {
-                yielded = self.index.child(yielded, item.tokens[read as usize]);
+                yielded = self.index.child(yielded, tokens[read as usize]);
                 read += 1;
             }
             let fresh = self.strings.len() as u32;
             let string = *self.index.strings.entry((yielded, adapted)).or_insert(fresh);
-            let [Edge { tails: [base, _], .. }] = forest.edges_of(node) else {
-                unreachable!("an adapted node expands to its base alone")
-            };
-            let home = StringOf { adapted, item: self.items.len() as u32, node: *base };
-            match self.strings.get_mut(string as usize) {
-                None => self.strings.push(home),
-                Some(known) => {
-                    let shortest = self.items.get(known.item as usize).map_or(0, |item| item.tokens.len());
-                    if item.tokens.len() < shortest {
-                        *known = home;
-                    }
-                }
+            if string == fresh {
+                self.strings.push(self.strings[0]);
             }
-            found[node - 1] = Some(string);
+            found[node] = string;
         }
         found
+    }
+
+    /// Numbers the strings anew: those first that are in several places.
+    fn renumber(&mut self, places: &[u32]) {
+        let joined = (1..places.len()).filter(|&string| places[string] > 1);
+        let others = (1..places.len()).filter(|&string| places[string] == 1);
+        let order: Vec<usize> = std::iter::once(0).chain(joined).chain(others).collect();
+        self.last_joined = places.iter().filter(|&&places| places > 1).count() as u32;
+        let mut names = vec![0; places.len()];
+        for (name, &string) in (0..).zip(&order) {
+            names[string] = name;
+        }
+        self.strings = order.into_iter().map(|string| self.strings[string]).collect();
+        self.index.strings.values_mut().for_each(|string| *string = names[*string as usize]);
+        for chart in self.items.iter_mut().filter_map(|item| item.chart.as_mut()) {
+            match chart {
+                AnyChart::Small(chart) => chart.rename(&names),
+                AnyChart::Large(chart) => chart.rename(&names),
+            }
+        }
     }
 
     /// Positions of the sentences that the grammar cannot derive: they have no trees.
@@ -192,16 +211,15 @@ impl Items {
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        let forests =
-            self.items.iter().filter_map(|item| item.forest.as_ref()).map(Forest::size).sum::<usize>();
-        let lists: usize = self
-            .items
-            .iter()
-            .map(|item| item.tokens.len() + item.params.len() + 2 * item.strings.len())
-            .sum();
-        forests
-            + 4 * (lists + self.occurrences.len())
-            + 12 * (2 * self.strings.len() + self.index.children.len())
+        let chart = |item: &Item| match &item.chart {
+            None => 0,
+            Some(AnyChart::Small(chart)) => chart.size(),
+            Some(AnyChart::Large(chart)) => chart.size(),
+        };
+        let item =
+            |item: &Item| size_of::<Item>() + chart(item) + 4 * (item.tokens.len() + item.params.len());
+        let strings = size_of_val(&*self.strings) + 16 * (self.strings.len() + self.index.children.len());
+        self.items.iter().map(item).sum::<usize>() + self.fixed.size() + strings + 4 * self.occurrences.len()
     }
 
     /// The strings of nonterminals that rewrite to substrings.
@@ -229,8 +247,18 @@ impl Items {
         &self.items
     }
 
+    /// By number; the first one is none.
     pub(super) fn strings(&self) -> &[StringOf] {
         &self.strings
+    }
+
+    /// The last string that can be joined.
+    pub(super) fn last_joined(&self) -> u32 {
+        self.last_joined
+    }
+
+    pub(super) fn fixed(&self) -> &Fixed {
+        &self.fixed
     }
 
     /// The parameters of the model.
@@ -258,25 +286,8 @@ impl Items {
 
     /// The yield of `string`.
     pub(super) fn tokens(&self, string: u32) -> &[SymbolId] {
-        let StringOf { item, node, .. } = self.strings[string as usize];
-        let item = &self.items[item as usize];
-        let label = item.forest.as_ref().expect("a string has a node").labels[node as usize];
-        &item.tokens[label.start as usize..label.end as usize]
-    }
-}
-
-impl Item {
-    /// What stands at `position` of the weights.
-    pub fn weighed(&self, position: u32, n_adapted: usize) -> WeightSlot {
-        let position = position as usize;
-        if position == 0 {
-            return WeightSlot::One;
-        }
-        if let Some(&param) = self.params.get(position - 1) {
-            return WeightSlot::Param(param);
-        }
-        let behind = position - 1 - self.params.len();
-        behind.checked_sub(n_adapted).map_or(WeightSlot::Opens, |at| WeightSlot::Joins(self.strings[at].0))
+        let StringOf { item, start, end, .. } = self.strings[string as usize];
+        &self.items[item as usize].tokens[start as usize..end as usize]
     }
 }
 

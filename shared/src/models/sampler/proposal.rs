@@ -1,22 +1,25 @@
 //! Draws a new derivation from the grammar as it stands, and says how probable it was to draw one.
 //!
-//! With the derivation taken out, all probabilities are frozen: parameters at their predictive means, Σ_k (n_k − d) / (n + c) for the
-//! tables of a string, (m·d + c) / (n + c) for a new one, each to the power 1/T. A derivation is drawn from the forest (a *sketch*),
+//! With the derivation taken out, all probabilities are frozen: those of the rules, Σ_k (n_k − d) / (n + c) for the
+//! tables of a string, (m·d + c) / (n + c) for a new one, each to the power 1/T. A derivation is drawn from the chart (a *sketch*),
 //! and among the tables of a string one in proportion to n_k − d. In it every node of an adapted nonterminal either joins a table or opens one, so that no two share one that is not yet there. As
 //! states have such nodes, a node that would open a table with the label of others that were just opened tosses a coin, and with
 //! heads joins one of those, each as probable. So all states can be drawn, each from one sketch, with a known probability.
 //!
 //! Nodes toss when their label is complete, left to right, inner ones first.
+//!
+//! The probabilities of the rules are their predictive means in a PCFG. In an adaptor grammar they are drawn at the beginning of a sweep
+//! and stay during it, so that what is derived without adapted nonterminals is weighed once a sweep ([`Proposer::set_rules`]).
 
 use rand_pcg::Pcg64Mcg;
+use rustc_hash::FxHashMap;
 
-use super::items::{Item, WeightSlot};
+use super::chart::{Chart, Heated, Joins, Place, Shares, Sketch, Sketched, Weight, Weights};
+use super::items::{AnyChart, Item, Items};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
-use crate::forest::inside::real;
-use crate::forest::sample::{Below, Scratch, sample_real, sample_wide};
-use crate::forest::{Edge, Forest};
-use crate::grammar::{ParamId, StickId};
+use crate::forest::Forest;
+use crate::forest::inside::{in_range, inside_values, real};
 use crate::num::Wide;
 use crate::num::random::{below, uniform};
 use crate::num::wide::heat;
@@ -24,56 +27,104 @@ use crate::num::wide::heat;
 /// Draws derivations, reusing its memory.
 pub(super) struct Proposer {
     temperature: f64,
-    weights: Vec<f64>,
+    /// By parameter: probabilities of rules, before they are heated; drawn ones alone.
+    rules: Vec<Wide>,
+    real: Values<f64>,
     /// The same, where real space does not do.
-    wide: Vec<Wide>,
-    below: Below,
-    scratch: Scratch,
-    sketch: Vec<Sketched>,
+    wide: Values<Wide>,
+    /// By adapted nonterminal: 1 / (n + c).
+    shares: Vec<f64>,
+    /// The values below the labels of strings, ascending, as far as they were asked for.
+    below: FxHashMap<u32, Box<[u32]>>,
+    sketch: Sketch,
     /// Tables opened by the derivation at hand.
     opened: Vec<TableId>,
-    /// Labels that are being read, and how far.
-    reading: Vec<(TableId, usize)>,
+    /// Labels that are being read, how far, and whether they were read before.
+    reading: Vec<(TableId, usize, bool)>,
 }
 
-/// What a derivation does at a node of its forest.
-enum Sketched {
-    Param(ParamId),
-    /// Joins any of the tables with that string.
-    Joins(u32),
-    /// Opens a table with that string; its label follows, up to the [`Sketched::End`] of it.
-    Opens(u32),
-    End,
+/// Weights and values, to the power 1/T.
+struct Values<N> {
+    /// By parameter.
+    rules: Vec<N>,
+    /// By fixed node.
+    fixed: Vec<N>,
+    /// By adapted nonterminal: that it opens a table.
+    opens: Vec<N>,
+    /// By value of the chart at hand.
+    beta: Vec<N>,
+}
+
+impl<N> Values<N> {
+    fn new(rules: Vec<N>) -> Values<N> {
+        Values { rules, fixed: Vec::new(), opens: Vec::new(), beta: Vec::new() }
+    }
+}
+
+/// What is drawn.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    /// The tree of an item.
+    Tree(u32),
+    /// The label of a string.
+    Label(u32),
+}
+
+/// How probable it was to draw a derivation.
+#[derive(Clone, Copy)]
+pub(super) struct Drawn {
+    /// But for a factor that is the same for all derivations of the same target, and for `rules` if these are left out.
+    pub probability: Wide,
+    /// The product of the drawn probabilities of its rules, those in the label of a table once; one if they are left out, as they cancel.
+    pub rules: Wide,
 }
 
 impl Proposer {
-    /// Draws at `temperature` T.
-    pub fn new(temperature: f64) -> Proposer {
+    /// For items of such.
+    pub fn new(items: &Items) -> Proposer {
+        let n_params = items.space().n_params();
         Proposer {
-            temperature,
-            weights: Vec::new(),
-            wide: Vec::new(),
-            below: Below::default(),
-            scratch: Scratch::default(),
-            sketch: Vec::new(),
+            temperature: 1.0,
+            rules: Vec::new(),
+            real: Values::new(vec![1.0; n_params]),
+            wide: Values::new(vec![Wide::ONE; n_params]),
+            shares: Vec::new(),
+            below: FxHashMap::default(),
+            sketch: Sketch::default(),
             opened: Vec::new(),
             reading: Vec::new(),
         }
     }
 
-    /// Draws a derivation of `root`, a node of the forest of `item`. Tables that it would open are prepared.
-    pub fn draw(
-        &mut self,
-        seating: &mut Seating,
-        item: u32,
-        root: usize,
-        random: &mut Pcg64Mcg,
-    ) -> Vec<Choice> {
-        self.sketch(seating, item, root, random);
+    /// Draws at `temperature` T from now on.
+    pub fn set_temperature(&mut self, temperature: f64) {
+        self.temperature = temperature;
+    }
+
+    /// From now on rules have these probabilities, by parameter.
+    pub fn set_rules(&mut self, items: &Items, rules: Vec<Wide>) {
+        let Proposer { temperature, real: values, wide, .. } = self;
+        wide.rules.clone_from(&rules);
+        heat(&mut wide.rules, *temperature);
+        values.rules = real(&wide.rules);
+        let forest = &items.fixed().forest;
+        inside_values(forest, forest.root(), &values.rules, 1..forest.n_nodes(), &mut values.fixed);
+        wide.fixed.clear();
+        self.rules = rules;
+    }
+
+    /// Whether the probabilities of rules are given.
+    pub fn has_drawn_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// Draws a derivation of `target`. Tables that it would open are prepared.
+    pub fn draw(&mut self, seating: &mut Seating, target: Target, random: &mut Pcg64Mcg) -> Vec<Choice> {
+        self.sketch(seating, target, random);
         let sketch = std::mem::take(&mut self.sketch);
         self.opened.clear();
         let opened = &mut self.opened;
-        let choices = settle(seating, &sketch, random, |seating, string, label, random| {
+        let choices = settle(seating, &sketch.steps, random, |seating, string, label, random| {
             let same =
                 |table: &&TableId| seating.string(**table) == string && seating.label(**table) == label;
             let n_same = opened.iter().filter(same).count();
@@ -93,13 +144,12 @@ impl Proposer {
     pub fn draw_with(
         &mut self,
         seating: &mut Seating,
-        item: u32,
-        root: usize,
+        target: Target,
         random: &mut Pcg64Mcg,
         mut opens: impl FnMut(&mut Seating, u32, Vec<Choice>) -> TableId,
     ) -> Vec<Choice> {
-        self.sketch(seating, item, root, random);
-        settle(seating, &self.sketch, random, |seating, string, label, _| opens(seating, string, label))
+        self.sketch(seating, target, random);
+        settle(seating, &self.sketch.steps, random, |seating, string, label, _| opens(seating, string, label))
     }
 
     /// `probability` to the power 1/T.
@@ -109,139 +159,117 @@ impl Proposer {
         heated[0]
     }
 
-    fn sketch(&mut self, seating: &Seating, item: u32, root: usize, random: &mut Pcg64Mcg) {
-        let item = &seating.items.items()[item as usize];
-        let forest = item.forest.as_ref().expect("items without a derivation are skipped");
-        if root == forest.root() {
-            self.weigh(seating, item);
-            self.sketch_from(seating, item, forest, 1..=root, random);
-        } else {
-            let mut below = std::mem::take(&mut self.below);
-            self.weigh_below(seating, item, forest, root, &mut below);
-            self.sketch_from(seating, item, forest, below.nodes(), random);
-            self.below = below;
+    fn sketch(&mut self, seating: &Seating, target: Target, random: &mut Pcg64Mcg) {
+        let number = match target {
+            Target::Tree(item) => item,
+            Target::Label(string) => seating.items.strings()[string as usize].item,
+        };
+        let item = &seating.items.items()[number as usize];
+        self.weigh(seating, item);
+        match item.chart.as_ref().expect("items without a derivation are skipped") {
+            AnyChart::Small(chart) => self.sketch_in(chart, seating, item, target, random),
+            AnyChart::Large(chart) => self.sketch_in(chart, seating, item, target, random),
         }
     }
 
-    /// Draws a derivation of the last of `nodes`, from weights that are filled in.
-    fn sketch_from(
+    /// Fills in the weights that are not those of tables.
+    fn weigh(&mut self, seating: &Seating, item: &Item) {
+        let Proposer { temperature, real: values, wide, shares, .. } = self;
+        for &param in &item.params {
+            values.rules[param.index()] = seating.param(param);
+        }
+        shares.clear();
+        shares.extend(seating.restaurants.iter().map(|restaurant| 1.0 / restaurant.total()));
+        values.opens.clear();
+        let opens = seating.restaurants.iter().zip(&*shares);
+        values.opens.extend(opens.map(|(restaurant, share)| restaurant.opening_share() * share));
+        if *temperature != 1.0 {
+            for at in item.params.iter().map(|param| param.index()) {
+                wide.rules[at] = Wide::heated(values.rules[at], *temperature);
+                values.rules[at] = wide.rules[at].to_f64();
+            }
+            wide.opens.clear();
+            wide.opens.extend(values.opens.iter().map(|&weight| Wide::heated(weight, *temperature)));
+            values.opens = real(&wide.opens);
+        }
+    }
+
+    fn sketch_in<P: Place>(
         &mut self,
+        chart: &Chart<P>,
         seating: &Seating,
         item: &Item,
-        forest: &Forest,
-        nodes: impl DoubleEndedIterator<Item = usize> + Clone,
+        target: Target,
         random: &mut Pcg64Mcg,
     ) {
-        let n_adapted = seating.restaurants.len();
-        let Proposer { temperature, weights, wide, scratch, sketch, .. } = self;
-        sketch.clear();
-        // Nodes still to come; and for each table that opens, how many there will be when its label is complete.
-        let (mut pending, mut labels) = (1usize, Vec::new());
-        let mut found = |node: usize, edge: &Edge| {
-            pending -= 1;
-            match item.weighed(edge.param, n_adapted) {
-                WeightSlot::One => {}
-                WeightSlot::Param(param) => sketch.push(Sketched::Param(param)),
-                WeightSlot::Joins(string) => sketch.push(Sketched::Joins(string)),
-                WeightSlot::Opens => {
-                    labels.push(pending);
-                    sketch.push(Sketched::Opens(string_at(forest, node, item, n_adapted)));
-                }
-            }
-            pending += edge.tails.iter().filter(|&&tail| tail != 0).count();
-            while labels.pop_if(|&mut complete| complete == pending).is_some() {
-                sketch.push(Sketched::End);
+        let Proposer { temperature, real: values, wide, shares, below, sketch, .. } = self;
+        let (items, temperature) = (seating.items, *temperature);
+        let joins =
+            Shares { shares: &seating.shares[..=items.last_joined() as usize], inverse_totals: shares };
+        let (root, below) = match target {
+            Target::Tree(_) => (item.root, None),
+            Target::Label(string) => {
+                let value = items.strings()[string as usize].value as usize;
+                (value, Some(&**below.entry(string).or_insert_with(|| chart.below(value))))
             }
         };
-        if sample_real(forest, nodes.clone(), weights, random, scratch, &mut found).is_some() {
+        let fixed = &items.fixed().forest;
+        let drawing = Drawing { chart, root, below, fixed };
+        let heated = Heated { shares: joins, temperature };
+        let is_drawn = match temperature == 1.0 {
+            true => drawing.draw(values, joins, in_range, sketch, random),
+            false => drawing.draw(values, heated, in_range, sketch, random),
+        };
+        if is_drawn {
             return;
         }
-        if *temperature == 1.0 {
-            wide.clear();
-            wide.extend(weights.iter().map(|&weight| Wide::from_f64(weight)));
+        if wide.fixed.is_empty() {
+            inside_values(fixed, fixed.root(), &wide.rules, 1..fixed.n_nodes(), &mut wide.fixed);
         }
-        sample_wide(forest, nodes, wide, random, scratch, found);
-    }
-
-    /// Fills in the weights of `item`.
-    fn weigh(&mut self, seating: &Seating, item: &Item) {
-        self.weigh_rules(seating, item);
-        self.weights.extend(item.strings.iter().map(|&(string, adapted)| seating.joins(string, adapted)));
-        self.heat();
-    }
-
-    /// Fills in the weights that derivations of `root` have, and finds the nodes below it.
-    fn weigh_below(
-        &mut self,
-        seating: &Seating,
-        item: &Item,
-        forest: &Forest,
-        root: usize,
-        below: &mut Below,
-    ) {
-        self.weigh_rules(seating, item);
-        let first = self.weights.len();
-        self.weights.resize(first + item.strings.len(), 0.0);
-        let strings = &mut self.weights[first..];
-        below.find(forest, root, |edge| {
-            if let Some(at) = (edge.param as usize).checked_sub(first) {
-                let (string, adapted) = item.strings[at];
-                strings[at] = seating.joins(string, adapted);
+        if temperature == 1.0 {
+            for at in item.params.iter().map(|param| param.index()) {
+                wide.rules[at] = Wide::from_f64(values.rules[at]);
             }
-        });
-        self.heat();
-    }
-
-    /// Fills in all weights but those of strings, which come behind.
-    fn weigh_rules(&mut self, seating: &Seating, item: &Item) {
-        let weights = &mut self.weights;
-        weights.clear();
-        weights.push(1.0);
-        weights.extend(item.params.iter().map(|&param| seating.param(param)));
-        weights.extend(seating.restaurants.iter().map(|restaurant| restaurant.opens()));
-    }
-
-    /// Takes the weights to the power 1/T.
-    fn heat(&mut self) {
-        if self.temperature != 1.0 {
-            let Proposer { temperature, weights, wide, .. } = self;
-            wide.clear();
-            wide.extend(weights.iter().map(|&weight| Wide::from_f64(weight)));
-            heat(wide, *temperature);
-            *weights = real(wide);
+            wide.opens.clear();
+            wide.opens.extend(values.opens.iter().map(|&weight| Wide::from_f64(weight)));
         }
+        drawing.draw(wide, heated, |z: Wide| !z.is_zero(), sketch, random);
     }
 
-    /// How probable it is to draw `choices`, but for a factor that is the same for all derivations of the same forest. Tables without
-    /// customers are those that it would open.
-    pub fn probability(&mut self, seating: &Seating, choices: &[Choice]) -> Wide {
-        // What the forest weighs, and what is drawn besides.
-        let (mut weights, mut besides) = (Product::default(), Product::default());
+    /// How probable it is to draw `choices`. Tables without customers are those that it would open.
+    pub fn probability(&mut self, seating: &Seating, choices: &[Choice]) -> Drawn {
+        // What the chart weighs, that of drawn rules apart, and what is drawn besides.
+        let [mut weights, mut rules, mut besides] = [(); 3].map(|()| Product::default());
+        let is_drawn = self.has_drawn_rules();
         self.opened.clear();
         self.reading.clear();
         let mut at = 0;
         loop {
-            let (label, next) = match self.reading.last_mut() {
-                Some((table, next)) => (seating.label(*table), next),
-                None => (choices, &mut at),
+            let (label, next, again) = match self.reading.last_mut() {
+                Some((table, next, again)) => (seating.label(*table), next, *again),
+                None => (choices, &mut at, false),
             };
             let choice = label.get(*next).copied();
             *next += 1;
             match choice {
+                Some(Choice::Param(param)) if again => weights.times_wide(self.rules[param.index()]),
+                Some(Choice::Param(_)) if !seating.counts_rules => {}
+                Some(Choice::Param(param)) if is_drawn => rules.times_wide(self.rules[param.index()]),
                 Some(Choice::Param(param)) => weights.times(seating.param(param)),
                 Some(Choice::Table(table)) => {
                     let string = seating.string(table);
                     let customers = seating.customers(table);
+                    let restaurant = seating.restaurant(table);
                     if customers == 0 {
-                        weights.times(seating.restaurants[seating.adapted(string)].opens());
-                        self.reading.push((table, 0));
+                        weights.times(restaurant.opens());
+                        self.reading.push((table, 0, self.opened.contains(&table)));
                     } else {
-                        weights.times(seating.joins(string, StickId(seating.adapted(string) as u32)));
-                        besides.times(seating.share(table) / seating.shares(string));
+                        weights.times(seating.shares(string) / restaurant.total());
+                        besides.times(restaurant.share(customers) / seating.shares(string));
                     }
                 }
                 None => {
-                    let Some((table, _)) = self.reading.pop() else { break };
+                    let Some((table, ..)) = self.reading.pop() else { break };
                     let (string, label) = (seating.string(table), seating.label(table));
                     let same = |other: &&TableId| {
                         seating.string(**other) == string && seating.label(**other) == label
@@ -258,16 +286,37 @@ impl Proposer {
                 }
             }
         }
-        self.tempered(weights.value()) * besides.value()
+        let rules = rules.value();
+        Drawn { probability: self.tempered(weights.value() * rules) * besides.value(), rules }
     }
 }
 
-/// The string of a node that opens a table, from its first edge.
-fn string_at(forest: &Forest, node: usize, item: &Item, n_adapted: usize) -> u32 {
-    let Edge { param, .. } = forest.edges_of(node)[0];
-    match item.weighed(param, n_adapted) {
-        WeightSlot::Joins(string) => string,
-        _ => unreachable!("the first edge of an adapted node stands for its tables"),
+/// What is drawn from: the root of a chart, or its base, with the values below that.
+struct Drawing<'c, P> {
+    chart: &'c Chart<P>,
+    root: usize,
+    below: Option<&'c [u32]>,
+    fixed: &'c Forest,
+}
+
+impl<P: Place> Drawing<'_, P> {
+    /// Draws a derivation, if the total weight of all of them can be trusted.
+    fn draw<N: Weight>(
+        &self,
+        values: &mut Values<N>,
+        joins: impl Joins<N>,
+        is_trusted: impl Fn(N) -> bool,
+        sketch: &mut Sketch,
+        random: &mut Pcg64Mcg,
+    ) -> bool {
+        let Drawing { chart, root, below, fixed } = *self;
+        let Values { rules, fixed: fixed_values, opens, beta } = values;
+        let weights = Weights { rules, fixed: fixed_values, opens, joins };
+        if !is_trusted(chart.inside(root, below, &weights, beta)) {
+            return false;
+        }
+        chart.draw((root, below.is_some()), fixed, &weights, beta, sketch, random);
+        true
     }
 }
 

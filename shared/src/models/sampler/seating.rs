@@ -13,11 +13,12 @@ use rand_pcg::Pcg64Mcg;
 
 use super::items::Items;
 use super::prior::Prior;
+use super::proposal::Proposer;
 use super::state::{Choice, State, StateError, Table, TableId};
 use crate::grammar::{ParamId, StickId};
 use crate::num::Wide;
 use crate::num::pitman_yor::{Hyper, Restaurant};
-use crate::num::random::uniform;
+use crate::num::random::{dirichlet, uniform};
 
 /// The live form of a [`State`].
 pub(super) struct Seating<'a> {
@@ -33,23 +34,55 @@ pub(super) struct Seating<'a> {
     totals: Vec<u32>,
     /// One per adapted nonterminal.
     pub restaurants: Vec<Restaurant>,
-    /// `[n_strings]`: the customers of its tables.
-    pub customers: Vec<u32>,
-    /// `[n_strings]`: Σ_k (n_k − d) over its tables.
-    shares: Vec<f64>,
-    /// `[n_strings]`: its tables.
-    pub at_string: Vec<Vec<TableId>>,
+    /// `[n_strings + 1]`.
+    seated: Vec<Seated>,
+    /// By string, up to the last one that can be joined: Σ_k (n_k − d) over its tables.
+    pub shares: Vec<f64>,
     tables: Vec<Serving>,
     free: Vec<TableId>,
     /// Tables whose labels are still to be seated or unseated.
     todo: Vec<TableId>,
+    /// Whether the probability of rules is asked for.
+    pub counts_rules: bool,
+}
+
+/// Who has a string.
+#[derive(Clone, Copy)]
+struct Seated {
+    customers: u32,
+    tables: u32,
+    /// Its first table, [`NO_TABLE`] if there is none.
+    first: TableId,
 }
 
 /// A table.
 struct Serving {
     string: u32,
+    /// The number of its adapted nonterminal.
+    adapted: StickId,
     customers: u32,
     label: Vec<Choice>,
+    /// The next table of the same string.
+    next: TableId,
+}
+
+const NO_TABLE: TableId = TableId(u32::MAX);
+
+impl Serving {
+    /// A table without customers.
+    fn new(items: &Items, string: u32, label: Vec<Choice>) -> Serving {
+        let adapted = items.strings()[string as usize].adapted;
+        Serving { string, adapted, customers: 0, label, next: NO_TABLE }
+    }
+}
+
+/// The probability of customers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Joint {
+    /// Of where they sit.
+    pub seats: Wide,
+    /// Of the rules they use; one if [`Seating::counts_rules`] is not set.
+    pub rules: Wide,
 }
 
 impl<'a> Seating<'a> {
@@ -67,12 +100,12 @@ impl<'a> Seating<'a> {
             uses: vec![0; prior.pseudo.len()],
             totals: vec![0; prior.groups.len()],
             restaurants: hyper.iter().copied().map(Restaurant::new).collect(),
-            customers: vec![0; items.strings().len()],
-            shares: vec![0.0; items.strings().len()],
-            at_string: vec![Vec::new(); items.strings().len()],
+            seated: vec![Seated { customers: 0, tables: 0, first: NO_TABLE }; items.strings().len()],
+            shares: vec![0.0; items.last_joined() as usize + 1],
             tables: Vec::new(),
             free: Vec::new(),
             todo: Vec::new(),
+            counts_rules: true,
         }
     }
 
@@ -80,7 +113,7 @@ impl<'a> Seating<'a> {
     pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Seating<'a>, StateError> {
         let mut seating = Seating::new(items, prior, &state.hyper);
         for (table, string) in state.tables.iter().zip(state.strings(items)?) {
-            seating.tables.push(Serving { string, customers: 0, label: table.label.clone() });
+            seating.tables.push(Serving::new(items, string, table.label.clone()));
         }
         for tree in &state.trees {
             seating.seat(tree);
@@ -93,7 +126,7 @@ impl<'a> Seating<'a> {
     pub fn state(&mut self, trees: &mut [Vec<Choice>]) -> State {
         self.renumber(trees);
         let table = |serving: &Serving| Table {
-            symbol: self.items.adapted()[self.items.strings()[serving.string as usize].adapted.index()],
+            symbol: self.items.adapted()[serving.adapted.index()],
             label: serving.label.clone(),
         };
         State {
@@ -155,11 +188,25 @@ impl<'a> Seating<'a> {
     /// Puts the tables of every string in order.
     fn sort(&mut self) {
         for serving in &self.tables {
-            self.at_string[serving.string as usize].clear();
+            self.seated[serving.string as usize].first = NO_TABLE;
         }
-        for (id, serving) in (0..).map(TableId).zip(&self.tables) {
-            self.at_string[serving.string as usize].push(id);
+        for (at, serving) in self.tables.iter_mut().enumerate().rev() {
+            let first = &mut self.seated[serving.string as usize].first;
+            serving.next = std::mem::replace(first, TableId(at as u32));
         }
+    }
+
+    /// The tables of `string`.
+    pub fn tables(&self, string: u32) -> impl Iterator<Item = TableId> + '_ {
+        let exists = |table: TableId| (table != NO_TABLE).then_some(table);
+        let first = exists(self.seated[string as usize].first);
+        std::iter::successors(first, move |table| exists(self.tables[table.index()].next))
+    }
+
+    /// Customers and tables of `string`.
+    pub fn uses_of(&self, string: u32) -> (u32, u32) {
+        let Seated { customers, tables, .. } = self.seated[string as usize];
+        (customers, tables)
     }
 
     /// The probability that the next one of its group is `param`.
@@ -170,8 +217,33 @@ impl<'a> Seating<'a> {
         pseudo / (self.pseudo[group] + f64::from(self.totals[group]))
     }
 
+    /// The probabilities of rules, by parameter, drawn from their posterior given the uses.
+    pub fn draw_rules(&self, random: &mut Pcg64Mcg) -> Vec<Wide> {
+        let mut rules = vec![Wide::ONE; self.uses.len()];
+        for group in self.prior.groups.iter().filter(|group| group.len() > 1) {
+            let posterior = |at| self.prior.pseudo[at] + f64::from(self.uses[at]);
+            let alpha: Vec<f64> = group.clone().map(posterior).collect();
+            rules[group].copy_from_slice(&dirichlet(&alpha, random));
+        }
+        rules
+    }
+
+    /// Gives `proposer` the predictive means of the rules, if it does not ask for them itself.
+    pub fn mean_rules(&self, proposer: &mut Proposer) {
+        if !self.items.adapted().is_empty() {
+            let means = (0..self.uses.len() as u32).map(ParamId);
+            let mean = |param| if param == ParamId::ONE { 1.0 } else { self.param(param) };
+            proposer.set_rules(self.items, means.map(|param| Wide::from_f64(mean(param))).collect());
+        }
+    }
+
     pub fn adapted(&self, string: u32) -> usize {
         self.items.strings()[string as usize].adapted.index()
+    }
+
+    /// The restaurant that `table` is in.
+    pub fn restaurant(&self, table: TableId) -> &Restaurant {
+        &self.restaurants[self.tables[table.index()].adapted.index()]
     }
 
     pub fn string(&self, table: TableId) -> u32 {
@@ -189,7 +261,7 @@ impl<'a> Seating<'a> {
     /// n_k − d of a table with customers.
     pub fn share(&self, table: TableId) -> f64 {
         let serving = &self.tables[table.index()];
-        self.restaurants[self.adapted(serving.string)].share(serving.customers)
+        self.restaurants[serving.adapted.index()].share(serving.customers)
     }
 
     /// Σ_k (n_k − d) over the tables of a string.
@@ -199,39 +271,34 @@ impl<'a> Seating<'a> {
 
     /// Brings the shares of all strings up to date with the discounts.
     pub fn share_out(&mut self) {
-        for (string, of) in self.items.strings().iter().enumerate() {
-            if self.customers[string] > 0 {
-                let discount = self.restaurants[of.adapted.index()].hyper.discount;
-                self.shares[string] = shares(self.customers[string], &self.at_string[string], discount);
+        for ((shares, seated), of) in self.shares.iter_mut().zip(&self.seated).zip(self.items.strings()) {
+            if seated.customers > 0 {
+                *shares = seated.shares(self.restaurants[of.adapted.index()].hyper.discount);
             }
         }
-    }
-
-    /// The probability that the next customer joins one of the tables of `string`, which is of that adapted nonterminal.
-    #[inline]
-    pub fn joins(&self, string: u32, adapted: StickId) -> f64 {
-        self.shares[string as usize] / self.restaurants[adapted.index()].total()
     }
 
     /// A table of `string`, drawn in proportion to n_k − d.
     pub fn choose(&self, string: u32, random: &mut Pcg64Mcg) -> TableId {
-        let tables = &self.at_string[string as usize];
-        if let [only] = tables[..] {
-            return only;
+        let Seated { first, tables, .. } = self.seated[string as usize];
+        if tables == 1 {
+            return first;
         }
         let mut left = uniform(random) * self.shares(string);
-        for &table in tables {
+        let mut last = first;
+        for table in self.tables(string) {
+            last = table;
             left -= self.share(table);
             if left < 0.0 {
-                return table;
+                break;
             }
         }
-        *tables.last().expect("a string that is joined has a table")
+        last
     }
 
     /// A table without customers.
     pub fn prepare(&mut self, string: u32, label: Vec<Choice>) -> TableId {
-        let serving = Serving { string, customers: 0, label };
+        let serving = Serving::new(self.items, string, label);
         match self.free.pop() {
             Some(table) => {
                 self.tables[table.index()] = serving;
@@ -256,88 +323,102 @@ impl<'a> Seating<'a> {
     }
 
     /// Seats the customers of `choices`, and the customers in the label of every table that they open. Returns the probability of the seating.
-    pub fn seat(&mut self, choices: &[Choice]) -> Wide {
-        let mut product = Product::default();
-        for &choice in choices {
-            self.seat_choice(choice, &mut product);
-        }
-        while let Some(table) = self.todo.pop() {
-            let label = std::mem::take(&mut self.tables[table.index()].label);
-            for &choice in &label {
-                self.seat_choice(choice, &mut product);
-            }
-            self.tables[table.index()].label = label;
-        }
-        product.value()
+    pub fn seat(&mut self, choices: &[Choice]) -> Joint {
+        let mut products = Products::default();
+        self.each(choices, |seating, choice| seating.seat_choice(choice, &mut products));
+        products.joint()
     }
 
     /// Unseats the customers of `choices`, and the customers in the label of every table that is empty then. Returns the probability of seating them again,
     /// and appends the empty tables to `left`.
-    pub fn unseat(&mut self, choices: &[Choice], left: &mut Vec<TableId>) -> Wide {
-        let mut product = Product::default();
-        for &choice in choices {
-            self.unseat_choice(choice, &mut product);
-        }
-        while let Some(table) = self.todo.pop() {
-            left.push(table);
-            let label = std::mem::take(&mut self.tables[table.index()].label);
-            for &choice in &label {
-                self.unseat_choice(choice, &mut product);
-            }
-            self.tables[table.index()].label = label;
-        }
-        product.value()
+    pub fn unseat(&mut self, choices: &[Choice], left: &mut Vec<TableId>) -> Joint {
+        let mut products = Products::default();
+        self.each(choices, |seating, choice| seating.unseat_choice(choice, &mut products, left));
+        products.joint()
     }
 
-    fn seat_choice(&mut self, choice: Choice, product: &mut Product) {
+    /// Calls `visit` with each choice, and with those in the labels of the tables that it puts on the list.
+    fn each(&mut self, choices: &[Choice], mut visit: impl FnMut(&mut Self, Choice)) {
+        choices.iter().for_each(|&choice| visit(self, choice));
+        while let Some(table) = self.todo.pop() {
+            let label = std::mem::take(&mut self.tables[table.index()].label);
+            label.iter().for_each(|&choice| visit(self, choice));
+            self.tables[table.index()].label = label;
+        }
+    }
+
+    fn seat_choice(&mut self, choice: Choice, products: &mut Products) {
         match choice {
             Choice::Param(param) => {
-                product.times(self.param(param));
+                if self.counts_rules {
+                    products.rules.times(self.param(param));
+                }
                 self.uses[param.index()] += 1;
                 self.totals[self.group[param.index()] as usize] += 1;
             }
             Choice::Table(id) => {
                 let table = &mut self.tables[id.index()];
-                let at_string = &mut self.at_string[table.string as usize];
-                let restaurant =
-                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
-                product.times(restaurant.predict(table.customers));
+                let string = table.string as usize;
+                let seated = &mut self.seated[string];
+                let restaurant = &mut self.restaurants[table.adapted.index()];
+                products.seats.times(restaurant.predict(table.customers));
                 if table.customers == 0 {
-                    at_string.push(id);
+                    table.next = std::mem::replace(&mut seated.first, id);
+                    seated.tables += 1;
                     self.todo.push(id);
                 }
                 restaurant.seat(&mut table.customers);
-                self.customers[table.string as usize] += 1;
-                self.shares[table.string as usize] =
-                    shares(self.customers[table.string as usize], at_string, restaurant.hyper.discount);
+                seated.customers += 1;
+                if let Some(shares) = self.shares.get_mut(string) {
+                    *shares = seated.shares(restaurant.hyper.discount);
+                }
             }
         }
     }
 
-    fn unseat_choice(&mut self, choice: Choice, product: &mut Product) {
+    fn unseat_choice(&mut self, choice: Choice, products: &mut Products, left: &mut Vec<TableId>) {
         match choice {
             Choice::Param(param) => {
                 self.uses[param.index()] -= 1;
                 self.totals[self.group[param.index()] as usize] -= 1;
-                product.times(self.param(param));
+                if self.counts_rules {
+                    products.rules.times(self.param(param));
+                }
             }
             Choice::Table(id) => {
                 let table = &mut self.tables[id.index()];
-                let at_string = &mut self.at_string[table.string as usize];
-                let restaurant =
-                    &mut self.restaurants[self.items.strings()[table.string as usize].adapted.index()];
+                let string = table.string as usize;
+                let restaurant = &mut self.restaurants[table.adapted.index()];
                 restaurant.unseat(&mut table.customers);
-                self.customers[table.string as usize] -= 1;
-                if table.customers == 0 {
-                    let at = at_string.iter().position(|&other| other == id);
-                    at_string.remove(at.expect("a table with customers is in the list of its string"));
+                products.seats.times(restaurant.predict(table.customers));
+                let (is_empty, next, discount) =
+                    (table.customers == 0, table.next, restaurant.hyper.discount);
+                if is_empty {
+                    self.unlink(id, string, next);
                     self.todo.push(id);
+                    left.push(id);
                 }
-                self.shares[table.string as usize] =
-                    shares(self.customers[table.string as usize], at_string, restaurant.hyper.discount);
-                product.times(restaurant.predict(table.customers));
+                let seated = &mut self.seated[string];
+                seated.customers -= 1;
+                if let Some(shares) = self.shares.get_mut(string) {
+                    *shares = seated.shares(discount);
+                }
             }
         }
+    }
+
+    /// Takes a table off the list of its string.
+    fn unlink(&mut self, id: TableId, string: usize, next: TableId) {
+        self.seated[string].tables -= 1;
+        let mut at = self.seated[string].first;
+        if at == id {
+            self.seated[string].first = next;
+            return;
+        }
+        while self.tables[at.index()].next != id {
+            at = self.tables[at.index()].next;
+        }
+        self.tables[at.index()].next = next;
     }
 
     /// Uses of every parameter, `[n_params]`.
@@ -345,26 +426,52 @@ impl<'a> Seating<'a> {
         &self.uses
     }
 
-    /// Customers of the tables of one adapted nonterminal, ascending, each number with how many tables have it.
-    pub fn sizes(&self, adapted: usize) -> Vec<(u32, u32)> {
-        let of_it = |table: &&Serving| table.customers > 0 && self.adapted(table.string) == adapted;
-        let mut customers: Vec<u32> = self.tables.iter().filter(of_it).map(|table| table.customers).collect();
-        customers.sort_unstable();
-        customers.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u32)).collect()
+    /// By adapted nonterminal: customers of its tables, ascending, each number with how many tables have it.
+    pub fn sizes(&self) -> Vec<Vec<(u32, u32)>> {
+        let mut customers: Vec<Vec<u32>> = vec![Vec::new(); self.restaurants.len()];
+        for table in self.tables.iter().filter(|table| table.customers > 0) {
+            customers[table.adapted.index()].push(table.customers);
+        }
+        let counted = |mut customers: Vec<u32>| {
+            customers.sort_unstable();
+            customers.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as u32)).collect()
+        };
+        customers.into_iter().map(counted).collect()
     }
 
     /// ln of the probability of the seating.
     pub fn log_seating(&self) -> f64 {
-        (0..self.restaurants.len())
-            .map(|number| self.restaurants[number].log_joint(&self.sizes(number)))
-            .sum()
+        let sizes = self.sizes();
+        self.restaurants.iter().zip(&sizes).map(|(restaurant, sizes)| restaurant.log_joint(sizes)).sum()
     }
 }
 
-/// Σ_k (n_k − d) over tables with so many customers in all.
-#[inline]
-fn shares(customers: u32, tables: &[TableId], discount: f64) -> f64 {
-    f64::from(customers) - tables.len() as f64 * discount
+impl Seated {
+    /// Σ_k (n_k − d) over its tables.
+    #[inline]
+    fn shares(self, discount: f64) -> f64 {
+        f64::from(self.customers) - f64::from(self.tables) * discount
+    }
+}
+
+/// The two parts of a [`Joint`], as they are multiplied.
+#[derive(Default)]
+struct Products {
+    seats: Product,
+    rules: Product,
+}
+
+impl Products {
+    fn joint(self) -> Joint {
+        Joint { seats: self.seats.value(), rules: self.rules.value() }
+    }
+}
+
+impl Joint {
+    /// Of both parts.
+    pub fn all(self) -> Wide {
+        self.seats * self.rules
+    }
 }
 
 /// A product of probabilities.
@@ -390,6 +497,10 @@ impl Product {
         } else {
             self.recent *= factor;
         }
+    }
+
+    pub fn times_wide(&mut self, factor: Wide) {
+        self.value = self.value * factor;
     }
 
     pub fn value(self) -> Wide {
@@ -436,15 +547,14 @@ mod tests {
             let mut seating = Seating::resume(&items, &prior, &state).unwrap();
             let joint = prior.log_joint(seating.uses()) + seating.log_seating();
             let mut gone = Vec::new();
-            let left: f64 = state.trees.iter().map(|tree| seating.unseat(tree, &mut gone).ln()).sum();
+            let left: f64 = state.trees.iter().map(|tree| seating.unseat(tree, &mut gone).all().ln()).sum();
             assert!((left - joint).abs() < 1e-9, "{left} leaving, {joint} in all");
             assert_eq!(gone.len(), state.tables.len());
             assert!(seating.uses.iter().chain(&seating.totals).all(|&uses| uses == 0));
             assert!(seating.restaurants.iter().all(|r| (r.customers, r.tables) == (0, 0)));
-            assert!(seating.customers.iter().all(|&customers| customers == 0));
+            assert!(seating.seated.iter().all(|of| (of.customers, of.tables, of.first) == (0, 0, NO_TABLE)));
             assert!(seating.shares.iter().all(|&shares| shares == 0.0));
-            assert!(seating.at_string.iter().all(Vec::is_empty));
-            let back: f64 = state.trees.iter().rev().map(|tree| seating.seat(tree).ln()).sum();
+            let back: f64 = state.trees.iter().rev().map(|tree| seating.seat(tree).all().ln()).sum();
             assert!((back - joint).abs() < 1e-9, "{back} coming, {joint} in all");
         }
     }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::Chain;
 use super::items::Items;
 use super::prior::Prior;
-use super::proposal::Proposer;
+use super::proposal::{Proposer, Target};
 use super::seating::Seating;
 use super::state::{Choice, TableId};
 use crate::grammar::ParamId;
@@ -79,23 +79,31 @@ impl<'a> Chain<'a> {
     ) -> Result<Chain<'a>, StartError> {
         let mut seating = Seating::new(items, prior, hyper);
         let mut trees = vec![Vec::new(); items.occurrences().len()];
-        let mut proposer = Proposer::new(1.0);
+        let mut proposer = Proposer::new(items);
+        let has_chart = |item: u32| items.items()[item as usize].chart.is_some();
         let mut labels = Labels::default();
         match start {
             Start::Batch => {
+                seating.mean_rules(&mut proposer);
                 for (tree, &item) in trees.iter_mut().zip(items.occurrences()) {
-                    if let Some(forest) = &items.items()[item as usize].forest {
+                    if has_chart(item) {
                         let mut join =
                             |seating: &mut Seating, string, label| labels.join(seating, string, label);
-                        *tree = proposer.draw_with(&mut seating, item, forest.root(), random, &mut join);
+                        *tree = proposer.draw_with(&mut seating, Target::Tree(item), random, &mut join);
                     }
                 }
             }
             Start::Incremental => {
-                for occurrence in permutation(trees.len(), random) {
+                let mut n_known = 0;
+                for (n, occurrence) in permutation(trees.len(), random).into_iter().enumerate() {
                     let item = items.occurrences()[occurrence as usize];
-                    if let Some(forest) = &items.items()[item as usize].forest {
-                        let tree = proposer.draw(&mut seating, item, forest.root(), random);
+                    // Rules are weighed anew whenever there is half as much again to learn from.
+                    if n >= n_known {
+                        seating.mean_rules(&mut proposer);
+                        n_known = n + 1 + n / 2;
+                    }
+                    if has_chart(item) {
+                        let tree = proposer.draw(&mut seating, Target::Tree(item), random);
                         seating.seat(&tree);
                         trees[occurrence as usize] = tree;
                     }
@@ -108,7 +116,7 @@ impl<'a> Chain<'a> {
                 let mut reader = Reader::new(items);
                 for (number, tree) in trees.iter_mut().enumerate() {
                     let item = &items.items()[items.occurrences()[number] as usize];
-                    if item.forest.is_some() {
+                    if item.chart.is_some() {
                         *tree =
                             reader.read(&mut seating, &mut labels, number, &given[number], &item.tokens)?;
                     }
@@ -121,7 +129,7 @@ impl<'a> Chain<'a> {
             }
         }
         seating.renumber(&mut trees);
-        Ok(Chain { seating, trees })
+        Ok(Chain { seating, proposer, trees })
     }
 }
 

@@ -128,7 +128,7 @@ impl State {
         }
         for (tree, &item) in self.trees.iter().zip(items.occurrences()) {
             let item = &items.items()[item as usize];
-            if item.forest.is_none() {
+            if item.chart.is_none() {
                 holds(tree.is_empty(), StateError::Underivable)?;
                 continue;
             }

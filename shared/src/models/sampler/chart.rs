@@ -1,0 +1,385 @@
+//! The derivations of a sentence, laid out for the inside values that are computed anew for every draw.
+//!
+//! Values are numbered: 0 is one; then come the *leaves*, which are nodes without adapted nonterminals below them
+//! ([`super::fixed`]), or adapted nonterminals right above such; then all other *nodes*, tails before heads.
+//!
+//! An adapted A and its base A° are one node: its value is opens(A) · β(A°) + joins(string), where β(A°) is the sum over the edges of A°.
+//! Nodes of a symbol and a length stand together, those with fewer edges first, so that processors guess right how long loops are.
+//!
+//! Values are computed in real space first, and again with numbers of unbounded exponent if the root's is out of range
+//! ([`crate::forest::inside`]).
+
+use rand_pcg::Pcg64Mcg;
+
+use crate::forest::inside::Number;
+use crate::forest::{Forest, sample};
+use crate::grammar::ParamId;
+use crate::num::Wide;
+use crate::num::random::uniform;
+use crate::num::wide::heat;
+
+/// A number that can be heated.
+pub(super) trait Weight: Number + PartialOrd {
+    /// `weight` to the power 1/T.
+    fn heated(weight: f64, temperature: f64) -> Self;
+}
+
+impl Weight for f64 {
+    fn heated(weight: f64, temperature: f64) -> f64 {
+        Wide::heated(weight, temperature).to_f64()
+    }
+}
+
+impl Weight for Wide {
+    fn heated(weight: f64, temperature: f64) -> Wide {
+        let mut weights = [Wide::from_f64(weight)];
+        heat(&mut weights, temperature);
+        weights[0]
+    }
+}
+
+/// The number of a value: small charts take less memory to read.
+pub(super) trait Place: Copy {
+    fn new(at: usize) -> Self;
+    fn at(self) -> usize;
+}
+
+impl Place for u16 {
+    fn new(at: usize) -> u16 {
+        at as u16
+    }
+    fn at(self) -> usize {
+        self.into()
+    }
+}
+
+impl Place for u32 {
+    fn new(at: usize) -> u32 {
+        at as u32
+    }
+    fn at(self) -> usize {
+        self as usize
+    }
+}
+
+/// A fixed node, or an adapted nonterminal whose base is one.
+#[derive(Clone, Copy)]
+pub(super) struct Leaf {
+    pub fixed: u32,
+    pub seat: Seat,
+}
+
+/// Any other node.
+#[derive(Clone, Copy)]
+pub(super) struct Node {
+    /// Where its edges end; they begin where those of the node before end.
+    pub end: u32,
+    pub seat: Seat,
+}
+
+/// The adapted nonterminal that a node is of.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seat {
+    /// Its string; 0 for nodes of no adapted nonterminal.
+    pub string: u32,
+    /// Its number and one; 0 for none.
+    pub adapted: u32,
+}
+
+/// A way to derive a node.
+#[derive(Clone, Copy)]
+pub(super) struct Edge<P> {
+    pub param: P,
+    /// The value 0 stands in for an absent one.
+    pub tails: [P; 2],
+}
+
+/// See the module's documentation.
+pub(super) struct Chart<P> {
+    pub leaves: Box<[Leaf]>,
+    pub nodes: Box<[Node]>,
+    pub edges: Box<[Edge<P>]>,
+}
+
+/// What derivations weigh while a tree or label is drawn.
+pub(super) struct Weights<'w, N, J> {
+    /// By parameter.
+    pub rules: &'w [N],
+    /// By fixed node.
+    pub fixed: &'w [N],
+    /// That an adapted nonterminal opens a table.
+    pub opens: &'w [N],
+    pub joins: J,
+}
+
+/// What joining any of the tables of a string weighs.
+pub(super) trait Joins<N> {
+    fn weight(&self, seat: Seat) -> N;
+}
+
+/// Σ_k (n_k − d) / (n + c).
+#[derive(Clone, Copy)]
+pub(super) struct Shares<'w> {
+    /// By string, up to the last one that can be joined: Σ_k (n_k − d).
+    pub shares: &'w [f64],
+    /// By adapted nonterminal: 1 / (n + c).
+    pub inverse_totals: &'w [f64],
+}
+
+/// The same to the power 1/T.
+#[derive(Clone, Copy)]
+pub(super) struct Heated<'w> {
+    pub shares: Shares<'w>,
+    pub temperature: f64,
+}
+
+impl Joins<f64> for Shares<'_> {
+    #[inline]
+    fn weight(&self, seat: Seat) -> f64 {
+        // Strings that no table can have are read in one place.
+        let string = if (seat.string as usize) < self.shares.len() { seat.string } else { 0 };
+        self.shares[string as usize] * self.inverse_totals[seat.adapted as usize - 1]
+    }
+}
+
+impl<N: Weight> Joins<N> for Heated<'_> {
+    fn weight(&self, seat: Seat) -> N {
+        N::heated(self.shares.weight(seat), self.temperature)
+    }
+}
+
+/// A step of a leftmost derivation that was drawn.
+pub(super) enum Sketched {
+    Param(ParamId),
+    /// Joins any of the tables with that string.
+    Joins(u32),
+    /// Opens a table with that string; its label follows, up to the [`Sketched::End`] of it.
+    Opens(u32),
+    End,
+}
+
+/// A leftmost derivation that is drawn, in memory that is used again.
+#[derive(Default)]
+pub(super) struct Sketch {
+    pub steps: Vec<Sketched>,
+    /// What is still to be drawn, last first.
+    open: Vec<Open>,
+    below: Vec<u32>,
+}
+
+enum Open {
+    Value(usize),
+    /// A value without its tables.
+    Base(usize),
+    /// A label ends.
+    End,
+}
+
+impl<P: Place> Chart<P> {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        1 + self.leaves.len() + self.nodes.len()
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        size_of_val(&*self.leaves)
+            + size_of_val(&*self.nodes)
+            + size_of_val(&*self.edges)
+            + size_of::<Chart<P>>()
+    }
+
+    /// The edges of node number `node`.
+    fn edges(&self, node: usize) -> &[Edge<P>] {
+        let start = node.checked_sub(1).map_or(0, |before| self.nodes[before].end);
+        &self.edges[start as usize..self.nodes[node].end as usize]
+    }
+
+    /// The places of the values that `value` is computed from.
+    fn tails(&self, value: usize) -> impl Iterator<Item = usize> + '_ {
+        let node = value.checked_sub(1 + self.leaves.len());
+        let edges = node.map_or(&[][..], |node| self.edges(node));
+        edges.iter().flat_map(|edge| edge.tails).map(Place::at)
+    }
+
+    /// The adapted nonterminal of a value.
+    fn seat(&self, value: usize) -> Seat {
+        match (value - 1).checked_sub(self.leaves.len()) {
+            None => self.leaves[value - 1].seat,
+            Some(node) => self.nodes[node].seat,
+        }
+    }
+
+    /// Gives strings new numbers.
+    pub fn rename(&mut self, names: &[u32]) {
+        let leaves = self.leaves.iter_mut().map(|leaf| &mut leaf.seat);
+        let nodes = self.nodes.iter_mut().map(|node| &mut node.seat);
+        leaves.chain(nodes).for_each(|seat| seat.string = names[seat.string as usize]);
+    }
+
+    /// The values below the base of `value`, ascending.
+    pub fn below(&self, value: usize) -> Box<[u32]> {
+        let mut is_below = vec![false; value + 1];
+        self.tails(value).for_each(|tail| is_below[tail] = true);
+        for at in (1..value).rev() {
+            if is_below[at] {
+                self.tails(at).for_each(|tail| is_below[tail] = true);
+            }
+        }
+        (1..value as u32).filter(|&at| is_below[at as usize]).collect()
+    }
+
+    /// Fills in all values, and returns that of `root`; or the values that are `below` its base, and returns that of its base.
+    pub fn inside<N: Weight>(
+        &self,
+        root: usize,
+        below: Option<&[u32]>,
+        weights: &Weights<N, impl Joins<N>>,
+        beta: &mut Vec<N>,
+    ) -> N {
+        if beta.len() < self.len() {
+            beta.resize(self.len(), N::ZERO);
+        }
+        let beta = &mut beta[..self.len()];
+        beta[0] = N::ONE;
+        if let Some(below) = below {
+            for at in below.iter().map(|&at| at as usize) {
+                beta[at] = weights.seated(self.seat(at), self.base(at, weights, beta));
+            }
+            return self.base(root, weights, beta);
+        }
+        for (leaf, beta) in self.leaves.iter().zip(&mut beta[1..]) {
+            *beta = weights.seated(leaf.seat, weights.fixed[leaf.fixed as usize]);
+        }
+        let mut start = 0;
+        for (at, node) in (1 + self.leaves.len()..).zip(&*self.nodes) {
+            let end = node.end as usize;
+            let base = sum(&self.edges[start..end], weights.rules, beta);
+            beta[at] = weights.seated(node.seat, base);
+            start = end;
+        }
+        beta[root]
+    }
+
+    /// The value at `at` but for its tables, whose tails are filled in.
+    fn base<N: Weight>(&self, at: usize, weights: &Weights<N, impl Joins<N>>, beta: &[N]) -> N {
+        match (at - 1).checked_sub(self.leaves.len()) {
+            None => weights.fixed[self.leaves[at - 1].fixed as usize],
+            Some(node) => sum(self.edges(node), weights.rules, beta),
+        }
+    }
+
+    /// Draws a derivation of `root`, or of its base if it is a label, whose values are filled in.
+    pub fn draw<N: Weight>(
+        &self,
+        (root, is_label): (usize, bool),
+        fixed: &Forest,
+        weights: &Weights<N, impl Joins<N>>,
+        beta: &[N],
+        sketch: &mut Sketch,
+        random: &mut Pcg64Mcg,
+    ) {
+        let Sketch { steps: sketch, open, below } = sketch;
+        sketch.clear();
+        open.clear();
+        open.push(if is_label { Open::Base(root) } else { Open::Value(root) });
+        while let Some(next) = open.pop() {
+            // Where the base of the value begins in what is drawn from, its factor there, the total, and the point if it is drawn.
+            let (at, before, factor, total, point) = match next {
+                Open::End => {
+                    sketch.push(Sketched::End);
+                    continue;
+                }
+                Open::Base(at) => (at, N::ZERO, N::ONE, self.base(at, weights, beta), None),
+                Open::Value(at) => {
+                    let seat = self.seat(at);
+                    let (joins, opens) = match seat.adapted {
+                        0 => (N::ZERO, N::ONE),
+                        adapted => (weights.joins.weight(seat), weights.opens[adapted as usize - 1]),
+                    };
+                    let point = (joins > N::ZERO).then(|| N::from_f64(uniform(random)) * beta[at]);
+                    if point.is_some_and(|point| point < joins) {
+                        sketch.push(Sketched::Joins(seat.string));
+                        continue;
+                    }
+                    if seat.adapted > 0 {
+                        sketch.push(Sketched::Opens(seat.string));
+                        open.push(Open::End);
+                    }
+                    (at, joins, opens, beta[at], point)
+                }
+            };
+            let Some(node) = (at - 1).checked_sub(self.leaves.len()) else {
+                let root = self.leaves[at - 1].fixed as usize;
+                sample::descend(fixed, root, weights.rules, weights.fixed, random, below, |_, edge| {
+                    push_param(edge.param, sketch);
+                });
+                continue;
+            };
+            let edge = match self.edges(node) {
+                [only] => only,
+                edges => {
+                    let point = point.unwrap_or_else(|| N::from_f64(uniform(random)) * total);
+                    choose(edges, before, factor, point, weights.rules, beta)
+                }
+            };
+            push_param(edge.param.at() as u32, sketch);
+            let tails = edge.tails.into_iter().rev().map(Place::at);
+            open.extend(tails.filter(|&tail| tail != 0).map(Open::Value));
+        }
+    }
+}
+
+/// The first edge at which the running sum of the values, times `factor` and with `before` in front, exceeds `point`.
+fn choose<'e, N: Weight, P: Place>(
+    edges: &'e [Edge<P>],
+    before: N,
+    factor: N,
+    point: N,
+    rules: &[N],
+    beta: &[N],
+) -> &'e Edge<P> {
+    let (mut sum, mut last) = (before, &edges[0]);
+    for edge in edges {
+        let value = factor * edge.value(rules, beta);
+        if value > N::ZERO {
+            sum = sum + value;
+            last = edge;
+            if sum > point {
+                break;
+            }
+        }
+    }
+    last // also where rounding brings the point up to the total
+}
+
+/// The sum of the values of `edges`.
+#[inline]
+fn sum<N: Weight, P: Place>(edges: &[Edge<P>], rules: &[N], beta: &[N]) -> N {
+    edges.iter().fold(N::ZERO, |sum, edge| sum + edge.value(rules, beta))
+}
+
+impl<P: Place> Edge<P> {
+    #[inline]
+    fn value<N: Weight>(&self, rules: &[N], beta: &[N]) -> N {
+        let [left, right] = self.tails.map(|tail| beta[tail.at()]);
+        rules[self.param.at()] * (left * right)
+    }
+}
+
+impl<N: Weight, J: Joins<N>> Weights<'_, N, J> {
+    /// The value of a node with that base.
+    #[inline]
+    fn seated(&self, seat: Seat, base: N) -> N {
+        match seat.adapted {
+            0 => base,
+            adapted => self.opens[adapted as usize - 1] * base + self.joins.weight(seat),
+        }
+    }
+}
+
+fn push_param(param: u32, sketch: &mut Vec<Sketched>) {
+    if param != ParamId::ONE.0 {
+        sketch.push(Sketched::Param(ParamId(param)));
+    }
+}

@@ -1,0 +1,212 @@
+//! Makes a [`Chart`] of a forest.
+
+use super::chart::{self, Chart, Leaf, Node, Place, Seat};
+use super::fixed::Fixed;
+use super::items::AnyChart;
+use crate::forest::binary::{BinaryGrammar, Kind};
+use crate::forest::{Edge, Forest, Label};
+
+/// A chart in the making, reused from sentence to sentence.
+#[derive(Default)]
+pub(super) struct Layout {
+    /// `[n_nodes]`.
+    placed: Vec<Placed>,
+    leaves: Vec<Leaf>,
+    nodes: Vec<Node>,
+    edges: Vec<chart::Edge<u32>>,
+    /// The node of the forest of every leaf, and of every other node.
+    of_leaves: Vec<u32>,
+    of_nodes: Vec<u32>,
+    fixed: Vec<Edge>,
+}
+
+/// The place of a node of the forest.
+#[derive(Clone, Copy)]
+enum Placed {
+    Fixed(u32),
+    /// The base of an adapted nonterminal, which is part of the node above it.
+    Base,
+    Leaf(u32),
+    Node(u32),
+}
+
+impl Layout {
+    /// Reads a forest. `strings` has the string of every node of an adapted nonterminal, 0 for others; nodes without such below them go
+    /// to `fixed`, if there is one.
+    pub fn read(
+        &mut self,
+        forest: &Forest,
+        binary: &BinaryGrammar,
+        strings: &[u32],
+        mut fixed: Option<&mut Fixed>,
+    ) {
+        self.clear();
+        let Layout { placed, leaves, nodes, edges, of_leaves, of_nodes, fixed: fixed_edges } = self;
+        placed.push(Placed::Fixed(0));
+        for node in 1..forest.n_nodes() {
+            let symbol = forest.labels[node].symbol;
+            placed.push(match binary.kinds[symbol as usize] {
+                Kind::Adapted(number) => match placed[base(forest, node)] {
+                    Placed::Fixed(fixed) => {
+                        of_leaves.push(node as u32);
+                        leaves.push(Leaf {
+                            fixed,
+                            seat: Seat { string: strings[node], adapted: number.0 + 1 },
+                        });
+                        Placed::Leaf(leaves.len() as u32 - 1)
+                    }
+                    _ => Placed::Node(0),
+                },
+                _ => {
+                    let of_it = forest.edges_of(node);
+                    fixed_edges.clear();
+                    fixed_edges.extend(of_it.iter().map_while(|edge| fixed_edge(edge, placed)));
+                    match &mut fixed {
+                        Some(fixed) if fixed_edges.len() == of_it.len() => {
+                            Placed::Fixed(fixed.node(fixed_edges))
+                        }
+                        _ if binary.base.contains(&symbol) => Placed::Base,
+                        _ => Placed::Node(0),
+                    }
+                }
+            });
+            if let Placed::Node(_) = placed[node] {
+                of_nodes.push(node as u32);
+            }
+        }
+        of_nodes.sort_by_cached_key(|&node| {
+            let Label { symbol, start, end } = forest.labels[node as usize];
+            let n_edges = edges_of(forest, node as usize, binary).len();
+            (end - start, binary.rank[symbol as usize], symbol, n_edges)
+        });
+        for (number, &node) in (0..).zip(&*of_nodes) {
+            placed[node as usize] = Placed::Node(number);
+            let seat = match binary.kinds[forest.labels[node as usize].symbol as usize] {
+                Kind::Adapted(number) => Seat { string: strings[node as usize], adapted: number.0 + 1 },
+                _ => Seat::default(),
+            };
+            nodes.push(Node { end: 0, seat });
+        }
+        // Fixed nodes that others use are leaves as well.
+        let mut leaf = |placed: &mut Placed, node: usize| {
+            if let Placed::Fixed(fixed) = *placed {
+                of_leaves.push(node as u32);
+                leaves.push(Leaf { fixed, seat: Seat::default() });
+                *placed = Placed::Leaf(leaves.len() as u32 - 1);
+            }
+        };
+        for &node in &*of_nodes {
+            for tail in edges_of(forest, node as usize, binary).iter().flat_map(|edge| edge.tails) {
+                if tail != 0 {
+                    leaf(&mut placed[tail as usize], tail as usize);
+                }
+            }
+        }
+        leaf(&mut placed[forest.root()], forest.root());
+        let n_leaves = leaves.len() as u32;
+        let value = |tail: u32| match placed[tail as usize] {
+            Placed::Leaf(leaf) => 1 + leaf,
+            Placed::Node(node) => 1 + n_leaves + node,
+            Placed::Fixed(_) | Placed::Base => 0,
+        };
+        for (&head, node) in of_nodes.iter().zip(nodes) {
+            let edge = |edge: &Edge| chart::Edge { param: edge.param, tails: edge.tails.map(value) };
+            edges.extend(edges_of(forest, head as usize, binary).iter().map(edge));
+            node.end = edges.len() as u32;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.placed.clear();
+        self.leaves.clear();
+        self.nodes.clear();
+        self.edges.clear();
+        self.of_leaves.clear();
+        self.of_nodes.clear();
+    }
+
+    /// The value of the whole sentence.
+    pub fn root(&self) -> usize {
+        match *self.placed.last().expect("a forest has a root") {
+            Placed::Leaf(leaf) => 1 + leaf as usize,
+            Placed::Node(node) => 1 + self.leaves.len() + node as usize,
+            Placed::Fixed(_) | Placed::Base => unreachable!("the root has a value"),
+        }
+    }
+
+    /// The node of the forest that `value` is of.
+    pub fn node(&self, value: usize) -> usize {
+        let at = value - 1;
+        let node = self.of_leaves.get(at).unwrap_or_else(|| &self.of_nodes[at - self.leaves.len()]);
+        *node as usize
+    }
+
+    /// The values of adapted nonterminals.
+    pub fn seats(&self) -> impl Iterator<Item = (usize, Seat)> + '_ {
+        let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(self.nodes.iter().map(|node| node.seat));
+        (1..).zip(seats).filter(|(_, seat)| seat.adapted > 0)
+    }
+
+    /// Whether the base of an adapted nonterminal has a single derivation.
+    pub fn is_unique(&self, value: usize, fixed: &Fixed) -> bool {
+        let Some(node) = (value - 1).checked_sub(self.leaves.len()) else {
+            return fixed.is_unique(self.leaves[value - 1].fixed);
+        };
+        let start = node.checked_sub(1).map_or(0, |before| self.nodes[before].end);
+        let is_unique = |tail: u32| match (tail as usize).checked_sub(1) {
+            None => true,
+            Some(at) => {
+                let leaf = self.leaves.get(at).filter(|leaf| leaf.seat.adapted == 0);
+                leaf.is_some_and(|leaf| fixed.is_unique(leaf.fixed))
+            }
+        };
+        let edges = &self.edges[start as usize..self.nodes[node].end as usize];
+        matches!(edges, [only] if only.tails.into_iter().all(is_unique))
+    }
+
+    /// The chart of the forest that was read.
+    pub fn chart(&self) -> AnyChart {
+        let largest_param = self.edges.iter().map(|edge| edge.param).max().unwrap_or(0);
+        match u16::try_from((self.leaves.len() + self.nodes.len()).max(largest_param as usize)) {
+            Ok(_) => AnyChart::Small(self.with_places()),
+            Err(_) => AnyChart::Large(self.with_places()),
+        }
+    }
+
+    fn with_places<P: Place>(&self) -> Chart<P> {
+        let place = |at: u32| P::new(at as usize);
+        let edge =
+            |edge: &chart::Edge<u32>| chart::Edge { param: place(edge.param), tails: edge.tails.map(place) };
+        Chart {
+            leaves: self.leaves[..].into(),
+            nodes: self.nodes[..].into(),
+            edges: self.edges.iter().map(edge).collect(),
+        }
+    }
+}
+
+/// `edge` with tails that are fixed nodes, if they are.
+fn fixed_edge(edge: &Edge, placed: &[Placed]) -> Option<Edge> {
+    let mut tails = [0; 2];
+    for (to, from) in tails.iter_mut().zip(edge.tails) {
+        let Placed::Fixed(node) = placed[from as usize] else { return None };
+        *to = node;
+    }
+    Some(Edge { param: edge.param, tails })
+}
+
+/// The base of a node of an adapted nonterminal.
+fn base(forest: &Forest, node: usize) -> usize {
+    let [Edge { tails: [base, _], .. }] = *forest.edges_of(node) else {
+        unreachable!("an adapted node expands to its base alone")
+    };
+    base as usize
+}
+
+/// The edges that a node has in a chart: of an adapted nonterminal those of its base.
+fn edges_of<'f>(forest: &'f Forest, node: usize, binary: &BinaryGrammar) -> &'f [Edge] {
+    match binary.kinds[forest.labels[node].symbol as usize] {
+        Kind::Adapted(_) => forest.edges_of(base(forest, node)),
+        _ => forest.edges_of(node),
+    }
+}
