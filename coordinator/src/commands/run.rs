@@ -21,10 +21,9 @@ use anyhow::{Context as _, Result, bail};
 use proto::log::Form;
 
 use super::plan::clock;
-use super::train::{self, FleetOptions, seconds};
+use super::train::{self, FleetOptions, JobOptions, seconds};
 use super::{Answer, worker_program};
 use crate::access;
-use crate::job::Job;
 
 /// Arguments of `run`.
 #[derive(clap::Args, Debug)]
@@ -36,20 +35,9 @@ use crate::job::Job;
     \x20 grammaton run job.toml --out results --launch a1 --task 0"
 )]
 pub struct Args {
-    /// The job file
-    pub job: PathBuf,
-    /// Folder for the results, instead of the job's output.dir; all tasks share it
-    #[arg(help_heading = "Output", long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Resume from the newest checkpoint, if there is one; a finished job stays as it is
-    #[arg(long, conflicts_with = "overwrite")]
-    pub resume: bool,
-    /// Replace the files of an earlier run in the folder
-    #[arg(help_heading = "Output", long)]
-    pub overwrite: bool,
-    /// Set a value of the job, as in --set inference.seed=2; repeatable, the last one wins
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
+    /// The job, and its output
+    #[command(flatten)]
+    pub job: JobOptions,
     /// Number of compute threads in each task [default: SLURM_CPUS_PER_TASK, or all cores without Slurm]
     #[arg(help_heading = "Workers", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
@@ -74,12 +62,6 @@ pub struct Args {
     /// Seconds to wait until task 0 listens
     #[arg(help_heading = "Workers", long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub wait: Duration,
-    /// Show no progress
-    #[arg(help_heading = "Output", long, short, conflicts_with = "json")]
-    pub quiet: bool,
-    /// Show progress as one JSON object per line on standard output of task 0
-    #[arg(help_heading = "Output", long)]
-    pub json: bool,
 }
 
 /// The place of this process in a launch.
@@ -134,8 +116,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         (_, Some(launch)) => bail!("--launch {launch:?}: expected a name of letters and digits"),
         _ => Place::find(|name| std::env::var(name).ok())?,
     };
-    let job = Job::load(&args.job, &args.set)?;
-    let out = args.out.clone().unwrap_or(job.output.dir);
+    let out = args.job.load()?.output.dir;
     match place {
         None => train::run(&training(args, FleetOptions { memory: args.memory, ..threads(args, None) }), log),
         Some(place) if place.task == 0 => coordinate(args, &place, &out, log),
@@ -148,16 +129,7 @@ fn threads(args: &Args, place: Option<&Place>) -> FleetOptions {
 }
 
 fn training(args: &Args, fleet: FleetOptions) -> train::Args {
-    train::Args {
-        job: args.job.clone(),
-        out: args.out.clone(),
-        resume: args.resume,
-        overwrite: args.overwrite,
-        set: args.set.clone(),
-        fleet,
-        quiet: args.quiet,
-        json: args.json,
-    }
+    train::Args { job: args.job.clone(), fleet }
 }
 
 /// Task 0: trains, with threads of its own and the workers that join.

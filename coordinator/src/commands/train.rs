@@ -34,8 +34,20 @@ use crate::web::probes::Http;
     \x20 grammaton train job.toml --set inference.alpha=1e-5,1e-3\n\
     \x20 grammaton train job.toml --listen 0.0.0.0:7600 --token-file token --min-workers 2")]
 pub struct Args {
+    /// The job, and its output
+    #[command(flatten)]
+    pub job: JobOptions,
+    /// Options of the fleet
+    #[command(flatten)]
+    pub fleet: FleetOptions,
+}
+
+/// Which job is trained, and what is done with its output: the same for `train` and `run`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct JobOptions {
     /// The job file
-    pub job: PathBuf,
+    #[arg(value_name = "JOB")]
+    pub file: PathBuf,
     /// Folder for the results, instead of the job's output.dir
     #[arg(help_heading = "Output", long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -48,9 +60,6 @@ pub struct Args {
     /// Set a value of the job, as in --set inference.seed=2; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Options of the fleet
-    #[command(flatten)]
-    pub fleet: FleetOptions,
     /// Show no progress
     #[arg(help_heading = "Output", long, short, conflicts_with = "json")]
     pub quiet: bool,
@@ -59,14 +68,26 @@ pub struct Args {
     pub json: bool,
 }
 
+impl JobOptions {
+    /// Reads the job file, with what the options change in it.
+    pub fn load(&self) -> Result<Job> {
+        let mut job = Job::load(&self.file, &self.set)?;
+        if let Some(dir) = &self.out {
+            ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
+            job.output.dir = dir.clone();
+        }
+        Ok(job)
+    }
+}
+
 /// Options of the fleet.
 #[derive(clap::Args, Clone, PartialEq, Debug, Default)]
 pub struct FleetOptions {
     /// Number of compute threads in this process [default: all cores, or 0 with --listen]
     #[arg(help_heading = "Workers", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
-    /// Mebibytes of memory for forests in this process; other forests go to files in the output folder. At most 512 of them also
-    /// bound the answers that wait [default: 4096]
+    /// Mebibytes of memory for forests in this process; other forests go to files in the output folder. Answers that wait to be added take
+    /// as much again, at most 512 [default: 4096]
     #[arg(help_heading = "Workers", long, value_name = "MIB")]
     pub memory: Option<u32>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600
@@ -221,18 +242,15 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Runs the command; JSON logs include progress.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
-    let mut job = Job::load(&args.job, &args.set)?;
-    if let Some(dir) = &args.out {
-        ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
-        job.output.dir = dir.clone();
-    }
-    let style = Style::choose(args.quiet || log == Form::Json && !args.json, args.json);
-    let earlier = match (args.resume, args.overwrite) {
+    let options = &args.job;
+    let job = options.load()?;
+    let style = Style::choose(options.quiet || log == Form::Json && !options.json, options.json);
+    let earlier = match (options.resume, options.overwrite) {
         (true, _) => Earlier::Resume,
         (false, true) => Earlier::Overwrite,
         (false, false) => Earlier::Refuse,
     };
-    match train_job(&job, &args.job, earlier, style, &args.fleet)? {
+    match train_job(&job, &options.file, earlier, style, &args.fleet)? {
         End::Stopped(signal) => return Ok(Answer::Stopped(signal)),
         End::Finished if matches!(style, Style::Bar | Style::Lines) => {
             streams::print(&format!("{}\n", job.output.dir.join("report.html").display()))?;
@@ -272,7 +290,9 @@ pub fn train_job(
         return Ok(End::Earlier);
     }
     let stopper = Stopper::start(match run.checkpoint() {
-        Some(checkpoint) => format!("stopped before training resumed from {checkpoint}; go on with --resume"),
+        Some(checkpoint) => {
+            format!("stopped before training resumed from {checkpoint}; resume with --resume")
+        }
         None => Stopped { round: 0, kept: Kept::Nothing }.to_string(),
     })?;
     if resume && run.checkpoint().is_none() {
