@@ -28,7 +28,7 @@ pub use source::{FamiliesSource, GrammarSource};
 use sweep::{Sweep, SweepTable};
 pub use tables::{
     AdaptorPrior, CorpusTable, HarmonicStops, Hyperparameter, InferenceTable, MAX_ROUNDS, Method, ModelKind,
-    ModelTable, OutputTable, RulePrior, Selection, Start,
+    ModelTable, OnUnparsable, OutputTable, RulePrior, Selection, Start,
 };
 
 /// A training job.
@@ -546,7 +546,10 @@ mod tests {
         );
         assert!(parse(JOB, &["seed"]).unwrap_err().contains("write key=value"));
         let of_no_table = parse(JOB, &["rho=0"]).unwrap_err();
-        assert!(of_no_table.contains("name the table and the key, as in inference.rho=0"), "{of_no_table}");
+        assert!(
+            of_no_table.contains("--set rho=0: rho is a key of a table: write inference.rho=0"),
+            "{of_no_table}"
+        );
         assert!(parse(JOB, &["sed=1"]).unwrap_err().contains("as in inference.seed=2"));
         assert!(parse(JOB, &["corpus.path.x=1"]).unwrap_err().contains("corpus.path is not a table"));
     }

@@ -88,6 +88,8 @@ pub struct Fault {
 pub enum Problem {
     /// The text is not TOML.
     Syntax(String),
+    /// The text after `--set` does not name a key and its value.
+    Assignment(String),
     /// A key that the table does not have.
     UnknownKey {
         /// The word in the file.
@@ -166,6 +168,7 @@ impl fmt::Display for Fault {
         }
         match &self.problem {
             Problem::Syntax(message) => write!(out, "not valid TOML: {message}"),
+            Problem::Assignment(message) => out.write_str(message),
             Problem::UnknownKey { key, known } if self.path.is_empty() => {
                 write!(out, "unknown table [{key}]; {}", way_out(key, known, "the tables are"))
             }
@@ -290,10 +293,11 @@ impl Node {
         let fail = |message: &str| Fault {
             place: Some(place.clone()),
             path: String::new(),
-            problem: Problem::Syntax(message.to_owned()),
+            problem: Problem::Assignment(message.to_owned()),
         };
-        let (path, raw) =
-            assignment.split_once('=').ok_or_else(|| fail("write key=value, as in inference.seed=2"))?;
+        let (path, raw) = assignment
+            .split_once('=')
+            .ok_or_else(|| fail("no value; write key=value, as in inference.seed=2"))?;
         let (path, raw) = (path.trim(), raw.trim());
         let mut node = match DeValue::parse(raw) {
             Ok(value) => Node::new(value.into_inner(), 0, path.to_owned(), &|_| place.clone()),
@@ -307,9 +311,9 @@ impl Node {
         node.raw = Some(raw.to_owned());
         let keys: Vec<&str> = path.split('.').map(str::trim).collect();
         if keys.len() < 2 || keys.iter().any(|key| key.is_empty()) {
-            let meant = full(path).map(|path| format!("{path}={raw}"));
-            let meant = meant.unwrap_or_else(|| "inference.seed=2".to_owned());
-            return Err(fail(&format!("name the table and the key, as in {meant}")));
+            let meant = full(path).map(|full| format!("{path} is a key of a table: write {full}={raw}"));
+            let meant = meant.unwrap_or_else(|| "write table.key=value, as in inference.seed=2".to_owned());
+            return Err(fail(&meant));
         }
         self.put(&keys, node).map_err(|depth| fail(&format!("{} is not a table", keys[..depth].join("."))))
     }

@@ -232,6 +232,9 @@ table! {
     /// Sequences of characters that are one symbol, as in `["sh", "ch"]`; the longest one wins.
     digraphs: Vec<String> = Vec::new(), Rules::read_by(SENTENCES);
 
+    /// Sentences that the grammar cannot derive: an `error`, or `skip` them. Results have skipped sentences unsegmented, without an analysis.
+    on_unparsable: OnUnparsable = OnUnparsable::default(), Rules::read_by(SENTENCES);
+
     /// Maximum length of a sentence, in symbols.
     max_symbols: u32 = Options::default().max_symbols, Rules::read_by(SENTENCES).at_least(1.0);
 
@@ -314,7 +317,7 @@ table! {
     truncation: usize = 15_000, Rules::read_by(STICKS).from_to(1.0, 1e8).prepares(|_, _| true);
 
     /// Penalty on the length of candidate strings in their ranking (Cohen, Blei & Smith 2010, Eq. 3); a bonus if negative.
-    rho: f64 = -0.2, Rules::read_by(STICKS).from_to(-10.0, 10.0).prepares(|_, _| true);
+    rho: f64 = 0.0, Rules::read_by(STICKS).from_to(-10.0, 10.0).prepares(|_, _| true);
 
     /// Maximum number of rounds; 0: the start of a PCFG is the result.
     max_rounds: usize = 40, Rules::read_by(EVERY).from_to(0.0, MAX_ROUNDS as f64);
@@ -534,6 +537,17 @@ impl OutputTable {
             false => self.checkpoints.clone(),
         }
     }
+}
+
+/// What happens to a job with sentences that the grammar cannot derive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnUnparsable {
+    /// The job is refused.
+    #[default]
+    Error,
+    /// The sentences are not trained on.
+    Skip,
 }
 
 /// Kinds of model.

@@ -1,8 +1,8 @@
-//! Checkpoints: what a job needs to go on when the process that ran it is gone.
+//! Checkpoints: the state of a job between two rounds, from which another process resumes it.
 //!
 //! In: a [`Checkpoint`] between two rounds. Out, to another process: the newest intact one, if it is of the same job and
-//! data. Invariant: a run that goes on from any checkpoint ends with the same parameters, bit for bit, as one that was
-//! never disturbed (`tests/tests/all/resume.rs`).
+//! data. Invariant: a run that resumes from any checkpoint ends with the same parameters, bit for bit, as one that was
+//! never interrupted (`tests/tests/all/resume.rs`).
 //!
 //! They lie in a [`Store`] as `000001.ckpt`, `000002.ckpt`, …: [`sealed`] files whose body is bincode
 //! (fixed-size little-endian integers) under zstd. The last few and the one with the best bound are kept. What can be
@@ -30,24 +30,24 @@ use crate::train::group::Inputs;
 use crate::train::methods::State;
 use crate::train::prepare::{Chosen, Items, Sentences};
 
-/// What its file begins with.
+/// First bytes of a file.
 pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 2, version: 3 };
 /// zstd's window, as a power of two: the limit that the format advises for decoding foreign data.
 const WINDOW: u32 = 23;
-/// zstd's level: a tenth of the time of its default for parameters, which hardly shrink more.
+/// Level of zstd. It takes a tenth of the time of the default level, and parameters hardly shrink more with that.
 const LEVEL: i32 = 1;
 const ENDING: &str = ".ckpt";
-/// No job writes so many.
+/// Maximum number of a checkpoint, beyond any job's.
 const MOST: u64 = 1_000_000_000_000;
 
 /// A job between two rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Checkpoint<'a> {
-    /// Of what it is.
+    /// Job and data that it belongs to.
     pub origin: Cow<'a, Origin>,
     /// The strings that were chosen before the first round, by group of points.
     pub chosen: Cow<'a, Vec<Chosen>>,
-    /// How far the job is.
+    /// Progress of the job.
     pub progress: Cow<'a, Progress>,
 }
 
@@ -59,30 +59,30 @@ struct OfOnePlan {
     progress: Progress,
 }
 
-/// What makes two jobs the same: they may go on from each other's checkpoints.
+/// Identity of a job and its data. Jobs of the same origin may resume from each other's checkpoints.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Origin {
     /// The job file, with its defaults.
     job: String,
-    /// Of the grammars of all groups of points.
+    /// Hashes of the grammars of all groups of points.
     grammar: ContentHash,
-    /// Of the sentences of all groups, as they are cut into shards.
+    /// Hashes of the shards of all groups.
     corpus: ContentHash,
 }
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
-    /// Every run of the job; empty before the first round.
+    /// State of every run of the job; empty before the first round.
     pub runs: Vec<Run>,
-    /// By point and sentence of the corpus, the samples of all its runs.
+    /// Samples of all runs, by point and sentence of the corpus.
     pub tallies: Vec<Vec<Tally>>,
-    /// What was measured in every round of every run.
+    /// Metrics of all rounds of all runs.
     #[serde(with = "as_json")]
     pub rounds: Vec<RoundMetrics>,
-    /// Where the time went, in all processes that worked on the job.
+    /// Time by phase, in all processes that worked on the job.
     pub timings: Timings,
-    /// How many times the job went on from a checkpoint.
+    /// Number of times the job was resumed from a checkpoint.
     pub resumed: u32,
 }
 
@@ -91,16 +91,16 @@ pub struct Progress {
 pub struct Run {
     /// Whether the bound's change fell below the tolerance.
     pub converged: bool,
-    /// Parameters and what else the next round depends on; none before the first.
+    /// State of the trainer; `None` before the first round.
     pub state: Option<State>,
     /// The best measurement on held-out sentences, and the state that gave it.
     pub best: Option<(HeldOut, State)>,
-    /// Measurements since the best one.
+    /// Number of measurements since the best one.
     pub waited: usize,
 }
 
 impl Origin {
-    /// That of a job and the data it read.
+    /// The origin of a job and the data that it read.
     pub fn new(job: &Job, groups: &[Items]) -> Origin {
         let of_shards = |group: &Items| {
             let shards: Vec<ContentHash> = group.shards().iter().map(|shard| shard.hash).collect();
@@ -119,10 +119,9 @@ impl Origin {
         Origin { job: job.to_toml(), grammar, corpus }
     }
 
-    /// Why a job of origin `now` may not go on from `progress`, which is of this origin; `None` if it may.
+    /// Why a job of origin `now` cannot resume from `progress`, which is of this origin; `None` if it can.
     ///
-    /// Files may have moved, results may go elsewhere, and a job of one run may get more rounds; all else decides the
-    /// parameters.
+    /// Paths may differ, and a job of one run may have more rounds. Everything else affects the parameters.
     fn obstacle(&self, now: &Origin, progress: &Progress) -> Option<String> {
         if self.grammar != now.grammar {
             return Some("it is of another grammar".to_owned());
@@ -173,7 +172,7 @@ impl Origin {
 }
 
 impl Progress {
-    /// The last round that counted, of whichever run; 0 before the first.
+    /// The last complete round of any run; 0 before the first.
     pub fn last_round(&self) -> usize {
         self.rounds.last().map_or(0, |last| last.round)
     }
@@ -186,7 +185,7 @@ impl Checkpoint<'_> {
         bounds.reduce(f64::max)
     }
 
-    /// Run and round that it was taken after.
+    /// Run and round after which it was taken.
     pub fn place(&self) -> (usize, usize) {
         self.progress.rounds.last().map_or((0, 0), |last| (last.run, last.round))
     }
@@ -210,7 +209,7 @@ impl Checkpoint<'_> {
         Ok(Checkpoint { origin, chosen, progress: Cow::Owned(progress) })
     }
 
-    /// Whether a job can go on from it: `grammars` by group of points, and the group of every run.
+    /// Checks that it fits a job: `grammars` by group of points, and the group of every run.
     fn check(&self, grammars: &[Option<&Grammar>], group_of_run: &[usize]) -> Result<(), Defect> {
         let (n_chosen, n_runs) = (self.chosen.len(), self.progress.runs.len());
         if n_chosen != grammars.len() || n_runs > 0 && n_runs != group_of_run.len() {
@@ -245,34 +244,34 @@ fn unpacked(compressed: &[u8]) -> Result<Vec<u8>, Defect> {
     Ok(body)
 }
 
-/// A checkpoint to go on from.
+/// A checkpoint to resume from.
 #[derive(Debug)]
 pub struct Resumed {
-    /// The name of its file, without the folder.
+    /// Name of its file, without the folder.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     pub checkpoint: Checkpoint<'static>,
 }
 
 /// The checkpoints of one job.
 pub struct Checkpoints {
-    /// None: none are written.
+    /// Where checkpoints are stored; `None` if the job writes none.
     store: Option<Arc<Store>>,
     every: Duration,
     keep: usize,
-    /// Those in the store by number, with their bounds.
+    /// Numbers and bounds of the checkpoints in the store.
     kept: Vec<(u64, Option<f64>)>,
-    /// Other files there whose names end like checkpoints'.
+    /// Other files in the store whose names end like those of checkpoints.
     strays: Vec<String>,
-    /// Whether to go on from the newest.
+    /// Whether to resume from the newest one.
     resume: bool,
-    /// The one that the job goes on from.
+    /// The checkpoint that the job resumes from.
     resumed: Option<u64>,
-    /// When the next one is due.
+    /// Time at which the next one is due.
     due: Instant,
 }
 
-/// What writing the next checkpoint needs. It can go to another thread; [`Checkpoints::written`] takes in the outcome.
+/// Parameters for writing the next checkpoint, possibly on another thread; [`Checkpoints::written`] receives the outcome.
 pub struct NextFile {
     store: Arc<Store>,
     keep: usize,
@@ -288,7 +287,7 @@ pub struct Written {
 }
 
 impl Checkpoints {
-    /// None are read or written.
+    /// No checkpoints are read or written.
     pub fn none() -> Checkpoints {
         let (kept, due) = (Vec::new(), clock());
         let strays = Vec::new();
@@ -304,7 +303,7 @@ impl Checkpoints {
         }
     }
 
-    /// Those that the job file asks for. Nothing changes there yet.
+    /// The checkpoints that the job file configures. Changes nothing in the store.
     pub fn open(output: &OutputTable, resume: bool) -> Result<Checkpoints> {
         if output.keep_checkpoints == 0 && !resume {
             return Ok(Checkpoints::none());
@@ -325,19 +324,19 @@ impl Checkpoints {
         Ok(Checkpoints { store, every, keep, kept, strays, resume, resumed: None, due })
     }
 
-    /// The name of the newest, if there are any.
+    /// Name of the newest checkpoint, if there is one.
     pub fn newest(&self) -> Option<String> {
         let (&(number, _), store) = (self.kept.last()?, self.store.as_ref()?);
         Some(store.describe(&name(number)))
     }
 
-    /// The name of the checkpoint that the job goes on from, if it goes on from one.
+    /// Name of the checkpoint that the job resumes from, if it does.
     pub fn resumed(&self) -> Option<String> {
         Some(self.store.as_ref()?.describe(&name(self.resumed?)))
     }
 
-    /// The newest intact checkpoint, if it is asked for and there is one. Refuses one of another job, or of a newer
-    /// format; tells `notice` of those that are damaged, and of files that are none.
+    /// Reads the newest intact checkpoint, if the job is to be resumed and there is one. Refuses a checkpoint of another job or of a newer
+    /// format; calls `notice` for damaged checkpoints and for other files.
     pub fn resume(
         &mut self,
         origin: &Origin,
@@ -407,7 +406,7 @@ impl Checkpoints {
         Ok(found)
     }
 
-    /// Whether the job goes on from the newest.
+    /// Whether the job resumes from the newest checkpoint.
     pub fn are_resumed(&self) -> bool {
         self.resume
     }
@@ -420,7 +419,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Has the next attempt of the job go on from the newest checkpoint, or start over.
+    /// Makes the next attempt of the job resume from the newest checkpoint, or start over.
     pub fn reopen(&mut self, output: &OutputTable, resume: bool) -> Result<()> {
         if self.store.is_some() {
             *self = Checkpoints::open(output, resume)?;
@@ -428,12 +427,12 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whether any are written.
+    /// Whether the job writes checkpoints.
     pub fn are_kept(&self) -> bool {
         self.store.is_some() && self.keep > 0
     }
 
-    /// Whether it is time for the next one.
+    /// Whether the next checkpoint is due.
     pub fn are_due(&self) -> bool {
         self.are_kept() && self.due <= clock()
     }
@@ -443,13 +442,13 @@ impl Checkpoints {
         self.every.is_zero()
     }
 
-    /// What writing the next one needs; `None` if none are written. One is written at a time.
+    /// Parameters for writing the next checkpoint; `None` if the job writes none. One checkpoint is written at a time.
     pub fn next_file(&self) -> Option<NextFile> {
         let store = self.store.clone().filter(|_| self.are_kept())?;
         Some(NextFile { store, keep: self.keep, kept: self.kept.clone() })
     }
 
-    /// Takes in the outcome of writing one. The next one is due a while after its end, whether it is written or not.
+    /// Records the outcome of writing a checkpoint. The next one is due some time later, whether this one was written or not.
     pub fn written(&mut self, written: Written) -> Result<CheckpointStatus> {
         self.kept = written.kept;
         self.due = written.ended + self.every;
@@ -483,7 +482,7 @@ impl NextFile {
     }
 }
 
-/// All but the last `keep` and the one with the best bound.
+/// Checkpoints to remove: all but the last `keep` and the one with the best bound.
 fn superfluous(kept: &[(u64, Option<f64>)], keep: usize) -> Vec<u64> {
     let bound = |&&(_, bound): &&(u64, Option<f64>)| bound.unwrap_or(f64::NEG_INFINITY);
     let best = kept.iter().max_by(|a, b| bound(a).total_cmp(&bound(b))).map(|&(number, _)| number);
@@ -609,7 +608,8 @@ pub(crate) mod tests {
             (&read.chosen, &read.progress),
             (&checkpoint(3, -5.0).chosen, &checkpoint(3, -5.0).progress)
         );
-        assert_eq!(read.origin.obstacle(&origin(""), &read.progress), None);
+        let origin = origin("rho = -0.2"); // the default of that release
+        assert_eq!(read.origin.obstacle(&origin, &read.progress), None);
     }
 
     #[test]

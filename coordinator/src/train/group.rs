@@ -9,7 +9,9 @@ use shared::grammar::Grammar;
 use super::held_out::HeldOutShards;
 use super::input::Input;
 use super::plan::Plan;
-use crate::job::Job;
+use super::prepare::underivable_lines;
+use crate::fleet::Inline;
+use crate::job::{Job, OnUnparsable};
 
 /// What all points of a job are trained on.
 pub struct Inputs {
@@ -31,7 +33,13 @@ impl Inputs {
     /// Reads the files of `job`.
     pub fn load(job: &Job) -> Result<Inputs> {
         let load = |(points, job): (Vec<usize>, Job)| {
-            let input = Input::load(&job)?;
+            let mut input = Input::load(&job)?;
+            if job.corpus.on_unparsable == OnUnparsable::Skip {
+                let lines = underivable_lines(&Inline::default(), &input)?;
+                if !lines.is_empty() {
+                    input = Input::load_without(&job, &lines)?;
+                }
+            }
             Ok(Group { job, points, input })
         };
         Ok(Inputs { groups: job.preparations().into_iter().map(load).collect::<Result<_>>()? })

@@ -1,9 +1,10 @@
 //! What a run trains on: sentences, in shards, and grammar.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use shared::data::corpus::{Corpus, Format, Options, Unit, hold_out};
+use shared::data::corpus::{Corpus, Format, Options, Unit, UnknownSymbol, hold_out};
 use shared::grammar::auto::Auto;
 use shared::grammar::lexicon::{Lexicon, Substrings};
 use shared::grammar::tree::Tree;
@@ -24,7 +25,7 @@ use super::test::Test;
 use super::text::{Block, HeldOut, Source, Text, on_shelf};
 use super::trees::Trees;
 use crate::input;
-use crate::job::{GrammarSource, Job, Method, ModelKind, RulePrior, Start};
+use crate::job::{GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
 use crate::model::SavedModel;
 use crate::nearest::nearest;
 
@@ -86,12 +87,49 @@ pub enum Given {
     Model(Box<Model>),
 }
 
+/// Sentences that are skipped, as the grammar cannot derive them.
+#[derive(Default)]
+struct Skipped {
+    /// Positions among all sentences, ascending.
+    positions: Vec<usize>,
+    /// Line and text of the first one.
+    first: Option<(u32, String)>,
+}
+
+impl Skipped {
+    fn n(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// Adds the sentence at `at` of a block, which is at `position` among all.
+    fn add(&mut self, block: &Corpus, at: usize, position: usize) {
+        self.positions.push(position);
+        self.first
+            .get_or_insert_with(|| (block.lines[at], block.line(at, &[block.sentences[at].len() as u32])));
+    }
+
+    fn notice(&self, path: &Path) -> Option<String> {
+        self.first.as_ref().map(|(line, text)| {
+            format!(
+                "{}: skipped {} sentences that the grammar cannot derive, the first one in line {line}: {text}",
+                path.display(),
+                self.n()
+            )
+        })
+    }
+}
+
 /// The segments of a grammar whose job names none.
 const DEFAULT_SEGMENT: &str = "Word";
 
 impl Input {
     /// Reads the files of `job`, whose points agree on everything that acts before the rounds.
     pub fn load(job: &Job) -> Result<Input> {
+        Input::load_without(job, &BTreeSet::new())
+    }
+
+    /// The same without the sentences in these lines of the corpus, which the grammar cannot derive.
+    pub fn load_without(job: &Job, underivable: &BTreeSet<u32>) -> Result<Input> {
         match job.model.kind {
             ModelKind::PcfgLa => return Input::of_trees(job),
             ModelKind::Dmv => return Input::of_dependencies(job),
@@ -152,20 +190,37 @@ impl Input {
             Ok::<_, anyhow::Error>((shards, positions))
         };
         let (mut aside, mut start) = (left_aside.iter().copied().peekable(), 0);
+        let skips = job.corpus.on_unparsable == OnUnparsable::Skip;
+        let mut skipped = Skipped::default();
         let mut marks = CombiningMarks::among(&source.end.symbols, &options);
         source.blocks(|mut block| {
             marks.count(&block);
             let end = start + block.sentences.len();
             let mut not_trained = None;
-            if aside.peek().is_some() {
-                let here: Vec<usize> = std::iter::from_fn(|| aside.next_if(|&at| at < end)).collect();
+            let here: Vec<usize> = std::iter::from_fn(|| aside.next_if(|&at| at < end)).collect();
+            // Held-out sentences without a derivation are counted when they are measured; those with unknown symbols cannot be.
+            let left_out: Vec<usize> = match skips {
+                true => {
+                    let tokens = block.each_tokens_for(&grammar).enumerate();
+                    let is_left_out = |(at, tokens): (usize, Result<Vec<SymbolId>, UnknownSymbol>)| {
+                        (tokens.is_err() || underivable.contains(&block.lines[at])).then_some(at)
+                    };
+                    tokens.filter_map(is_left_out).collect()
+                }
+                false => Vec::new(),
+            };
+            if !here.is_empty() || !left_out.is_empty() {
+                left_out.iter().for_each(|&at| skipped.add(&block, at, start + at));
+                let is_left_out = |at: &usize| left_out.binary_search(at).is_ok();
+                let is_aside = |at: &usize| here.binary_search(&(start + at)).is_ok();
                 let (kept, rest): (Vec<usize>, Vec<usize>) =
-                    (start..end).partition(|at| here.binary_search(at).is_err());
-                let local = |all: Vec<usize>| all.into_iter().map(|at| at - start).collect::<Vec<_>>();
-                let corpus = block.subset(&local(rest));
-                let (shards, positions) = measure(&corpus, &mut gather)?;
+                    (0..block.sentences.len()).partition(|at| !is_left_out(at) && !is_aside(at));
+                let measured: Vec<usize> = (0..rest.len()).filter(|&at| !is_left_out(&rest[at])).collect();
+                let corpus = block.subset(&rest);
+                let (shards, mut positions) = measure(&corpus.subset(&measured), &mut gather)?;
+                positions.iter_mut().flatten().flatten().for_each(|at| *at = measured[*at as usize] as u32);
                 not_trained = Some(HeldOut { shards, block: spill.keep(Block { corpus, positions })? });
-                block = block.subset(&local(kept));
+                block = block.subset(&kept);
             }
             start = end;
             let sentences = block.tokens_for(&grammar)?;
@@ -173,6 +228,19 @@ impl Input {
             text.push(&spill, block, shard::cut(&sentences, shard_symbols), not_trained)
         })?;
         notices.extend(marks.notice(&job.corpus.path));
+        notices.extend(skipped.notice(&job.corpus.path));
+        if text.n_sentences == 0 && skipped.n() > 0 {
+            bail!(
+                "{}: the grammar can derive no sentence; add the rules that it lacks",
+                job.corpus.path.display()
+            );
+        }
+        let not_in_trees: Vec<usize> = {
+            let mut all = [&left_aside[..], &skipped.positions].concat();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
         if let Some(other) = &other {
             other.blocks(|block| measure(&block, &mut gather).map(drop))?;
         }
@@ -190,7 +258,7 @@ impl Input {
             }
         };
         Ok(Input {
-            start: given(job, &grammar, None, &left_aside, source.end.n_sentences)?,
+            start: given(job, &grammar, None, &not_in_trees, source.end.n_sentences)?,
             test,
             text,
             segments,

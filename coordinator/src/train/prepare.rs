@@ -133,6 +133,21 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
 
 /// Sentences that the grammar cannot derive, as file, line and text; none of treebanks, whose trees are derivations.
 pub fn underivable(fleet: &dyn Map, input: &Input) -> Result<Vec<String>> {
+    let found = underivable_items(fleet, input)?.into_iter();
+    found.map(|(shard, item)| input.text.describe(shard, item)).collect()
+}
+
+/// The lines of these sentences.
+pub fn underivable_lines(fleet: &dyn Map, input: &Input) -> Result<BTreeSet<u32>> {
+    let mut lines = BTreeSet::new();
+    for (shard, item) in underivable_items(fleet, input)? {
+        lines.extend(input.text.lines(shard, item)?);
+    }
+    Ok(lines)
+}
+
+/// The shards of these sentences, and their positions there.
+fn underivable_items(fleet: &dyn Map, input: &Input) -> Result<Vec<(usize, u32)>> {
     let Items::Sentences(sentences) = Items::new(input) else { return Ok(Vec::new()) };
     /// No string is counted, only sentences without a derivation are found.
     const NONE: Lengths = Lengths { max_length: 1, longer_than: 0, up_to: 0 };
@@ -149,9 +164,7 @@ pub fn underivable(fleet: &dyn Map, input: &Input) -> Result<Vec<String>> {
             Answer::Index(index) => index.unparsable,
             _ => Vec::new(),
         };
-        for item in unparsable {
-            found.push(input.text.describe(shard, item)?);
-        }
+        found.extend(unparsable.into_iter().map(|item| (shard, item)));
         Ok(())
     })?;
     Ok(found)
@@ -299,7 +312,8 @@ fn refuse_unparsable(input: &Input, unparsable: &[(usize, u32)]) -> Result<()> {
         n => format!(" (and {} more sentences)", n - 1),
     };
     bail!(
-        "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, or leave it out",
+        "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, leave it out, or skip it with \
+         corpus.on_unparsable = \"skip\"",
         input.text.describe(shard, item)?
     );
 }

@@ -106,7 +106,7 @@ impl Readings {
             let aside = aside.transpose()?;
             let aside = aside.iter().flat_map(|(block, decoded)| {
                 block
-                    .by_sentence(decoded)
+                    .by_sentence_in_shards(decoded)
                     .into_iter()
                     .enumerate()
                     .map(|(at, decoded)| (&block.corpus, at, decoded))
@@ -254,19 +254,28 @@ impl Written {
         Ok(segmentations)
     }
 
-    /// The same of a held-out sentence, which no sample has.
+    /// The same of a sentence that is not trained on, which no sample has. A skipped one is not `decoded`.
     fn held_out(
         &mut self,
         corpus: &Corpus,
         at: usize,
-        decoded: &Decoded,
+        decoded: Option<&Decoded>,
         decoders: &[Decoder],
     ) -> Result<()> {
-        let mut readings = readings(decoders, decoded);
+        let whole = || vec![corpus.sentences[at].len() as u32];
+        let skipped = |decoder: &Decoder| Reading {
+            ends: whole(),
+            tree: decoder.gives_trees().then_some(NO_TREE),
+            log_probability: None,
+            analysed: false,
+        };
+        let mut readings = match decoded {
+            Some(decoded) => readings(decoders, decoded),
+            None => decoders.iter().map(skipped).collect(),
+        };
         for &has_tree in &self.has_trees[decoders.len()..] {
-            let ends = vec![corpus.sentences[at].len() as u32];
             let tree = has_tree.then_some(NO_TREE);
-            readings.push(Reading { ends, tree, log_probability: None, analysed: false });
+            readings.push(Reading { ends: whole(), tree, log_probability: None, analysed: false });
         }
         self.sentence(corpus, at, &readings, Status::HeldOut).map(drop)
     }

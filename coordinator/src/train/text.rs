@@ -111,9 +111,9 @@ struct Place {
 
 /// Sentences of a block that are not trained on.
 pub struct HeldOut {
-    /// Their shards.
+    /// Shards of the held-out ones.
     pub shards: Vec<Kept<Shard>>,
-    /// The sentences.
+    /// The sentences, with the positions of those in shards. The others are skipped, as the grammar cannot derive them.
     pub block: Kept<Block>,
 }
 
@@ -215,6 +215,15 @@ impl Text {
         })
     }
 
+    /// The lines of all occurrences of a sentence in its block, by shard and position in it.
+    pub fn lines(&self, shard: usize, item: u32) -> Result<Vec<u32>> {
+        let Place { shards, block, .. } =
+            &self.blocks[self.blocks.partition_point(|place| place.shards.end <= shard)];
+        let Block { corpus, positions } = &*block.value()?;
+        let positions = &positions[shard - shards.start][item as usize];
+        Ok(positions.iter().map(|&position| corpus.lines[position as usize]).collect())
+    }
+
     /// Line and text of a sentence, by shard and position in it, for messages.
     pub fn describe(&self, shard: usize, item: u32) -> Result<String> {
         let place = self.blocks.partition_point(|place| place.shards.end <= shard);
@@ -245,13 +254,19 @@ pub fn on_shelf(spill: &SpillStore, cut: Vec<SentenceShard>) -> Result<(Vec<Kept
 impl Block {
     /// What was found for distinct sentences by shard → one for each sentence of the block, in its order.
     pub fn by_sentence<'a, T>(&self, found: &'a [Vec<T>]) -> Vec<&'a T> {
+        let by_sentence = self.by_sentence_in_shards(found).into_iter();
+        by_sentence.map(|found| found.expect("shards hold every sentence")).collect()
+    }
+
+    /// The same of a block whose shards may lack sentences, for which there is `None`.
+    pub fn by_sentence_in_shards<'a, T>(&self, found: &'a [Vec<T>]) -> Vec<Option<&'a T>> {
         let mut by_sentence: Vec<Option<&T>> = vec![None; self.corpus.sentences.len()];
         for (positions, found) in self.positions.iter().zip(found) {
             for (positions, found) in positions.iter().zip(found) {
                 positions.iter().for_each(|&position| by_sentence[position as usize] = Some(found));
             }
         }
-        by_sentence.into_iter().map(|found| found.expect("shards hold every sentence")).collect()
+        by_sentence
     }
 
     /// What was found for every occurrence, by shard → one for each sentence of the block, in its order; none if nothing was found.

@@ -3,8 +3,9 @@
 use std::fs;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::cli::{at, folder, grammaton, stdout};
+use crate::cli::{at, folder, grammaton, refused, stdout};
 
 /// Words of a and b that end in b.
 const GRAMMAR: &[u8] =
@@ -62,4 +63,81 @@ fn a_corpus_is_cleaned_as_the_job_says_and_models_read_new_text_likewise() {
     let parsed = stdout(&grammaton(&["parse", &out, &at(&dir, "corpus.txt")]).success());
     assert_eq!(joined(&parsed), cleaned);
     assert_eq!(parsed, segmented);
+}
+
+/// Law: a job that skips sentences trains as the job whose corpus lacks them, and its results still have a line for each of theirs.
+#[test]
+fn skipped_sentences_change_nothing_but_their_lines() {
+    let grammar = "1 1 S --> Word\n1 1 S --> Word S\nWord --> A\nWord --> A B\n1 1 A --> a\n1 1 B --> b\n";
+    let is_skipped = |line: &str| line.starts_with('b') || line.contains("bb") || line.contains('x');
+    for (kind, method, share) in [
+        ("adaptor", "vb", 0.0),
+        ("adaptor", "hastings", 0.0),
+        ("adaptor", "hastings", 0.4),
+        ("pcfg", "em", 0.0),
+    ] {
+        // A PCFG's terminals are the symbols of the corpus, so that a new symbol would change the model.
+        let lines = [
+            "ab a",
+            "b a",
+            "a ab",
+            "",
+            if kind == "pcfg" { "aba bb" } else { "aba xb" },
+            "a a ab",
+            "bb",
+            "aab a",
+        ];
+        let text = lines.join("\n") + "\n";
+        let without: String =
+            lines.iter().filter(|&&line| !is_skipped(line)).map(|line| format!("{line}\n")).collect();
+        let job = format!(
+            "[model]\nkind = \"{kind}\"\ngrammar = \"g.gr\"\n[corpus]\npath = \"c.txt\"\nheld_out_share = {share}\n[inference]\nmethod = \"{method}\"\nmax_rounds = 4\n"
+        );
+        let files = [("g.gr", grammar.as_bytes()), ("c.txt", text.as_bytes()), ("job.toml", job.as_bytes())];
+        let (with, alone) = (folder(&files), folder(&files));
+        fs::write(alone.path().join("c.txt"), &without).unwrap();
+        let train = |dir: &TempDir, more: &[&str]| {
+            let out = at(dir, "out");
+            let args = ["train", &at(dir, "job.toml"), "--out", &out, "--workers", "1"];
+            grammaton(&[&args[..], more].concat()).success()
+        };
+        refused(&["train", &at(&with, "job.toml"), "--quiet"], &["c.txt:"]);
+        train(&alone, &["--quiet"]);
+        let told = train(&with, &["--set", "corpus.on_unparsable=skip"]);
+        let told = String::from_utf8(told.get_output().stderr.clone()).unwrap();
+        // Held-out sentences without a derivation are counted when they are measured, and not skipped.
+        let n = lines.iter().filter(|&&line| is_skipped(line)).count();
+        assert!(
+            share > 0.0
+                || told.contains(&format!(
+                    "skipped {n} sentences that the grammar cannot derive, the first one in line 2: ba"
+                )),
+            "{told}"
+        );
+        let found =
+            |dir: &TempDir, name: &str| fs::read_to_string(dir.path().join("out").join(name)).unwrap();
+        for name in ["segmentation.viterbi.txt", "parses.txt"] {
+            let expected: Vec<String> = found(&with, name).lines().map(str::to_owned).collect();
+            assert_eq!(expected.len(), lines.len(), "{kind} {method}: {name}");
+            if share > 0.0 {
+                continue; // other sentences are held out
+            }
+            let mut rest = found(&alone, name).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
+            for (line, written) in lines.iter().zip(&expected) {
+                let whole = if name == "parses.txt" { "()".to_owned() } else { line.replace(' ', "") };
+                let expected = if is_skipped(line) { whole } else { rest.next().unwrap() };
+                assert_eq!(*written, expected, "{kind} {method}: {name}");
+            }
+        }
+        let table = found(&with, "segmentation.viterbi.tsv");
+        let row = table.lines().nth(2).unwrap();
+        assert!(row.starts_with("2\tb a\t\t\tno analysis"), "{row}");
+        if share == 0.0 {
+            let digest = |dir: &TempDir| {
+                let summary: serde_json::Value = serde_json::from_str(&found(dir, "summary.json")).unwrap();
+                summary["parameters_sha256"].as_str().unwrap().to_owned()
+            };
+            assert_eq!(digest(&with), digest(&alone), "{kind} {method}");
+        }
+    }
 }
