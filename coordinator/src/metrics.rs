@@ -1,7 +1,7 @@
-//! What is measured: a line per round (`metrics.jsonl`), and the whole (`summary.json`).
+//! Metrics: a line per round (`metrics.jsonl`), and a summary of the run (`summary.json`).
 //!
-//! The names of the fields are a contract: scripts and papers read them. Scores are by decoder, under the name
-//! that the job file gives it: `scores.viterbi.token_f1`.
+//! The names of the fields are a contract, as scripts and papers read them. Scores are by decoder, under its name in the job file:
+//! `scores.viterbi.token_f1`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,73 +42,129 @@ pub const MAXIMUM_MARGINAL: &str = "maximum-marginal";
 /// The vote of the MBR segmentations by the models of all chains.
 pub const MBR_VOTE: &str = "mbr-vote";
 
-/// What a round came to.
+/// Decoders, the recommended ones first: those that maximise the expected score before those that maximise a probability, and those that
+/// use all chains before those that use one. No scores decided the order.
+const BY_RECOMMENDATION: [&str; 8] =
+    [MBR_VOTE, MAXIMUM_MARGINAL, "mbr", "mbr-arcs", "max-rule", "mbr-tree", SAMPLE_AVERAGE, "viterbi"];
+
+/// The recommended one of these decoders; `None` if there are none.
+pub fn recommended<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let place = |name: &&str| BY_RECOMMENDATION.iter().position(|known| known == name);
+    names.into_iter().min_by_key(|name| place(name).unwrap_or(usize::MAX))
+}
+
+/// Names of decoders, the recommended one first.
+pub fn recommended_first<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.into_iter().collect();
+    if let Some(first) = recommended(names.iter().copied()) {
+        names.sort_by_key(|name| *name != first);
+    }
+    names
+}
+
+/// Name and value of the main score by the recommended decoder, of each kind that there is.
+pub fn recommended_scores(
+    scores: &ScoresByDecoder,
+    brackets: &BracketsByDecoder,
+    attachment: &AttachmentByDecoder,
+) -> Vec<(String, String)> {
+    fn best<T>(
+        what: &str,
+        by_decoder: &BTreeMap<String, T>,
+        score: fn(&T) -> Option<f64>,
+    ) -> Option<(String, String)> {
+        let decoder = recommended(by_decoder.keys().map(String::as_str))?;
+        Some((format!("{what}, {decoder}"), score_text(score(&by_decoder[decoder]), 3)))
+    }
+    let found = [
+        best("token F1", scores, |scores| scores.token_f1),
+        best("bracket F1", brackets, |scores| scores.labelled.f1),
+        best("attachment", attachment, |scores| scores.all.directed),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// R-hat up to which chains have mixed.
+pub const MIXED: f64 = 1.01;
+/// R-hat above which chains have not mixed.
+pub const NOT_MIXED: f64 = 1.1;
+
+/// What an R-hat says about the chains, and what to do.
+pub fn mixing(r_hat: f64) -> String {
+    if r_hat <= MIXED {
+        return format!("R-hat {r_hat:.3}: the chains have mixed");
+    }
+    let verdict = if r_hat <= NOT_MIXED { "have nearly mixed" } else { "have not mixed" };
+    format!("R-hat {r_hat:.3}: the chains {verdict}; run longer, with a larger inference.max_rounds")
+}
+
+/// Metrics of a round.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct RoundMetrics {
-    /// Which of the job's runs, from 1.
+    /// Number of the run, from 1.
     pub run: usize,
-    /// From 1.
+    /// Number of the round, from 1.
     pub round: usize,
-    /// The objective under which this round's counts were taken: the variational bound (none in the first round, whose weights
-    /// come from no q), the log-likelihood, or of samplers log P(trees).
+    /// The objective at the weights of this round: the variational bound (`None` in the first round, whose weights
+    /// are not those of a posterior), the log-likelihood, or for samplers log P(trees).
     pub bound: Option<f64>,
     /// Change of the bound relative to the round before.
     pub change: Option<f64>,
     /// Wall time of the round.
     pub seconds: f64,
-    /// Time that computing took, summed over workers.
+    /// Compute time in seconds, summed over workers.
     #[serde(default)]
     pub busy_seconds: f64,
-    /// Sentences, each occurrence counted, by wall time.
+    /// Sentences per second of wall time, each occurrence counted.
     pub sentences_per_second: f64,
-    /// Strings in use, by adapted nonterminal.
+    /// Number of strings in use, by adapted nonterminal.
     pub strings: BTreeMap<String, usize>,
     /// Hyper-parameters, by adapted nonterminal.
     pub hyper: BTreeMap<String, Hyper>,
-    /// Scores against gold, where there is gold and the round was decoded.
+    /// Scores against gold, if the corpus has gold and the round was decoded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: ScoresByDecoder,
-    /// Scores of the heads found by decoder, of a dependency model.
+    /// Attachment scores of a dependency model, by decoder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
-    /// Components of a mixture by name, the model itself being `base`, in this round; none without a mixture.
+    /// Components of a mixture in this round, by name; the model itself is `base`. Empty without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,
-    /// Strings that went out of use in this round.
+    /// Number of strings dropped in this round.
     pub dropped: usize,
-    /// Strings that came back because a sentence needed them.
+    /// Number of strings restored because a sentence had no derivation without them.
     pub restored: usize,
-    /// Whether the strings were put into a new order.
+    /// Whether the sticks were sorted.
     pub resorted: bool,
-    /// The temperature, where it is not 1.
+    /// The temperature, if it is not 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How well held-out sentences are predicted, where there are such and the round was measured.
+    /// Measurement on held-out sentences, if there are any and the round was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
-    /// Share of the proposed trees that were accepted, of Metropolis–Hastings,
+    /// Share of the proposed trees that Metropolis–Hastings accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acceptance: Option<f64>,
-    /// and of those that were accepted and differ from the tree before.
+    /// Share of the proposed trees that were accepted and differ from the tree before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<f64>,
-    /// Split R-hat of `bound` over the chains of this setting, in the second half of the rounds so far; with the last chain's
-    /// metrics.
+    /// Split R-hat of `bound` over the chains of this setting, in the second half of the rounds so far; in the metrics of the last
+    /// chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r_hat: Option<f64>,
 }
 
-/// How well sentences are predicted that were not trained on.
+/// Probability of sentences that were not trained on.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct HeldOut {
     /// Natural logarithm of the probability of all sentences that have a derivation.
     pub log_likelihood: f64,
-    /// exp(−log-likelihood / symbols), per symbol of those sentences; beyond all numbers it is `null` in JSON.
+    /// exp(−log-likelihood / symbols), per symbol of those sentences; `null` in JSON if it is infinite.
     #[serde(deserialize_with = "infinite_if_null")]
     pub perplexity: f64,
-    /// Sentences.
+    /// Number of sentences.
     pub sentences: usize,
-    /// Those without a derivation, which are left out.
+    /// Number of sentences without a derivation, which are left out.
     pub without: usize,
 }
 
@@ -120,14 +176,14 @@ fn infinite_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D
 }
 
 impl HeldOut {
-    /// Whether it is better: of those with the fewest sentences without a derivation, the most probable.
+    /// Whether it is better than `other`: fewer sentences without a derivation, or equally many and a higher probability.
     pub fn is_better_than(&self, other: &HeldOut) -> bool {
         self.without < other.without
             || self.without == other.without && self.log_likelihood > other.log_likelihood
     }
 }
 
-/// The objective along each of `runs`, the first half of its rounds left out.
+/// The objective of each of `runs` by round, without the first half of its rounds.
 pub fn traces(rounds: &[RoundMetrics], runs: Range<usize>) -> Vec<Vec<f64>> {
     let of = |run: usize| rounds.iter().filter(move |round| round.run == run);
     let last = |run: usize| of(run).map(|round| round.round).max().unwrap_or(0);
@@ -138,55 +194,55 @@ pub fn traces(rounds: &[RoundMetrics], runs: Range<usize>) -> Vec<Vec<f64>> {
     runs.map(trace).collect()
 }
 
-/// Why a run had no more rounds.
+/// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The bound's change fell below the tolerance.
     Converged,
-    /// It had as many as `inference.max_rounds` allows.
+    /// It reached `inference.max_rounds`.
     #[default]
     MaxRounds,
-    /// Held-out sentences were predicted no better for as long as `inference.patience` allows.
+    /// Held-out sentences did not become more probable in `inference.patience` measurements.
     Patience,
 }
 
-/// How well the sentences of `corpus.test` are analysed, which neither train nor choose anything.
+/// Scores of `corpus.test`, whose sentences affect neither training nor any choice.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TestScores {
-    /// How well they are predicted; none with latent annotations.
+    /// Probability of the sentences; `None` with latent annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<HeldOut>,
-    /// Scores of segmentations by decoder, where there is gold.
+    /// Scores of segmentations by decoder, if the file has gold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: ScoresByDecoder,
     /// Scores of trees by decoder, with latent annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub brackets: BracketsByDecoder,
-    /// Scores of heads by decoder, of a dependency model, where there is gold.
+    /// Attachment scores of a dependency model by decoder, if the file has gold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
 }
 
-/// One setting of the inference, and what the best of its runs came to.
+/// A setting of a grid, and the result of its best run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct PointSummary {
-    /// Its values of the keys that vary, in words.
+    /// Values of the keys that vary, as text.
     pub name: String,
-    /// The same by key.
+    /// Values of the keys that vary.
     #[serde(default)]
     pub settings: BTreeMap<String, serde_json::Value>,
-    /// Digest of the parameters of its best run: that of the same job without a grid.
+    /// Digest of the parameters of its best run, equal to that of the same job without a grid.
     #[serde(default)]
     pub parameters_sha256: String,
-    /// The best of its runs, from 1 among all of the job.
+    /// Number of its best run among all runs of the job, from 1.
     pub run: usize,
-    /// The round of that run that is kept.
+    /// The kept round of that run.
     pub rounds: usize,
-    /// Rounds that the run had.
+    /// Number of rounds of that run.
     #[serde(default)]
     pub rounds_run: usize,
-    /// Why it had no more.
+    /// Why that run ended.
     #[serde(default)]
     pub ending: Ending,
     /// Whether that run converged.
@@ -195,13 +251,13 @@ pub struct PointSummary {
     pub bound: Option<f64>,
     /// The last objective of each of its runs.
     pub bounds: Vec<Option<f64>>,
-    /// Of that run.
+    /// Measurement of that run on held-out sentences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
-    /// Split R-hat of the objective over its chains, of a sampler,
+    /// Split R-hat of the objective over the chains of a sampler, without the first half of the rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r_hat: Option<f64>,
-    /// and as how many independent draws they count; both without the first half of the rounds.
+    /// Number of independent draws of the objective that the chains are worth, without the first half of the rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_sample_size: Option<f64>,
     /// Scores against gold by decoder; empty without gold.
@@ -215,21 +271,21 @@ pub struct PointSummary {
     /// Components of a mixture by name, the model itself being `base`, in the last round of that run; none without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,
-    /// Scores of `corpus.test`, if there is such.
+    /// Scores of `corpus.test`, if the job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestScores>,
-    /// Seconds that computing its rounds took, summed over workers.
+    /// Compute time of its rounds in seconds, summed over workers.
     pub busy_seconds: f64,
 }
 
-/// What a component of a mixture came to in a round.
+/// Metrics of a component of a mixture in a round.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ComponentMetrics {
     /// Its weight (the paper's λ).
     pub weight: f64,
     /// Its variational bound, with that of `base` for sentences in which it is empty.
     pub bound: f64,
-    /// Sentences in which it is: it allows none of their trees.
+    /// Number of sentences of which it allows no tree.
     pub empty: u64,
 }
 
@@ -239,7 +295,7 @@ impl From<Share> for ComponentMetrics {
     }
 }
 
-/// Agreement of a segmentation with gold, flat, as it is written. A score without a denominator is `null`.
+/// Scores of a segmentation against gold, as they are written. A score without a denominator is `null`.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Scores {
     /// Share of the segments found that are gold.
@@ -248,27 +304,27 @@ pub struct Scores {
     pub token_recall: Option<f64>,
     /// Harmonic mean of the two.
     pub token_f1: Option<f64>,
-    /// Boundaries inside sentences.
+    /// Precision of boundaries inside sentences.
     pub boundary_precision: Option<f64>,
-    /// Boundaries inside sentences.
+    /// Recall of boundaries inside sentences.
     pub boundary_recall: Option<f64>,
-    /// Boundaries inside sentences.
+    /// F1 of boundaries inside sentences.
     pub boundary_f1: Option<f64>,
-    /// Boundaries with the edges of the sentences counted.
+    /// Precision of boundaries, with the edges of sentences.
     pub boundary_edges_precision: Option<f64>,
-    /// Boundaries with the edges of the sentences counted.
+    /// Recall of boundaries, with the edges of sentences.
     pub boundary_edges_recall: Option<f64>,
-    /// Boundaries with the edges of the sentences counted.
+    /// F1 of boundaries, with the edges of sentences.
     pub boundary_edges_f1: Option<f64>,
-    /// Distinct segments.
+    /// Precision of distinct segments.
     pub lexicon_precision: Option<f64>,
-    /// Distinct segments.
+    /// Recall of distinct segments.
     pub lexicon_recall: Option<f64>,
-    /// Distinct segments.
+    /// F1 of distinct segments.
     pub lexicon_f1: Option<f64>,
-    /// Sentences scored.
+    /// Number of scored sentences.
     pub sentences: u64,
-    /// Sentences without an error.
+    /// Number of sentences without an error.
     pub exact: u64,
 }
 
@@ -314,41 +370,41 @@ pub fn score_text(score: Option<f64>, digits: usize) -> String {
     score.map_or("–".to_owned(), |score| format!("{score:.digits$}"))
 }
 
-/// What a training run came to.
+/// Summary of a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// The round that is kept: with held-out sentences the one that predicts them best, else the last one.
+    /// The kept round: with held-out sentences the one that predicts them best, else the last one.
     pub rounds: usize,
-    /// Rounds that the run had.
+    /// Number of rounds of the run.
     #[serde(default)]
     pub rounds_run: usize,
-    /// Why it had no more.
+    /// Why the run ended.
     #[serde(default)]
     pub ending: Ending,
-    /// What was chosen by what, and whether the scores are of sentences that had a part in it; empty if nothing was chosen.
+    /// How round, run and setting were chosen, and whether the scored sentences affected the choice; empty without a choice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub choice: String,
     /// Whether the bound's change fell below the tolerance.
     pub converged: bool,
     /// The last bound.
     pub bound: Option<f64>,
-    /// The run that was kept, from 1.
+    /// Number of the kept run, from 1.
     pub run: usize,
     /// The last bound of every run.
     pub bounds: Vec<Option<f64>>,
-    /// How many times the job went on from a checkpoint.
+    /// Number of times the job was resumed from a checkpoint.
     #[serde(default)]
     pub resumed: u32,
-    /// How well held-out sentences are predicted, if there are such.
+    /// Measurement on held-out sentences, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
-    /// Split R-hat of the objective over the chains of the setting that was kept, of a sampler,
+    /// Split R-hat of the objective over the chains of the kept setting of a sampler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r_hat: Option<f64>,
-    /// and as how many independent draws they count.
+    /// Number of independent draws of the objective that the chains are worth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_sample_size: Option<f64>,
-    /// All settings, if there are several; what stands beside is that of the best.
+    /// All settings of a grid. The other fields are those of the best setting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PointSummary>,
     /// Scores against gold by decoder; empty without gold.
@@ -362,34 +418,33 @@ pub struct Summary {
     /// Components of a mixture by name, the model itself being `base`, in the last round; none without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,
-    /// Scores of `corpus.test`, if there is such.
+    /// Scores of `corpus.test`, if the job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestScores>,
-    /// Digest of the parameters: equal for equal job, data and seed, on all machines.
+    /// Digest of the parameters, equal for equal job, data and seed on all machines.
     pub parameters_sha256: String,
-    /// Where the time went.
+    /// Wall time by phase.
     pub timings: Timings,
-    /// Threads of this process that worked, and remote workers that did.
+    /// Number of compute threads of this process and of remote workers that computed something.
     pub workers: usize,
     /// Workers lost by this process, by kind of cause.
     #[serde(default)]
     pub losses: BTreeMap<String, u64>,
-    /// Tasks computed by this process: how many, and how many of them were audited, were not though they were chosen for it, and
-    /// were begun again.
+    /// Numbers of tasks of this process: computed, audited, chosen for an audit but not audited, and repeated.
     #[serde(default)]
     pub tasks: Effort,
     /// The job's seed.
     pub seed: u64,
-    /// Sentences of the corpus.
+    /// Number of sentences of the corpus.
     pub sentences: usize,
-    /// What the user should know about this run.
+    /// Notices to the user.
     pub notices: Vec<String>,
-    /// The version that ran it.
+    /// Version of the program.
     pub version: String,
 }
 
 impl Summary {
-    /// How many rounds were run, why there were no more, and which one is kept.
+    /// Text on the number of rounds, why the run ended, and which round is kept.
     pub fn ended(&self) -> String {
         let (run, kept) = (self.rounds_run, self.rounds);
         let ended = match self.ending {
@@ -433,7 +488,7 @@ impl Summary {
 /// Wall seconds by phase.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Timings {
-    /// Candidate strings, shards.
+    /// Reading, candidate strings, shards.
     pub preprocess: f64,
     /// All rounds.
     pub rounds: f64,

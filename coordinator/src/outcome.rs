@@ -1,4 +1,4 @@
-//! What a training run gives: the model, the decoded corpus, and how it went.
+//! Result of a training run: the model, the decoded corpus, and metrics.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek as _, Write};
@@ -24,11 +24,11 @@ use crate::model;
 pub struct Outcome {
     /// The trained model.
     pub model: Trained,
-    /// The round that is kept.
+    /// The kept round.
     pub rounds: usize,
-    /// Rounds that the run had.
+    /// Number of rounds of the run.
     pub rounds_run: usize,
-    /// Why it had no more.
+    /// Why the run ended.
     pub ending: Ending,
     /// Whether the bound's change fell below the tolerance.
     pub converged: bool,
@@ -38,15 +38,15 @@ pub struct Outcome {
     pub run: usize,
     /// The last bound of every run.
     pub bounds: Vec<Option<f64>>,
-    /// How many times the job went on from a checkpoint.
+    /// Number of times the job was resumed from a checkpoint.
     pub resumed: u32,
-    /// How well held-out sentences are predicted, if there are such.
+    /// Measurement on held-out sentences, if there are any.
     pub held_out: Option<HeldOut>,
     /// The seed of that run's setting.
     pub seed: u64,
-    /// Split R-hat of the objective over the chains of the setting that was kept, of a sampler,
+    /// Split R-hat of the objective over the chains of the kept setting of a sampler.
     pub r_hat: Option<f64>,
-    /// and as how many independent draws they count.
+    /// Number of independent draws of the objective that the chains are worth.
     pub effective_sample_size: Option<f64>,
     /// All settings, if there are several.
     pub points: Vec<PointSummary>,
@@ -56,32 +56,32 @@ pub struct Outcome {
     pub scores: ScoresByDecoder,
     /// Scores of the trees found for held-out sentences, with latent annotations.
     pub brackets: BracketsByDecoder,
-    /// Heads found for sentences, of a dependency model,
+    /// Heads that a dependency model found.
     pub heads: Heads,
-    /// and their scores against gold ones, if there are such.
+    /// Scores of these heads, if there is gold.
     pub attachment: AttachmentByDecoder,
-    /// Scores of `corpus.test`, if there is such.
+    /// Scores of `corpus.test`, if the job has it.
     pub test: Option<TestScores>,
     /// Components of a mixture by name, in the last round.
     pub components: BTreeMap<String, ComponentMetrics>,
-    /// Where the time went.
+    /// Wall time by phase.
     pub timings: Timings,
     /// One per decoder of the job, in its order.
     pub decodings: Vec<Decoding>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
-    /// What the user should know.
+    /// Notices to the user.
     pub notices: Vec<String>,
 }
 
-/// Who worked on a run.
+/// Workers of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Crew {
-    /// Threads of this process, and remote workers that computed something.
+    /// Number of threads of this process and of remote workers that computed something.
     pub workers: usize,
-    /// Workers lost, by kind of cause.
+    /// Number of workers lost, by kind of cause.
     pub losses: BTreeMap<String, u64>,
-    /// Tasks that they computed.
+    /// Numbers of tasks.
     pub effort: Effort,
 }
 
@@ -96,7 +96,7 @@ impl Crew {
         Crew { workers: local_workers + remote.count(), losses, effort }
     }
 
-    /// Says so if tasks that were to be audited were not.
+    /// A notice if tasks that were chosen for an audit were not audited.
     pub fn notice(&self) -> Option<String> {
         let Effort { audited, unaudited, .. } = self.effort;
         (unaudited > 0).then(|| {
@@ -114,16 +114,16 @@ impl Crew {
 pub struct Heads {
     /// The sentences with the heads that each decoder found.
     pub by_decoder: Vec<(&'static str, Vec<Sentence>)>,
-    /// The same with gold heads, if they have such.
+    /// The same sentences with gold heads, if the file has them.
     pub gold: Option<Vec<Sentence>>,
-    /// Sentences that the model cannot derive, of which each word was hung on the next one.
+    /// Number of sentences that the model cannot derive; the head of each of their words is the next word.
     pub n_flat: usize,
     /// The file that the sentences are of.
     pub document: Arc<Document>,
 }
 
 impl Heads {
-    /// Says so if the model of that setting cannot derive some sentences.
+    /// A notice if the model of that setting cannot derive some sentences.
     pub fn flat_notice(&self, setting: &str) -> Option<String> {
         let setting = if setting.is_empty() { String::new() } else { format!("{setting}: ") };
         (self.n_flat > 0).then(|| {

@@ -20,7 +20,7 @@ use crate::human::{duration, table};
 use crate::metrics::CheckpointStatus;
 use crate::metrics::{
     AttachmentByDecoder, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start, Summary,
-    TestScores, score_text,
+    TestScores, mixing, score_text,
 };
 use crate::streams;
 use crate::time_left::TimeLeft;
@@ -172,7 +172,7 @@ impl Progress {
                 self.say(&format!("going on before the first round, with checkpoint {checkpoint}"));
             }
             Style::Bar | Style::Lines => {
-                self.say(&format!("going on after round {round} of checkpoint {checkpoint}"));
+                self.say(&format!("resumed after round {round} of checkpoint {checkpoint}"));
             }
         }
     }
@@ -277,6 +277,9 @@ impl Progress {
                     scores(&summary.scores) + &attachment(&summary.attachment),
                 ));
                 baseline(&summary.attachment).iter().for_each(|line| self.say(line));
+                if let Some(r_hat) = summary.r_hat {
+                    self.say(&mixing(r_hat));
+                }
                 if !summary.choice.is_empty() {
                     self.say(&summary.choice);
                 }

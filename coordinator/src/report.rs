@@ -17,11 +17,15 @@ use std::ops::Range;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use shared::data::corpus::Unit;
+use shared::data::eval::brackets::BracketScores;
 use shared::grammar::tree::Tree;
 
 use crate::human::{duration, number, perplexity, whole};
 use crate::job::{Job, Method, Point};
-use crate::metrics::{RoundMetrics, Scores, Summary, TestScores, score_text};
+use crate::metrics::{
+    BracketsByDecoder, RoundMetrics, Scores, Summary, TestScores, mixing, recommended_first,
+    recommended_scores, score_text,
+};
 use crate::model::{self, SavedModel};
 use crate::outcome::{Outcome, Sample};
 
@@ -93,6 +97,7 @@ pub fn render(report: &Report<'_>) -> String {
                     (settings::section(report))
                     (rounds::section(report))
                     (scores(report))
+                    (brackets(&report.summary.brackets))
                     (dependencies::section(report))
                     (learned(report))
                     (samples(report))
@@ -112,22 +117,7 @@ fn grammar_name(job: &Job) -> String {
 
 fn figures(report: &Report<'_>) -> Markup {
     let summary = report.summary;
-    let mut figures: Vec<(String, String)> = summary
-        .scores
-        .iter()
-        .map(|(decoder, scores)| (format!("token F1, {decoder}"), score_text(scores.token_f1, 3)))
-        .collect();
-    let brackets = summary.brackets.iter();
-    figures.extend(
-        brackets
-            .map(|(decoder, scores)| (format!("bracket F1, {decoder}"), score_text(scores.labelled.f1, 3))),
-    );
-    figures.extend(
-        summary
-            .attachment
-            .iter()
-            .map(|(decoder, scores)| (format!("attachment, {decoder}"), score_text(scores.all.directed, 3))),
-    );
+    let mut figures = recommended_scores(&summary.scores, &summary.brackets, &summary.attachment);
     if let Some(bound) = summary.bound {
         figures.push(("objective".to_owned(), number(bound, &[])));
     }
@@ -157,22 +147,17 @@ fn figures(report: &Report<'_>) -> Markup {
         dl.figures {
             @for (name, value) in figures { div { dt { (name) } dd { (value) } } }
         }
+        @if let Some(r_hat) = summary.r_hat { p.quiet { (mixing(r_hat)) "." } }
         @if !summary.choice.is_empty() { p.quiet { (summary.choice) "." } }
     }
 }
 
 /// Figures of the sentences of `corpus.test`.
 fn test_figures(test: &TestScores) -> Vec<(String, String)> {
-    let perplexity = test.predicted.map(|predicted| perplexity(predicted.perplexity));
-    let mut figures: Vec<(String, String)> =
-        perplexity.map(|value| ("test perplexity".to_owned(), value)).into_iter().collect();
-    let mut add = |what: &str, decoder: &str, score| {
-        figures.push((format!("test {what}, {decoder}"), score_text(score, 3)));
-    };
-    test.scores.iter().for_each(|(decoder, scores)| add("token F1", decoder, scores.token_f1));
-    test.brackets.iter().for_each(|(decoder, scores)| add("bracket F1", decoder, scores.labelled.f1));
-    test.attachment.iter().for_each(|(decoder, scores)| add("attachment", decoder, scores.all.directed));
-    figures
+    let perplexity =
+        test.predicted.map(|predicted| ("perplexity".to_owned(), perplexity(predicted.perplexity)));
+    let scores = recommended_scores(&test.scores, &test.brackets, &test.attachment);
+    perplexity.into_iter().chain(scores).map(|(name, value)| (format!("test {name}"), value)).collect()
 }
 
 fn notices(report: &Report<'_>) -> Markup {
@@ -185,35 +170,80 @@ fn notices(report: &Report<'_>) -> Markup {
     }
 }
 
+/// The scores of the recommended decoder, and below them the F1 of the others.
 fn scores(report: &Report<'_>) -> Markup {
     let all = &report.summary.scores;
-    if all.is_empty() {
-        return html! {};
-    }
+    let decoders = recommended_first(all.keys().map(String::as_str));
+    let Some((&first, others)) = decoders.split_first() else { return html! {} };
+    let exact = |scores: &Scores| format!("{} of {}", scores.exact, scores.sentences);
     html! {
         h2 { "Scores" }
+        p.quiet { "Of " code { (first) } ", the recommended decoder." }
         div.scroll {
             table {
-                thead {
-                    tr { th {} @for decoder in all.keys() { th colspan="3" { (decoder) } } }
-                    tr { th {} @for _ in all { th { "precision" } th { "recall" } th { "F1" } } }
-                }
+                thead { tr { th {} th { "precision" } th { "recall" } th { "F1" } } }
                 tbody {
-                    @for (at, (kind, _)) in Scores::default().kinds().iter().enumerate() {
+                    @for (kind, parts) in all[first].kinds() {
+                        @let [precision, recall, f1] = parts.map(|score| score_text(score, 4));
+                        tr { td { (kind) } td { (precision) } td { (recall) } td.main { (f1) } }
+                    }
+                    tr { td { "exact sentences" } td colspan="3" { (exact(&all[first])) } }
+                }
+            }
+        }
+        @if !others.is_empty() {
+            h3 { "F1 of other decoders" }
+            div.scroll {
+                table {
+                    thead {
                         tr {
-                            td { (kind) }
-                            @for scores in all.values() {
-                                @let [precision, recall, f1] = scores.kinds()[at].1.map(|score| score_text(score, 4));
-                                td { (precision) }
-                                td { (recall) }
-                                td.main { (f1) }
+                            th {}
+                            @for (kind, _) in Scores::default().kinds() { th { (kind) } }
+                            th { "exact sentences" }
+                        }
+                    }
+                    tbody {
+                        @for decoder in others {
+                            tr {
+                                td { (decoder) }
+                                @for (_, [_, _, f1]) in all[*decoder].kinds() { td { (score_text(f1, 4)) } }
+                                td { (exact(&all[*decoder])) }
                             }
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Scores of the trees of held-out sentences, the recommended decoder first.
+fn brackets(all: &BracketsByDecoder) -> Markup {
+    let decoders = recommended_first(all.keys().map(String::as_str));
+    let Some(first) = decoders.first() else { return html! {} };
+    html! {
+        h2 { "Scores" }
+        p.quiet {
+            "Labelled brackets of " (all[*first].sentences) " held-out sentences. " code { (first) } " is the recommended decoder."
+        }
+        div.scroll {
+            table {
+                thead {
                     tr {
-                        td { "exact sentences" }
-                        @for scores in all.values() {
-                            td colspan="3" { (scores.exact) " of " (scores.sentences) }
+                        th {} th { "precision" } th { "recall" } th { "F1" } th { "tags" } th { "exact" } th { "without a tree" }
+                    }
+                }
+                tbody {
+                    @for decoder in decoders {
+                        @let BracketScores { labelled, tagging, exact, unparsed, .. } = all[decoder];
+                        tr {
+                            td { (decoder) }
+                            td { (score_text(labelled.precision, 4)) }
+                            td { (score_text(labelled.recall, 4)) }
+                            td.main { (score_text(labelled.f1, 4)) }
+                            td { (score_text(tagging, 4)) }
+                            td { (score_text(exact, 4)) }
+                            td { (unparsed) }
                         }
                     }
                 }
@@ -401,6 +431,8 @@ fn job(report: &Report<'_>) -> Markup {
 mod tests {
     use std::path::Path;
 
+    use shared::data::eval::segmentation::Prf;
+
     use super::*;
     use crate::events::{Observer, RunEvent};
     use crate::fixture;
@@ -481,7 +513,8 @@ mod tests {
                 "2 runs, of which run 2 was kept.",
                 "class=\"line behind\"",
                 ">run 1</text>",
-                ">R-hat 1.01</text>",
+                ">R-hat 1.01: mixed</text>",
+                "R-hat 1.000: the chains have mixed.",
                 "Share of the proposed trees",
                 "Temperature",
                 "<dt>R-hat</dt><dd>1.000</dd>",
@@ -524,7 +557,7 @@ mod tests {
                 "Tokens and exact sentences by concentration, mbr",
                 ">10⁰<",
                 ">10³<",
-                ">exact</text>",
+                ">exact sentences</text>",
                 "2 runs of the setting <code>concentration=1000</code>, of which run 3 was kept.",
                 ">run 4</text>",
             ],
@@ -575,6 +608,22 @@ mod tests {
                 "round 30 of 40 was chosen by held-out log-likelihood; corpus.test had no part in it.",
             ],
         );
+    }
+
+    #[test]
+    fn trees_have_a_table_of_their_scores() {
+        let page = page("", |_, outcome| {
+            let labelled = Prf { precision: Some(0.5), recall: Some(0.25), f1: Some(1.0 / 3.0) };
+            let found =
+                BracketScores { labelled, tagging: Some(0.9), exact: Some(0.1), sentences: 8, unparsed: 1 };
+            outcome.brackets = ["viterbi", "max-rule"].map(|decoder| (decoder.to_owned(), found)).into();
+        });
+        let rows = [
+            "<td>max-rule</td><td>0.5000</td><td>0.2500</td><td class=\"main\">0.3333</td>",
+            "<td>viterbi</td><td>0.5000</td><td>0.2500</td>",
+        ];
+        contains(&page, &["<dt>bracket F1, max-rule</dt><dd>0.333</dd>", rows[0], rows[1]]);
+        assert!(rows.map(|row| page.find(row)).is_sorted(), "the recommended decoder comes first");
     }
 
     #[test]

@@ -262,6 +262,7 @@ fn routes(app: App) -> Router {
         .route("/jobs/{id}/resume", post(resume))
         .route("/jobs/{id}/delete", post(delete))
         .route("/jobs/{id}/files/{*path}", get(file))
+        .route("/jobs/{id}/results.tar.gz", get(archive))
         .route("/workers", get(all_workers))
         .route("/workers/events", get(all_workers_events))
         .route("/login", get(login).post(log_in))
@@ -378,6 +379,10 @@ async fn file(
     let Path((job, path)) = path.map_err(|_| missing())?;
     let job: JobId = job.parse().map_err(|_| missing())?;
     files::send(&app, &who, job, path).await
+}
+
+async fn archive(State(app): State<App>, path: Id) -> Result<Response, PageError> {
+    files::send_archive(&app, id(path)?).await
 }
 
 async fn all_workers(

@@ -43,11 +43,16 @@ pub struct Chart<'a> {
     pub x_scale: Scale,
     /// Scale of the y axis.
     pub y_scale: Scale,
+    /// Values that the y axis shows even without points there.
+    pub y_includes: &'a [f64],
     /// The lines.
     pub series: Vec<Series>,
     /// Horizontal lines: y and name.
     pub marks: Vec<(f64, &'a str)>,
 }
+
+/// [`Chart::y_includes`] of shares, such as F1: charts of them can be compared.
+pub const SHARES: [f64; 2] = [0.0, 1.0];
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;
@@ -108,7 +113,8 @@ impl Chart<'_> {
         let marks =
             || self.marks.iter().filter_map(|&(value, name)| Some((self.y_scale.place(value)?, name)));
         let x_range = range(points().map(|point| point.0))?;
-        let y_range = range(points().map(|point| point.1).chain(marks().map(|mark| mark.0)))?;
+        let included = self.y_includes.iter().filter_map(|&value| self.y_scale.place(value));
+        let y_range = range(points().map(|point| point.1).chain(marks().map(|mark| mark.0)).chain(included))?;
         let is_whole = points().all(|(x, _)| x.fract() == 0.0);
         let x_ticks = self.x_scale.ticks(x_range, 6, f64::from(u8::from(is_whole)));
         let y_ticks = self.y_scale.ticks(y_range, 5, 0.0);
@@ -315,6 +321,17 @@ mod tests {
         assert!(few.contains(">run 0</text>") && few.contains(">run 2</text>"));
         let many = svg(QUIET_NAMES + 1);
         assert!(many.contains(">run 0</text>") && !many.contains(">run 2</text>"));
+    }
+
+    #[test]
+    fn an_axis_of_shares_goes_from_0_to_1() {
+        let svg = |y_includes| {
+            let chart = Chart { y_includes, ..chart(vec![(1.0, 0.82), (2.0, 0.83)]) };
+            chart.svg().unwrap().into_string()
+        };
+        let shares = svg(&SHARES);
+        assert!(shares.contains(">0.0<") && shares.contains(">1.0<"), "{shares}");
+        assert!(!svg(&[]).contains(">1.0<"));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::ops::Range;
 use maud::{Markup, html};
 
 use super::Report;
-use super::chart::{self, Chart, Scale, Series};
-use crate::metrics::RoundMetrics;
+use super::chart::{self, Chart, SHARES, Scale, Series};
+use crate::metrics::{MIXED, NOT_MIXED, RoundMetrics};
 
 /// Maximum number of decoders or nonterminals in a chart.
 const NAMES: usize = 4;
@@ -24,8 +24,6 @@ pub struct Rounds<'a> {
     pub kept: usize,
     /// Name of the objective.
     pub objective: &'a str,
-    /// Whether the rounds are samples of a chain.
-    pub is_chain: bool,
 }
 
 /// Renders the section.
@@ -36,7 +34,6 @@ pub fn section(report: &Report<'_>) -> Markup {
         runs: runs.clone(),
         kept,
         objective: report.method().objective(report.job.model.kind),
-        is_chain: report.method().is_sampler(),
     });
     if figures.0.is_empty() {
         return figures;
@@ -62,8 +59,8 @@ pub fn figures(rounds: &Rounds<'_>) -> Markup {
 }
 
 fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
-    let Rounds { all, ref runs, kept, objective, is_chain } = *rounds;
-    // The burn-in of a chain would hide its later movements.
+    let Rounds { all, ref runs, kept, objective } = *rounds;
+    // The first rounds, which change the objective most, would hide how it moves later.
     let half = all.iter().filter(|round| round.run == kept).map(|round| round.round).max().unwrap_or(0) / 2;
     let several = runs.len() > 1;
     let points = |run: usize, value: &dyn Fn(&RoundMetrics) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -86,6 +83,7 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
     };
     let chart =
         |title: &'a str, series: Vec<Series>| Chart { title, x_label: "round", series, ..Chart::default() };
+    let shares = |title: &'a str, series: Vec<Series>| Chart { y_includes: &SHARES, ..chart(title, series) };
     let is_annealed = all.iter().any(|round| round.run == kept && round.temperature.is_some());
     let temperature = |round: &RoundMetrics| is_annealed.then(|| round.temperature.unwrap_or(1.0));
     // R-hat is in the metrics of the last chain; it may be below 1.
@@ -98,25 +96,25 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
         chart(objective, by_run("objective", &|round| round.bound)),
         chart(
             "The same, second half of the rounds",
-            by_run("objective", &|round| round.bound.filter(|_| is_chain && round.round > half)),
+            by_run("objective", &|round| round.bound.filter(|_| half >= MIN_HALF && round.round > half)),
         ),
         chart(
             "Perplexity of held-out sentences",
             by_run("perplexity", &|round| Some(round.held_out?.perplexity)),
         ),
-        chart(
+        shares(
             "Token F1 against gold",
             by_name(all.iter().flat_map(|round| round.scores.keys()).collect(), &|round, name| {
                 round.scores.get(name)?.token_f1
             }),
         ),
-        chart(
+        shares(
             "Directed attachment against gold",
             by_name(all.iter().flat_map(|round| round.attachment.keys()).collect(), &|round, name| {
                 round.attachment.get(name)?.all.directed
             }),
         ),
-        chart(
+        shares(
             "Weights of the components",
             by_name(all.iter().flat_map(|round| round.components.keys()).collect(), &|round, name| {
                 Some(round.components.get(name)?.weight)
@@ -130,10 +128,10 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
         ),
         Chart {
             y_scale: Scale::Log,
-            marks: vec![(0.01, "R-hat 1.01"), (0.1, "R-hat 1.1")],
+            marks: vec![(MIXED - 1.0, "R-hat 1.01: mixed"), (NOT_MIXED - 1.0, "R-hat 1.1: not mixed")],
             ..chart("R-hat − 1 of the objective over the chains", vec![r_hat])
         },
-        chart(
+        shares(
             "Share of the proposed trees",
             vec![of_kept("accepted", &|round| round.acceptance), of_kept("changed", &|round| round.changed)],
         ),
@@ -148,5 +146,7 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
     ]
 }
 
+/// Rounds of which a half has so many are drawn twice, the second time without their first half.
+const MIN_HALF: usize = 4;
 /// Minimum of R-hat − 1 that is drawn.
 const CLOSEST: f64 = 1e-3;

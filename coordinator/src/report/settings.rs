@@ -1,14 +1,16 @@
-//! Section on the settings of a grid: a table, and if a single number varies, charts of scores against it.
+//! Section on the settings of a grid: a table, if a single number varies charts of scores against it, and if two keys vary a heat map.
 //!
 //! The charts follow Johnson, Griffiths & Goldwater (2007), Fig. 3. Columns without values are left out, and so is the section with a
 //! single setting.
 
+mod heat;
+
 use maud::{Markup, html};
 
 use super::Report;
-use super::chart::{Chart, Scale, Series, all};
+use super::chart::{Chart, SHARES, Scale, Series, all};
 use crate::human::{number, perplexity};
-use crate::metrics::{PointSummary, Scores, score_text};
+use crate::metrics::{PointSummary, Scores, recommended, recommended_first};
 
 /// Ratio of the highest value to the lowest from which an axis is logarithmic.
 const DECADES: f64 = 100.0;
@@ -36,6 +38,7 @@ pub fn section(report: &Report<'_>) -> Markup {
         }
         (table(report))
         (charts(points))
+        (heat::map(points))
     }
 }
 
@@ -68,7 +71,7 @@ fn table(report: &Report<'_>) -> Markup {
         column("effective draws", &|_, point| Some(fixed(point.effective_sample_size?, 0))),
         column("CPU seconds per round", &|at, _| Some(number(per_round(at)?, &[]))),
     ];
-    let arcs = points.first().map_or(Vec::new(), |point| point.attachment.keys().collect());
+    let arcs = points.first().and_then(|point| recommended(point.attachment.keys().map(String::as_str)));
     let attachment = arcs.into_iter().flat_map(|decoder| {
         let of_class = |at: usize| {
             let directed = |point: &PointSummary| point.attachment.get(decoder)?.classes()[at].1.directed;
@@ -77,38 +80,30 @@ fn table(report: &Report<'_>) -> Markup {
         };
         [0, 1, 2].map(of_class)
     });
+    // Of the recommended decoder all scores, of the others F1.
+    let decoders =
+        points.first().map_or(Vec::new(), |point| point.scores.keys().map(String::as_str).collect());
+    let scores = recommended_first(decoders).into_iter().enumerate().flat_map(|(at, decoder)| {
+        let column = |part: usize| {
+            let (name, _) = parts(&Scores::default())[part];
+            let name = if part == 0 { format!("token F1, {decoder}") } else { name.to_owned() };
+            let score = move |point: &PointSummary| parts(point.scores.get(decoder)?)[part].1;
+            column(&name, &|_, point| Some(fixed(score(point)?, 3)))
+        };
+        (0..if at == 0 { 4 } else { 1 }).map(column).collect::<Vec<_>>()
+    });
     let columns: Vec<Column> =
-        columns.into_iter().chain(attachment).filter(|(_, cells)| !cells.is_empty()).collect();
-    let decoders: Vec<&String> = points.first().map_or(Vec::new(), |point| point.scores.keys().collect());
+        columns.into_iter().chain(attachment).chain(scores).filter(|(_, cells)| !cells.is_empty()).collect();
 
     html! {
         div.scroll {
             table.settings {
-                thead {
-                    @if !decoders.is_empty() {
-                        tr {
-                            th {}
-                            @for _ in &columns { th {} }
-                            @for decoder in &decoders { th colspan="4" { (decoder) } }
-                        }
-                    }
-                    tr {
-                        th { "setting" }
-                        @for (name, _) in &columns { th { (name) } }
-                        @for _ in &decoders {
-                            th { "token F1" } th { "precision" } th { "recall" } th { "exact" }
-                        }
-                    }
-                }
+                thead { tr { th { "setting" } @for (name, _) in &columns { th { (name) } } } }
                 tbody {
                     @for (at, point) in points.iter().enumerate() {
                         tr class=[(at == report.point()).then_some("kept")] {
                             td { (point.name) }
                             @for (_, cells) in &columns { td { (cells[at]) } }
-                            @for decoder in &decoders {
-                                @let scores = point.scores.get(*decoder).copied().unwrap_or_default();
-                                @for (_, score) in parts(&scores) { td { (score_text(score, 3)) } }
-                            }
                         }
                     }
                 }
@@ -124,7 +119,7 @@ fn parts(scores: &Scores) -> [(&'static str, Option<f64>); 4] {
         ("F1", scores.token_f1),
         ("precision", scores.token_precision),
         ("recall", scores.token_recall),
-        ("exact", exact),
+        ("exact sentences", exact),
     ]
 }
 
@@ -135,18 +130,19 @@ fn charts(points: &[PointSummary]) -> Markup {
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
     let (lowest, highest) = (values[order[0]], values[order[order.len() - 1]]);
     let x_scale = if lowest > 0.0 && highest / lowest >= DECADES { Scale::Log } else { Scale::Linear };
-    let chart = |decoder: &String| {
+    let chart = |decoder: &str| {
         let series = (0..4).map(|part| {
             let score = |at: usize| parts(points[at].scores.get(decoder)?)[part].1;
             let points = order.iter().filter_map(|&at| Some((values[at], score(at)?))).collect();
             Series { name: parts(&Scores::default())[part].0.to_owned(), points, quiet: false }
         });
         let title = format!("Tokens and exact sentences by {key}, {decoder}");
+        let series = series.collect();
         let chart =
-            Chart { title: &title, x_label: key, x_scale, series: series.collect(), ..Chart::default() };
+            Chart { title: &title, x_label: key, x_scale, y_includes: &SHARES, series, ..Chart::default() };
         chart.figure()
     };
-    all(points[0].scores.keys().filter_map(chart).collect())
+    all(recommended(points[0].scores.keys().map(String::as_str)).and_then(chart).into_iter().collect())
 }
 
 /// The only key that differs between settings with these names (`alpha=1e-5 method=em`), if its values are numbers.

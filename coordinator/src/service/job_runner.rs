@@ -59,14 +59,17 @@ fn follow(service: &Service, order: Order) {
             .to_owned())
     });
     let job_store = &service.0.job_store;
-    if let Err(error) = job_store.save_view(id, &view.read()) {
+    let seen = view.read();
+    if let Err(error) = job_store.save_view(id, &seen) {
         tracing::warn!(job = id.0, "the rounds of the job cannot be stored: {error:#}");
     }
     lock(&service.0.views).remove(&id);
     let how = how.and_then(|parameters_sha256| {
         let published =
             job_store.publish(id).context("the results cannot be put into the object store; resume the job");
-        published.map(|results| Done { parameters_sha256, results }).map_err(|error| format!("{error:#}"))
+        published
+            .map(|results| Done { parameters_sha256, results, score: seen.final_scores.into_iter().next() })
+            .map_err(|error| format!("{error:#}"))
     });
     // Without a controller the service has ended, and the next one goes on with the job.
     let _ = service.control(move |controller| controller.end(id, how));

@@ -45,6 +45,8 @@ pub struct Done {
     pub parameters_sha256: String,
     /// As in [`Record::results`].
     pub results: Vec<(String, u64)>,
+    /// As in [`Record::score`].
+    pub score: Option<(String, String)>,
 }
 
 /// A change of one job.
@@ -177,15 +179,15 @@ impl Queue {
                 if record.state.is_over() {
                     return Ok(steps);
                 }
-                let (state, results) = match (how, &record.state) {
+                let (state, results, score) = match (how, &record.state) {
                     // A result counts even if it comes while the job stops.
-                    (Ok(Done { parameters_sha256, results }), _) => {
-                        (State::Done { parameters_sha256 }, results)
+                    (Ok(Done { parameters_sha256, results, score }), _) => {
+                        (State::Done { parameters_sha256 }, results, score)
                     }
-                    (Err(_), State::Stopping) => (State::Cancelled, Vec::new()),
-                    (Err(error), _) => (State::Failed { error }, Vec::new()),
+                    (Err(_), State::Stopping) => (State::Cancelled, Vec::new(), None),
+                    (Err(error), _) => (State::Failed { error }, Vec::new(), None),
                 };
-                step(Record { results, ..record }.over(state, now), Then::Nothing);
+                step(Record { results, score, ..record }.over(state, now), Then::Nothing);
             }
             Event::Started => {
                 self.working().for_each(|record| step(started(record.clone(), now), Then::Nothing))
@@ -468,13 +470,16 @@ mod tests {
     #[test]
     fn a_result_counts_even_if_it_comes_while_stopping() {
         let mut queue = start([], 1, 0).0;
-        let done = Done { parameters_sha256: "ab".into(), results: vec![("summary.json".into(), 7)] };
+        let score = Some(("token F1, mbr".to_owned(), "0.882".to_owned()));
+        let results = vec![("summary.json".into(), 7)];
+        let done = Done { parameters_sha256: "ab".into(), results, score: score.clone() };
         for event in [accepted(1, 10), Event::Cancelled(JobId(1)), Event::Ended(JobId(1), Ok(done.clone()))] {
             handle(&mut queue, 1, event).unwrap();
         }
         handle(&mut queue, 1, Event::Ended(JobId(1), Err("twice".into()))).unwrap();
         let record = queue.find(JobId(1)).unwrap();
         assert_eq!(record.state, State::Done { parameters_sha256: "ab".into() });
+        assert_eq!(record.score, score);
         assert_eq!(record.results, done.results);
     }
 

@@ -10,6 +10,7 @@ use super::queue::Queue;
 use super::record::{JobId, Record, State, View};
 use super::view::JobView;
 use super::{Problem, Service, lock};
+use crate::job_process::folder::JOB;
 use crate::status::RunStatus;
 
 /// A page of the list of all jobs, the newest first.
@@ -97,6 +98,12 @@ impl Service {
         self.0.job_store.recall(id)?;
         let path = self.0.job_store.log(id);
         Ok(job_log::last(&path, n).with_context(|| format!("{id}: cannot read the log"))?)
+    }
+
+    /// Returns the job file of a job, with the values that the user has set; `None` if it is gone.
+    pub fn job_file(&self, id: JobId) -> Result<Option<String>, Problem> {
+        self.0.job_store.recall(id)?;
+        Ok(std::fs::read_to_string(self.0.job_store.job(id).join(JOB)).ok())
     }
 
     /// Returns the rounds and snapshots of a job; none before it has begun.

@@ -149,6 +149,9 @@ pub struct Record {
     /// written down has none.)
     #[serde(default)]
     pub results: Vec<(String, u64)>,
+    /// The main score or the objective, once it is done: name and value. (None in records of earlier versions.)
+    #[serde(default)]
+    pub score: Option<(String, String)>,
     /// Whether it was deleted: it is no job any more, and what is stored of it is being removed.
     #[serde(default)]
     pub is_deleted: bool,
@@ -176,6 +179,7 @@ impl Record {
             starts: 0,
             deaths: 0,
             results: Vec::new(),
+            score: None,
             is_deleted: true,
             submitted: now,
             begun: None,
@@ -266,6 +270,7 @@ pub mod tests {
             starts: 0,
             deaths: 0,
             results: Vec::new(),
+            score: None,
             is_deleted: false,
             submitted: Millis(id),
             begun: None,

@@ -116,6 +116,7 @@ impl Submission {
             starts: 0,
             deaths: 0,
             results: Vec::new(),
+            score: None,
             is_deleted: false,
             submitted,
             begun: None,

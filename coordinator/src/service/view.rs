@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::lock;
 use crate::events::{Observer, RunEvent};
+use crate::human::number;
 use crate::job::Job;
-use crate::metrics::{RoundMetrics, Start};
+use crate::metrics::{RoundMetrics, Start, Summary, recommended_scores};
 use crate::snapshot::Snapshot;
 
 /// Rounds that are kept, of all runs together, beside the first and last ones.
@@ -26,6 +27,9 @@ pub struct JobView {
     pub objective: String,
     /// Whether rounds are samples of a chain.
     pub is_chain: bool,
+    /// Scores of the result by the recommended decoder, name and value, the main one first; of a job without gold, its objective.
+    #[serde(default)]
+    pub final_scores: Vec<(String, String)>,
     /// What was known when it began.
     pub start: Start,
     /// Rounds of all runs, as they ended.
@@ -112,6 +116,7 @@ impl Observer for SharedView {
                 earlier.iter().for_each(|round| seen.push(round.clone()));
             }
             RunEvent::RoundFinished(round) => lock(&self.0).push(round.clone()),
+            RunEvent::Finished(summary) => lock(&self.0).final_scores = final_scores(summary),
             RunEvent::Scored(look) => {
                 let snapshot = look();
                 lock(&self.0).learn(snapshot);
@@ -120,6 +125,13 @@ impl Observer for SharedView {
         }
         Ok(())
     }
+}
+
+/// The scores of a result that a list of jobs shows, or else its objective.
+fn final_scores(summary: &Summary) -> Vec<(String, String)> {
+    let scores = recommended_scores(&summary.scores, &summary.brackets, &summary.attachment);
+    let objective = || summary.bound.map(|bound| ("objective".to_owned(), number(bound, &[])));
+    if scores.is_empty() { objective().into_iter().collect() } else { scores }
 }
 
 #[cfg(test)]

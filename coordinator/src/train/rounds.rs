@@ -1,4 +1,4 @@
-//! The rounds of a job: of all its runs at once.
+//! The rounds of a job, in which all its runs advance together.
 //!
 //! A batch has, for every run that is not over, one task for each shard; so chains and grid points keep all workers busy even
 //! where a run by itself has a single shard. A run whose round has to be run again, since a sentence lost its derivation, is in
@@ -37,7 +37,7 @@ use crate::outcome::Sample;
 use crate::snapshot::{self, SENTENCES, Snapshot};
 use crate::train::checkpoint::{Progress, Run};
 
-/// The runs of a job, and what they need.
+/// The runs of a job and their shared state.
 pub struct Training<'a> {
     job: &'a Job,
     fleet: &'a dyn Map,
@@ -49,7 +49,7 @@ pub struct Training<'a> {
     settled: Option<Vec<Run>>,
 }
 
-/// A run that is under way, or over.
+/// A running or finished run.
 struct Active<'a> {
     /// Its point of the job's grid.
     point: usize,
@@ -60,9 +60,9 @@ struct Active<'a> {
     converged: bool,
     /// The best measurement on held-out sentences, and the state that gave it.
     best: Option<(HeldOut, State)>,
-    /// Measurements since then.
+    /// Number of measurements since the best one.
     waited: usize,
-    /// Strings taken back into use since the round began. A checkpoint has the state of that moment, and so does not have them.
+    /// Number of strings restored since the round began.
     restored: usize,
 }
 
@@ -74,13 +74,13 @@ pub struct FinishedPoint {
     pub run: usize,
     /// All runs of the point, from 1.
     pub runs: std::ops::Range<usize>,
-    /// What it learned.
+    /// Its model.
     pub model: Trained,
     /// The round that is kept.
     pub rounds: usize,
     /// Rounds that the run had.
     pub rounds_run: usize,
-    /// Why it had no more.
+    /// Why it ended.
     pub ending: Ending,
     /// Whether it converged.
     pub converged: bool,
@@ -88,7 +88,7 @@ pub struct FinishedPoint {
     pub bound: Option<f64>,
     /// The last objective of every run of the point.
     pub bounds: Vec<Option<f64>>,
-    /// How well it predicts held-out sentences.
+    /// Measurement on held-out sentences.
     pub held_out: Option<HeldOut>,
     /// What the other runs of a sampler learned: the models of its other chains.
     pub chains: Vec<Model>,
@@ -184,7 +184,7 @@ impl<'a> Training<'a> {
         Ok(points)
     }
 
-    /// How far the job is; without its runs.
+    /// Progress of the job, without its runs.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
@@ -194,7 +194,7 @@ impl<'a> Training<'a> {
         self.writer.n_failed()
     }
 
-    /// Writes a checkpoint, since the job is to stop, and says what is kept.
+    /// Writes a last checkpoint of a job that stops; returns what is kept.
     pub fn stop(&mut self, observer: &mut dyn Observer) -> Result<Stopped> {
         let Training { writer, progress, runs, settled, .. } = self;
         let runs = settled.take().unwrap_or_else(|| saved(runs));
@@ -298,7 +298,7 @@ impl<'a> Training<'a> {
         Ok(measured)
     }
 
-    /// Takes in a round that is over, and says what it came to.
+    /// Finishes a round and returns its metrics.
     fn conclude(
         &mut self,
         report: RoundReport,
@@ -413,8 +413,8 @@ impl<'a> Training<'a> {
         Ok(Scores::from(&scorer.scores()))
     }
 
-    /// Split R-hat of the objective over the chains of a point, the first half of the rounds left out; told with the last chain's
-    /// metrics of every round that is scored.
+    /// Split R-hat of the objective over the chains of a point, without the first half of the rounds. It is in the metrics of the last chain,
+    /// in every round that is scored. `None` for a single chain, which cannot show whether it has mixed.
     fn r_hat(&self, run: usize, round: usize) -> Option<f64> {
         let active = &self.runs[run - 1];
         let last = self.runs.get(run).is_none_or(|next| next.point != active.point);
@@ -423,6 +423,9 @@ impl<'a> Training<'a> {
             return None;
         }
         let first = self.runs.iter().position(|run| run.point == active.point)?;
+        if first + 1 == run {
+            return None;
+        }
         let traces = traces(&self.progress.rounds, first + 1..run + 1);
         split_r_hat(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
@@ -575,12 +578,12 @@ impl Active<'_> {
         model(self.of, &*self.trainer)
     }
 
-    /// Whether it has no more rounds. It may be given more than it had when it ended.
+    /// Whether it has no more rounds. A resumed job may have a larger maximum than before.
     fn is_over(&self) -> bool {
         self.ending().is_some()
     }
 
-    /// Why it has no more rounds, if it has none.
+    /// Why it has ended, if it has.
     fn ending(&self) -> Option<Ending> {
         let InferenceTable { max_rounds, patience, .. } = *self.inference;
         match () {

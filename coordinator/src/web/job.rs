@@ -28,7 +28,8 @@ const RUNS: usize = 32;
 pub fn parts(service: &Service, id: JobId, fleet: &FleetStatus) -> Result<Vec<Part>, Problem> {
     let view = service.job(id)?;
     let results = service.files(&view.record)?;
-    Ok(drawn(&view, &service.seen(id), &service.last_lines(id, LINES)?, &results, fleet))
+    let job_file = service.job_file(id)?;
+    Ok(drawn(&view, &service.seen(id), &service.last_lines(id, LINES)?, &results, job_file.as_deref(), fleet))
 }
 
 fn drawn(
@@ -36,6 +37,7 @@ fn drawn(
     seen: &JobView,
     log: &[Line],
     results: &[(String, u64)],
+    job_file: Option<&str>,
     fleet: &FleetStatus,
 ) -> Vec<Part> {
     let in_work = matches!(view.record.state, State::Running | State::Stopping);
@@ -48,7 +50,6 @@ fn drawn(
         runs: 1..seen.start.runs + 1,
         kept: best,
         objective: &seen.objective,
-        is_chain: seen.is_chain,
     });
     let snapshot = seen.snapshots.get(&best).or_else(|| seen.snapshots.values().next());
     let sentences = |snapshot| sentences(snapshot, seen);
@@ -64,6 +65,7 @@ fn drawn(
         Part::new("shards", own.map_or_else(nothing, shards)),
         Part::new("workers", fleet.map_or_else(nothing, computing)),
         Part::new("log", lines(log)),
+        Part::new("settings", job_file.map_or_else(nothing, settings)),
     ]
 }
 
@@ -122,8 +124,11 @@ fn downloads(id: JobId, results: &[(String, u64)]) -> Markup {
     let link = |path: &str| path.split('/').map(encoded).collect::<Vec<_>>().join("/");
     html! {
         h2 { "Results" }
-        @if results.iter().any(|(path, _)| path == files::REPORT) {
-            p { a #report .button href={ "/jobs/" (id) "/files/" (files::REPORT) } { "Open the report" } }
+        p {
+            @if results.iter().any(|(path, _)| path == files::REPORT) {
+                a #report .button href={ "/jobs/" (id) "/files/" (files::REPORT) } { "Open the report" } " "
+            }
+            a #archive .button href={ "/jobs/" (id) "/" (files::ARCHIVE) } download { "Download all files" }
         }
         ul.files {
             @for (path, size) in results.iter().filter(|(path, _)| path != files::REPORT) {
@@ -174,7 +179,12 @@ fn progress_of(view: &View, seen: &JobView, best: usize) -> Markup {
             tell("held-out perplexity", number(held_out.perplexity, &[]));
         }
     }
-    if let Some(scored) = scored {
+    if !seen.final_scores.is_empty() && in_work.is_none() {
+        seen.final_scores
+            .iter()
+            .filter(|(name, _)| name != "objective")
+            .for_each(|(name, value)| tell(name, value.clone()));
+    } else if let Some(scored) = scored {
         for (decoder, scores) in &scored.scores {
             tell(&format!("token F1, {decoder}"), score_text(scores.token_f1, 3));
         }
@@ -291,6 +301,17 @@ fn shards(own: &AccountStatus) -> Markup {
     }
 }
 
+/// The job file, which a click opens.
+fn settings(job_file: &str) -> Markup {
+    html! {
+        details {
+            summary { "Settings" }
+            p.quiet { "The job file, with the values that were set when the job was submitted." }
+            pre { (visible(job_file)) }
+        }
+    }
+}
+
 fn computing(fleet: &FleetStatus) -> Markup {
     html! {
         h2 { "Workers " span.quiet { "of all jobs together" } }
@@ -359,7 +380,7 @@ mod tests {
             members: 2,
         }];
         let log = [Line { at: Millis(0), text: TAG.into() }];
-        let html = render_parts(&drawn(view, seen, &log, results, &fleet)).into_string();
+        let html = render_parts(&drawn(view, seen, &log, results, Some(TAG), &fleet)).into_string();
         for unwanted in ["<script", "style=", "NaN", "onerror"] {
             assert!(!html.contains(unwanted), "{unwanted} is in\n{html}");
         }
@@ -418,9 +439,10 @@ mod tests {
                 "/jobs/7/files/model/a%20%3Cb%3E.bin\" download>model/a &lt;b&gt;.bin</a>",
                 "1.5 kB",
                 "abc",
+                "href=\"/jobs/7/results.tar.gz\"",
             ],
         );
-        contains(&html, &["action=\"/jobs/7/delete\""]);
+        contains(&html, &["action=\"/jobs/7/delete\"", "<summary>Settings</summary>", "<pre>&lt;script&gt;"]);
         assert!(!html.contains("/cancel") && !html.contains("/resume"));
         let failed = page(&view(7, State::Failed { error: TAG.into() }), &seen(1), &[]);
         contains(&failed, &["action=\"/jobs/7/resume\"", "<p class=\"bad\">&lt;script&gt;"]);

@@ -10,7 +10,7 @@ use crate::fleet::{FleetStatus, MemberState};
 use crate::human::duration;
 use crate::human::visible;
 use crate::metrics::Phase;
-use crate::service::record::{State, View};
+use crate::service::record::{Record, State, View};
 use crate::service::{Page, Problem, Service};
 use crate::status::JobStatus;
 
@@ -51,7 +51,7 @@ fn table(jobs: &[View]) -> Markup {
             table.jobs {
                 thead {
                     tr {
-                        th { "id" } th.left { "name" } th.left { "state" } th.left { "how far" }
+                        th { "id" } th.left { "name" } th.left { "state" } th.left { "progress or score" }
                         th.left { "owner" } th { "priority" } th { "submitted, UTC" }
                     }
                 }
@@ -62,7 +62,7 @@ fn table(jobs: &[View]) -> Markup {
                             td { (id) }
                             td.name { a id={ "job-" (id) } href={ "/jobs/" (id) } { (visible(&record.name)) } }
                             td.left { (state(&record.state)) }
-                            td.far { (progress_of(&record.state, *ahead, progress.as_ref())) }
+                            td.far { (progress_of(record, *ahead, progress.as_ref())) }
                             td.left { (visible(&record.owner)) }
                             td { (record.priority) }
                             td { (moment::minute(record.submitted)) }
@@ -79,8 +79,8 @@ pub fn state(state: &State) -> Markup {
     html! { span class={ "state " (state.name()) } { (state.name()) } }
 }
 
-fn progress_of(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Markup {
-    match (state, progress) {
+fn progress_of(record: &Record, ahead: usize, progress: Option<&JobStatus>) -> Markup {
+    match (&record.state, progress) {
         (State::Queued, _) => html! { span.quiet { (ahead) " before it" } },
         (State::Failed { error }, _) => html! { span.bad { (visible(error)) } },
         (State::Running | State::Stopping, Some(progress)) => {
@@ -89,7 +89,10 @@ fn progress_of(state: &State, ahead: usize, progress: Option<&JobStatus>) -> Mar
                 @if let Some(left) = progress.seconds_left { " " span.quiet { "≤ " (duration(left)) " left" } }
             }
         }
-        (State::Done { .. } | State::Cancelled | State::Running | State::Stopping, _) => html! {},
+        (State::Done { .. }, _) => html! {
+            @if let Some((name, value)) = &record.score { (visible(name)) " " b { (visible(value)) } }
+        },
+        (State::Cancelled | State::Running | State::Stopping, _) => html! {},
     }
 }
 
@@ -134,8 +137,8 @@ fn pager(page: usize, pages: usize) -> Markup {
 pub(super) mod tests {
     use super::*;
     use crate::fleet::{Stage, Waiting};
+    use crate::service::record::Millis;
     use crate::service::record::tests::record;
-    use crate::service::record::{Millis, Record};
 
     /// A job with HTML in its names.
     pub fn view(id: u64, state: State) -> View {
@@ -167,7 +170,9 @@ pub(super) mod tests {
     #[test]
     fn each_state_shows_its_details() {
         let failed = State::Failed { error: "<img src=x onerror=alert(2)>".into() };
-        let html = html(vec![view(3, State::Running), view(2, State::Queued), view(1, failed)], 1, 1);
+        let mut done = view(4, State::Done { parameters_sha256: "ab".into() });
+        done.record.score = Some(("token F1, mbr".into(), "0.882".into()));
+        let html = html(vec![done, view(3, State::Running), view(2, State::Queued), view(1, failed)], 1, 1);
         for expected in [
             "<a id=\"job-3\" href=\"/jobs/3\">&lt;script&gt;",
             "<progress max=\"40\" value=\"12\"",
@@ -175,6 +180,7 @@ pub(super) mod tests {
             "2 before it",
             "&lt;img src=x",
             "ann&lt;br&gt;",
+            "token F1, mbr <b>0.882</b>",
             "<dt>queued</dt><dd>1</dd>",
         ] {
             assert!(html.contains(expected), "{expected} is not in\n{html}");
