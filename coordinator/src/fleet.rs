@@ -230,11 +230,11 @@ impl std::fmt::Display for Mismatch {
             )?,
         }
         match (self.is_mended, self.wrong.len()) {
-            (true, _) => f.write_str("; it is expelled: take its machine out"),
-            (false, 1) => f.write_str("; take its machine out and go on with --resume"),
-            (false, _) => f.write_str(
-                "; take their machines out, or look at the coordinator's, and go on with --resume",
-            ),
+            (true, _) => f.write_str("; it is expelled: remove its machine"),
+            (false, 1) => f.write_str("; remove its machine and resume with --resume"),
+            (false, _) => {
+                f.write_str("; remove their machines, or look at the coordinator's, and resume with --resume")
+            }
         }
     }
 }
@@ -587,17 +587,17 @@ mod tests {
         };
         assert_eq!(
             mismatch(&["bob"], Some("alice")),
-            "decode: worker bob's answer to task 17 differs from alice's and from the coordinator's own; take its \
-             machine out and go on with --resume"
+            "decode: worker bob's answer to task 17 differs from alice's and from the coordinator's own; remove its \
+             machine and resume with --resume"
         );
         assert_eq!(
             mismatch(&["alice", "bob"], None),
             "decode: the answers of workers alice and bob to task 17 differ from each other and from the \
-             coordinator's own; take their machines out, or look at the coordinator's, and go on with --resume"
+             coordinator's own; remove their machines, or look at the coordinator's, and resume with --resume"
         );
         assert_eq!(
             mismatch(&["bob"], Some("bob")),
-            "decode: worker bob gave two answers to task 17; take its machine out and go on with --resume"
+            "decode: worker bob gave two answers to task 17; remove its machine and resume with --resume"
         );
         let mismatch = Mismatch {
             task: TaskIndex(1),
@@ -605,9 +605,7 @@ mod tests {
             right: Some("eve".into()),
             is_mended: true,
         };
-        assert!(
-            mismatch.to_string().ends_with("the coordinator's own; it is expelled: take its machine out")
-        );
+        assert!(mismatch.to_string().ends_with("the coordinator's own; it is expelled: remove its machine"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Where whole objects are kept: a folder, or a prefix of an object store; and objects that are read piece by piece ([`Download`]).
+//! Store of whole objects: a folder, or a prefix of an object store. Large objects are read piece by piece ([`Download`]).
 //!
-//! An object is there as a whole or not at all, and once [`Store::put`] returns it stays: in a folder it is written
-//! aside, synced and renamed. A name may have folders in it, as in `out/model.bin`. Calls block, but not for ever: a disk that hangs or a network that is gone is an error after
-//! [`TIMEOUT`], and a little more for large objects. Credentials come from the environment as the store's own tools read
+//! Invariant: an object is complete or absent, and durable once [`Store::put`] has returned: in a folder it is written under a temporary
+//! name, synced and renamed. A name may contain folders, as in `out/model.bin`. Calls block. If a disk or network does not answer they fail
+//! after [`TIMEOUT`], which is longer for large objects. Credentials come from the environment as the store's own tools read
 //! it (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`, …), never from a URL.
 
 use std::fs::File;
@@ -31,10 +31,10 @@ mod download;
 #[cfg(test)]
 pub mod memory;
 
-/// How long a call waits for a store that does not answer.
+/// Time that a call waits for an answer of the store.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes a second below which a store counts as one that does not answer.
+/// Transfer rate in bytes per second below which a store counts as not answering.
 const SLOWEST: u64 = 1 << 20;
 
 /// Bytes up to which a file is put in one piece, and of a part of a larger one,
@@ -44,23 +44,23 @@ const MAX_PARTS: u64 = 9_000;
 /// so many of them under way at a time.
 const PARTS_UNDER_WAY: usize = 4;
 
-/// Whether `location` is a URL, in an object store; else it is a path.
+/// Whether `location` is the URL of an object store, not a path.
 pub fn is_url(location: &str) -> bool {
     location.contains("://")
 }
 
-/// The URL that `path` is, if it is one.
+/// The URL in `path`, if it is one.
 pub fn url(path: &Path) -> Option<&str> {
     path.to_str().filter(|location| is_url(location))
 }
 
-/// `path` from any folder; a URL is that as it stands.
+/// The absolute form of `path`; a URL stays as it is.
 pub fn absolute(path: &Path) -> PathBuf {
     let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     url(path).map_or_else(absolute, PathBuf::from)
 }
 
-/// A version of an object, by which it is replaced unless another process has replaced it meanwhile.
+/// Version of an object. A conditional write succeeds only if the object still has it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Version(UpdateVersion);
 
@@ -73,7 +73,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store at `location`; a folder is made if it is not there. Not to be called within a runtime.
+    /// Opens the store at `location`; creates a folder if it does not exist. Must not be called within a runtime.
     pub fn open(location: &str) -> Result<Store> {
         let (objects, prefix) = match is_url(location) {
             false => (folder(Path::new(location))?, object_store::path::Path::default()),
@@ -87,7 +87,7 @@ impl Store {
         format!("{}/{name}", self.location.trim_end_matches('/'))
     }
 
-    /// Names of all objects directly in it, sorted.
+    /// Names of all objects directly in the store, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
         let listed = self.patient.ask(0, self.objects.list_with_delimiter(Some(&self.prefix)));
         let listed = listed.with_context(|| format!("{}: cannot be listed", self.location))?;
@@ -97,7 +97,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Names of all objects below `folder`, from there on, sorted.
+    /// Names of all objects below `folder`, relative to it, sorted.
     pub fn list_below(&self, folder: &str) -> Result<Vec<String>> {
         let place = self.place(folder);
         let listing = async {
@@ -127,19 +127,19 @@ impl Store {
         Ok(names)
     }
 
-    /// The bytes of an object, piece by piece.
+    /// Opens an object to be read piece by piece.
     pub fn download(&self, name: &str) -> Result<Download> {
         let download = Download::begin(&*self.objects, &self.place(name));
         download.with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
 
-    /// The bytes of an object.
+    /// Reads an object.
     pub fn get(&self, name: &str) -> Result<Vec<u8>> {
         let found = self.find(name)?;
         found.with_context(|| format!("{}: cannot be read: there is no such object", self.describe(name)))
     }
 
-    /// The bytes of an object, if it is there.
+    /// Reads an object, if it exists.
     pub fn find(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let place = self.place(name);
         let size = self.patient.ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
@@ -152,18 +152,18 @@ impl Store {
         self.patient.ask(size, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
 
-    /// Puts a whole object there.
+    /// Writes an object.
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let put = self.patient.ask(bytes.len(), self.objects.put(&self.place(name), bytes.into()));
         put.map(drop).with_context(|| format!("{}: cannot be written", self.describe(name)))
     }
 
-    /// Puts a whole object there unless there is one; `None` if there is one, with other bytes.
+    /// Creates an object. `None` if it exists with other bytes.
     pub fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Option<Version>> {
         self.put_if(name, bytes, PutMode::Create)
     }
 
-    /// Replaces the version `known` of an object; `None` if it has another version by now, with other bytes.
+    /// Replaces the version `known` of an object. `None` if the object has changed since, to other bytes.
     pub fn replace(&self, name: &str, bytes: Vec<u8>, known: &Version) -> Result<Option<Version>> {
         self.put_if(name, bytes, PutMode::Update(known.0.clone()))
     }
@@ -189,7 +189,7 @@ impl Store {
         Ok(found.filter(|(found, _)| *found == bytes).map(|(_, version)| version))
     }
 
-    /// Returns the bytes of an object with their version, if it is there.
+    /// Reads an object and its version, if it exists.
     pub fn find_version(&self, name: &str) -> Result<Option<(Vec<u8>, Version)>> {
         let place = self.place(name);
         let get = async {
@@ -206,7 +206,7 @@ impl Store {
         self.patient.ask(0, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
 
-    /// Refuses a store that replaces objects without regard to their versions, by trying it on an object of a new name.
+    /// Refuses a store that ignores conditions on versions, after a trial with an object of a new name.
     pub fn check_conditional(&self, name: &str) -> Result<()> {
         let first = self.create(name, b"first".to_vec());
         let is_conditional = || -> Result<bool> {
@@ -226,7 +226,7 @@ impl Store {
         removed
     }
 
-    /// Puts a file there, of which no more than a few parts are in memory.
+    /// Uploads a file, with no more than a few parts in memory.
     pub fn put_file(&self, name: &str, path: &Path) -> Result<()> {
         let mut file = File::open(path).with_context(|| format!("{}: cannot be read", path.display()))?;
         let size = file.metadata().map_or(0, |found| found.len());
@@ -270,7 +270,7 @@ impl Store {
         self.patient.ask(part * PARTS_UNDER_WAY, upload.finish()).map(drop)
     }
 
-    /// Removes an object; none there is as good.
+    /// Removes an object, if it exists.
     pub fn remove(&self, name: &str) -> Result<()> {
         let place = self.place(name);
         let remove = async {
@@ -287,9 +287,9 @@ impl Store {
     }
 }
 
-/// Who waits for answers.
+/// Runtime on which calls wait for answers.
 struct Patient {
-    /// Always there until it is dropped.
+    /// `Some` until it is dropped.
     runtime: Option<Runtime>,
 }
 
@@ -299,7 +299,7 @@ impl Patient {
         Ok(Patient { runtime: Some(runtime.context("cannot start a runtime for the store")?) })
     }
 
-    /// Waits for an answer about `bytes`, not for ever.
+    /// Waits for the answer to a call that transfers so many `bytes`, up to the timeout.
     fn ask<T>(&self, bytes: usize, answer: impl Future<Output = object_store::Result<T>>) -> Result<T> {
         let runtime = self.runtime.as_ref().context("the store is closed")?;
         let timeout = TIMEOUT + Duration::from_secs(bytes as u64 / SLOWEST);
@@ -320,7 +320,7 @@ impl Drop for Patient {
     }
 }
 
-/// The object store that `url` speaks of, and the place in it.
+/// The object store of `url`, and the path in it.
 fn reach(url: &str) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let path = rest.split_once('/').map_or("", |(_, path)| path);
@@ -340,7 +340,7 @@ fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>> {
     Ok(Arc::new(LocalFileSystem::new_with_prefix(path).with_context(refused)?.with_fsync(true)))
 }
 
-/// What a killed process left: `object#number`, as `object_store` names files that it writes aside.
+/// Whether a file is a temporary one of a killed process: `object#number`, as `object_store` names them.
 fn half_written(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let paths: std::io::Result<Vec<PathBuf>> =
         std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect();

@@ -109,7 +109,7 @@ pub fn train(
                 "from the start, with every task computed by two workers"
             }
         };
-        observer.on(&RunEvent::Notice(&format!("{error:#}; the job goes on {place}")))?;
+        observer.on(&RunEvent::Notice(&format!("{error:#}; the job continues {place}")))?;
     }
 }
 

@@ -118,9 +118,9 @@ before=$(round)
 say "round $before: killing the coordinator"
 kill_container "$(container)"
 within 60 restarted "$(container)" || fail "the coordinator did not come back"
-going_on() { docker logs "$(container)" 2>&1 | sed -n 's/^going on after round \([0-9]*\) of checkpoint .*$/\1/p' | grep .; }
+going_on() { docker logs "$(container)" 2>&1 | sed -n 's/^resumed after round \([0-9]*\) of checkpoint .*$/\1/p' | grep .; }
 within 60 going_on >/dev/null || fail "it did not go on from a checkpoint: $(docker logs "$(container)" 2>&1 | tail -5)"
-say "back, and going on after round $(going_on)"
+say "back, and resumed after round $(going_on)"
 
 [ "$(timeout 300 docker wait "$(container)")" = 0 ] ||
   fail "coordinator: $(docker logs "$(container)" 2>&1 | tail -5)"

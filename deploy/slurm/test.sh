@@ -119,12 +119,12 @@ within 240 reached 120 || fail "no progress after a worker was killed"
 [ "$(job_field JobState)" = RUNNING ] || fail "the job did not outlive its worker: $(tell_log)"
 
 # The rounds after which it resumed.
-went_on() { sed -n 's/^going on after round \([0-9]*\) of checkpoint .*$/\1/p' "$scratch/job.log"; }
+went_on() { sed -n 's/^resumed after round \([0-9]*\) of checkpoint .*$/\1/p' "$scratch/job.log"; }
 has_gone_on() { [ "$(went_on | wc -l)" = "$1" ]; }
 comes_back() {
   within 120 restarted "$1" || fail "the job did not start again: $(tell_log)"
   within 60 has_gone_on "$1" || fail "it did not go on from a checkpoint: $(tell_log)"
-  say "started again, going on after round $(went_on | tail -1)"
+  say "started again, resumed after round $(went_on | tail -1)"
 }
 say "round $(round): scontrol requeue"
 scontrol requeue "$id"

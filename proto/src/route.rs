@@ -33,6 +33,15 @@ pub fn why_ended(status: &Status) -> String {
     }
 }
 
+/// Why a connection cannot be opened, in words: the innermost cause, as the library repeats it on every level.
+pub fn why_not_open(error: &Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
 /// The first permanent error of authentication on a connection, if there was one.
 pub type Verdict = Arc<OnceLock<Distrust>>;
 

@@ -131,7 +131,7 @@ impl Dialer {
         blobs: &Mutex<Blobs>,
         verdict: &Verdict,
     ) -> Result<(mpsc::Sender<FromWorker>, Streaming<FromCoordinator>), End> {
-        let channel = self.route.open(verdict).await.map_err(|error| chain(&error))?;
+        let channel = self.route.open(verdict).await.map_err(|error| route::why_not_open(&error))?;
         let mut client = WorkClient::new(channel)
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE);
@@ -161,17 +161,6 @@ impl Dialer {
             instance: self.instance.0.to_vec().into(),
         }
     }
-}
-
-/// An error and its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        line = format!("{line}: {error}");
-        source = error.source();
-    }
-    line
 }
 
 /// Sends messages and heartbeats until there are no more messages, or the connection has ended.

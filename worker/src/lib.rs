@@ -100,7 +100,7 @@ pub enum RunError {
         detail: String,
     },
     /// The coordinator could not be reached, or its fleet was full, for too long.
-    #[error("could not join the coordinator at {url} for {waited:?}, giving up: {detail}")]
+    #[error("could not join the coordinator at {url} for {:.0} s, giving up: {detail}", .waited.as_secs_f64())]
     GaveUp {
         /// As given.
         url: String,

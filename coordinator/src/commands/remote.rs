@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, bail};
-use proto::route::{Route, Verdict};
+use anyhow::{Context, Result, bail};
+use proto::route::{Route, Verdict, why_not_open};
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::Token;
 use proto::v1::jobs_client::JobsClient;
@@ -99,8 +99,8 @@ impl Way {
         let answer = match self.route.open(&verdict).await {
             Ok(channel) => call(channel, Bearer(self.token.clone())).await.map_err(Refused),
             Err(error) => Err(Refused(Status::unavailable(format!(
-                "no coordinator answers at this address: {:#}",
-                anyhow!(error)
+                "no coordinator answers at this address: {}",
+                why_not_open(&error)
             )))),
         };
         match verdict.get() {

@@ -73,7 +73,7 @@ fn log(event: &RunEvent<'_>) {
             let CheckpointStatus { run, round, bytes, seconds } = *written;
             info!(run, round, bytes, seconds, "checkpoint");
         }
-        RunEvent::CheckpointFailed(error) => warn!("no checkpoint: {error:#}; the job goes on without"),
+        RunEvent::CheckpointFailed(error) => warn!("no checkpoint: {error:#}; the job continues without one"),
         RunEvent::Notice(text) => info!(text, "notice"),
         RunEvent::Finished(summary) => {
             let Summary { rounds, converged, bound, parameters_sha256, .. } = summary;

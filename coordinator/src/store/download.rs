@@ -1,4 +1,4 @@
-//! An object as a stream of bytes, for those too large to be held.
+//! An object as a stream of bytes, for objects that do not fit in memory.
 
 use std::io::{self, Cursor, Read};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio_stream::{Stream, StreamExt as _};
 
 use super::{Patient, reach};
 
-/// The bytes of an object, in order. A connection that breaks is taken up where it was, unless the object is another by then.
+/// Reads the bytes of an object in order. After a broken connection it continues at the same byte, unless the object has changed.
 pub struct Download {
     patient: Patient,
     pieces: Pin<Box<dyn Stream<Item = object_store::Result<Vec<u8>>> + Send>>,
@@ -18,13 +18,13 @@ pub struct Download {
 }
 
 impl Download {
-    /// Begins with the object at `url`. Not to be called within a runtime, nor is what reads it.
+    /// Opens the object at `url`. Neither this nor reading may be called within a runtime.
     pub fn open(url: &str) -> Result<Download> {
         let (objects, place) = reach(url)?;
         Download::begin(&*objects, &place).with_context(|| format!("{url}: cannot be read"))
     }
 
-    /// Begins with the object at `place`.
+    /// Opens the object at `place`.
     pub(super) fn begin(objects: &dyn ObjectStore, place: &Path) -> Result<Download> {
         let patient = Patient::new()?;
         let found = patient.ask(0, async { objects.get(place).await })?;

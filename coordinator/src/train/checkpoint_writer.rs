@@ -1,7 +1,7 @@
 //! Writes checkpoints beside training.
 //!
 //! In: the progress of a job between two rounds. Out: a file in the store, and an event. The training thread
-//! hands over a snapshot and goes on with the next round; a thread of the writer serialises, compresses and stores it.
+//! passes a snapshot and continues with the next round; a thread of the writer serialises, compresses and stores it.
 //!
 //! Invariants:
 //!
@@ -9,8 +9,8 @@
 //!   waits for the writer instead.
 //! - The observer is called on the training thread, which looks after every round whether a checkpoint is written.
 //! - After [`CheckpointWriter::wait`], and after the writer is dropped, no snapshot is being written.
-//! - A checkpoint that cannot be written is told and counted, and does not end the job: the next one may be written.
-//! - A checkpoint is in the store before an older one is removed, so a process that is killed leaves one to go on from.
+//! - A checkpoint that cannot be written is reported and counted, and does not end the job: the next one may be written.
+//! - A checkpoint is in the store before an older one is removed, so a killed process leaves one to resume from.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct CheckpointWriter<'a> {
     job: Arc<(Origin, Vec<Chosen>)>,
     /// The thread that writes a snapshot, if there is one.
     in_flight: Option<JoinHandle<Written>>,
-    /// What the last checkpoint came to.
+    /// Outcome of the last checkpoint.
     last: Kept,
     failed: usize,
 }

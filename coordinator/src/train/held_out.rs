@@ -1,4 +1,4 @@
-//! Sentences that are not trained on, and how well they are predicted.
+//! Held-out sentences, and their probability under a model.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use super::spill::Kept;
 use crate::fleet::{Map, Stage};
 use crate::metrics::HeldOut;
 
-/// All but a `share` of `items`, and the rest; which these are is decided by the seed. `what` they are is said if nothing is left
-/// of either, unless nothing is to be held out.
+/// Splits `items` at random, by the seed: all but a `share`, and the rest. An error, which calls the items `what`, if either part is empty
+/// although `share` is not 0.
 pub fn split<T>(items: Vec<T>, share: f64, seed: u64, what: &str) -> Result<(Vec<T>, Vec<T>)> {
     let n = items.len();
     let (kept, held_out) = hold_out(n, share, Noise::new(seed, 0));
@@ -38,17 +38,17 @@ pub struct HeldOutShards {
 }
 
 impl HeldOutShards {
-    /// Those of a job, in which a symbol of the corpus is so many tokens; there may be none.
+    /// Held-out sentences of a job, possibly none. A symbol of the corpus is `tokens_per_symbol` tokens.
     pub fn new(shards: Vec<Kept<Shard>>, tokens_per_symbol: usize) -> HeldOutShards {
         HeldOutShards { shards, tokens_per_symbol }
     }
 
-    /// Whether there are none.
+    /// Whether there are no held-out sentences.
     pub fn is_empty(&self) -> bool {
         self.shards.is_empty()
     }
 
-    /// How well `model` predicts them; strings that it does not know may be made at the price of new ones.
+    /// Measures their probability under `model`. New strings are allowed, with the probability of the escape.
     pub fn measure(&self, fleet: &dyn Map, plan: &Plan, model: &Trained) -> Result<Option<HeldOut>> {
         let Some(model) = model.of_grammar().filter(|_| !self.is_empty()) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What does not change from round to round, and the maps over it.
+//! Plan of a job: grammar, strings and shards, which are the same in all rounds, and maps over the shards.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::spill::Kept;
 use crate::fleet::{Map, MapReport, Stage, Tasks};
 use scheduler::Needs;
 
-/// A model in training.
+/// Grammar or treebank, with its shards.
 pub struct Plan {
-    /// What the items are computed with.
+    /// Grammar and strings, or treebank.
     pub basis: Basis,
-    /// Trees; or sentences first, then strings.
+    /// Shards of trees, or of sentences and then of strings.
     pub shards: Arc<Vec<PlannedShard>>,
 }
 
-/// What the items of a plan are computed with.
+/// Grammar and strings, or treebank.
 pub enum Basis {
     /// A grammar and its strings, for sentences and strings.
     Language(Language),
-    /// The treebank of the trees, whose shards bring its rules.
+    /// A treebank, whose shards contain its rules.
     Treebank(Arc<Treebank>),
 }
 
@@ -39,11 +39,11 @@ pub struct PlannedShard {
     pub shard: Kept<Shard>,
     /// Its parameters, in the order of its weights and counts.
     pub params: Kept<Vec<ParamId>>,
-    /// The strings that it is of; none of one of sentences or trees.
+    /// Strings of the shard; `None` for sentences and trees.
     pub strings: Option<Range<u32>>,
 }
 
-/// One work on each of some shards.
+/// The same work on several shards.
 pub struct OnShards {
     /// The grammar and the strings.
     pub language: Language,
@@ -68,7 +68,7 @@ impl Tasks for OnShards {
     }
 }
 
-/// A round of some runs.
+/// One round of several runs.
 struct Round {
     /// By run.
     asks: Vec<AskOf>,

@@ -1,8 +1,8 @@
-//! A notice where the segments that were found are mostly single symbols: the model has collapsed to a level below the one that was asked for.
+//! Notice of a collapsed level: most of the segments that were found are single symbols.
 
-/// Segments below which nothing is said.
+/// Number of segments below which there is no notice.
 const MIN_SEGMENTS: u64 = 100;
-/// Share of single symbols above which it is said.
+/// Share of single symbols above which there is a notice.
 const MAX_SHARE: f64 = 0.5;
 /// Symbols of a script above which words of one symbol are common, as in Chinese.
 const MANY_SYMBOLS: usize = 200;
@@ -11,7 +11,7 @@ const MANY_SYMBOLS: usize = 200;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SegmentLengths {
     n_segments: u64,
-    /// Segments of one symbol.
+    /// Number of segments of one symbol.
     n_single: u64,
 }
 

@@ -1,8 +1,7 @@
-//! Where a job keeps what may be too large to hold: in memory up to `HELD`, beyond it in files named by the hash of their content,
-//! read when they are asked for.
+//! Store of a job's large values: in memory up to `HELD` bytes, beyond it in files that are named by the hash of their content and read on
+//! demand.
 //!
-//! Only the process that wrote a file uses it, and removes it when it ends; files of a killed process are removed by
-//! [`sweep`].
+//! The process that wrote a file is the only one to use it, and removes it when it ends. [`sweep`] removes files of killed processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,13 +15,13 @@ use serde::de::DeserializeOwned;
 use shared::work::task::{ContentHash, Named};
 use tempfile::TempDir;
 
-/// A place for values.
+/// Store of values of any size.
 #[derive(Debug)]
 pub struct SpillStore {
     folder: PathBuf,
-    /// Inside of it, made when it is needed first.
+    /// Folder of the files, created on first use.
     files: Mutex<Option<Arc<Files>>>,
-    /// Bytes that may still be held.
+    /// Bytes that may still stay in memory.
     room: AtomicUsize,
 }
 
@@ -34,16 +33,16 @@ struct Files {
     dir: TempDir,
 }
 
-/// What the folders' names begin with.
+/// Prefix of the folders' names.
 const PREFIX: &str = ".shards-";
 
-/// A new folder inside of that one, which is made if it is not there; it goes when it is dropped, or is swept.
+/// Creates a folder inside `folder`, which is created if it does not exist. It is removed when it is dropped, or by [`sweep`].
 pub fn folder_in(folder: &Path) -> std::io::Result<TempDir> {
     fs::create_dir_all(folder)?;
     tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)
 }
 
-/// Removes the shelves that other processes left in `folder`; none may be at work there.
+/// Removes the folders that killed processes left in `folder`. No other process may use it.
 pub fn sweep(folder: &Path) {
     let left = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
@@ -68,7 +67,7 @@ enum Place<T> {
 }
 
 impl SpillStore {
-    /// An empty one, whose files will be inside of `folder`.
+    /// An empty store with files in `folder`.
     pub fn new_in(folder: &Path) -> SpillStore {
         SpillStore::with_room(folder, HELD)
     }
@@ -77,12 +76,12 @@ impl SpillStore {
         SpillStore { folder: folder.to_owned(), files: Mutex::default(), room: AtomicUsize::new(room) }
     }
 
-    /// Where its files are.
+    /// Folder of the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Keeps the value.
+    /// Stores a value.
     pub fn keep<T: Serialize>(&self, value: T) -> Result<Kept<T>> {
         let bytes = bincode::serde::encode_to_vec(&value, legacy()).context("a value does not serialise")?;
         let hash = ContentHash(*blake3::hash(&bytes).as_bytes());
@@ -126,7 +125,7 @@ impl<T> Kept<T> {
 }
 
 impl<T: DeserializeOwned> Kept<T> {
-    /// The value, read if it is in a file.
+    /// Returns the value; reads it if it is in a file.
     pub fn value(&self) -> Result<Arc<T>> {
         match &self.place {
             Place::Hand(value) => Ok(value.clone()),

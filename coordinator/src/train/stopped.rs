@@ -1,4 +1,4 @@
-//! Why a run that was asked to stop has no result, and what was kept of it.
+//! The error of a run that was stopped: its last round, and whether it can be resumed.
 
 use std::fmt::{self, Display};
 
@@ -7,13 +7,13 @@ use crate::fleet::FleetError;
 /// A run stopped because its job was cancelled.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Stopped {
-    /// The last round that counted; 0 before the first.
+    /// The last complete round; 0 before the first.
     pub round: usize,
-    /// What the next run can go on from.
+    /// What the next run can resume from.
     pub kept: Kept,
 }
 
-/// What a run that stopped has kept.
+/// What remains of a stopped run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kept {
     /// A checkpoint after its last round.
@@ -33,7 +33,7 @@ impl Display for Stopped {
             round => write!(f, "stopped after round {round}; ")?,
         }
         match &self.kept {
-            Kept::Checkpoint => f.write_str("go on with --resume"),
+            Kept::Checkpoint => f.write_str("resume with --resume"),
             Kept::Nothing => f.write_str("nothing is kept"),
             Kept::Off => f.write_str("nothing is kept, as output.keep_checkpoints is 0"),
             Kept::Failed(reason) => {
@@ -43,7 +43,7 @@ impl Display for Stopped {
     }
 }
 
-/// Whether the job was cancelled, and nothing else is wrong.
+/// Whether the cause of the error is that the job was cancelled.
 pub fn is_cancellation(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(FleetError::Cancelled)))
 }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_line_says_where_it_stopped_and_what_is_kept() {
         let line = |round, kept| Stopped { round, kept }.to_string();
-        assert_eq!(line(213, Kept::Checkpoint), "stopped after round 213; go on with --resume");
+        assert_eq!(line(213, Kept::Checkpoint), "stopped after round 213; resume with --resume");
         assert_eq!(line(0, Kept::Nothing), "stopped before the first round; nothing is kept");
         assert_eq!(
             line(2, Kept::Off),

@@ -1,7 +1,7 @@
-//! The sentences of `corpus.test`: they neither train nor choose anything, and are scored at the end.
+//! Test sentences (`corpus.test`), which are scored at the end and affect neither training nor any choice.
 //!
-//! Nothing of them is in the grammar or among its strings, so that a job comes to the same parameters with them and without. A sentence
-//! with a symbol that the grammar lacks has no derivation.
+//! Grammar and strings are made without them, so that a job has the same parameters with and without a test file. A sentence with a symbol
+//! that the grammar lacks has no derivation.
 
 use anyhow::Result;
 use shared::data::corpus::Corpus;
@@ -22,20 +22,20 @@ use crate::metrics::{Scores, ScoresByDecoder, TestScores, decoder_name};
 
 /// Sentences to score at the end.
 pub struct Test {
-    /// Those to predict.
+    /// Sentences whose probability is measured.
     predicted: HeldOutShards,
-    /// Sentences with a symbol that the grammar lacks.
+    /// Number of sentences with a symbol that the grammar lacks.
     n_unknown: usize,
     analysed: Analysed,
 }
 
-/// Sentences to analyse, and gold.
+/// Sentences to analyse, with their gold analysis.
 enum Analysed {
     /// Segmented.
     Text {
-        /// Those whose symbols the grammar has.
+        /// Sentences with known symbols.
         text: Box<Text>,
-        /// The others, with gold if there is such.
+        /// The other sentences, with gold if the file has it.
         unknown: Vec<(Vec<u32>, Option<Vec<u32>>)>,
     },
     /// With heads.
@@ -78,7 +78,7 @@ impl Test {
         }
     }
 
-    /// How well `model` predicts and analyses them.
+    /// Scores of `model`.
     pub fn score(&self, job: &Job, fleet: &dyn Map, plan: &Plan, model: &Trained) -> Result<TestScores> {
         let mut predicted = self.predicted.measure(fleet, plan, model)?;
         if let Some(predicted) = &mut predicted {

@@ -1,4 +1,4 @@
-//! What a run with latent annotations trains on: a treebank, and the trees that it is tested on.
+//! Data of a model with latent annotations: a treebank, and trees to score it with.
 //!
 //! In: trees in brackets of the Penn Treebank. Out: the treebank in shards, its words as a corpus, and, after training, how well a
 //! model finds the held-out trees.
@@ -30,23 +30,23 @@ use crate::outcome::{Decoding, Lines};
 
 /// Trees to train on, and trees to find.
 pub struct Trees {
-    /// Those to train on.
+    /// Training trees.
     pub treebank: Arc<Treebank>,
-    /// The others; there may be none.
+    /// Held-out trees, possibly none.
     pub held_out: ToFind,
-    /// Those of `corpus.test`, if there is such.
+    /// Trees of `corpus.test`, if the job has it.
     pub test: Option<ToFind>,
 }
 
-/// Trees to find again.
+/// Gold trees to parse and score.
 #[derive(Clone)]
 pub struct ToFind {
     trees: Vec<Tree>,
-    /// The longest sentence, in words.
+    /// Length of the longest sentence in words.
     max_length: u32,
 }
 
-/// Trees that a thread parses between two looks at whether the job is cancelled.
+/// Trees that a thread parses between two checks for cancellation.
 const BETWEEN_CHECKS: usize = 8;
 
 /// The decoders of a model with latent annotations, and their names.
@@ -112,7 +112,7 @@ impl Trees {
 }
 
 impl ToFind {
-    /// Finds the trees again, by every decoder, on all cores of this machine, until the job of `fleet` is cancelled.
+    /// Parses the sentences of the trees by every decoder, on all cores of this machine, until the job of `fleet` is cancelled.
     pub fn find(&self, fleet: &dyn Map, model: &Model) -> Result<(Vec<Decoding>, BracketsByDecoder)> {
         let (mut decodings, mut scores) = (Vec::new(), BTreeMap::new());
         if self.trees.is_empty() {

@@ -692,8 +692,8 @@ fn a_worker_whose_answers_differ_by_one_bit_is_named_and_expelled() {
     let FleetError::Audit { stage: Stage::Decode, mismatch } = &error else { panic!("{error}") };
     assert_eq!((&mismatch.wrong[..], mismatch.right.as_deref()), (&["bob".to_owned()][..], Some("alice")));
     let message = format!(
-        "decode: worker bob's answer to task {} differs from alice's and from the coordinator's own; it is expelled: take \
-         its machine out",
+        "decode: worker bob's answer to task {} differs from alice's and from the coordinator's own; it is expelled: \
+         remove its machine",
         mismatch.task.0
     );
     assert_eq!(error.to_string(), message);

@@ -167,7 +167,7 @@ fn a_service_resumes_on_another_machine_from_the_object_store() {
     let mut service = serve("second");
     eventually(&|| service.log(), || service.job(&folder, "2")["state"] == "done");
     let log = service.grammaton(&folder, &["logs", "2"]);
-    assert!(log.contains("going on after round"), "{log}");
+    assert!(log.contains("resumed after round"), "{log}");
     service.grammaton(&folder, &["submit", "job.toml", "--wait", "--set", short]);
     let left = service.stop();
     assert_eq!(left.0, Some(0), "{}", left.1);

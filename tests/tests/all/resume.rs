@@ -156,13 +156,13 @@ fn a_run_stopped_by_a_signal_resumes_to_the_same_bits() {
     let settings = ["--set", "inference.restarts=1", "--set", "output.checkpoint_seconds=3600"];
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let (line, round) = stopped(&folder, signal, code, &[&settings[..], &["--overwrite"]].concat());
-        assert_eq!(line, format!("stopped after round {round}; go on with --resume"));
+        assert_eq!(line, format!("stopped after round {round}; resume with --resume"));
         assert_eq!(names(&folder.path("out/checkpoints")), ["000001.ckpt"]);
         let rounds = format!("inference.max_rounds={}", round + 2);
         let resumed = folder.run(
             &[&["train", "job.toml", "--resume", "--out", "out", "--set", &rounds], &settings[..]].concat(),
         );
-        let told = format!("going on after round {round} of checkpoint 000001.ckpt\n");
+        let told = format!("resumed after round {round} of checkpoint 000001.ckpt\n");
         assert!(resumed.code == 0 && resumed.log.contains(&told), "{}", resumed.log);
         let whole = folder.train("whole", &[&["--overwrite", "--set", &rounds], &settings[..]].concat());
         Trained::read(&folder.path("out")).check_equals(&whole);

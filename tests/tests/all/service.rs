@@ -157,7 +157,7 @@ fn a_job_is_submitted_once_watched_cancelled_and_resumed() {
     }
     assert_eq!(service.grammaton(&folder, &["resume", &id]), "running");
     eventually(&|| service.log(), || {
-        service.grammaton(&folder, &["logs", &id]).contains("going on after round")
+        service.grammaton(&folder, &["logs", &id]).contains("resumed after round")
     });
     service.grammaton(&folder, &["cancel", &id]);
     await_state(&service, &folder, &id, "cancelled");
