@@ -1,4 +1,5 @@
-//! `examples/segmentation` and `examples/morphemes`: the data are what the grammars and seed 1 give, as their READMEs say.
+//! `examples/segmentation` and `examples/morphemes`: the data are what the grammars and seed 1 give, as their READMEs say; and the languages
+//! of `examples/languages`.
 
 use std::collections::BTreeSet;
 
@@ -47,4 +48,32 @@ fn the_corpus_has_sentences_of_two_to_seven_words() {
     assert!(notices.is_empty());
     assert_eq!((corpus.sentences.len(), corpus.symbols.len()), (2500, 16));
     assert!(corpus.segmentation().iter().all(|ends| (2..=7).contains(&ends.len())));
+}
+
+#[test]
+fn languages_are_of_their_kinds() {
+    for (name, segments) in [
+        ("isolating", &["Word", "Particle"][..]),
+        ("agglutinating", &["Word"]),
+        ("poor-syllables", &["Word", "Particle"]),
+        ("rich-syllables", &["Word", "Article"]),
+        ("stressed", &["Word", "Particle"]),
+    ] {
+        let lines = drawn(&format!("languages/{name}.gr"), segments);
+        let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
+        let is_vowel = |letter: char| "aeiouyAEO".contains(letter);
+        let n_vowels = |word: &&str| word.chars().filter(|&letter| is_vowel(letter)).count();
+        let n_short = words.iter().filter(|word| n_vowels(word) == 1).count();
+        let is_isolating = 4 * n_short > 3 * words.len();
+        assert_eq!(
+            is_isolating,
+            name == "isolating",
+            "{name}: {n_short} of {} words have one vowel",
+            words.len()
+        );
+        let types: BTreeSet<&str> = words.iter().copied().collect();
+        assert!((300..1500).contains(&types.len()), "{name}: {} types", types.len());
+        let is_stressed = words.iter().any(|word| word.contains('ˈ'));
+        assert_eq!(is_stressed, name == "stressed");
+    }
 }
