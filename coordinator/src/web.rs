@@ -381,8 +381,12 @@ async fn file(
     files::send(&app, &who, job, path).await
 }
 
-async fn archive(State(app): State<App>, path: Id) -> Result<Response, PageError> {
-    files::send_archive(&app, id(path)?).await
+async fn archive(
+    State(app): State<App>,
+    Extension(who): Extension<Identity>,
+    path: Id,
+) -> Result<Response, PageError> {
+    files::send_archive(&app, &who, id(path)?).await
 }
 
 async fn all_workers(

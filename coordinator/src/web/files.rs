@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
@@ -17,6 +17,7 @@ use flate2::write::GzEncoder;
 use super::{App, PageError, missing};
 use crate::access::Identity;
 use crate::service::outgoing::Outgoing;
+use crate::service::places::Place;
 use crate::service::record::JobId;
 
 /// Name of the report.
@@ -33,10 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends the file at `path` of the results of a job to a user.
 pub async fn send(app: &App, who: &Identity, job: JobId, path: String) -> Result<Response, PageError> {
-    let place = app.downloads.take(&who.name).await.ok_or_else(PageError::busy)?;
-    // The place is held as long as the work, whether the client waits or not.
-    let results = app.blocking(move |service| Ok((service.results(job)?, place))).await;
-    let ((folder, files), place) = results.map_err(|_| missing())?;
+    let Results { folder, files, place } = find(app, who, job).await?;
     let (path, size) = files.into_iter().find(|(name, _)| *name == path).ok_or_else(missing)?;
     let (outgoing, pieces) = Outgoing::new(TIMEOUT);
     let from = folder.join(&path);
@@ -63,10 +61,9 @@ pub async fn send(app: &App, who: &Identity, job: JobId, path: String) -> Result
     Ok((size, kept, body).into_response())
 }
 
-/// Sends all results of a job as a compressed archive, in a folder `job-ID`.
-pub async fn send_archive(app: &App, job: JobId) -> Result<Response, PageError> {
-    let (folder, files) = app.blocking(move |service| service.results(job)).await.map_err(|_| missing())?;
-    let place = app.downloads.clone().acquire_owned().await; // never closed
+/// Sends all results of a job to a user, as a compressed archive with a folder `job-ID`.
+pub async fn send_archive(app: &App, who: &Identity, job: JobId) -> Result<Response, PageError> {
+    let Results { folder, files, place } = find(app, who, job).await?;
     let (outgoing, pieces) = Outgoing::new(TIMEOUT);
     tokio::task::spawn_blocking(move || {
         let _place = place;
@@ -80,6 +77,22 @@ pub async fn send_archive(app: &App, job: JobId) -> Result<Response, PageError> 
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"job-{job}.tar.gz\"")),
     ];
     Ok((kept, Body::from_stream(pieces)).into_response())
+}
+
+/// Results of a job, and a place for their download.
+struct Results {
+    folder: PathBuf,
+    /// Paths and sizes.
+    files: Vec<(String, u64)>,
+    place: Place,
+}
+
+/// Finds the results of a job. The place is held as long as the work, whether the client waits or not.
+async fn find(app: &App, who: &Identity, job: JobId) -> Result<Results, PageError> {
+    let place = app.downloads.take(&who.name).await.ok_or_else(PageError::busy)?;
+    let results = app.blocking(move |service| Ok((service.results(job)?, place))).await;
+    let ((folder, files), place) = results.map_err(|_| missing())?;
+    Ok(Results { folder, files, place })
 }
 
 /// Writes an archive of `files` of `folder`, given by path and size, below a folder `name`.
