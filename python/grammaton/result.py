@@ -27,7 +27,7 @@ class Result:
     >>> result.table()["round"]
     [1, 2, 3]
     >>> sorted(result.scores), 0 <= result.scores["mbr"]["token_f1"] <= 1
-    (['maximum-marginal', 'mbr', 'viterbi'], True)
+    (['mbr', 'viterbi'], True)
     >>> [line.replace(" ", "") for line in result.segmentations["mbr"]]
     ['abba', 'baab', 'ab']
     """

@@ -1,12 +1,12 @@
 //! `grammaton._lib`: what the package for Python does in Rust.
 //!
-//! - [`arguments`]: keyword arguments as a job;
-//! - [`run`]: training in this process, on threads of its own;
-//! - [`segment`]: the job of a text to segment;
-//! - [`model`]: trained models;
-//! - [`client`]: a client of a service;
-//! - [`drawing`]: pictures of trees;
-//! - [`error`], [`logging`], [`wait`]: what crosses the border to Python in every module.
+//! - `arguments`: keyword arguments as a job;
+//! - `run`: training in this process, on threads of its own;
+//! - `segment`: the job of a text to segment;
+//! - `model`: trained models;
+//! - `client`: a client of a service;
+//! - `drawing`: pictures of trees;
+//! - `error`, `logging`, `wait`: what crosses the border to Python in every module.
 //!
 //! Invariants: no call holds the interpreter lock while it waits; no signal handler is installed; what Python passes in is checked before
 //! a thread starts; structured values go to Python as JSON, with the names that the output files have.
