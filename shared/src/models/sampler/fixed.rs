@@ -13,28 +13,35 @@ pub(super) struct Fixed {
     pub forest: Forest,
     /// `[n_nodes]`: whether the node has a single derivation.
     unique: Vec<bool>,
-    known: FxHashMap<Box<[Edge]>, u32>,
+    /// By their only edge, and by their edges.
+    known: (FxHashMap<Edge, u32>, FxHashMap<Box<[Edge]>, u32>),
 }
 
 impl Default for Fixed {
     fn default() -> Fixed {
         let forest = Forest { first_edge: vec![0, 0], ..Forest::default() };
-        Fixed { forest, unique: vec![true], known: FxHashMap::default() }
+        Fixed { forest, unique: vec![true], known: Default::default() }
     }
 }
 
 impl Fixed {
     /// The node with these edges, whose tails are nodes here.
     pub fn node(&mut self, edges: &[Edge]) -> u32 {
-        if let Some(&node) = self.known.get(edges) {
-            return node;
-        }
         let node = self.forest.n_nodes() as u32;
+        let known = match edges {
+            [only] => *self.known.0.entry(*only).or_insert(node),
+            _ => self.known.1.get(edges).copied().unwrap_or(node),
+        };
+        if known != node {
+            return known;
+        }
         let is_unique = |edge: &Edge| edge.tails.iter().all(|&tail| self.unique[tail as usize]);
         self.unique.push(matches!(edges, [only] if is_unique(only)));
         self.forest.edges.extend_from_slice(edges);
         self.forest.first_edge.push(self.forest.edges.len() as u32);
-        self.known.insert(edges.into(), node);
+        if edges.len() > 1 {
+            self.known.1.insert(edges.into(), node);
+        }
         node
     }
 
@@ -45,7 +52,7 @@ impl Fixed {
 
     /// Forgets how nodes are found, once all sentences are read.
     pub fn close(&mut self) {
-        self.known = FxHashMap::default();
+        self.known = Default::default();
         self.forest.edges.shrink_to_fit();
         self.forest.first_edge.shrink_to_fit();
     }
