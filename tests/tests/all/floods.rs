@@ -1,5 +1,5 @@
 //! Floods: a user or worker of a service sends as much as it can of one thing. Law: the service takes at most 200 MiB more than before, the
-//! calls of another user are answered, and their job ends with the bits of `train`.
+//! calls and pages of another user are answered, and their job ends with the bits of `train`.
 //!
 //! `FLOOD=pages` runs floods with such names only, and `FLOOD_SECONDS=20` all of them for so long:
 //! `FLOOD_SECONDS=20 cargo test --release --workspace --test all floods:: -- --nocapture` prints what is in `docs/results/cluster.md`.
@@ -79,14 +79,23 @@ struct Flood {
     run: fn(&Target, u64),
 }
 
-const FLOODS: [Flood; 9] = [
+const FLOODS: [Flood; 12] = [
     Flood { name: "streams opened and reset (HTTP/2)", connections: 4, run: resets },
     Flood {
         name: "workers that join and leave",
         connections: 16,
         run: |target, at| block_on(joins(target, at)),
     },
-    Flood { name: "pages that are watched and not read", connections: 250, run: mute_pages },
+    Flood {
+        name: "pages that are watched and not read",
+        connections: 500,
+        run: |target, _| mute_pages(target, &format!("jobs/{}/events", target.job)),
+    },
+    Flood {
+        name: "lists of jobs that are watched, each another page",
+        connections: 500,
+        run: |target, at| mute_pages(target, &format!("events?page={}", at + 1)),
+    },
     Flood {
         name: "logs that are followed and not read",
         connections: 4,
@@ -104,6 +113,16 @@ const FLOODS: [Flood; 9] = [
         connections: 16,
         run: |target, _| block_on(slow_upload(target)),
     },
+    Flood {
+        name: "calls of unknown peers that never end, 1.9 MiB each",
+        connections: 250,
+        run: |target, _| endless_call(target, ""),
+    },
+    Flood {
+        name: "calls that never end, 1.9 MiB each",
+        connections: 400,
+        run: |target, _| endless_call(target, &target.user),
+    },
     Flood { name: "requests of pages that never end", connections: 520, run: half_requests },
 ];
 
@@ -117,27 +136,36 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Opens calls and resets each at once, on connection after connection, without reading.
-fn resets(target: &Target, _: u64) {
-    const SETTINGS: u8 = 4;
-    const HEADERS: u8 = 1;
-    const RESET: u8 = 3;
-    const END_HEADERS: u8 = 4;
-    const CANCEL: [u8; 4] = [0, 0, 0, 8];
-    // HPACK, without an index: POST, http, and literals.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Kinds of frames.
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RESET: u8 = 3;
+const SETTINGS: u8 = 4;
+/// A flag of headers.
+const END_HEADERS: u8 = 4;
+
+/// Headers of a call, in HPACK without an index: POST, http, and literals.
+fn headers(path: &str, token: &str) -> Vec<u8> {
     let literal = |name: &[u8], value: &str| [name, &[value.len() as u8], value.as_bytes()].concat();
-    let head = [
+    [
         vec![0x83, 0x86],
-        literal(&[0x04], "/grammaton.v1.Jobs/List"),
+        literal(&[0x04], path),
         literal(&[0x01], "x"),
         literal(&[0x0f, 0x10], "application/grpc"),
-        literal(&[0x0f, 0x08], &format!("Bearer {}", target.user)),
+        literal(&[0x0f, 0x08], &format!("Bearer {token}")),
     ]
-    .concat();
+    .concat()
+}
+
+/// Opens calls and resets each at once, on connection after connection, without reading.
+fn resets(target: &Target, _: u64) {
+    const CANCEL: [u8; 4] = [0, 0, 0, 8];
+    let head = headers("/grammaton.v1.Jobs/List", &target.user);
     while !target.is_over() {
         let Ok(mut tcp) = TcpStream::connect(target.url.trim_start_matches("http://")) else { continue };
         tcp.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
-        let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(SETTINGS, 0, 0, &[])].concat();
+        let preface = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
         let mut stream = 1;
         let mut burst = || {
             let calls = (0..100).flat_map(|_| {
@@ -154,6 +182,36 @@ fn resets(target: &Target, _: u64) {
         while !target.is_over() && tcp.write_all(&burst()).is_ok() {
             target.count(100);
         }
+    }
+}
+
+/// Sends most of a message of 2 MiB, and no more of it until the connection is closed.
+fn endless_call(target: &Target, token: &str) {
+    const PIECE: usize = 16 << 10;
+    let head = frame(HEADERS, END_HEADERS, 1, &headers("/grammaton.v1.Jobs/Submit", token));
+    let first = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &head].concat();
+    let mut message = vec![b'x'; 1900 << 10];
+    message[..5].copy_from_slice(&[0, 0, 31, 0, 0]);
+    let call = || -> std::io::Result<()> {
+        let mut tcp = TcpStream::connect(target.url.trim_start_matches("http://"))?;
+        tcp.set_read_timeout(Some(Duration::from_secs(10)))?;
+        tcp.set_write_timeout(Some(Duration::from_secs(1)))?;
+        tcp.write_all(&first)?;
+        // The service enlarges the windows before it reads anything.
+        let mut answer = [0; 1024];
+        let _ = tcp.read(&mut answer)?;
+        message.chunks(PIECE).try_for_each(|piece| tcp.write_all(&frame(DATA, 0, 1, piece)))?;
+        target.count(1);
+        tcp.set_read_timeout(Some(Duration::from_millis(200)))?;
+        while !target.is_over() && !matches!(tcp.read(&mut answer), Ok(0)) {}
+        Ok(())
+    };
+    while !target.is_over() {
+        if call().is_err() {
+            target.count(1);
+        }
+        // This is no flood of connections.
+        std::thread::sleep(Duration::from_secs(1));
     }
 }
 
@@ -177,11 +235,11 @@ async fn joins(target: &Target, at: u64) {
     }
 }
 
-fn mute_pages(target: &Target, _: u64) {
+fn mute_pages(target: &Target, path: &str) {
     let mut tcp = TcpStream::connect(&target.page).unwrap();
     let request = format!(
-        "GET /jobs/{}/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
-        target.job, target.page, target.user
+        "GET /{path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        target.page, target.user
     );
     tcp.write_all(request.as_bytes()).unwrap();
     let mut first = [0; 12];
@@ -279,6 +337,19 @@ async fn slow_upload(target: &Target) {
     }
 }
 
+/// Loads the page of a job as another user.
+fn load_page(target: &Target, job: u64, token: &str) {
+    let mut tcp = TcpStream::connect(&target.page).unwrap();
+    let request = format!(
+        "GET /jobs/{job} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
+        target.page
+    );
+    tcp.write_all(request.as_bytes()).unwrap();
+    let mut page = String::new();
+    tcp.read_to_string(&mut page).expect("another user is answered");
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+}
+
 fn half_requests(target: &Target, _: u64) {
     let mut tcp = TcpStream::connect(&target.page).unwrap();
     // The service may close it at once.
@@ -319,7 +390,7 @@ fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
         let (url, id) = (service.url.clone(), id.parse().unwrap());
         let (over, sent) = (AtomicBool::new(false), AtomicU64::new(0));
         let target = Target { url, page, user: user.clone(), worker: worker.clone(), job: id, over, sent };
-        let (took, job) = std::thread::scope(|scope| {
+        let (lasted, took, took_pages, job) = std::thread::scope(|scope| {
             for at in 0..connections {
                 let target = &target;
                 std::thread::Builder::new()
@@ -327,7 +398,7 @@ fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
                     .spawn_scoped(scope, move || run(target, at))
                     .unwrap();
             }
-            let (begun, mut took) = (clock(), Vec::new());
+            let (begun, mut took, mut took_pages) = (clock(), Vec::new(), Vec::new());
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let job = loop {
                 let begun_call = clock();
@@ -337,6 +408,9 @@ fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
                 });
                 let job = job.expect("another user is answered").into_inner();
                 took.push(begun_call.elapsed());
+                let begun_page = clock();
+                load_page(&target, id, &honest);
+                took_pages.push(begun_page.elapsed());
                 let is_over = job.state != "queued" && job.state != "running";
                 let has_begun = target.sent.load(Ordering::Relaxed) >= connections;
                 if is_over && has_begun && begun.elapsed() >= Duration::from_secs(seconds) {
@@ -350,16 +424,18 @@ fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
                 std::thread::sleep(Duration::from_millis(20));
             };
             target.over.store(true, Ordering::Relaxed);
-            (took, job)
+            (begun.elapsed(), took, took_pages, job)
         });
         assert_eq!((&job.state[..], &job.parameters_sha256), ("done", &digest), "{name}: {}", job.error);
         let (_, most, cpu) = usage(service.id());
         let more = most.saturating_sub(idle);
         let sent = target.sent.into_inner();
         println!(
-            "{name}: {sent}; {more} MiB over {idle} MiB, {cpu:.1} CPU seconds; another user's {} calls {}",
+            "{name}: {sent}, {:.0} a second; {more} MiB over {idle} MiB, {cpu:.1} CPU seconds; another user's {} calls {}, pages {}",
+            sent as f64 / lasted.as_secs_f64(),
             took.len(),
-            spread(took)
+            spread(took),
+            spread(took_pages)
         );
         assert!(more <= ROOM, "{name}: {more} MiB more");
     }

@@ -1,4 +1,4 @@
-//! Kills at every system call that changes storage: of a service while jobs are submitted, cancelled, resumed and trained, of `train` with
+//! Kills at every system call that changes storage: of a service while jobs are submitted, cancelled, resumed, trained and deleted, of `train` with
 //! its checkpoints, and of `fetch`. Law: what was acknowledged is there and ends with the bits of `train`; an id is that of one job; nothing
 //! half-written is shown; and nothing of it is left once the process has begun again.
 //!
@@ -57,14 +57,14 @@ fn leftovers(folder: &Path) -> Vec<String> {
 struct Client<'a> {
     folder: &'a Folder,
     url: String,
-    story: String,
+    scenario: String,
 }
 
 impl Client<'_> {
     /// Repeats a command until it is answered.
     fn run(&self, args: &[&str]) -> Printed {
         let mut answer = None;
-        eventually(&|| format!("{args:?}: {}", self.story), || {
+        eventually(&|| format!("{args:?}: {}", self.scenario), || {
             let printed = self.folder.run(&[args, &["--coordinator", &self.url]].concat());
             // Without an answer the message has the URL.
             let is_answered = printed.code == 0 || !printed.log.contains(&self.url);
@@ -77,7 +77,7 @@ impl Client<'_> {
     /// Repeats a command until it succeeds.
     fn grammaton(&self, args: &[&str]) -> String {
         let printed = self.run(args);
-        assert_eq!(printed.code, 0, "{args:?}: {}: {}", printed.log, self.story);
+        assert_eq!(printed.code, 0, "{args:?}: {}: {}", printed.log, self.scenario);
         printed.out.trim_end().to_owned()
     }
 
@@ -87,13 +87,13 @@ impl Client<'_> {
 
     fn state(&self, id: &str) -> Value {
         let json: Value = serde_json::from_str(&self.grammaton(&["status", id, "--json"])).unwrap();
-        assert_ne!(json["state"], "failed", "{json}: {}", self.story);
+        assert_ne!(json["state"], "failed", "{json}: {}", self.scenario);
         json["state"].clone()
     }
 
     fn is_in(&self, id: &str, states: &[&str]) -> Value {
         let mut state = Value::Null;
-        eventually(&|| format!("{id} {states:?}: {}", self.story), || {
+        eventually(&|| format!("{id} {states:?}: {}", self.scenario), || {
             state = self.state(id);
             states.iter().any(|expected| state == *expected)
         });
@@ -101,7 +101,7 @@ impl Client<'_> {
     }
 }
 
-/// Submits two jobs, cancels and resumes one of them, trains both, and downloads their results, while the service is killed at call `n`
+/// Submits two jobs, cancels and resumes one of them, trains both, downloads their results, and deletes one, while the service is killed at call `n`
 /// that changes its store, and restarted. Returns the number of calls and the files that are stored at the end.
 fn history(n: u64, expected: &Trained) -> (u64, BTreeSet<String>) {
     let folder = folder();
@@ -109,7 +109,8 @@ fn history(n: u64, expected: &Trained) -> (u64, BTreeSet<String>) {
     let kill = KillAt::new(n, &folder.path("store"), &folder.path("count"));
     let mut service = Serving::prepare(&folder, "store", &[], &[]);
     service.begin_by(|command| kill.wrap(command));
-    let client = Client { folder: &folder, url: service.url.clone(), story: format!("killed at call {n}") };
+    let client =
+        Client { folder: &folder, url: service.url.clone(), scenario: format!("killed at call {n}") };
     let over = AtomicBool::new(false);
     let service = std::thread::scope(|scope| {
         let restarting = scope.spawn(|| {
@@ -127,12 +128,12 @@ fn history(n: u64, expected: &Trained) -> (u64, BTreeSet<String>) {
         let [kept, cancelled] = [&ids[0][..], &ids[1][..]];
         let answer = client.run(&["cancel", cancelled]);
         let is_again = answer.code == 2 && answer.log.contains("cancelled");
-        assert!(answer.code == 0 || is_again, "{}: {}", answer.log, client.story);
+        assert!(answer.code == 0 || is_again, "{}: {}", answer.log, client.scenario);
         client.is_in(cancelled, &["cancelled"]);
         let answer = client.run(&["resume", cancelled]);
         // An earlier attempt may have had its effect.
         let state = client.is_in(cancelled, &["queued", "running"]);
-        assert!(answer.code == 0 || answer.code == 2, "{state}: {}: {}", answer.log, client.story);
+        assert!(answer.code == 0 || answer.code == 2, "{state}: {}: {}", answer.log, client.scenario);
         let _worker = Process::spawn(&mut worker_command(&client.url, "alice"));
         for id in [kept, cancelled] {
             client.is_in(id, &["done"]);
@@ -141,17 +142,24 @@ fn history(n: u64, expected: &Trained) -> (u64, BTreeSet<String>) {
             let out = format!("out-{at}");
             client.grammaton(&["fetch", id, "--out", &out, "--overwrite"]);
             Trained::read(&folder.path(&out)).check_equals(expected);
-            assert_eq!(leftovers(&folder.path(&out)), [""; 0], "{}", client.story);
+            assert_eq!(leftovers(&folder.path(&out)), [""; 0], "{}", client.scenario);
         }
-        assert_eq!(["kept", "cancelled"].map(|key| client.submit(key)), ids, "{}", client.story);
+        assert_eq!(["kept", "cancelled"].map(|key| client.submit(key)), ids, "{}", client.scenario);
         let jobs: Vec<Value> = serde_json::from_str(&client.grammaton(&["jobs", "--json"])).unwrap();
-        assert_eq!(jobs.len(), 2, "{jobs:?}: {}", client.story);
+        assert_eq!(jobs.len(), 2, "{jobs:?}: {}", client.scenario);
+        let answer = client.run(&["delete", cancelled]);
+        let is_again = answer.code == 2 && answer.log.contains("there is no such job");
+        assert!(answer.code == 0 || is_again, "{}: {}", answer.log, client.scenario);
+        let work = folder.path("store/work").join(cancelled);
+        eventually(&|| format!("{cancelled} is left: {}", client.scenario), || !work.exists());
+        let jobs: Vec<Value> = serde_json::from_str(&client.grammaton(&["jobs", "--json"])).unwrap();
+        assert_eq!(jobs.len(), 1, "{jobs:?}: {}", client.scenario);
         over.store(true, Ordering::Relaxed);
         restarting.join().unwrap()
     });
     let calls = kill.calls();
     drop(service);
-    assert_eq!(leftovers(&folder.path("store")), [""; 0], "{}", client.story);
+    assert_eq!(leftovers(&folder.path("store")), [""; 0], "{}", client.scenario);
     (calls, files(&folder.path("store")))
 }
 
