@@ -28,7 +28,7 @@ pub use source::{FamiliesSource, GrammarSource};
 use sweep::{Sweep, SweepTable};
 pub use tables::{
     AdaptorPrior, CorpusTable, HarmonicStops, Hyperparameter, InferenceTable, MAX_ROUNDS, Method, ModelKind,
-    ModelTable, OnUnparsable, OutputTable, RulePrior, Selection, Start,
+    ModelTable, OnUnparsable, OutputTable, RulePrior, STRESS_MARKS, Selection, Start,
 };
 
 /// A training job.
@@ -70,7 +70,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// The point, and the same settings for the grammar of every voter.
+    /// The point, and the same settings for the grammar of every voter, but for the number of its chains.
     fn with_voters(self, model: &ModelTable) -> Vec<Point> {
         if model.voters.is_empty() {
             return vec![self];
@@ -79,7 +79,11 @@ impl Point {
             let name = format!("{} grammar={grammar}", self.name).trim_start().to_owned();
             let mut settings = self.settings.clone();
             settings.insert("grammar".to_owned(), grammar.to_string().into());
-            Point { name, voter, settings, inference: self.inference.clone() }
+            let mut inference = self.inference.clone();
+            if voter.is_some() && model.voter_chains > 0 {
+                inference.restarts = model.voter_chains;
+            }
+            Point { name, voter, settings, inference }
         };
         let voters = model.voters.iter().map(|voter| of(voter, Some(voter.clone())));
         std::iter::once(of(&model.grammar, None)).chain(voters).collect()

@@ -10,6 +10,7 @@ use shared::grammar::syntax;
 
 use super::Answer;
 use super::eval::UnitName;
+use crate::job::STRESS_MARKS;
 use crate::nearest::nearest;
 use crate::train::made::{Known, made};
 use crate::train::text::Source;
@@ -33,6 +34,9 @@ pub struct Args {
     /// Vowels, with spaces between them; if empty, they are found in the corpus
     #[arg(long, value_name = "SYMBOLS", default_value = "")]
     vowels: String,
+    /// Symbols that mark stress, with spaces between them, for a grammar with stress
+    #[arg(long, value_name = "SYMBOLS", default_value = STRESS_MARKS)]
+    stress: String,
     /// Known prefixes, one a line, for a grammar of morphemes
     #[arg(help_heading = "Morphemes", long, value_name = "FILE")]
     prefixes: Option<PathBuf>,
@@ -60,6 +64,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     let source = Source::open(corpus, options, 0)?;
     let known = Known {
         vowels: args.vowels.clone(),
+        stress: args.stress.clone(),
         prefixes: args.prefixes.clone().unwrap_or_default(),
         suffixes: args.suffixes.clone().unwrap_or_default(),
     };

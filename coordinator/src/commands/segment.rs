@@ -4,6 +4,7 @@
 //! job as `grammaton train` does, and prints one of its segmentations; so `grammaton train` on the job file gives the same result.
 
 mod budget;
+mod choice;
 pub mod sampling;
 pub mod text;
 
@@ -31,12 +32,16 @@ pub struct Args {
     /// Unit of a symbol: char, with spaces between words, or token (phonemes between spaces), with | between words
     #[arg(long, value_enum, default_value = "char")]
     unit: UnitName,
-    /// Grammars, as listed by `grammaton grammars`, with commas between them, whose models vote; auto: chosen by the number of symbols
+    /// Grammars, as listed by `grammaton grammars`, with commas between them, whose models vote; auto: chosen by the symbols
+    /// and by how many words of a short trial have one syllable
     #[arg(long, value_name = "NAMES", default_value = AUTO, value_delimiter = ',')]
     grammar: Vec<String>,
     /// Vowels, with spaces between them [default: found in the text]
     #[arg(long, value_name = "SYMBOLS", default_value = "")]
     vowels: String,
+    /// Symbols that mark stress, with spaces between them, for a grammar with stress [default: ˈ ˌ]
+    #[arg(long, value_name = "SYMBOLS", default_value = "", hide_default_value = true)]
+    stress: String,
     /// Chains and results
     #[command(flatten)]
     sampling: Sampling,
@@ -51,15 +56,25 @@ const MANY_SYMBOLS: usize = 200;
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let text = Text::read(&args.text, args.unit.into())?;
     let names: Vec<&str> = args.grammar.iter().map(|name| name.trim()).collect();
-    args.sampling.segment(&text, &model(&text, &names, &args.vowels)?, log)
+    let mut model = model(&text, &names, &args.vowels)?;
+    if !args.stress.trim().is_empty() {
+        model.keys.push(("stress", args.stress.trim().to_owned()));
+    }
+    args.sampling.segment(&text, &model, log)
 }
 
 /// The model of a text with these grammars, and vowels with spaces between them, found in the text if there are none.
 pub fn model(text: &Text, names: &[&str], vowels: &str) -> Result<ModelFile> {
-    let (names, effort) = match names {
-        [AUTO] if text.n_symbols() > MANY_SYMBOLS => (&["colloc"][..], SHORT),
-        [AUTO] => (&LEVELS[..], LONG),
-        names => (names, LONG),
+    let vowels = vowels.trim();
+    let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
+    let (names, effort, reason) = match names {
+        [AUTO] if text.n_symbols() > MANY_SYMBOLS => (vec!["colloc"], SHORT, None),
+        [AUTO] => {
+            let choice = choice::choose(text, &keys)?;
+            let effort = Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) };
+            (choice.grammars.to_vec(), effort, choice.reason)
+        }
+        names => (names.to_vec(), Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None),
     };
     ensure!(!names.is_empty(), "--grammar: name a grammar, or auto");
     let mut grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<Vec<Auto>>>()?;
@@ -69,15 +84,17 @@ pub fn model(text: &Text, names: &[&str], vowels: &str) -> Result<ModelFile> {
     {
         bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
     }
-    let vowels = vowels.trim();
-    let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
-    Ok(ModelFile { grammar, voters, effort, keys, files: Vec::new() })
+    Ok(ModelFile { grammar, voters, effort, reason, keys, files: Vec::new() })
 }
 
-/// Grammars of words of syllables whose chains vote unless others are named: no number of levels of collocations is the best in every
-/// language.
-const LEVELS: [&str; 2] = ["colloc3-syllable", "colloc-syllable"];
-/// Fewer and longer chains, of one or two grammars.
-const LONG: Effort = Effort { chains: 2, sweeps: 80 };
+/// The number of sweeps of a chain: about as many symbols are read in all, whatever the length of the text.
+fn sweeps(text: &Text) -> u32 {
+    (SYMBOLS_OF_CHAIN / text.length().max(1)).clamp(FEWEST_SWEEPS, MOST_SWEEPS) as u32
+}
+
+/// Symbols that all sweeps of a chain read; 83 sweeps of 96,000 symbols.
+const SYMBOLS_OF_CHAIN: usize = 8_000_000;
+const FEWEST_SWEEPS: usize = 40;
+const MOST_SWEEPS: usize = 200;
 /// More and shorter chains, for texts of many symbols.
-const SHORT: Effort = Effort { chains: 4, sweeps: 50 };
+const SHORT: Effort = Effort { chains: 4, voter_chains: None, sweeps: 50 };

@@ -25,12 +25,15 @@ const GRAMMARS: &str = "
 ## Grammars made from the corpus
 
 Values of `model.grammar` for corpora of sentences. A name has parts: the levels of collocations (none in `unigram`), `syllable` for words of
-syllables instead of symbols, and the edge at which function words stand. Segments are the words with the function words, or the prefixes, stems and
+syllables instead of symbols, `stress` for marks of stress, and the edge at which function words stand. Segments are the words with the function words, or the prefixes, stems and
 suffixes. `grammaton grammars NAME --corpus FILE` prints any of them as a file to edit.
 
 With syllables every symbol is a vowel or a consonant. A nucleus is a sequence of vowels, onsets and codas are sequences of consonants; a
 sequence of consonants alone is a syllable of small weight (pseudo-count 0.01), so that every utterance has a derivation. Vowels are
 found by Sukhotin's algorithm unless `model.vowels` names them.
+
+With `stress` a mark after a nucleus makes its syllable a stressed one (Börschinger & Johnson 2014), and words learn which patterns of stressed
+and unstressed syllables they have. The marks are those of `model.stress`.
 
 In `morph1` and `morph15` (MorphAGram's grammars 1 and 15) a line is a word. If the corpus has the symbols `^^^` and `$$$`, they are the marks at both
 ends of every word, and the grammars are the published ones; otherwise a word of `morph1` has a prefix and a suffix, one of them or none.

@@ -90,10 +90,17 @@ const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
 const NORMAL: Readers = &[(&[Pcfg, Dmv], &[LogisticNormal])];
 const NORMAL_DMV: Readers = &[(&[Dmv], &[LogisticNormal])];
 
+const VOTERS: Need = Need { text: "`voters`", holds: |job, _| !job.model.voters.is_empty() };
 const SYLLABLES: Need = Need {
     text: "a `grammar` with syllables, such as `auto:colloc3-syllable`",
     holds: |job, _| job.model.grammars().any(|source| source.is_made(Auto::has_syllables)),
 };
+const STRESS: Need = Need {
+    text: "a `grammar` with stress, such as `auto:colloc3-syllable-stress`",
+    holds: |job, _| job.model.grammars().any(|source| source.is_made(Auto::has_stress)),
+};
+/// Marks of primary and secondary stress in the International Phonetic Alphabet.
+pub const STRESS_MARKS: &str = "ˈ ˌ";
 const MORPHEMES: Need = Need {
     text: "a `grammar` of morphemes, such as `auto:morph1`",
     holds: |job, _| job.model.grammars().any(|source| source.is_made(Auto::has_affixes)),
@@ -175,8 +182,15 @@ table! {
     /// `grammar` (`mbr-vote`); the model that is written is of `grammar`.
     voters: Vec<GrammarSource> = Vec::new(), Rules::read_by(TABLES);
 
+    /// Number of chains of each voter; 0: as many as `inference.restarts`.
+    voter_chains: usize = 0, Rules::read_by(TABLES).from_to(0.0, 1000.0).with(VOTERS);
+
     /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found in the corpus (Sukhotin 1962).
     vowels: String = String::new(), Rules::read_by(SENTENCES).with(SYLLABLES);
+
+    /// Symbols that mark stress, with spaces between them, for a grammar with stress. A mark stands behind the nucleus of a stressed syllable:
+    /// `bˈ` is no stressed syllable, `beˈt` is.
+    stress: String = STRESS_MARKS.to_owned(), Rules::read_by(SENTENCES).with(STRESS);
 
     /// File of known prefixes, one a line, which a grammar of morphemes gets as rules.
     prefixes: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);

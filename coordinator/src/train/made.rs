@@ -19,6 +19,8 @@ use crate::job::ModelTable;
 pub struct Known {
     /// Vowels, with spaces between them; if empty, they are found.
     pub vowels: String,
+    /// Symbols that mark stress, with spaces between them.
+    pub stress: String,
     /// File of prefixes, one a line; none if empty.
     pub prefixes: PathBuf,
     /// File of suffixes, one a line; none if empty.
@@ -27,17 +29,27 @@ pub struct Known {
 
 impl From<&ModelTable> for Known {
     fn from(model: &ModelTable) -> Known {
-        let ModelTable { vowels, prefixes, suffixes, .. } = model.clone();
-        Known { vowels, prefixes, suffixes }
+        let ModelTable { vowels, stress, prefixes, suffixes, .. } = model.clone();
+        Known { vowels, stress, prefixes, suffixes }
     }
 }
 
 /// Makes the grammar; notices go to `notices`.
 pub fn made(kind: Auto, source: &Source, known: &Known, notices: &mut Vec<String>) -> Result<AutoGrammar> {
     let symbols = &source.end.symbols;
+    let mut stress_marks = vec![false; if kind.has_stress() { symbols.len() } else { 0 }];
+    if kind.has_stress() {
+        stress_marks = symbols.iter().map(|symbol| is_among(symbol, &known.stress)).collect();
+        if !stress_marks.contains(&true) {
+            notices.push(format!(
+                "no stress mark in the corpus ({}), so that no syllable is stressed; model.stress names the marks",
+                known.stress.trim()
+            ));
+        }
+    }
     let vowels = match kind.has_syllables() {
         true if known.vowels.trim().is_empty() => {
-            let found = found(source)?;
+            let found = found(source, &stress_marks)?;
             notices.push(notice(symbols, &found));
             found
         }
@@ -49,24 +61,38 @@ pub fn made(kind: Auto, source: &Source, known: &Known, notices: &mut Vec<String
         prefixes = affixes(&known.prefixes, source, notices)?;
         suffixes = affixes(&known.suffixes, source, notices)?;
     }
-    let of = Alphabet { symbols, vowels: &vowels, prefixes: &prefixes, suffixes: &suffixes };
+    let of = Alphabet {
+        symbols,
+        vowels: &vowels,
+        stress_marks: &stress_marks,
+        prefixes: &prefixes,
+        suffixes: &suffixes,
+    };
     auto(kind, &of).context("cannot make a grammar for the corpus")
 }
 
-/// Whether each symbol is a vowel, as found in the corpus.
-fn found(source: &Source) -> Result<Vec<bool>> {
+/// Whether each symbol is a vowel, as found in the corpus without its `stress_marks`.
+fn found(source: &Source, stress_marks: &[bool]) -> Result<Vec<bool>> {
+    let is_mark = |symbol: &u32| stress_marks.get(*symbol as usize) == Some(&true);
     let mut sentences = Sentences::default();
-    source.blocks(|block| {
+    source.blocks(|mut block| {
+        if stress_marks.contains(&true) {
+            block.sentences.iter_mut().for_each(|sentence| sentence.retain(|symbol| !is_mark(symbol)));
+        }
         sentences.add(&block.sentences);
         Ok(())
     })?;
     Ok(sentences.vowels(source.end.symbols.len()))
 }
 
+/// Whether a symbol is among `symbols`, with spaces between them.
+fn is_among(symbol: &str, symbols: &str) -> bool {
+    symbols.split_whitespace().any(|one| one == symbol)
+}
+
 /// Whether each symbol is among the `vowels`.
 fn given(symbols: &[String], vowels: &str) -> Result<Vec<bool>> {
-    let is_vowel: Vec<bool> =
-        symbols.iter().map(|symbol| vowels.split_whitespace().any(|vowel| vowel == symbol)).collect();
+    let is_vowel: Vec<bool> = symbols.iter().map(|symbol| is_among(symbol, vowels)).collect();
     ensure!(
         is_vowel.contains(&true),
         "model.vowels: none of these symbols is in the corpus; write symbols of the corpus with spaces between them, as in \"a e i o u\", \

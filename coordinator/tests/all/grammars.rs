@@ -55,6 +55,23 @@ fn units_and_vowels_are_those_of_the_job_file() {
 }
 
 #[test]
+fn marks_of_stress_are_those_that_are_named() {
+    let dir = folder(&[("corpus.txt", "taˈ mi\nat\npa'\n".as_bytes())]);
+    let corpus = at(&dir, "corpus.txt");
+    let print = |more: &[&str]| {
+        let args = [&["grammars", "colloc-syllable-stress", "--corpus", &corpus], more].concat();
+        let found = grammaton(&args).success();
+        let told = String::from_utf8(found.get_output().stderr.clone()).unwrap();
+        (stdout(&found), told.contains("no stress mark"))
+    };
+    let (text, _) = print(&[]);
+    assert!(text.contains("1 1 Stress --> ˈ\n") && !text.contains("Stress --> '"), "{text}");
+    assert!(print(&["--stress", "'"]).0.contains("1 1 Stress --> '\n"));
+    let (text, is_told) = print(&["--stress", "x"]);
+    assert!(is_told && !text.contains("Stressed"), "{text}");
+}
+
+#[test]
 fn wrong_names_and_corpora_are_refused_in_a_line() {
     let dir = folder(&[("corpus.txt", b"ta\n"), ("empty.txt", b"\n"), ("latin1.txt", b"a\n\xe9\n")]);
     let corpus = at(&dir, "corpus.txt");

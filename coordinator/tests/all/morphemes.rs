@@ -15,7 +15,7 @@ fn every_line_is_the_word_with_spaces_between_its_morphemes() {
     let long = "ab".repeat(50);
     let text = format!("unlocked\nun lock ing\n\nслово\nსიტყვა\nكلمات\n字\ne\u{301}te\u{301}\n{long}\nx\n");
     let dir = folder(&[("words.txt", text.as_bytes())]);
-    for grammar in ["morph1", "morph15"] {
+    for grammar in ["morph0", "morph1", "morph2", "morph3", "morph13", "morph15", "morph18", "morph19"] {
         let found = morphemes(&[&at(&dir, "words.txt"), "--grammar", grammar]);
         let bare = |text: &str| text.lines().map(|line| line.replace(' ', "")).collect::<Vec<_>>();
         assert_eq!(bare(&found), bare(&text), "{grammar}");
@@ -49,6 +49,40 @@ fn known_affixes_are_rules_of_the_job_that_is_written() {
 }
 
 #[test]
+fn a_cascade_knows_the_affixes_that_its_first_run_uses_most() {
+    let stems = ["go", "do", "lock", "pack", "load", "tie"];
+    let words: Vec<String> = stems
+        .iter()
+        .flat_map(|stem| {
+            ["", "un", "re"].map(|prefix| ["", "ing", "s"].map(|suffix| format!("{prefix}{stem}{suffix}")))
+        })
+        .flatten()
+        .collect();
+    let dir = folder(&[("words.txt", words.join("\n").as_bytes())]);
+    let out = at(&dir, "out");
+    morphemes(&[&at(&dir, "words.txt"), "--cascade=3", "--grammar", "morph1", "--out", &out]);
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let (job, grammar) = (read("out/job.toml"), read("out/model/grammar.txt"));
+    for (key, morph) in [("prefixes", "PrefixMorph"), ("suffixes", "SuffixMorph")] {
+        let found = read(&format!("out/{key}.txt"));
+        assert!((1..=3).contains(&found.lines().count()), "{found}");
+        assert!(job.contains(&format!("{key} = \"{key}.txt\"\n")), "{job}");
+        for affix in found.lines() {
+            let letters: Vec<String> = affix.chars().map(String::from).collect();
+            assert!(grammar.contains(&format!("{morph} --> {}\n", letters.join(" "))), "{affix}: {grammar}");
+        }
+    }
+    assert!(read("out/first/job.toml").contains("auto:morph15") && job.contains("auto:morph1\""));
+    grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "-q"]).success();
+    assert_eq!(read("out/segmentation.mbr-vote.txt"), read("again/segmentation.mbr-vote.txt"));
+    refused(
+        &["morphemes", &at(&dir, "words.txt"), "--cascade", "--grammar", "colloc"],
+        &["--cascade", "no affixes"],
+    );
+    refused(&["morphemes", &at(&dir, "words.txt"), "--cascade", "--out", &out], &["has a finished result"]);
+}
+
+#[test]
 fn wrong_affixes_are_refused_in_a_line() {
     let dir = folder(&[("words.txt", b"undo\nredo\n"), ("other.txt", b"zz\n"), ("latin1.txt", b"u\n\xe9\n")]);
     let words = at(&dir, "words.txt");
@@ -64,5 +98,5 @@ fn wrong_affixes_are_refused_in_a_line() {
         &["morphemes", &words, "--suffixes", &at(&dir, "latin1.txt")],
         &["latin1.txt:2: byte 2 is not UTF-8"],
     );
-    refused(&["morphemes", &words, "--grammar", "morph2"], &["did you mean"]);
+    refused(&["morphemes", &words, "--grammar", "morph155"], &["did you mean"]);
 }

@@ -47,6 +47,66 @@ fn every_line_is_the_line_of_the_text_with_other_spaces() {
     }
 }
 
+/// A model of a text of any script, words of one letter and of a hundred among it, reads the text again, and the report shows it as it is.
+#[test]
+fn any_script_goes_through_parse_and_the_report() {
+    let dir = folder(&[("text.txt", TEXT.as_bytes())]);
+    let out = at(&dir, "out");
+    segment(&[&at(&dir, "text.txt"), "--grammar", "colloc-syllable", "--out", &out]);
+    for decoder in ["viterbi", "mbr"] {
+        let args = ["parse", &out, &at(&dir, "text.txt"), "--decoder", decoder];
+        let parsed = stdout(&grammaton(&args).success());
+        assert_eq!(parsed.lines().count(), TEXT.lines().count());
+        for (parsed, line) in parsed.lines().zip(TEXT.lines()) {
+            assert_eq!(without_spaces(parsed), without_spaces(line), "{decoder}");
+        }
+    }
+    let report = read(&dir, "out/report.html");
+    for symbol in ["ა", "к", "ك", "人", "e\u{301}"] {
+        assert!(report.contains(symbol), "{symbol}");
+    }
+}
+
+/// Utterances drawn from a language of `examples/languages`.
+fn drawn(language: &str, n: usize) -> String {
+    let grammar = format!("{}/../examples/languages/{language}.gr", env!("CARGO_MANIFEST_DIR"));
+    let args = ["sample", &grammar, "-n", &n.to_string(), "--segments", "Word,Particle"];
+    stdout(&grammaton(&args).success())
+}
+
+#[test]
+fn grammars_are_chosen_by_the_syllables_of_words_and_the_job_says_why() {
+    let (short, long) = (drawn("isolating", 150), drawn("poor-syllables", 150));
+    let dir = folder(&[("short.txt", short.as_bytes()), ("long.txt", long.as_bytes())]);
+    let job = |name: &str| {
+        segment(&[&at(&dir, &format!("{name}.txt")), "--out", &at(&dir, name)]);
+        read(&dir, &format!("{name}/job.toml"))
+    };
+    let (short, long) = (job("short"), job("long"));
+    let grammars =
+        |first: &str, second: &str| format!("grammar = \"auto:{first}\"\nvoters = [\"auto:{second}\"]\n");
+    assert!(short.contains(&grammars("colloc-syllable", "colloc3-syllable")), "{short}");
+    assert!(long.contains(&grammars("colloc3-syllable", "colloc-syllable")), "{long}");
+    for job in [short, long] {
+        assert!(job.contains("% of the different words of a short trial have one syllable"), "{job}");
+        assert!(!job.contains("voter_chains"), "--chains is the number of chains of every grammar: {job}");
+    }
+}
+
+#[test]
+fn second_grammar_of_the_choice_has_one_chain_and_short_texts_more_sweeps() {
+    let dir = folder(&[("text.txt", drawn("poor-syllables", 20).as_bytes())]);
+    grammaton(&["segment", &at(&dir, "text.txt"), "--out", &at(&dir, "out"), "-q"]).success();
+    let job = read(&dir, "out/job.toml");
+    for line in ["restarts = 2\n", "voter_chains = 1\n", "max_rounds = 200\n"] {
+        assert!(job.contains(line), "{job}");
+    }
+    let summary: serde_json::Value = serde_json::from_str(&read(&dir, "out/summary.json")).unwrap();
+    let n_chains = |point: &serde_json::Value| point["bounds"].as_array().unwrap().len();
+    let points: Vec<usize> = summary["points"].as_array().unwrap().iter().map(n_chains).collect();
+    assert_eq!(points, [2, 1]);
+}
+
 #[test]
 fn phonemes_are_tokens_between_spaces() {
     let text = "t uu | m ii\n\nt uu t uu\nm ii\n";

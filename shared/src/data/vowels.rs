@@ -19,6 +19,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Number of syllables of a word: its longest runs of vowels.
+///
+/// ```
+/// use shared::data::vowels::n_nuclei;
+///
+/// let is_vowel = [false, true, true]; // t, a, i
+/// assert_eq!(n_nuclei(&[0, 1, 2, 0, 1], &is_vowel), 2); // t ai t a
+/// assert_eq!(n_nuclei(&[0], &is_vowel), 0);
+/// ```
+pub fn n_nuclei(word: &[u32], is_vowel: &[bool]) -> usize {
+    word.chunk_by(|&a, &b| is_vowel[a as usize] == is_vowel[b as usize])
+        .filter(|run| is_vowel[run[0] as usize])
+        .count()
+}
+
 /// Number of symbols after which further sentences are not read: counts of neighbours do not change the classes any more.
 const MAX_SYMBOLS: usize = 1 << 22;
 

@@ -7,7 +7,7 @@
 //! with the marks [`BEGIN`] and [`END`], every sentence that begins and ends with them.
 //!
 //! Sources: Johnson, Griffiths & Goldwater (2007), unigrams and collocations; Johnson & Goldwater (2009), levels of collocations and
-//! syllables; Johnson, Christophe, Demuth & Dupoux (2014), function words; Eskander, Rambow & Yang (2016), words of prefixes, stem and suffixes.
+//! syllables; Johnson, Christophe, Demuth & Dupoux (2014), function words; Börschinger & Johnson (2014), stress; Eskander, Rambow & Yang (2016), words of prefixes, stem and suffixes.
 
 mod draft;
 mod morphemes;
@@ -43,6 +43,8 @@ pub enum Words {
     Syllables {
         /// Where function words stand in collocations of every level, if there are function words.
         function_words: Option<Edge>,
+        /// Whether syllables are stressed or unstressed, as marks after their nuclei say.
+        stress: bool,
     },
 }
 
@@ -57,13 +59,53 @@ pub enum Edge {
     Both,
 }
 
-/// How a word is made of prefixes, a stem and suffixes; the numbers are MorphAGram's.
+/// How a word is made of prefixes, a stem and suffixes; the names are MorphAGram's: SM, morphs of submorphs; Co, compounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Morphemes {
-    /// Grammar 1: all prefixes of a word are adapted as one string, and all suffixes.
-    Grammar1,
+    /// Grammar 0: all prefixes of a word are adapted as one string, and all suffixes.
+    PrStSu,
+    /// Grammar 1: the same, with morphs of submorphs.
+    PrStSuSm,
+    /// Grammar 2: a word is a sequence of prefixes, stems and suffixes in any order.
+    PrStSuCoSm,
+    /// Grammar 3: one prefix, one stem, one suffix.
+    Simple,
+    /// Grammar 4: the same, of submorphs.
+    SimpleSm,
+    /// Grammar 13: a sequence of morphs of one kind.
+    MorphSm,
     /// Grammar 15: a stem and its suffixes are adapted as one string.
-    Grammar15,
+    PrStSu2aSm,
+    /// Grammar 18: a stem and its prefixes are.
+    PrStSu2bSm,
+    /// Grammar 19: the same, and words may have several stems.
+    PrStSu2bCoSm,
+}
+
+impl Morphemes {
+    fn describe(self) -> &'static str {
+        match self {
+            Morphemes::PrStSu => {
+                "words of prefixes, a stem and suffixes, of letters; all prefixes are one adapted string, all suffixes another"
+            }
+            Morphemes::PrStSuSm => {
+                "words of prefixes, a stem and suffixes; all prefixes are one adapted string, all suffixes another"
+            }
+            Morphemes::PrStSuCoSm => "words of prefixes, stems and suffixes in any order",
+            Morphemes::Simple => "words of one prefix, a stem and one suffix, of letters",
+            Morphemes::SimpleSm => "words of one prefix, a stem and one suffix",
+            Morphemes::MorphSm => "words of morphs of one kind",
+            Morphemes::PrStSu2aSm => {
+                "words of prefixes, a stem and suffixes; the stem and its suffixes are one adapted string"
+            }
+            Morphemes::PrStSu2bSm => {
+                "words of prefixes, a stem and suffixes; the stem and its prefixes are one adapted string"
+            }
+            Morphemes::PrStSu2bCoSm => {
+                "words of one or more stems with prefixes and suffixes; a stem and its prefixes are one adapted string"
+            }
+        }
+    }
 }
 
 impl Auto {
@@ -82,16 +124,15 @@ impl Auto {
         matches!(self, Auto::Utterances { words: Words::Syllables { .. }, .. })
     }
 
+    /// Whether it reads marks of stress.
+    pub fn has_stress(self) -> bool {
+        matches!(self, Auto::Utterances { words: Words::Syllables { stress: true, .. }, .. })
+    }
+
     /// A description in one line.
     pub fn describe(self) -> String {
         let (levels, words) = match self {
-            Auto::Morphemes(Morphemes::Grammar1) => {
-                return "words of prefixes, a stem and suffixes; all prefixes are one adapted string, all suffixes another".to_owned();
-            }
-            Auto::Morphemes(Morphemes::Grammar15) => {
-                return "words of prefixes, a stem and suffixes; the stem and its suffixes are one adapted string"
-                    .to_owned();
-            }
+            Auto::Morphemes(kind) => return kind.describe().to_owned(),
             Auto::Utterances { levels, words } => (levels, words),
         };
         let levels = match levels {
@@ -100,20 +141,23 @@ impl Auto {
             2 => "utterances of collocations on two levels",
             _ => "utterances of collocations on three levels",
         };
-        let words = match words {
-            Words::Symbols => "words of symbols",
-            Words::Syllables { function_words: None } => "words of one to four syllables",
-            Words::Syllables { function_words: Some(Edge::Left) } => {
-                "words of syllables, function words at the left edge of collocations"
-            }
-            Words::Syllables { function_words: Some(Edge::Right) } => {
-                "words of syllables, function words at the right edge of collocations"
-            }
-            Words::Syllables { function_words: Some(Edge::Both) } => {
-                "words of syllables, function words at both edges of collocations"
+        let (edge, stress) = match words {
+            Words::Symbols => return format!("{levels}, words of symbols"),
+            Words::Syllables { function_words, stress } => {
+                (function_words, if stress { "stressed and unstressed " } else { "" })
             }
         };
-        format!("{levels}, {words}")
+        match edge {
+            None => format!("{levels}, words of one to four {stress}syllables"),
+            Some(edge) => {
+                let edge = match edge {
+                    Edge::Left => "the left edge",
+                    Edge::Right => "the right edge",
+                    Edge::Both => "both edges",
+                };
+                format!("{levels}, words of {stress}syllables, function words at {edge} of collocations")
+            }
+        }
     }
 }
 
@@ -122,15 +166,19 @@ const fn words(levels: u8) -> Auto {
 }
 
 const fn syllables(levels: u8) -> Auto {
-    Auto::Utterances { levels, words: Words::Syllables { function_words: None } }
+    Auto::Utterances { levels, words: Words::Syllables { function_words: None, stress: false } }
 }
 
 const fn function_words(levels: u8, edge: Edge) -> Auto {
-    Auto::Utterances { levels, words: Words::Syllables { function_words: Some(edge) } }
+    Auto::Utterances { levels, words: Words::Syllables { function_words: Some(edge), stress: false } }
+}
+
+const fn stress(levels: u8, function_words: Option<Edge>) -> Auto {
+    Auto::Utterances { levels, words: Words::Syllables { function_words, stress: true } }
 }
 
 /// The members of the family by name, from the simplest on.
-pub const FAMILY: [(&str, Auto); 19] = [
+pub const FAMILY: [(&str, Auto); 35] = [
     ("unigram", Auto::UNIGRAM),
     ("colloc", Auto::COLLOC),
     ("colloc2", words(2)),
@@ -148,8 +196,24 @@ pub const FAMILY: [(&str, Auto); 19] = [
     ("colloc3-syllable-functionwords-left", function_words(3, Edge::Left)),
     ("colloc3-syllable-functionwords-right", function_words(3, Edge::Right)),
     ("colloc3-syllable-functionwords-both", function_words(3, Edge::Both)),
-    ("morph1", Auto::Morphemes(Morphemes::Grammar1)),
-    ("morph15", Auto::Morphemes(Morphemes::Grammar15)),
+    ("unigram-syllable-stress", stress(0, None)),
+    ("colloc-syllable-stress", stress(1, None)),
+    ("colloc2-syllable-stress", stress(2, None)),
+    ("colloc3-syllable-stress", stress(3, None)),
+    ("colloc-syllable-stress-functionwords-left", stress(1, Some(Edge::Left))),
+    ("colloc2-syllable-stress-functionwords-left", stress(2, Some(Edge::Left))),
+    ("colloc3-syllable-stress-functionwords-left", stress(3, Some(Edge::Left))),
+    ("colloc3-syllable-stress-functionwords-right", stress(3, Some(Edge::Right))),
+    ("colloc3-syllable-stress-functionwords-both", stress(3, Some(Edge::Both))),
+    ("morph0", Auto::Morphemes(Morphemes::PrStSu)),
+    ("morph1", Auto::Morphemes(Morphemes::PrStSuSm)),
+    ("morph2", Auto::Morphemes(Morphemes::PrStSuCoSm)),
+    ("morph3", Auto::Morphemes(Morphemes::Simple)),
+    ("morph4", Auto::Morphemes(Morphemes::SimpleSm)),
+    ("morph13", Auto::Morphemes(Morphemes::MorphSm)),
+    ("morph15", Auto::Morphemes(Morphemes::PrStSu2aSm)),
+    ("morph18", Auto::Morphemes(Morphemes::PrStSu2bSm)),
+    ("morph19", Auto::Morphemes(Morphemes::PrStSu2bCoSm)),
 ];
 
 /// The names of the family.
@@ -197,6 +261,8 @@ pub struct Alphabet<'a> {
     pub symbols: &'a [String],
     /// Whether each symbol is a vowel, `[n_symbols]`; [`Auto::has_syllables`] says whether it is read.
     pub vowels: &'a [bool],
+    /// Whether each symbol marks the stress of the vowels before it, `[n_symbols]`; [`Auto::has_stress`] says whether it is read.
+    pub stress_marks: &'a [bool],
     /// Known prefixes, as indices of symbols, for grammars of morphemes.
     pub prefixes: &'a [Vec<usize>],
     /// Known suffixes, likewise.
@@ -238,7 +304,7 @@ pub struct AutoGrammar {
 pub fn auto(kind: Auto, of: &Alphabet<'_>) -> Result<AutoGrammar, Defect> {
     let mut draft = Draft::new(of.symbols);
     match kind {
-        Auto::Utterances { levels, words } => utterances::draft(&mut draft, levels, words, of.vowels),
+        Auto::Utterances { levels, words } => utterances::draft(&mut draft, levels, words, of),
         Auto::Morphemes(kind) => morphemes::draft(&mut draft, kind, of),
     }
     draft.finish()
@@ -252,8 +318,14 @@ mod tests {
     fn made(name: &str, letters: &str) -> AutoGrammar {
         let symbols: Vec<String> = letters.split_whitespace().map(str::to_owned).collect();
         let vowels: Vec<bool> = symbols.iter().map(|symbol| "aeiou".contains(symbol.as_str())).collect();
-        auto(name.parse().unwrap(), &Alphabet { symbols: &symbols, vowels: &vowels, ..Alphabet::default() })
-            .unwrap()
+        let stress_marks: Vec<bool> = symbols.iter().map(|symbol| symbol == "ˈ").collect();
+        let of = Alphabet {
+            symbols: &symbols,
+            vowels: &vowels,
+            stress_marks: &stress_marks,
+            ..Alphabet::default()
+        };
+        auto(name.parse().unwrap(), &of).unwrap()
     }
 
     fn printed(name: &str, letters: &str) -> String {
@@ -289,6 +361,21 @@ mod tests {
     }
 
     #[test]
+    fn stress_follows_the_nucleus_and_words_have_every_pattern() {
+        let text = printed("colloc-syllable-stress-functionwords-left", "a t ˈ");
+        let rules = |of: &str| text.lines().filter(|line| line.split(" --> ").next() == Some(of)).count();
+        assert_eq!((rules("1 Word"), rules("1 FuncWord")), (30, 2), "{text}");
+        assert!(text.contains("1 Word --> StressedSyllableI Syllable SyllableF\n"), "{text}");
+        assert!(text.contains("1 1 StressedRhymeF --> Nucleus Stress CodaF\n1"), "{text}");
+        assert!(text.contains("1 1 Stress --> ˈ\n") && text.contains("0.01 1 Consonant --> ˈ"), "{text}");
+        assert!(
+            !printed("colloc-syllable-stress", "a t").contains("Stress"),
+            "no marks, no stressed syllables"
+        );
+        assert!(printed("colloc-syllable", "a t ˈ").contains("1 1 Consonant --> ˈ"), "a symbol as others");
+    }
+
+    #[test]
     fn classes_without_symbols_leave_no_rules() {
         let consonants = printed("colloc-syllable", "t s");
         assert!(!consonants.contains("Nucleus") && consonants.contains("0.01 1 SyllableIF --> Consonants"));
@@ -305,7 +392,14 @@ mod tests {
         assert_eq!(segments("colloc3"), ["Word"]);
         assert_eq!(segments("colloc3-syllable"), ["Word"]);
         assert_eq!(segments("colloc-syllable-functionwords-both"), ["FuncWord", "Word"]);
-        assert_eq!(segments("morph1"), ["PrefixMorph", "Stem", "SuffixMorph"]);
+        for name in ["morph0", "morph1", "morph2", "morph15", "morph18", "morph19"] {
+            assert_eq!(
+                segments(name),
+                ["PrefixMorph", "Stem", "SuffixMorph"].map(str::to_owned).to_vec(),
+                "{name}"
+            );
+        }
+        assert_eq!((segments("morph3").len(), segments("morph13")), (3, vec!["Morph".to_owned()]));
     }
 
     #[test]
@@ -327,6 +421,15 @@ mod tests {
         let text = syntax::print(&auto("morph1".parse().unwrap(), &of).unwrap().grammar);
         assert!(text.contains("1 PrefixMorph --> SubMorphs\n1 PrefixMorph --> u n\n1 Stem"), "{text}");
         assert!(text.contains("1 SuffixMorph --> SubMorphs\n1 SuffixMorph --> s\n1 1 SubMorphs"), "{text}");
+        let printed = |name: &str| syntax::print(&auto(name.parse().unwrap(), &of).unwrap().grammar);
+        assert!(
+            printed("morph13").contains("1 Morph --> s\n1 Morph --> u n\n")
+                || printed("morph13").contains("1 Morph --> u n\n1 Morph --> s\n")
+        );
+        assert!(
+            printed("morph3").contains("1 1 KnownPrefix --> u n\n")
+                && printed("morph3").contains("1 Suffix --> KnownSuffix\n")
+        );
     }
 
     #[test]
@@ -339,13 +442,12 @@ mod tests {
 
     #[test]
     fn no_symbols_make_no_grammar() {
-        let vowels = [false; 2];
+        let none = [false; 2];
         for (_, kind) in FAMILY {
             assert!(auto(kind, &Alphabet::default()).is_err());
             let twice = ["a".to_owned(), "a".to_owned()];
-            assert!(
-                auto(kind, &Alphabet { symbols: &twice, vowels: &vowels, ..Alphabet::default() }).is_err()
-            );
+            let of = Alphabet { symbols: &twice, vowels: &none, stress_marks: &none, ..Alphabet::default() };
+            assert!(auto(kind, &of).is_err());
         }
     }
 }

@@ -12,7 +12,10 @@ fn made(kind: Auto, symbols: &[String], corpus: &[Vec<u32>]) -> (AutoGrammar, Ve
     let mut sentences = Sentences::default();
     sentences.add(corpus);
     let vowels = sentences.vowels(symbols.len());
-    let made = auto(kind, &Alphabet { symbols, vowels: &vowels, ..Alphabet::default() }).unwrap();
+    // The third symbol, a vowel or not, marks stress.
+    let stress_marks: Vec<bool> = (0..symbols.len()).map(|at| at == 2).collect();
+    let of = Alphabet { symbols, vowels: &vowels, stress_marks: &stress_marks, ..Alphabet::default() };
+    let made = auto(kind, &of).unwrap();
     let terminal = |&symbol: &u32| made.grammar.symbol(&symbols[symbol as usize]).unwrap();
     let corpus = corpus.iter().map(|sentence| sentence.iter().map(terminal).collect()).collect();
     (made, corpus)
@@ -84,9 +87,13 @@ fn given_vowels_may_leave_utterances_without_a_nucleus() {
     let symbols: Vec<String> = ["m", "a", "t"].map(str::to_owned).to_vec();
     for vowels in [[false, true, false], [false; 3], [true; 3]] {
         for (name, kind) in FAMILY {
-            let grammar = auto(kind, &Alphabet { symbols: &symbols, vowels: &vowels, ..Alphabet::default() })
-                .unwrap()
-                .grammar;
+            let of = Alphabet {
+                symbols: &symbols,
+                vowels: &vowels,
+                stress_marks: &[false; 3],
+                ..Alphabet::default()
+            };
+            let grammar = auto(kind, &of).unwrap().grammar;
             for sentence in ["m", "m m m m m m", "a", "a a a a a a a", "m a t m t a m", "t m a"] {
                 let tokens = grammar.tokens(sentence).unwrap();
                 assert!(derives(&grammar, &tokens), "{name}, {vowels:?}: {sentence}");
@@ -99,10 +106,8 @@ fn given_vowels_may_leave_utterances_without_a_nucleus() {
 fn morph_grammars_derive_marked_words_alone() {
     let symbols: Vec<String> = [BEGIN, "u", "n", END].map(str::to_owned).to_vec();
     let derived = |grammar: &Grammar, word: &str| derives(grammar, &grammar.tokens(word).unwrap());
-    for name in ["morph1", "morph15"] {
-        let grammar = auto(name.parse().unwrap(), &Alphabet { symbols: &symbols, ..Alphabet::default() })
-            .unwrap()
-            .grammar;
+    for (name, kind) in FAMILY.iter().filter(|(_, kind)| kind.has_affixes()) {
+        let grammar = auto(*kind, &Alphabet { symbols: &symbols, ..Alphabet::default() }).unwrap().grammar;
         for word in ["^^^ u $$$", "^^^ u n n u $$$"] {
             assert!(derived(&grammar, word), "{name}: {word}");
         }

@@ -248,8 +248,10 @@ proptest! {
     ) {
         let terminals: Vec<String> = terminals.into_iter().collect();
         let vowels: Vec<bool> = (0..terminals.len()).map(|at| at % 3 == 1).collect();
+        let stress_marks: Vec<bool> = (0..terminals.len()).map(|at| at == 2).collect();
         for (_, kind) in FAMILY {
-            let made = auto(kind, &Alphabet { symbols: &terminals, vowels: &vowels, ..Alphabet::default() }).unwrap();
+            let of = Alphabet { symbols: &terminals, vowels: &vowels, stress_marks: &stress_marks, ..Alphabet::default() };
+            let made = auto(kind, &of).unwrap();
             prop_assert_eq!(&parse(&print(&made.grammar), "made").unwrap().0, &made.grammar);
             prop_assert!(!made.segments.is_empty());
             prop_assert!(made.segments.iter().all(|&segment| made.grammar.is_adapted(segment)));

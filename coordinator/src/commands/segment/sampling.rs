@@ -53,19 +53,23 @@ pub struct ModelFile {
     pub grammar: Auto,
     /// Further grammars, whose models vote with its models.
     pub voters: Vec<Auto>,
-    /// Length of its chains unless the command line says.
+    /// Number and length of its chains unless the command line says.
     pub effort: Effort,
+    /// Why these grammars; for the job file.
+    pub reason: Option<String>,
     /// Further keys of `[model]` with their values.
     pub keys: Vec<(&'static str, String)>,
     /// Further files of the job, each with its name in the folder.
     pub files: Vec<(&'static str, String)>,
 }
 
-/// Number and length of the chains of every grammar.
+/// Number and length of chains.
 #[derive(Clone, Copy)]
 pub struct Effort {
-    /// Chains.
+    /// Chains of the first grammar.
     pub chains: u16,
+    /// Chains of each further grammar; `None` for as many.
+    pub voter_chains: Option<u16>,
     /// Sweeps of each chain.
     pub sweeps: u32,
 }
@@ -84,30 +88,39 @@ const JOB: &str = "job.toml";
 /// The segmentation, as the text is written.
 const SEGMENTED: &str = "segmented.txt";
 
+/// A folder for the results of a command.
+pub enum Folder {
+    /// Named on the command line.
+    Given(PathBuf),
+    /// Removed when the command ends.
+    Temporary(tempfile::TempDir),
+}
+
+impl Folder {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        match self {
+            Folder::Given(path) => path,
+            Folder::Temporary(dir) => dir.path(),
+        }
+    }
+}
+
 impl Sampling {
     /// Segments `text` with `model`: writes a corpus and a job, trains the job, and prints the vote of its chains.
     pub fn segment(&self, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
-        let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let dir = self.out.as_deref().unwrap_or(temporary.path());
-        ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
-        let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
-        if earlier == Earlier::Refuse && dir.join("summary.json").exists() {
-            bail!(
-                "{}: the folder has a finished result; replace it with --overwrite, or choose another folder with --out DIR",
-                dir.display()
-            );
-        }
-        let file = self.write_job(text, model, dir)?;
-        let style = Style::choose(self.quiet || log == Form::Json, false);
-        let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
-        match train_job(&Job::load(&file, &[])?, &file, earlier, style, &options)? {
-            End::Stopped(signal) => {
-                if self.out.is_some() {
-                    streams::tell(&format!("to go on: grammaton train {} --resume", file.display()));
-                }
-                return Ok(Answer::Stopped(signal));
+        self.segment_in(&self.folder()?, text, model, log)
+    }
+
+    /// The same in a folder that [`Sampling::folder`] gave.
+    pub fn segment_in(&self, folder: &Folder, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
+        let dir = folder.path();
+        if let End::Stopped(signal) = self.train(dir, text, model, log)? {
+            if self.out.is_some() {
+                let file = dir.join(JOB);
+                streams::tell(&format!("to go on: grammaton train {} --resume", file.display()));
             }
-            End::Finished | End::Earlier => {}
+            return Ok(Answer::Stopped(signal));
         }
         let segmented = text.segmented_in(dir)?;
         match self.out {
@@ -118,6 +131,30 @@ impl Sampling {
             None => streams::print(&segmented)?,
         }
         Ok(Answer::Yes)
+    }
+
+    /// The folder for the results, which has no finished result unless it may be replaced.
+    pub fn folder(&self) -> Result<Folder> {
+        let Some(dir) = &self.out else {
+            return Ok(Folder::Temporary(tempfile::tempdir().context("cannot create a temporary folder")?));
+        };
+        ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
+        if !self.overwrite && dir.join("summary.json").exists() {
+            bail!(
+                "{}: the folder has a finished result; replace it with --overwrite, or choose another folder with --out DIR",
+                dir.display()
+            );
+        }
+        Ok(Folder::Given(dir.clone()))
+    }
+
+    /// Writes the corpus and the job of `text` to `dir`, and trains the job.
+    pub fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
+        let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
+        let file = self.write_job(text, model, dir)?;
+        let style = Style::choose(self.quiet || log == Form::Json, false);
+        let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
+        train_job(&Job::load(&file, &[])?, &file, earlier, style, &options)
     }
 
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
@@ -143,7 +180,8 @@ impl Sampling {
 
     /// The job file of a run of so many sweeps, each a round.
     fn job(&self, text: &Text, model: &ModelFile, sweeps: usize) -> String {
-        let ModelFile { grammar, voters, keys, effort, .. } = model;
+        let ModelFile { grammar, voters, keys, effort, reason, .. } = model;
+        let reason = reason.as_ref().map(|reason| format!("# {reason}\n")).unwrap_or_default();
         let keys: String =
             keys.iter().map(|(key, value)| format!("{key} = {}\n", toml::Value::from(&value[..]))).collect();
         let unit = text.unit_name();
@@ -152,10 +190,12 @@ impl Sampling {
             true => String::new(),
             false => format!("voters = [{}]\n", voters.join(", ")),
         };
+        let voter_chains = effort.voter_chains.filter(|_| self.chains.is_none() && !voters.is_empty());
+        let voter_chains = voter_chains.map(|n| format!("voter_chains = {n}\n")).unwrap_or_default();
         let (chains, seed) = (self.chains.unwrap_or(effort.chains), self.seed);
         format!(
-            "# Written by grammaton. `grammaton train {JOB} --out again` gives the same result.\n\
-             [model]\ngrammar = \"auto:{grammar}\"\n{voters}{keys}\n\
+            "# Written by grammaton. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
+             [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\nunit = \"{unit}\"\n\n\
              [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\n\
              max_rounds = {sweeps}\nkeep_every = 2\nrestarts = {chains}\nseed = {seed}\n\n\

@@ -40,6 +40,26 @@ impl Text {
         self.corpus.symbols.len()
     }
 
+    /// Number of symbols of all utterances.
+    pub fn length(&self) -> usize {
+        self.corpus.sentences.iter().map(Vec::len).sum()
+    }
+
+    /// The utterances, as indices of symbols, and the symbols.
+    pub fn utterances(&self) -> (&[Vec<u32>], &[String]) {
+        (&self.corpus.sentences, &self.corpus.symbols)
+    }
+
+    /// At most `n` of the utterances, evenly spaced, without empty lines.
+    pub fn part(&self, n: usize) -> Text {
+        let total = self.corpus.sentences.len();
+        let n = n.min(total);
+        let positions: Vec<usize> = (0..n).map(|at| at * total / n).collect();
+        let mut corpus = self.corpus.subset(&positions);
+        corpus.lines = (1..=n as u32).collect();
+        Text { corpus, n_lines: n as u32 }
+    }
+
     /// Name of the text, for messages.
     pub fn name(&self) -> &str {
         &self.corpus.source_name

@@ -69,9 +69,14 @@ impl<'a> Draft<'a> {
 
     /// Adds `parent --> symbol` for each symbol of the corpus that `takes` holds for, by its index.
     pub fn terminals(&mut self, parent: &str, takes: impl Fn(usize) -> bool) {
+        self.weighted_terminals(1.0, parent, takes);
+    }
+
+    /// The same, of pseudo-count `alpha`.
+    pub fn weighted_terminals(&mut self, alpha: f64, parent: &str, takes: impl Fn(usize) -> bool) {
         for at in (0..self.symbols.len()).filter(|&at| takes(at)) {
             let children = vec![Child::Terminal(at)];
-            self.rules.push(DraftRule { parent: parent.to_owned(), children, alpha: 1.0 });
+            self.rules.push(DraftRule { parent: parent.to_owned(), children, alpha });
         }
     }
 

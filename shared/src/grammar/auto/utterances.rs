@@ -10,15 +10,26 @@
 //!
 //! after Johnson, Christophe, Demuth & Dupoux (2014), with one more rule, `SyllableIF -> Consonant+` of pseudo-count [`WITHOUT_NUCLEUS`].
 //! A single level and its function words have names without a number.
+//!
+//! With stress (Börschinger & Johnson 2014) a mark follows the nucleus of a stressed syllable, and a word has a rule for each pattern of
+//! stressed and unstressed syllables, so that it learns which patterns are words:
+//!
+//! ```text
+//! Word* -> SyllableIF | StressedSyllableIF | SyllableI SyllableF | StressedSyllableI SyllableF | …    (30 patterns)
+//! StressedSyllableX -> (Onset) StressedRhymeX     StressedRhymeX -> Nucleus Stress (CodaX)     Stress -> a mark
+//! FuncWordN* -> SyllableIF | StressedSyllableIF
+//! ```
+//!
+//! A mark elsewhere is a consonant of pseudo-count [`WITHOUT_NUCLEUS`].
 
 use super::draft::Draft;
-use super::{Edge, Words};
+use super::{Alphabet, Edge, Words};
 
-/// Pseudo-count of a syllable without a nucleus, so that an utterance without a vowel has a derivation.
+/// Pseudo-count of a syllable without a nucleus and of a stress mark outside of a nucleus, so that every utterance has a derivation.
 pub(super) const WITHOUT_NUCLEUS: f64 = 0.01;
 
 /// Adds the rules of utterances with that many levels of collocations.
-pub(super) fn draft(draft: &mut Draft<'_>, levels: u8, words: Words, vowels: &[bool]) {
+pub(super) fn draft(draft: &mut Draft<'_>, levels: u8, words: Words, of: &Alphabet<'_>) {
     let number = |level: u8| if levels == 1 { String::new() } else { level.to_string() };
     let element = |level: u8| match level {
         0 => "Word".to_owned(),
@@ -28,8 +39,12 @@ pub(super) fn draft(draft: &mut Draft<'_>, levels: u8, words: Words, vowels: &[b
     draft.rules("Sentence", &[&list(levels)]);
     draft.list(&list(levels), &element(levels));
     let function_words = match words {
-        Words::Syllables { function_words } => function_words,
+        Words::Syllables { function_words, .. } => function_words,
         Words::Symbols => None,
+    };
+    let monosyllables: &[&str] = match words {
+        Words::Syllables { stress: true, .. } => &["SyllableIF", "StressedSyllableIF"],
+        _ => &["SyllableIF"],
     };
     for level in (1..=levels).rev() {
         let (inner, number) = (list(level - 1), number(level));
@@ -47,7 +62,7 @@ pub(super) fn draft(draft: &mut Draft<'_>, levels: u8, words: Words, vowels: &[b
             let (word, sequence) = (format!("FuncWord{number}"), format!("FuncWordList{number}"));
             draft.adapted(&run, &[&sequence]);
             draft.list(&sequence, &word);
-            draft.adapted(&word, &["SyllableIF"]);
+            draft.adapted(&word, monosyllables);
             draft.segment(&word);
         }
         draft.list(&inner, &element(level - 1));
@@ -59,32 +74,57 @@ pub(super) fn draft(draft: &mut Draft<'_>, levels: u8, words: Words, vowels: &[b
             draft.list("Chars", "Char");
             draft.terminals("Char", |_| true);
         }
-        Words::Syllables { .. } => syllables(draft, vowels),
+        Words::Syllables { stress, .. } => syllables(draft, stress, of),
     }
 }
 
 /// Adds the rules of words of syllables. I: first in the word; F: last in the word; IF: both.
-fn syllables(draft: &mut Draft<'_>, vowels: &[bool]) {
-    let words = [
-        "SyllableIF",
-        "SyllableI SyllableF",
-        "SyllableI Syllable SyllableF",
-        "SyllableI Syllable Syllable SyllableF",
-    ];
-    draft.adapted("Word", &words);
-    draft.rules("SyllableIF", &["RhymeF", "OnsetI RhymeF"]);
-    draft.weighted(WITHOUT_NUCLEUS, "SyllableIF", "Consonants");
-    draft.rules("SyllableI", &["Rhyme", "OnsetI Rhyme"]);
-    draft.rules("SyllableF", &["RhymeF", "Onset RhymeF"]);
-    draft.rules("Syllable", &["Rhyme", "Onset Rhyme"]);
-    draft.rules("Rhyme", &["Nucleus", "Nucleus Coda"]);
-    draft.rules("RhymeF", &["Nucleus", "Nucleus CodaF"]);
+fn syllables(draft: &mut Draft<'_>, has_stress: bool, of: &Alphabet<'_>) {
+    let is_mark = |at: usize| has_stress && of.stress_marks[at];
+    let stresses: &[&str] = if has_stress { &["", STRESSED] } else { &[""] };
+    let words: Vec<String> = LENGTHS.iter().flat_map(|syllables| patterns(syllables, stresses)).collect();
+    draft.adapted("Word", &words.iter().map(String::as_str).collect::<Vec<_>>());
+    for stress in stresses {
+        for (place, onset, last) in
+            [("IF", "OnsetI", "F"), ("I", "OnsetI", ""), ("F", "Onset", "F"), ("", "Onset", "")]
+        {
+            let (syllable, rhyme) = (format!("{stress}Syllable{place}"), format!("{stress}Rhyme{last}"));
+            draft.rules(&syllable, &[&rhyme, &format!("{onset} {rhyme}")]);
+            if syllable == "SyllableIF" {
+                draft.weighted(WITHOUT_NUCLEUS, &syllable, "Consonants");
+            }
+        }
+        let nucleus = if stress.is_empty() { "Nucleus" } else { "Nucleus Stress" };
+        draft.rules(&format!("{stress}Rhyme"), &[nucleus, &format!("{nucleus} Coda")]);
+        draft.rules(&format!("{stress}RhymeF"), &[nucleus, &format!("{nucleus} CodaF")]);
+    }
     for cluster in ["OnsetI", "Onset", "Coda", "CodaF"] {
         draft.adapted(cluster, &["Consonants"]);
     }
     draft.adapted("Nucleus", &["Vowels"]);
     draft.list("Consonants", "Consonant");
     draft.list("Vowels", "Vowel");
-    draft.terminals("Consonant", |at| !vowels[at]);
-    draft.terminals("Vowel", |at| vowels[at]);
+    draft.terminals("Consonant", |at| !of.vowels[at] && !is_mark(at));
+    draft.weighted_terminals(WITHOUT_NUCLEUS, "Consonant", is_mark);
+    draft.terminals("Vowel", |at| of.vowels[at] && !is_mark(at));
+    draft.terminals("Stress", is_mark);
+}
+
+/// Prefix of the names of stressed syllables.
+const STRESSED: &str = "Stressed";
+/// The syllables of words of one to four syllables.
+const LENGTHS: [&[&str]; 4] = [
+    &["SyllableIF"],
+    &["SyllableI", "SyllableF"],
+    &["SyllableI", "Syllable", "SyllableF"],
+    &["SyllableI", "Syllable", "Syllable", "SyllableF"],
+];
+
+/// Every sequence of `syllables`, each with one of the `stresses` before its name.
+fn patterns(syllables: &[&str], stresses: &[&str]) -> Vec<String> {
+    syllables.iter().fold(vec![String::new()], |before, syllable| {
+        let one =
+            |before: &String, stress: &&str| format!("{before} {stress}{syllable}").trim_start().to_owned();
+        before.iter().flat_map(|before| stresses.iter().map(move |stress| one(before, stress))).collect()
+    })
 }
