@@ -201,15 +201,12 @@ impl<'a> Chain<'a> {
     }
 
     /// Takes strings in turn, and of each all its tables, which stay as they are but for their labels. The label of a table with one
-    /// customer is part of what is drawn with that customer.
+    /// customer is part of what is drawn with that customer; so are those of all tables of a string in one place.
     fn draw_labels(&mut self, random: &mut Pcg64Mcg) -> Moves {
         let Chain { seating, proposer, .. } = self;
         let mut moves = Moves::default();
         let mut tables = Vec::new();
-        for (string, of) in (0..).zip(seating.items.strings()) {
-            if !of.has_choice {
-                continue;
-            }
+        for string in (1..=seating.items.last_joined()).filter(|&string| seating.items.has_choice(string)) {
             tables.clear();
             tables.extend(seating.tables(string).filter(|&table| seating.customers(table) > 1));
             for &table in &tables {

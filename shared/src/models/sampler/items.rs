@@ -67,7 +67,7 @@ pub(super) struct StringOf {
     start: u32,
     end: u32,
     /// Whether its label can be another one.
-    pub has_choice: bool,
+    has_choice: bool,
 }
 
 impl Items {
@@ -255,6 +255,11 @@ impl Items {
     /// The last string that can be joined.
     pub(super) fn last_joined(&self) -> u32 {
         self.last_joined
+    }
+
+    /// Whether the label of `string` can be another one.
+    pub(super) fn has_choice(&self, string: u32) -> bool {
+        self.strings[string as usize].has_choice
     }
 
     pub(super) fn fixed(&self) -> &Fixed {
