@@ -23,6 +23,7 @@ use super::record::{JobId, Record, State, View};
 use super::submission::Submission;
 use super::view::SharedView;
 use super::{Problem, Service, lock, now};
+use crate::clock;
 use crate::status::RunStatus;
 
 /// Work for the controller.
@@ -69,16 +70,24 @@ impl Controller {
         let is_over = |controller: &Controller| {
             controller.orders.is_none() && controller.unsaved.is_empty() && service.n_ordered() == 0
         };
+        // When to try again, whatever else there is to do meanwhile.
+        let mut retry_at = None;
         while !is_over(&self) {
             let waits = self.orders.is_none() || self.is_behind || !self.unsaved.is_empty();
-            let command = match waits {
-                true => commands.recv_timeout(RETRY),
-                false => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let due = waits.then(|| *retry_at.get_or_insert_with(|| clock::now() + RETRY));
+            let left = due.map(|due| due.saturating_sub(clock::now()));
+            let command = match left {
+                Some(Duration::ZERO) => Err(RecvTimeoutError::Timeout),
+                Some(left) => commands.recv_timeout(left),
+                None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match command {
                 // Commands change nothing but by commits, so that one that panics leaves a whole state; its caller is told.
                 Ok(command) => drop(catch_unwind(AssertUnwindSafe(|| command(&mut self)))),
-                Err(RecvTimeoutError::Timeout) => self.retry(),
+                Err(RecvTimeoutError::Timeout) => {
+                    retry_at = None;
+                    self.retry();
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
