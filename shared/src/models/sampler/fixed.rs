@@ -13,14 +13,15 @@ pub(super) struct Fixed {
     pub forest: Forest,
     /// `[n_nodes]`: whether the node has a single derivation.
     unique: Vec<bool>,
-    /// By their only edge, and by their edges.
-    known: (FxHashMap<Edge, u32>, FxHashMap<Box<[Edge]>, u32>),
+    by_edge: FxHashMap<Edge, u32>,
+    /// Those of several edges.
+    by_edges: FxHashMap<Box<[Edge]>, u32>,
 }
 
 impl Default for Fixed {
     fn default() -> Fixed {
         let forest = Forest { first_edge: vec![0, 0], ..Forest::default() };
-        Fixed { forest, unique: vec![true], known: Default::default() }
+        Fixed { forest, unique: vec![true], by_edge: FxHashMap::default(), by_edges: FxHashMap::default() }
     }
 }
 
@@ -29,8 +30,8 @@ impl Fixed {
     pub fn node(&mut self, edges: &[Edge]) -> u32 {
         let node = self.forest.n_nodes() as u32;
         let known = match edges {
-            [only] => *self.known.0.entry(*only).or_insert(node),
-            _ => self.known.1.get(edges).copied().unwrap_or(node),
+            [only] => *self.by_edge.entry(*only).or_insert(node),
+            _ => self.by_edges.get(edges).copied().unwrap_or(node),
         };
         if known != node {
             return known;
@@ -40,7 +41,7 @@ impl Fixed {
         self.forest.edges.extend_from_slice(edges);
         self.forest.first_edge.push(self.forest.edges.len() as u32);
         if edges.len() > 1 {
-            self.known.1.insert(edges.into(), node);
+            self.by_edges.insert(edges.into(), node);
         }
         node
     }
@@ -52,7 +53,8 @@ impl Fixed {
 
     /// Forgets how nodes are found, once all sentences are read.
     pub fn close(&mut self) {
-        self.known = Default::default();
+        self.by_edge = FxHashMap::default();
+        self.by_edges = FxHashMap::default();
         self.forest.edges.shrink_to_fit();
         self.forest.first_edge.shrink_to_fit();
     }
