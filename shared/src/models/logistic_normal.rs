@@ -5,7 +5,7 @@
 //! and expected counts; in between stand, knowing no grammar:
 //!
 //! - [`prior`]: μ, Σ and what follows from them, on [`crate::num::cholesky`];
-//! - [`posterior`]: q(η) of one multinomial in one sentence, given expected counts (the inner E-step);
+//! - [`posterior`]: q(η) of multinomials in one sentence, given expected counts (the inner E-step);
 //! - [`sentence`]: that and parsing in turn, until the sentence's bound stands still (the E-step);
 //! - [`statistics`]: what a shard answers, how answers are merged, and the M-step.
 //!
@@ -49,7 +49,7 @@ pub mod params;
 
 pub use multinomials::{Multinomials, PriorsError};
 pub use params::Params;
-pub use posterior::Posterior;
+pub use posterior::Posteriors;
 pub use prior::{PointEstimate, Prior};
-pub use sentence::{SentenceFitter, Until};
+pub use sentence::{Posterior, SentenceFitter, Until};
 pub use statistics::{Moments, Part, Statistics, StatisticsError};

@@ -16,8 +16,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::posterior::Scratch;
-use super::{Posterior, Prior};
+use super::Prior;
+use super::posterior::{Posteriors, Scratch};
 
 /// When the rounds of a sentence end.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -45,16 +45,35 @@ pub struct Fit {
     pub n_rounds: u32,
 }
 
+/// Multinomials that climb side by side: as many numbers as a vector has in most machines.
+const LANES: usize = 4;
+/// Outcomes beyond which a multinomial fills vectors by itself, and would not fit the caches beside others.
+const MOST_OUTCOMES_BESIDE: usize = 64;
+
 /// Fits sentences, one after the other, in the same memory.
 #[derive(Clone, Debug, Default)]
 pub struct SentenceFitter {
-    /// Of the multinomials of the last sentence; more behind them, to be used again.
-    posteriors: Vec<Posterior>,
+    /// Of the last sentence, as the vectors below.
     multinomials: Vec<u32>,
+    /// Where the outcomes of each begin among those of all.
+    starts: Vec<usize>,
+    small: Groups<LANES>,
+    large: Groups<1>,
     /// Log weights of the outcomes of those multinomials, one multinomial after the other, and their expected counts.
     weights: Vec<f64>,
     counts: Vec<f64>,
-    scratch: Scratch,
+    /// λ and ν of the outcomes.
+    lambda: Vec<f64>,
+    nu: Vec<f64>,
+}
+
+/// What was fitted to a multinomial: q(η) = N(λ, diag ν).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Posterior<'a> {
+    /// λ, the means of η. `[n]`
+    pub lambda: &'a [f64],
+    /// ν, the variances of η. `[n]`
+    pub nu: &'a [f64],
 }
 
 impl SentenceFitter {
@@ -71,56 +90,128 @@ impl SentenceFitter {
     ) -> Fit {
         self.begin(priors, multinomials);
         let mut fit = Fit { bound: parse(&self.weights, &mut self.counts), n_rounds: 0 };
-        if !fit.bound.is_finite() {
-            return fit;
-        }
-        while fit.n_rounds < until.max_rounds {
-            let divergence = self.climb(priors);
+        while fit.bound.is_finite() && fit.n_rounds < until.max_rounds {
+            let divergence = self.climb();
             let bound = parse(&self.weights, &mut self.counts) - divergence;
             fit.n_rounds += 1;
             // what the first parse came to is no bound
             let settled = fit.n_rounds > 1 && (bound - fit.bound).abs() <= until.tolerance * bound.abs();
             fit.bound = bound;
-            if settled || !bound.is_finite() {
+            if settled {
                 break;
             }
         }
+        self.small.write(&mut self.lambda, &mut self.nu);
+        self.large.write(&mut self.lambda, &mut self.nu);
         fit
     }
 
     /// The multinomials of the last sentence and what was fitted to each.
-    pub fn posteriors(&self) -> impl Iterator<Item = (u32, &Posterior)> {
-        self.multinomials.iter().copied().zip(&self.posteriors)
+    pub fn posteriors(&self) -> impl Iterator<Item = (u32, Posterior<'_>)> {
+        let ends = self.starts.iter().copied().skip(1).chain([self.lambda.len()]);
+        let ranges = self.starts.iter().zip(ends).map(|(&start, end)| start..end);
+        let of = |range: std::ops::Range<usize>| Posterior {
+            lambda: &self.lambda[range.clone()],
+            nu: &self.nu[range],
+        };
+        self.multinomials.iter().copied().zip(ranges.map(of))
     }
 
     /// Posteriors without events, and the first weights, e^μ.
     fn begin(&mut self, priors: &[Prior], multinomials: &[u32]) {
         self.multinomials.clear();
         self.multinomials.extend_from_slice(multinomials);
+        self.starts.clear();
         self.weights.clear();
-        if self.posteriors.len() < multinomials.len() {
-            self.posteriors.resize_with(multinomials.len(), Posterior::default);
+        for &multinomial in multinomials {
+            self.starts.push(self.weights.len());
+            self.weights.extend_from_slice(priors[multinomial as usize].mean());
         }
-        for (&multinomial, posterior) in multinomials.iter().zip(&mut self.posteriors) {
-            let prior = &priors[multinomial as usize];
-            posterior.reset(prior);
-            self.weights.extend_from_slice(prior.mean());
+        for numbers in [&mut self.counts, &mut self.lambda, &mut self.nu] {
+            numbers.clear();
+            numbers.resize(self.weights.len(), 0.0);
         }
-        self.counts.clear();
-        self.counts.resize(self.weights.len(), 0.0);
+        let mut all: Vec<(&Prior, usize)> =
+            multinomials.iter().map(|&at| &priors[at as usize]).zip(self.starts.iter().copied()).collect();
+        // stable: those of as many outcomes keep their order
+        all.sort_by_key(|(prior, _)| prior.n_outcomes());
+        let n_small = all.partition_point(|(prior, _)| prior.n_outcomes() <= MOST_OUTCOMES_BESIDE);
+        let (small, large) = all.split_at(n_small);
+        self.small.begin(small);
+        self.large.begin(large);
     }
 
     /// Moves every posterior towards the counts and writes its weights; returns the sum of divergences.
-    fn climb(&mut self, priors: &[Prior]) -> f64 {
-        let (mut start, mut divergence) = (0, 0.0);
-        for (&multinomial, posterior) in self.multinomials.iter().zip(&mut self.posteriors) {
-            let prior = &priors[multinomial as usize];
-            let outcomes = start..start + prior.n_outcomes();
-            start = outcomes.end;
-            posterior.climb(prior, &self.counts[outcomes.clone()], &mut self.scratch);
-            posterior.ln_weights(&mut self.weights[outcomes]);
-            divergence += posterior.divergence(prior);
+    fn climb(&mut self) -> f64 {
+        self.small.climb(&self.counts, &mut self.weights) + self.large.climb(&self.counts, &mut self.weights)
+    }
+}
+
+/// The posteriors of a sentence, `L` side by side.
+#[derive(Clone, Debug, Default)]
+struct Groups<const L: usize> {
+    /// Those of the sentence, and more behind them, to be used again.
+    groups: Vec<Group<L>>,
+    n_groups: usize,
+    counts: Vec<[f64; L]>,
+    scratch: Scratch<L>,
+}
+
+/// Multinomials of as many outcomes, at most `L`.
+#[derive(Clone, Debug, Default)]
+struct Group<const L: usize> {
+    posteriors: Posteriors<L>,
+    /// Where the outcomes of each begin among those of the sentence.
+    starts: Vec<usize>,
+}
+
+impl<const L: usize> Groups<L> {
+    /// Posteriors without events, of multinomials by number of outcomes, each with the place of its outcomes.
+    fn begin(&mut self, all: &[(&Prior, usize)]) {
+        self.n_groups = 0;
+        for alike in all.chunk_by(|(a, _), (b, _)| a.n_outcomes() == b.n_outcomes()) {
+            for members in alike.chunks(L) {
+                if self.groups.len() == self.n_groups {
+                    self.groups.push(Group::default());
+                }
+                let group = &mut self.groups[self.n_groups];
+                self.n_groups += 1;
+                group.starts.clear();
+                group.starts.extend(members.iter().map(|&(_, start)| start));
+                group
+                    .posteriors
+                    .reset(&std::array::from_fn(|lane| members.get(lane).unwrap_or(&members[0]).0));
+            }
+        }
+    }
+
+    /// Moves all of them towards the counts and writes their weights; returns the sum of divergences.
+    fn climb(&mut self, counts: &[f64], weights: &mut [f64]) -> f64 {
+        let mut divergence = 0.0;
+        for Group { posteriors, starts } in &mut self.groups[..self.n_groups] {
+            let places: [usize; L] = std::array::from_fn(|lane| *starts.get(lane).unwrap_or(&starts[0]));
+            let of_outcome = |j: usize| places.map(|start| counts[start + j]);
+            self.counts.clear();
+            self.counts.extend((0..posteriors.lambda().len()).map(of_outcome));
+            posteriors.climb(&self.counts, &mut self.scratch);
+            let (ln_zeta, of_lane) = (posteriors.ln_zeta(), posteriors.divergence());
+            for (lane, &start) in starts.iter().enumerate() {
+                let weights = weights[start..].iter_mut().zip(posteriors.lambda());
+                weights.for_each(|(weight, lambda)| *weight = lambda[lane] - ln_zeta[lane]);
+                divergence += of_lane[lane];
+            }
         }
         divergence
+    }
+
+    /// Writes λ and ν to the places of the outcomes.
+    fn write(&self, lambda: &mut [f64], nu: &mut [f64]) {
+        for Group { posteriors, starts } in &self.groups[..self.n_groups] {
+            for (lane, &start) in starts.iter().enumerate() {
+                let found = lambda[start..].iter_mut().zip(posteriors.lambda());
+                found.for_each(|(to, from)| *to = from[lane]);
+                nu[start..].iter_mut().zip(posteriors.nu()).for_each(|(to, from)| *to = from[lane]);
+            }
+        }
     }
 }

@@ -160,7 +160,7 @@ impl Statistics {
         self.bound += times * fit.bound;
         for (multinomial, posterior) in sentence.posteriors() {
             let at = multinomial as usize;
-            self.moments[at].add(&priors[at], posterior.lambda(), posterior.nu(), times);
+            self.moments[at].add(&priors[at], posterior.lambda, posterior.nu, times);
         }
     }
 
