@@ -3,61 +3,99 @@
 //! Each gives the bits of its namesake in [`special`]: the same operations in the same order, without branches. Blocks in which an
 //! argument is out of the range of the form without branches are done one by one.
 
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
 
 use super::special;
 
 /// Arguments that are decided on together: some vectors of any machine.
 const BLOCK: usize = 32;
 
+/// A function of every element of a block, in place.
+trait Each {
+    fn on(&self, block: &mut [f64]);
+}
+
+/// A function of every element, block by block, with the widest vectors of the machine. Types and no closures, which would be compiled by
+/// themselves, without them.
+struct Blocks<'a, E>(&'a mut [f64], E);
+
+impl<E: Each> NullaryFnOnce for Blocks<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for block in self.0.chunks_mut(BLOCK) {
+            self.1.on(block);
+        }
+    }
+}
+
+struct Digamma;
+struct Trigamma;
+struct LnGamma;
+
+impl Each for Digamma {
+    #[inline(always)]
+    fn on(&self, block: &mut [f64]) {
+        if is_within(block, 8.0) {
+            for x in block {
+                *x = special::digamma_series(*x, ln);
+            }
+        } else if is_within(block, SMALL) {
+            for x in block {
+                *x = digamma(*x);
+            }
+        } else {
+            block.iter_mut().for_each(|x| *x = special::digamma(*x));
+        }
+    }
+}
+
+impl Each for Trigamma {
+    #[inline(always)]
+    fn on(&self, block: &mut [f64]) {
+        if is_within(block, 10.0) {
+            for x in block {
+                *x = special::trigamma_series(*x, 0.0);
+            }
+        } else {
+            block.iter_mut().for_each(|x| *x = special::trigamma(*x));
+        }
+    }
+}
+
+impl Each for LnGamma {
+    #[inline(always)]
+    fn on(&self, block: &mut [f64]) {
+        if is_within(block, 8.0) {
+            for x in block {
+                *x = ln_gamma_series(*x);
+            }
+        } else {
+            block.iter_mut().for_each(|x| *x = special::ln_gamma(*x));
+        }
+    }
+}
+
+/// Whether all numbers are from `least` on and below [`LARGE`].
+#[inline(always)]
+fn is_within(block: &[f64], least: f64) -> bool {
+    block.iter().all(|x| (least..LARGE).contains(x))
+}
+
 /// Ψ(x) of every element, in place.
 pub fn digamma_each(values: &mut [f64]) {
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for block in values.chunks_mut(BLOCK) {
-                if block.iter().all(|x| (8.0..LARGE).contains(x)) {
-                    block.iter_mut().for_each(|x| *x = special::digamma_series(*x, ln));
-                } else if block.iter().all(|x| (SMALL..LARGE).contains(x)) {
-                    block.iter_mut().for_each(|x| *x = digamma(*x));
-                } else {
-                    block.iter_mut().for_each(|x| *x = special::digamma(*x));
-                }
-            }
-        },
-    );
+    Arch::new().dispatch(Blocks(values, Digamma));
 }
 
 /// Ψ′(x) of every element, in place.
 pub fn trigamma_each(values: &mut [f64]) {
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for block in values.chunks_mut(BLOCK) {
-                if block.iter().all(|x| (10.0..LARGE).contains(x)) {
-                    block.iter_mut().for_each(|x| *x = special::trigamma_series(*x, 0.0));
-                } else {
-                    block.iter_mut().for_each(|x| *x = special::trigamma(*x));
-                }
-            }
-        },
-    );
+    Arch::new().dispatch(Blocks(values, Trigamma));
 }
 
 /// ln Γ(x) of every element, in place.
 pub fn ln_gamma_each(values: &mut [f64]) {
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for block in values.chunks_mut(BLOCK) {
-                if block.iter().all(|x| (8.0..LARGE).contains(x)) {
-                    block.iter_mut().for_each(|x| *x = ln_gamma_series(*x));
-                } else {
-                    block.iter_mut().for_each(|x| *x = special::ln_gamma(*x));
-                }
-            }
-        },
-    );
+    Arch::new().dispatch(Blocks(values, LnGamma));
 }
 
 /// ln B(x, y) of every pair, in the place of the xs.
