@@ -1,11 +1,13 @@
 //! Strings by the million: their symbols end to end, and where each ends.
 //!
-//! A string costs four bytes a symbol and four more. What is written of them (bincode, JSON) is what a list of lists is, so that hashes
-//! and files do not tell how they are held.
+//! A string costs four bytes a symbol and four more, however often the list is cloned: clones share what they hold until one of them
+//! is changed. What is written of them (bincode, JSON) is what a list of lists is, so that hashes and files do not tell how they are
+//! held.
 
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Index;
+use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -23,7 +25,11 @@ use crate::grammar::SymbolId;
 /// assert_eq!(strings[1], [SymbolId(4), SymbolId(3)]);
 /// ```
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Strings {
+pub struct Strings(Arc<Held>);
+
+/// What clones share.
+#[derive(Clone, PartialEq, Eq, Default)]
+struct Held {
     symbols: Vec<SymbolId>,
     /// `[n_strings]`: string `i` ends before `symbols[ends[i]]`, where the next one begins.
     ends: Vec<u32>,
@@ -37,27 +43,27 @@ impl Strings {
 
     /// Number of strings.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.0.ends.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.0.ends.is_empty()
     }
 
     /// Symbols of all strings together.
     pub fn n_symbols(&self) -> usize {
-        self.symbols.len()
+        self.0.symbols.len()
     }
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        size_of_val(&self.symbols[..]) + size_of_val(&self.ends[..])
+        size_of_val(&self.0.symbols[..]) + size_of_val(&self.0.ends[..])
     }
 
     /// The strings, in order.
     pub fn iter(&self) -> Iter<'_> {
-        Iter { symbols: &self.symbols, start: 0, ends: self.ends.iter() }
+        Iter { symbols: &self.0.symbols, start: 0, ends: self.0.ends.iter() }
     }
 
     /// Puts a string behind the others.
@@ -66,10 +72,13 @@ impl Strings {
     ///
     /// If the strings have 2³² symbols or more, which are 16 GiB of them.
     pub fn push(&mut self, string: &[SymbolId]) {
-        self.symbols.extend_from_slice(string);
-        self.end_string();
+        let held = Arc::make_mut(&mut self.0);
+        held.symbols.extend_from_slice(string);
+        held.end_string();
     }
+}
 
+impl Held {
     fn end_string(&mut self) {
         let end = u32::try_from(self.symbols.len()).expect("strings have fewer than 2^32 symbols");
         self.ends.push(end);
@@ -80,8 +89,9 @@ impl Index<usize> for Strings {
     type Output = [SymbolId];
 
     fn index(&self, at: usize) -> &[SymbolId] {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
-        &self.symbols[start..self.ends[at] as usize]
+        let Held { symbols, ends } = &*self.0;
+        let start = at.checked_sub(1).map_or(0, |before| ends[before] as usize);
+        &symbols[start..ends[at] as usize]
     }
 }
 
@@ -148,15 +158,15 @@ impl Serialize for Strings {
 
 impl<'de> Deserialize<'de> for Strings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Strings, D::Error> {
-        let mut strings = Strings::new();
-        deserializer.deserialize_seq(Reader::<false>(&mut strings))?;
-        Ok(strings)
+        let mut held = Held::default();
+        deserializer.deserialize_seq(Reader::<false>(&mut held))?;
+        Ok(Strings(Arc::new(held)))
     }
 }
 
 /// Reads the strings, or the symbols of one (`IS_STRING`), to the end of those there are. Takes memory for what it has read, never for
 /// what is announced.
-struct Reader<'a, const IS_STRING: bool>(&'a mut Strings);
+struct Reader<'a, const IS_STRING: bool>(&'a mut Held);
 
 impl<'de> Visitor<'de> for Reader<'_, false> {
     type Value = ();
@@ -235,6 +245,17 @@ mod tests {
         let config = bincode::config::legacy();
         assert!(bincode::serde::decode_from_slice::<Strings, _>(&announced, config).is_err());
         assert!(bincode::serde::decode_from_slice::<Strings, _>(&announced[..20], config).is_err());
+    }
+
+    /// Law: clones hold nothing of their own until one is changed, and then neither changes the other.
+    #[test]
+    fn clones_share_what_they_hold() {
+        let strings: Strings = [&[7, 8][..], &[9]].map(symbols).iter().collect();
+        let mut longer = strings.clone();
+        assert!(Arc::ptr_eq(&strings.0, &longer.0));
+        longer.push(&symbols(&[5]));
+        assert_eq!((strings.len(), longer.len()), (2, 3));
+        assert_eq!((&strings[1], &longer[2]), (&symbols(&[9])[..], &symbols(&[5])[..]));
     }
 
     proptest! {

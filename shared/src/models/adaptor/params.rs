@@ -226,7 +226,8 @@ impl Stick {
     pub fn update(&mut self, f: &dyn Fn(ParamId) -> f64) {
         let Stick { concentration: a, discount: b, .. } = *self;
         let n = self.order.len();
-        (self.gamma1, self.gamma2) = (vec![0.0; n], vec![0.0; n]);
+        self.gamma1.resize(n, 0.0);
+        self.gamma2.resize(n, 0.0);
         let mut f_after = 0.0; // Σ_{j>i} F_j
         for at in (0..n).rev() {
             let (i, f_i) = ((at + 1) as f64, f(self.order[at]));
@@ -253,13 +254,15 @@ impl Stick {
     /// With q(z) fixed and γ at its optimum, the stick's part of the bound is Σ_{i<N} ln B(γ¹_i, γ²_i) less terms of
     /// the prior that do not depend on the order.
     pub fn sort_by_uses(&mut self, uses: &dyn Fn(ParamId) -> f64) -> bool {
-        let mut sorted = self.clone();
-        sorted.order.sort_by(|&a, &b| uses(b).total_cmp(&uses(a))); // stable: ties keep their order
-        if sorted.order == self.order {
+        let mut order = self.order.clone();
+        order.sort_by(|&a, &b| uses(b).total_cmp(&uses(a))); // stable: ties keep their order
+        if order == self.order {
             return false;
         }
-        sorted.update(uses);
-        let fit = |stick: &Stick| -> f64 {
+        // One after the other, so that a stick of millions is there twice and not three times.
+        let fit = |order: Vec<ParamId>| -> (f64, Vec<ParamId>) {
+            let mut stick = Stick { order, gamma1: Vec::new(), gamma2: Vec::new(), ..*self };
+            stick.update(uses);
             let n = stick.order.len().saturating_sub(1);
             let ln_betas = |atoms: Range<usize>| {
                 let mut ln_betas = [0.0; BLOCK];
@@ -271,13 +274,13 @@ impl Stick {
             blocks::each(n, ln_betas, |atoms, ln_betas| {
                 ln_betas[..atoms.len()].iter().for_each(|ln_beta| sum += ln_beta);
             });
-            sum
+            (sum, stick.order)
         };
-        let mut unsorted = self.clone();
-        unsorted.update(uses);
-        let better = fit(&sorted) > fit(&unsorted);
+        let (of_sorted, sorted) = fit(order);
+        let (of_unsorted, _) = fit(self.order.clone());
+        let better = of_sorted > of_unsorted;
         if better {
-            self.order = sorted.order;
+            self.order = sorted;
         }
         better
     }
