@@ -154,6 +154,15 @@ pub fn edge_posteriors(
     z
 }
 
+/// The total weight of the derivations, as [`edge_posteriors`] gives it, without outside values.
+pub fn total_weight(forest: &Forest, weights: &Weights, scratch: &mut Scratch) -> Wide {
+    let z = inside_values(forest, forest.root(), weights.real, 1..=forest.root(), &mut scratch.real.beta);
+    if in_range(z) {
+        return Wide::from_f64(z);
+    }
+    inside_values(forest, forest.root(), weights.wide, 1..=forest.root(), &mut scratch.wide.beta)
+}
+
 /// Whether a root value in real space can be trusted, see the module's documentation.
 pub(crate) fn in_range(z: f64) -> bool {
     const LOW: f64 = f64::from_bits((1023 - 400) << 52); // 2^−400

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::best::Derivation;
 use super::binary::BinaryGrammar;
 use super::{Edge, Forest};
-use crate::grammar::tree::{Node, Tree};
+use crate::grammar::tree::{Node, Tree, push_label};
 use crate::grammar::{Grammar, SymbolId};
 
 /// A step through a tree, left to right.
@@ -99,4 +99,96 @@ pub fn tree(grammar: &Grammar, steps: &[Step]) -> Tree {
         nodes.push(node(symbol));
     }
     Tree::new(nodes).expect("steps open and close in pairs, and every constituent has a token")
+}
+
+/// What [`tree`] of the steps prints, without the tree.
+pub fn brackets(grammar: &Grammar, steps: &[Step]) -> String {
+    let mut text = String::with_capacity(8 * steps.len());
+    let mut is_first = true;
+    for step in steps {
+        let (Step::Open(symbol) | Step::Leaf(symbol)) = *step else {
+            text.push(')');
+            continue;
+        };
+        if !std::mem::take(&mut is_first) {
+            text.push(' ');
+        }
+        if let Step::Open(_) = step {
+            text.push('(');
+        }
+        push_label(&mut text, grammar.name(symbol));
+    }
+    text
+}
+
+/// What [`Tree::segment_ends`] finds in the [`tree`] of the steps, without the tree.
+pub fn segment_ends(steps: &[Step], is_segment: impl Fn(SymbolId) -> bool) -> Vec<u32> {
+    let (mut ends, mut n_terminals) = (Vec::new(), 0);
+    // Constituents that are open, from the current segment on.
+    let mut inside = 0u32;
+    for step in steps {
+        match *step {
+            Step::Open(symbol) => inside += u32::from(inside > 0 || is_segment(symbol)),
+            Step::Close => {
+                if inside == 1 {
+                    ends.push(n_terminals);
+                }
+                inside = inside.saturating_sub(1);
+            }
+            Step::Leaf(_) => {
+                n_terminals += 1;
+                if inside == 0 {
+                    ends.push(n_terminals);
+                }
+            }
+        }
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::grammar::syntax;
+
+    /// Of terminals that need backslashes.
+    fn grammar() -> Grammar {
+        syntax::parse("1 1 S --> W b)\n1 1 S --> S W\n1 1 W --> a\n1 1 W --> é%'\n", "g").unwrap().0
+    }
+
+    proptest! {
+        /// Law: text and segments are those of the tree.
+        #[test]
+        fn a_tree_need_not_be_made(shape in prop::collection::vec((0..3u8, 0..9usize), 0..40)) {
+            let grammar = grammar();
+            let (nonterminals, n) = (grammar.n_nonterminals as usize, grammar.symbols.len());
+            let any = |from: usize, to: usize, at: usize| SymbolId((from + at % (to - from)) as u32);
+            let leaf = |at: usize| Step::Leaf(any(nonterminals, n, at));
+            // one constituent around all, in each of which a token comes first
+            let (mut steps, mut depth) = (vec![Step::Open(SymbolId(0)), leaf(0)], 1);
+            for (kind, at) in shape {
+                match kind {
+                    0 => {
+                        steps.extend([Step::Open(any(0, nonterminals, at)), leaf(at)]);
+                        depth += 1;
+                    }
+                    1 if depth > 1 => {
+                        steps.push(Step::Close);
+                        depth -= 1;
+                    }
+                    _ => steps.push(leaf(at)),
+                }
+            }
+            steps.extend((0..depth).map(|_| Step::Close));
+            let tree = tree(&grammar, &steps);
+            prop_assert_eq!(brackets(&grammar, &steps), tree.to_string());
+            for segment in 0..nonterminals as u32 {
+                let label = grammar.name(SymbolId(segment));
+                let expected = tree.segment_ends(|found| found == label);
+                prop_assert_eq!(segment_ends(&steps, |symbol| symbol.0 == segment), expected);
+            }
+        }
+    }
 }

@@ -216,12 +216,26 @@ impl Tree {
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_brackets(f, |f, letter| {
-            if matches!(letter, '(' | ')' | '%' | '\'' | '\\') || letter.is_whitespace() {
+            if needs_backslash(letter) {
                 f.write_char('\\')?;
             }
             f.write_char(letter)
         })
     }
+}
+
+/// Puts a label behind a text, as trees are printed.
+pub fn push_label(text: &mut String, label: &str) {
+    for letter in label.chars() {
+        if needs_backslash(letter) {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+}
+
+fn needs_backslash(letter: char) -> bool {
+    matches!(letter, '(' | ')' | '%' | '\'' | '\\') || letter.is_whitespace()
 }
 
 #[cfg(test)]

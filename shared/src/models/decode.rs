@@ -6,7 +6,7 @@
 //! - *Viterbi*: the most probable derivation, at every level.
 //! - *MBR*: the segmentation with the highest sum of posteriors of its segments, where a segment inside a string counts
 //!   with the posterior of the string times its own inside the string, and a segment inside another one does not count,
-//!   as in [`Tree::segment_ends`]. Equal sums: fewer segments.
+//!   as in [`crate::grammar::tree::Tree::segment_ends`]. Equal sums: fewer segments.
 //! - *MBR tree* (Goodman 1996): the tree with the highest sum of posteriors of its constituents, at every level.
 //! - *MBR arcs*, of dependency grammars: see [`crate::models::dmv::nouns::mbr`].
 //!
@@ -45,12 +45,11 @@ use crate::forest::TooAmbiguous;
 use crate::forest::best::{self, Derivation};
 use crate::forest::binary::Kind;
 use crate::forest::build::Builder;
-use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
+use crate::forest::inside::{Scratch, Weights, edge_posteriors, real, total_weight};
 use crate::forest::steps::{self, Step};
 use crate::forest::{Edge, Forest};
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
-use crate::grammar::tree::Tree;
 use crate::models::dmv::nouns::mbr::Mbr;
 use crate::num::Wide;
 
@@ -147,7 +146,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn sentence(&mut self, tokens: &[SymbolId]) -> Result<Decoded, TooAmbiguous> {
         let Some(forest) = self.builder.build(0, tokens)? else { return Ok(self.without_analysis(tokens)) };
-        let z = edge_posteriors(&forest, &self.weights, &mut self.scratch, |_, _, _| {});
+        let z = total_weight(&forest, &self.weights, &mut self.scratch);
         if z.is_zero() {
             return Ok(self.without_analysis(tokens));
         }
@@ -158,17 +157,14 @@ impl Session<'_> {
                 Decoder::Viterbi | Decoder::MbrTree | Decoder::MbrArcs => {
                     let of_arcs = self.mbr.as_mut().filter(|_| decoder == Decoder::MbrArcs);
                     let of_arcs = of_arcs.map(|mbr| mbr.tree(tokens)).transpose()?.flatten();
-                    let tree = match of_arcs {
-                        Some(tree) => tree,
-                        None => {
-                            let steps = self.steps(&forest, tokens, decoder, true)?;
-                            self.tree(&steps)
-                        }
-                    };
-                    if self.with.trees {
-                        decoded.trees.push(tree.to_string());
+                    if let Some(tree) = of_arcs {
+                        decoded.trees.extend(self.with.trees.then(|| tree.to_string()));
+                        tree.segment_ends(|label| self.is_segment(label))
+                    } else {
+                        let steps = self.steps(&forest, tokens, decoder, true)?;
+                        decoded.trees.extend(self.with.trees.then(|| self.brackets(&steps)));
+                        steps::segment_ends(&steps, |symbol| self.with.segments.contains(&symbol))
                     }
-                    tree.segment_ends(|label| self.is_segment(label))
                 }
             };
             decoded.segmentations.push(ends);
@@ -185,7 +181,7 @@ impl Session<'_> {
         Decoded {
             log_z: f64::NEG_INFINITY,
             segmentations: vec![vec![tokens.len() as u32]; self.with.decoders.len()],
-            trees: with_tree.filter(|_| self.with.trees).map(|_| self.tree(&flat).to_string()).collect(),
+            trees: with_tree.filter(|_| self.with.trees).map(|_| self.brackets(&flat)).collect(),
         }
     }
 
@@ -269,8 +265,8 @@ impl Session<'_> {
         self.with.segments.iter().any(|&symbol| self.prepared.grammar.name(symbol) == label)
     }
 
-    fn tree(&self, steps: &[Step]) -> Tree {
-        steps::tree(&self.prepared.grammar, steps)
+    fn brackets(&self, steps: &[Step]) -> String {
+        steps::brackets(&self.prepared.grammar, steps)
     }
 
     fn printed(&self, forest: &Forest, node: usize) -> Option<SymbolId> {
