@@ -173,9 +173,9 @@ impl<const L: usize> Posteriors<L> {
     pub fn divergence(&self) -> Lane<L> {
         let mut sum = self.ln_determinant;
         for j in 0..self.nu.len() {
-            for lane in 0..L {
+            for (lane, sum) in sum.iter_mut().enumerate() {
                 let distance = self.precision_residual[j][lane] * (self.lambda[j][lane] - self.mean[j][lane]);
-                sum[lane] += distance + self.precision[j][lane] * self.nu[j][lane] - 1.0;
+                *sum += distance + self.precision[j][lane] * self.nu[j][lane] - 1.0;
             }
         }
         // Σ ln ν, by one logarithm
