@@ -116,7 +116,7 @@ fn probe(
     let none: (&[&str], &[&str]) = (&[], &[]);
     match key.path().as_str() {
         "model.voters" => (&[], &["[\"auto:colloc\"]"]),
-        "model.voter_chains" => (&["model.voters=[\"auto:colloc\"]"], &["2"]),
+        "model.voter_chains" => (&["model.voters=[\"auto:colloc\"]", "inference.max_rounds=2"], &["2", "3", "4", "6"]),
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
         "model.stress" => (&["model.grammar=auto:colloc-syllable-stress"], &["\"a\"", "\"b c\""]),
         "model.prefixes" | "model.suffixes" => (&["model.grammar=auto:morph1"], &["\"affixes.txt\""]),
@@ -166,7 +166,8 @@ fn probe(
         "inference.burn_in" => (&["inference.keep_every=1"], &["0.0"]),
         "inference.keep_every" => (&["inference.burn_in=0.0"], &["1"]),
         "inference.sweeps" => (&[], &["2"]),
-        "inference.relabel" => (&[], &["false"]),
+        // Labels with a choice: a word has one derivation only.
+        "inference.relabel" => (&["model.grammar=auto:colloc", "inference.max_rounds=12"], &["false"]),
         "inference.gamma_shape" => (&[], &["100.0"]),
         "inference.gamma_scale" => (&[], &["0.01"]),
         "inference.sample_shards" => (&["inference.max_rounds=8"], &["1"]),
