@@ -116,7 +116,9 @@ fn probe(
     let none: (&[&str], &[&str]) = (&[], &[]);
     match key.path().as_str() {
         "model.voters" => (&[], &["[\"auto:colloc\"]"]),
-        "model.voter_chains" => (&["model.voters=[\"auto:colloc\"]", "inference.max_rounds=2"], &["2", "3", "4", "6"]),
+        "model.voter_chains" => {
+            (&["model.voters=[\"auto:colloc\"]", "inference.max_rounds=2"], &["2", "3", "4", "6"])
+        }
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
         "model.stress" => (&["model.grammar=auto:colloc-syllable-stress"], &["\"a\"", "\"b c\""]),
         "model.prefixes" | "model.suffixes" => (&["model.grammar=auto:morph1"], &["\"affixes.txt\""]),

@@ -175,6 +175,30 @@ enum Open {
     End,
 }
 
+/// A chart with numbers as small as they can be.
+pub(super) enum AnyChart {
+    Small(Chart<u16>),
+    Large(Chart<u32>),
+}
+
+impl AnyChart {
+    /// Replaces the numbers of strings by their `names`.
+    pub fn rename(&mut self, names: &[u32]) {
+        match self {
+            AnyChart::Small(chart) => chart.rename(names),
+            AnyChart::Large(chart) => chart.rename(names),
+        }
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        match self {
+            AnyChart::Small(chart) => chart.size(),
+            AnyChart::Large(chart) => chart.size(),
+        }
+    }
+}
+
 impl<P: Place> Chart<P> {
     /// Number of values.
     pub fn len(&self) -> usize {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::chart::Chart;
+use super::chart::AnyChart;
 use super::fixed::Fixed;
 use super::layout::Layout;
 use crate::data::Sentence;
@@ -46,12 +46,6 @@ pub(super) struct Item {
     pub root: usize,
     /// Its parameters, of a grammar without adapted nonterminals.
     pub params: Vec<ParamId>,
-}
-
-/// A chart with numbers as small as they can be.
-pub(super) enum AnyChart {
-    Small(Chart<u16>),
-    Large(Chart<u32>),
 }
 
 /// A string of the shard.
@@ -191,12 +185,7 @@ impl Items {
         }
         self.strings = order.into_iter().map(|string| self.strings[string]).collect();
         self.index.strings.values_mut().for_each(|string| *string = names[*string as usize]);
-        for chart in self.items.iter_mut().filter_map(|item| item.chart.as_mut()) {
-            match chart {
-                AnyChart::Small(chart) => chart.rename(&names),
-                AnyChart::Large(chart) => chart.rename(&names),
-            }
-        }
+        self.items.iter_mut().filter_map(|item| item.chart.as_mut()).for_each(|chart| chart.rename(&names));
     }
 
     /// Positions of the sentences that the grammar cannot derive: they have no trees.
@@ -211,13 +200,10 @@ impl Items {
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        let chart = |item: &Item| match &item.chart {
-            None => 0,
-            Some(AnyChart::Small(chart)) => chart.size(),
-            Some(AnyChart::Large(chart)) => chart.size(),
+        let item = |item: &Item| {
+            let chart = item.chart.as_ref().map_or(0, AnyChart::size);
+            size_of::<Item>() + chart + 4 * (item.tokens.len() + item.params.len())
         };
-        let item =
-            |item: &Item| size_of::<Item>() + chart(item) + 4 * (item.tokens.len() + item.params.len());
         let strings = size_of_val(&*self.strings) + 16 * (self.strings.len() + self.index.children.len());
         self.items.iter().map(item).sum::<usize>() + self.fixed.size() + strings + 4 * self.occurrences.len()
     }

@@ -1,8 +1,7 @@
 //! Makes a [`Chart`] of a forest.
 
-use super::chart::{self, Chart, Leaf, Node, Place, Seat};
+use super::chart::{self, AnyChart, Chart, Leaf, Node, Place, Seat};
 use super::fixed::Fixed;
-use super::items::AnyChart;
 use crate::forest::binary::{BinaryGrammar, Kind};
 use crate::forest::{Edge, Forest, Label};
 

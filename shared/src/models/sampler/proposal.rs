@@ -14,8 +14,8 @@
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::chart::{Chart, Heated, Joins, Place, Shares, Sketch, Sketched, Weight, Weights};
-use super::items::{AnyChart, Item, Items};
+use super::chart::{AnyChart, Chart, Heated, Joins, Place, Shares, Sketch, Sketched, Weight, Weights};
+use super::items::{Item, Items};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
 use crate::forest::Forest;
@@ -111,6 +111,13 @@ impl Proposer {
         inside_values(forest, forest.root(), &values.rules, 1..forest.n_nodes(), &mut values.fixed);
         wide.fixed.clear();
         self.rules = rules;
+    }
+
+    /// From now on rules of an adaptor grammar have their predictive means under `seating`; those of a PCFG have them in any case.
+    pub fn set_mean_rules(&mut self, seating: &Seating) {
+        if !seating.items.adapted().is_empty() {
+            self.set_rules(seating.items, seating.mean_rules());
+        }
     }
 
     /// Whether the probabilities of rules are given.

@@ -13,7 +13,6 @@ use rand_pcg::Pcg64Mcg;
 
 use super::items::Items;
 use super::prior::Prior;
-use super::proposal::Proposer;
 use super::state::{Choice, State, StateError, Table, TableId};
 use crate::grammar::{ParamId, StickId};
 use crate::num::Wide;
@@ -228,13 +227,11 @@ impl<'a> Seating<'a> {
         rules
     }
 
-    /// Gives `proposer` the predictive means of the rules, if it does not ask for them itself.
-    pub fn mean_rules(&self, proposer: &mut Proposer) {
-        if !self.items.adapted().is_empty() {
-            let means = (0..self.uses.len() as u32).map(ParamId);
-            let mean = |param| if param == ParamId::ONE { 1.0 } else { self.param(param) };
-            proposer.set_rules(self.items, means.map(|param| Wide::from_f64(mean(param))).collect());
-        }
+    /// The predictive means of rules, by parameter.
+    pub fn mean_rules(&self) -> Vec<Wide> {
+        let params = (0..self.uses.len() as u32).map(ParamId);
+        let mean = |param| if param == ParamId::ONE { 1.0 } else { self.param(param) };
+        params.map(|param| Wide::from_f64(mean(param))).collect()
     }
 
     pub fn adapted(&self, string: u32) -> usize {

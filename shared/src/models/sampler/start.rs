@@ -84,7 +84,7 @@ impl<'a> Chain<'a> {
         let mut labels = Labels::default();
         match start {
             Start::Batch => {
-                seating.mean_rules(&mut proposer);
+                proposer.set_mean_rules(&seating);
                 for (tree, &item) in trees.iter_mut().zip(items.occurrences()) {
                     if has_chart(item) {
                         let mut join =
@@ -99,7 +99,7 @@ impl<'a> Chain<'a> {
                     let item = items.occurrences()[occurrence as usize];
                     // Rules are weighed anew whenever there is half as much again to learn from.
                     if n >= n_known {
-                        seating.mean_rules(&mut proposer);
+                        proposer.set_mean_rules(&seating);
                         n_known = n + 1 + n / 2;
                     }
                     if has_chart(item) {
