@@ -84,7 +84,7 @@ impl Reader {
         Reader { path, at: 0 }
     }
 
-    /// The next lines since the last time, some [`PIECE`] of them; none at the end. What a process left half written when it was killed is left
+    /// The next lines since the last time, some 16 KiB of them; none at the end. What a process left half written when it was killed is left
     /// out.
     pub fn read(&mut self) -> io::Result<Vec<Line>> {
         let mut file = match File::open(&self.path) {

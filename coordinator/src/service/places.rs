@@ -40,7 +40,7 @@ impl Places {
     }
 
     /// Waits for a place for `user`; first for one of the user's own, so that a waiting call takes no place of other users. None if
-    /// [`WAITING`] calls of the user hold places or wait.
+    /// 64 calls of the user hold places or wait.
     pub async fn take(&self, user: &str) -> Option<Place> {
         let of_user = self.of(user);
         // One is kept by `users`, and each call has one.

@@ -15,7 +15,7 @@
 //!   needs Σ⁻¹, which an ill-conditioned Σ would spoil. Newton's method would factor a new matrix, [n, n], at every step.
 //! - ν_j by Newton's method. The left side of ν_j ((Σ⁻¹)_jj + N p_j(ν_j)) = 1 is convex and rising in ν_j, and at least 1 at the
 //!   prior's variance 1/(Σ⁻¹)_jj. So steps that stay below that converge, from above once they are there. Where p_j could grow by
-//!   orders of magnitude on the way, logarithms of the equation are taken first ([`variance_from_afar`]).
+//!   orders of magnitude on the way, logarithms of the equation are taken first (`variance_from_afar`).
 //!
 //! **Lanes.** A sentence has dozens of multinomials with few outcomes each, most of them two: too few to fill a vector. So `L` multinomials
 //! of as many outcomes climb side by side, one in each lane, and the inner loops run over lanes. A lane that has arrived stands still
