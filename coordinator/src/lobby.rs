@@ -69,7 +69,7 @@ impl Place {
         self.lobby.places().unknown.remove(&self.number).is_some()
     }
 
-    /// The connection is that of a user from now on, whoever uses it later.
+    /// Assigns the connection to a user, for good: a later user of the same connection changes nothing.
     pub fn admit(self: &Arc<Self>, user: &str) {
         if self.user.get().is_some() || self.user.set(user.to_owned()).is_err() {
             return;
