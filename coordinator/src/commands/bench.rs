@@ -27,7 +27,8 @@ mod trial;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton bench\n\
-    \x20 grammaton bench --sentences 1000,100000 --threads 1,8 --json")]
+    \x20 grammaton bench --sentences 1000,100000 --threads 1,8 --json\n\
+    \x20 grammaton bench --grammar colloc3-syllable --set inference.method=hastings --threads 1")]
 pub struct Args {
     /// Numbers of sentences, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1000,10000")]
@@ -36,9 +37,12 @@ pub struct Args {
     /// Numbers of threads, separated by commas [default: 1 and all cores]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Vec<u16>,
-    /// Grammar to train: unigram or colloc, on a synthetic language; or a grammar file, on sentences drawn from it
-    #[arg(long, value_name = "unigram|colloc|FILE", default_value = "unigram")]
+    /// Grammar to train: a name of `grammaton grammars`, on a synthetic language; or a grammar file, on sentences drawn from it
+    #[arg(long, value_name = "NAME|FILE", default_value = "unigram")]
     pub grammar: PathBuf,
+    /// Set a value of the job that is measured, as in --set inference.method=hastings; repeatable, the last one wins
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Number of rounds after the first, whose median is reported
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub rounds: u16,
@@ -67,6 +71,8 @@ struct Subject {
 #[derive(Serialize)]
 struct Report {
     grammar: String,
+    /// Values of `--set`.
+    set: Vec<String>,
     rounds: u16,
     seed: u64,
     cores: usize,
@@ -98,7 +104,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         let workers = worker.iter().flat_map(|worker| [1, 2].map(|n| Crew::Workers(worker.clone(), n)));
         for crew in crews.chain(workers) {
             streams::tell(&format!("{n} sentences, {crew}"));
-            trials.push(trial::run(&program, &job, n, &crew)?);
+            trials.push(trial::run(&program, &job, &args.set, n, &crew)?);
         }
     }
     for at in 0..trials.len() {
@@ -106,7 +112,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     let grammar = args.grammar.display().to_string();
     let with_workers = worker.is_some();
-    let report = Report { grammar, rounds: args.rounds, seed: args.seed, cores, trials, with_workers };
+    let (set, rounds, seed) = (args.set.clone(), args.rounds, args.seed);
+    let report = Report { grammar, set, rounds, seed, cores, trials, with_workers };
     let printed = match args.json {
         true => serde_json::to_string_pretty(&report).context("the trials do not serialise")? + "\n",
         false => text(&report),
@@ -117,12 +124,7 @@ pub fn run(args: &Args) -> Result<Answer> {
 
 impl Subject {
     fn new(grammar: &Path) -> Result<Subject> {
-        let auto = match grammar.to_str() {
-            Some("unigram") => Some(Auto::UNIGRAM),
-            Some("colloc") => Some(Auto::COLLOC),
-            _ => None,
-        };
-        if auto.is_some() {
+        if grammar.to_str().is_some_and(|name| name.parse::<Auto>().is_ok()) {
             let (language, grammar) = (language::language(), format!("auto:{}", grammar.display()));
             return Ok(Subject { grammar, is_adapted: true, unit: unit(&language), language });
         }
@@ -194,11 +196,12 @@ fn weak_scaling(trials: &[Trial]) -> Vec<(u32, f64)> {
 }
 
 fn text(report: &Report) -> String {
-    let Report { grammar, rounds, cores, trials, .. } = report;
+    let Report { grammar, set, rounds, cores, trials, .. } = report;
+    let subject = [&[grammar.clone()], &set[..]].concat().join(", ");
     let mut lines = vec![
-        format!("{grammar}, the median of {rounds} rounds after the first, {cores} cores"),
+        format!("{subject}: the median of {rounds} rounds after the first, {cores} cores"),
         format!(
-            "{:>10} {:>10} {:<11} {:>9} {:>10} {:>12} {:>9} {:>10} {:>9}",
+            "{:>10} {:>10} {:<11} {:>9} {:>10} {:>12} {:>9} {:>10} {:>9} {:>9}",
             "sentences",
             "symbols",
             "by",
@@ -207,13 +210,14 @@ fn text(report: &Report) -> String {
             "sentences/s",
             "CPU s",
             "efficiency",
+            "decode s",
             "peak MB"
         ),
     ];
     lines.extend(trials.iter().map(|trial| {
         let peak = trial.peak_bytes.map_or("-".to_owned(), |bytes| format!("{:.0}", megabytes(bytes)));
         format!(
-            "{:>10} {:>10} {:<11} {:>9.3} {:>10.4} {:>12.0} {:>9.4} {:>8.1} % {:>9}",
+            "{:>10} {:>10} {:<11} {:>9.3} {:>10.4} {:>12.0} {:>9.4} {:>8.1} % {:>9.3} {:>9}",
             trial.sentences,
             trial.symbols,
             format!("{} {}", trial.n, trial.by),
@@ -222,6 +226,7 @@ fn text(report: &Report) -> String {
             trial.sentences_per_second,
             trial.cpu_seconds,
             100.0 * trial.efficiency,
+            trial.decoding_seconds,
             peak,
         )
     }));
@@ -279,6 +284,7 @@ mod tests {
             sentences_per_second: f64::from(sentences) / round_seconds,
             cpu_seconds: 2.0,
             efficiency: 0.0,
+            decoding_seconds: 0.25,
             peak_bytes: Some(50_000_000),
         }
     }
@@ -296,7 +302,8 @@ mod tests {
         for at in 0..trials.len() {
             trials[at].efficiency = efficiency(&trials, &trials[at]);
         }
-        Report { grammar: "unigram".into(), rounds: 3, seed: 1, cores: 2, trials, with_workers: true }
+        let set = vec!["inference.rho=0".into()];
+        Report { grammar: "unigram".into(), set, rounds: 3, seed: 1, cores: 2, trials, with_workers: true }
     }
 
     #[test]
@@ -310,9 +317,9 @@ mod tests {
     fn a_table_ends_with_where_two_workers_pay() {
         let printed = text(&report());
         let expected = [
-            "unigram, the median of 3 rounds after the first, 2 cores",
-            " sentences    symbols by          prepare s    round s  sentences/s     CPU s efficiency   peak MB",
-            "       100       1000 1 threads       0.500     1.0000          100    2.0000    100.0 %        50",
+            "unigram, inference.rho=0: the median of 3 rounds after the first, 2 cores",
+            " sentences    symbols by          prepare s    round s  sentences/s     CPU s efficiency  decode s   peak MB",
+            "       100       1000 1 threads       0.500     1.0000          100    2.0000    100.0 %     0.250        50",
         ];
         assert_eq!(printed.lines().take(3).collect::<Vec<_>>(), expected);
         assert!(printed.contains("twice 100 sentences: 80.0 %"), "{printed}");

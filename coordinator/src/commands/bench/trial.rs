@@ -51,6 +51,8 @@ pub struct Trial {
     pub cpu_seconds: f64,
     /// Parallel efficiency: time of a round with one thread of one process ÷ (number × time).
     pub efficiency: f64,
+    /// Time of decoding all sentences after the last round.
+    pub decoding_seconds: f64,
     /// Peak memory of the training process in bytes, if the system reports it.
     pub peak_bytes: Option<u64>,
 }
@@ -58,8 +60,8 @@ pub struct Trial {
 /// Interval between polls of a process.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Runs the training.
-pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Trial> {
+/// Runs the training of `job` with the values of `set`.
+pub fn run(program: &Path, job: &Path, set: &[String], sentences: u32, crew: &Crew) -> Result<Trial> {
     let folder = job.with_file_name("out");
     if folder.exists() {
         fs::remove_dir_all(&folder).context("cannot clear the temporary folder")?;
@@ -67,6 +69,9 @@ pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Tr
     let errors = job.with_file_name("errors.txt");
     let mut command = Command::new(program);
     command.arg("train").arg(job).args(["--json", "--out"]).arg(&folder);
+    for value in set {
+        command.args(["--set", value]);
+    }
     let (by, n) = match crew {
         Crew::Threads(n) => {
             command.args(["--workers", &n.to_string()]);
@@ -112,17 +117,19 @@ pub fn run(program: &Path, job: &Path, sentences: u32, crew: &Crew) -> Result<Tr
         found.get(found.len() / 2).copied().with_context(|| format!("the metrics of training have no {key}"))
     };
     let summary = fs::read_to_string(folder.join("summary.json")).context("training left no summary")?;
-    let round_seconds = median("seconds")?;
+    let (round_seconds, timings) = (median("seconds")?, &event(&summary)["timings"]);
+    let timing = |phase: &str| timings[phase].as_f64().unwrap_or(f64::NAN);
     Ok(Trial {
         sentences,
         symbols,
         by,
         n,
-        preparation_seconds: event(&summary)["timings"]["preprocess"].as_f64().unwrap_or(f64::NAN),
+        preparation_seconds: timing("preprocess"),
         round_seconds,
         sentences_per_second: f64::from(sentences) / round_seconds,
         cpu_seconds: median("busy_seconds")?,
         efficiency: 1.0,
+        decoding_seconds: timing("decode"),
         peak_bytes,
     })
 }
