@@ -17,6 +17,7 @@ use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use shared::models::tally::Analysis;
 use shared::num::Wide;
 use shared::work::shard::Shard;
+use shared::work::task::RunsError;
 
 use crate::v1;
 
@@ -121,6 +122,9 @@ pub enum WireError {
         /// Position in it.
         at: usize,
     },
+    /// Runs that do not fit the weights of a shard.
+    #[error("shard weights: {0}")]
+    Runs(#[from] RunsError),
     /// The tables of a grammar do not form a valid grammar.
     #[error("grammar: {0}")]
     Grammar(#[from] Defect),
@@ -290,10 +294,7 @@ impl Wire for Vec<Wide> {
     const NAME: &'static str = "weights";
 
     fn to_wire(&self) -> v1::Weights {
-        v1::Weights {
-            mantissas: self.iter().map(|weight| weight.mantissa).collect(),
-            exponents: self.iter().map(|weight| weight.exponent).collect(),
-        }
+        weights_to_wire(self)
     }
 
     fn from_wire(message: v1::Weights) -> Result<Vec<Wide>, WireError> {
@@ -316,6 +317,13 @@ impl Wire for Vec<Wide> {
             }
             None => Ok(weights),
         }
+    }
+}
+
+fn weights_to_wire(weights: &[Wide]) -> v1::Weights {
+    v1::Weights {
+        mantissas: weights.iter().map(|weight| weight.mantissa).collect(),
+        exponents: weights.iter().map(|weight| weight.exponent).collect(),
     }
 }
 

@@ -1,6 +1,6 @@
-//! Payloads: large values sent in pieces, with a declared size and checksum.
+//! Payloads: values with a declared size and checksum; small ones in the head that declares them, others in pieces after it.
 //!
-//! In: pieces from a peer, in order, after a head that declares their [`v1::Extent`]. Out: the whole payload, or a
+//! In: a head with the payload's [`v1::Extent`] from a peer, and pieces in order. Out: the whole payload, or a
 //! typed error. Invariants: memory use never exceeds the bytes received, nor the limit that the receiver sets; the
 //! payload has the declared size and checksum. [`crate::convert`] decodes the content.
 
@@ -10,6 +10,9 @@ use crate::v1;
 
 /// Bytes of a full piece.
 pub const PIECE: usize = 1 << 20;
+
+/// Largest payload that is sent in its head, and decoded on the thread that received it, which takes a fraction of a millisecond.
+pub const SMALL: usize = 64 << 10;
 
 /// Largest payload that is accepted from a peer: 1 GiB.
 pub const MAX_PAYLOAD: u64 = 1 << 30;
@@ -56,17 +59,19 @@ pub enum PayloadError {
     },
 }
 
-/// The extent to declare before `payload`.
-pub fn extent(payload: &[u8]) -> v1::Extent {
+/// The extent to declare before `payload`, with all of it if it is small.
+pub fn extent(payload: &Bytes) -> v1::Extent {
     v1::Extent {
         size: payload.len() as u64,
         checksum: Bytes::copy_from_slice(blake3::hash(payload).as_bytes()),
+        whole: if payload.len() <= SMALL { payload.clone() } else { Bytes::new() },
     }
 }
 
-/// Cuts `payload` into pieces that share its memory; none is empty.
+/// Cuts `payload` into pieces that share its memory, none of which is empty; a small payload has none.
 pub fn pieces(payload: Bytes) -> impl Iterator<Item = v1::Piece> {
-    (0..payload.len()).step_by(PIECE).map(move |start| {
+    let length = if payload.len() <= SMALL { 0 } else { payload.len() };
+    (0..length).step_by(PIECE).map(move |start| {
         let end = payload.len().min(start + PIECE);
         v1::Piece { data: payload.slice(start..end) }
     })
@@ -91,17 +96,23 @@ pub enum Progress {
 }
 
 impl Assembly {
-    /// Starts to receive a payload of the declared extent, at most `largest` and [`MAX_PAYLOAD`] bytes. A payload of zero
-    /// bytes is complete at once.
+    /// Starts to receive a payload of the declared extent, at most `largest` and [`MAX_PAYLOAD`] bytes. A small payload is complete at
+    /// once.
     pub fn begin(extent: Option<v1::Extent>, largest: u64) -> Result<Progress, PayloadError> {
-        let v1::Extent { size, checksum } = extent.ok_or(PayloadError::NoExtent)?;
+        let v1::Extent { size, checksum, whole } = extent.ok_or(PayloadError::NoExtent)?;
         let expected = largest.min(MAX_PAYLOAD);
         if size > expected {
             return Err(PayloadError::TooLarge { found: size, expected });
         }
         let checksum: [u8; blake3::OUT_LEN] =
             checksum[..].try_into().map_err(|_| PayloadError::ChecksumLength { found: checksum.len() })?;
-        Assembly { size, checksum: blake3::Hash::from(checksum), arrived: Vec::new() }.check()
+        if whole.len() > SMALL {
+            return Err(PayloadError::TooLarge { found: whole.len() as u64, expected: SMALL as u64 });
+        }
+        if whole.len() as u64 > size {
+            return Err(PayloadError::Overrun { expected: size, found: whole.len() as u64 });
+        }
+        Assembly { size, checksum: blake3::Hash::from(checksum), arrived: whole.into() }.check()
     }
 
     /// Adds the next piece.
@@ -149,9 +160,10 @@ mod tests {
 
     #[test]
     fn pieces_assemble_to_the_whole() {
-        for size in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
+        for size in [0, 1, SMALL, SMALL + 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
             let whole: Bytes = (0..size).map(|at| (at % 251) as u8).collect::<Vec<_>>().into();
-            assert_eq!(pieces(whole.clone()).count(), size.div_ceil(PIECE));
+            let n_pieces = if size <= SMALL { 0 } else { size.div_ceil(PIECE) };
+            assert_eq!(pieces(whole.clone()).count(), n_pieces);
             assert_eq!(assemble(extent(&whole), pieces(whole.clone())).unwrap(), whole);
         }
     }
@@ -159,7 +171,7 @@ mod tests {
     #[test]
     fn a_declared_size_beyond_the_limit_is_refused_before_any_piece() {
         for (largest, expected) in [(80, 80), (u64::MAX, MAX_PAYLOAD)] {
-            let huge = v1::Extent { size: expected + 1, ..extent(b"") };
+            let huge = v1::Extent { size: expected + 1, ..extent(&Bytes::new()) };
             let error = Assembly::begin(Some(huge), largest).unwrap_err();
             assert_eq!(error, PayloadError::TooLarge { found: expected + 1, expected });
         }
@@ -167,11 +179,22 @@ mod tests {
 
     #[test]
     fn other_bytes_than_declared_are_refused() {
-        let changed = assemble(extent(b"abc"), pieces(Bytes::from_static(b"abd")));
-        assert_eq!(changed.unwrap_err(), PayloadError::Checksum { size: 3 });
-        let longer = assemble(extent(b"abc"), pieces(Bytes::from_static(b"abcd")));
-        assert_eq!(longer.unwrap_err(), PayloadError::Overrun { expected: 3, found: 4 });
-        let empty = assemble(extent(b"abc"), std::iter::once(v1::Piece::default()));
-        assert_eq!(empty.unwrap_err(), PayloadError::PieceLength { found: 0 });
+        let abc = extent(&Bytes::from_static(b"abc"));
+        let refusal = |extent: v1::Extent, pieces: &[&'static [u8]]| {
+            let pieces = pieces.iter().map(|&data| v1::Piece { data: Bytes::from_static(data) });
+            assemble(extent, pieces).unwrap_err()
+        };
+        let changed = v1::Extent { whole: Bytes::from_static(b"abd"), ..abc.clone() };
+        assert_eq!(refusal(changed, &[]), PayloadError::Checksum { size: 3 });
+        let longer = v1::Extent { whole: Bytes::from_static(b"abcd"), ..abc.clone() };
+        assert_eq!(refusal(longer, &[]), PayloadError::Overrun { expected: 3, found: 4 });
+
+        let in_pieces = v1::Extent { whole: Bytes::new(), ..abc };
+        assert_eq!(refusal(in_pieces.clone(), &[b"abd"]), PayloadError::Checksum { size: 3 });
+        assert_eq!(
+            refusal(in_pieces.clone(), &[b"ab", b"cd"]),
+            PayloadError::Overrun { expected: 3, found: 4 }
+        );
+        assert_eq!(refusal(in_pieces, &[b""]), PayloadError::PieceLength { found: 0 });
     }
 }

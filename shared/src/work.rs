@@ -13,3 +13,4 @@ pub mod lease;
 pub mod shard;
 mod state;
 pub mod task;
+mod weights;

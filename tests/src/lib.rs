@@ -253,7 +253,7 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon }),
         shard: Named::new(Shard::Sentences(vec![sentence])),
-        work: Work::Expect { weights, losses: false },
+        work: Work::Expect { weights: weights.into_iter().collect(), losses: false },
     }
 }
 
@@ -299,7 +299,7 @@ pub fn tiny_grammar() -> Grammar {
 /// Replaces the engine: waits for the duration of the task, then answers with [`echo_at_once`].
 pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Expect { weights, .. } = &task.work
-        && let Some(first) = weights.first()
+        && let Some(first) = weights.in_use().first()
     {
         std::thread::sleep(Duration::from_millis(first.exponent as u64));
     }
@@ -319,6 +319,7 @@ pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
         return Err(ComputeError::NotSentences);
     };
+    let weights = weights.in_use();
     if weights.is_empty() {
         return Err(ComputeError::Weights { found: 0, expected: 1 });
     }

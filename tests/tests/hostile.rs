@@ -492,7 +492,7 @@ fn no_params() -> Answer {
 }
 
 fn head(lease: v1::LeaseId, size: u64) -> from_worker::Message {
-    let extent = v1::Extent { size, ..payload::extent(b"") };
+    let extent = v1::Extent { size, ..payload::extent(&Default::default()) };
     from_worker::Message::Answer(v1::AnswerHead {
         id: Some(lease),
         busy_micros: 1,
@@ -504,15 +504,16 @@ fn head(lease: v1::LeaseId, size: u64) -> from_worker::Message {
 /// An empty answer that claims to keep a state.
 fn keeping(lease: v1::LeaseId, name: &'static [u8]) -> from_worker::Message {
     let kept = Some(v1::Held { hash: name.into(), size: 0 });
-    let extent = Some(payload::extent(b""));
+    let extent = Some(payload::extent(&Default::default()));
     from_worker::Message::Answer(v1::AnswerHead { id: Some(lease), busy_micros: 1, extent, kept })
 }
 
 /// An answer of these bytes.
 fn bytes(lease: v1::LeaseId, payload: Vec<u8>) -> Vec<from_worker::Message> {
+    let payload = payload.into();
     let extent = Some(payload::extent(&payload));
     let head = v1::AnswerHead { id: Some(lease), busy_micros: u64::MAX, extent, kept: None };
-    let pieces = payload::pieces(payload.into()).map(from_worker::Message::Piece);
+    let pieces = payload::pieces(payload).map(from_worker::Message::Piece);
     std::iter::once(from_worker::Message::Answer(head)).chain(pieces).collect()
 }
 
@@ -552,8 +553,8 @@ fn passed(
 fn broken(lease: v1::LeaseId, task: &Task) -> Vec<from_worker::Message> {
     let mut messages = right(lease, task);
     if let from_worker::Message::Answer(head) = &mut messages[0] {
-        let size = head.extent.as_ref().map_or(0, |extent| extent.size);
-        head.extent = Some(v1::Extent { size, ..payload::extent(b"something else") });
+        let checksum = payload::extent(&b"something else".as_slice().into()).checksum;
+        head.extent = head.extent.take().map(|extent| v1::Extent { checksum, ..extent });
     }
     messages
 }

@@ -303,9 +303,13 @@ async fn receive(
             Progress::Partial(assembly) => arriving = Some((head, assembly)),
             Progress::Whole(payload) => {
                 let blobs = blobs.clone();
+                let is_small = payload.len() <= payload::SMALL;
                 let take = move || take(head, payload, &blobs);
                 // Large values take a while to decode; heartbeats must not wait for them.
-                let taken = tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?;
+                let taken = match is_small {
+                    true => take(),
+                    false => tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?,
+                };
                 if let Some(assigned) = taken? {
                     tell(news, assigned).await?;
                 }

@@ -111,11 +111,11 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
             spill.as_ref().map(|spill| spill.path()),
         ),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    // One thread for the network: with more, each message would wake several threads on its way. Large values are decoded elsewhere.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot start the network's threads")?;
+        .context("cannot start the network's thread")?;
     let result = runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;

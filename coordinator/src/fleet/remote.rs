@@ -465,13 +465,14 @@ impl Admission {
                 return Err(format!("answer {lease}: more is kept than was assigned"));
             }
         }
-        let size = head.extent.as_ref().map_or(0, |extent| extent.size);
+        let (size, arrived) =
+            head.extent.as_ref().map_or((0, 0), |extent| (extent.size, extent.whole.len() as u64));
         let busy = Duration::from_micros(head.busy_micros);
         let Some(task) = task else {
             // Its batch has ended, so its answer is dropped without taking memory.
-            let answer =
-                Arriving { lease, busy, body: Body::Unwanted { left: size }, room: None, due: due(size) };
-            let step = if size == 0 { Step::Whole(None) } else { Step::Partial };
+            let left = size.saturating_sub(arrived);
+            let answer = Arriving { lease, busy, body: Body::Unwanted { left }, room: None, due: due(size) };
+            let step = if left == 0 { Step::Whole(None) } else { Step::Partial };
             return Ok((answer, step));
         };
         let begun = Assembly::begin(head.extent, fits::largest_answer(&task));
@@ -537,13 +538,16 @@ impl Admission {
             Step::Whole(None) => return Ok(Input::Happened(Event::Answered { member, lease })),
             Step::Whole(Some(whole)) => whole,
         };
+        let is_small = bytes.len() <= payload::SMALL;
         let decode = move || {
             let answer = Answer::from_bytes(bytes)?;
             fits::answer(&task, &answer)?;
             Ok(answer)
         };
-        let decoded = tokio::task::spawn_blocking(decode).await;
-        let decoded = decoded.map_err(|error| error.to_string())?;
+        let decoded = match is_small {
+            true => decode(),
+            false => tokio::task::spawn_blocking(decode).await.map_err(|error| error.to_string())?,
+        };
         let value = decoded.map_err(|error: WireError| format!("answer {lease}: {error}"))?;
         Ok(Input::Answered { member, lease, answer: value, busy })
     }
@@ -571,8 +575,9 @@ impl Admission {
     /// The blobs that the member lacks, those it may forget, and the lease; whether they could be sent.
     async fn send_job(&self, member: MemberId, job: Job, blob_cache: &Mutex<BlobCache>, line: &Line) -> bool {
         let lease = job.lease;
-        let task = match tokio::task::spawn_blocking(move || job.task()).await {
-            Ok(Ok(task)) => task,
+        let make = move || job.task().map(|task| (lease::to_wire(lease, &task), task));
+        let ((head, bytes), task) = match tokio::task::spawn_blocking(make).await {
+            Ok(Ok(made)) => made,
             Ok(Err(detail)) => {
                 // An error means that the fleet has stopped.
                 let failed = Event::Failed { member, lease, detail, is_certain: true };
@@ -605,8 +610,6 @@ impl Admission {
                 return false;
             }
         }
-        let encode = move || lease::to_wire(lease, &task);
-        let Ok((head, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
         lock(blob_cache).assign();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await
     }

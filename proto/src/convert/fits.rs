@@ -72,7 +72,7 @@ pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
         (Work::Cover, Answer::Missing(found)) => cover::check_answer(&items()?, found),
         (Work::Index, Answer::Index(found)) => index::check_answer(&items()?, found),
         (Work::Expect { weights, losses }, Answer::Expectation(found)) => {
-            expect::check_answer(&items()?, weights.len(), *losses, found)
+            expect::check_answer(&items()?, weights.in_use().len(), *losses, found)
         }
         (Work::Sample(sample), Answer::Sampled(found)) => sample::check_answer(&items()?, sample, found),
         (Work::Collapse(collapse), Answer::Collapsed(found)) => {
@@ -110,7 +110,9 @@ fn largest_body(task: &Task) -> Result<u64, WireError> {
         Work::Candidates(lengths) => candidates::largest_answer(&items()?, lengths),
         Work::Cover => cover::largest_answer(&items()?),
         Work::Index => index::largest_answer(&items()?),
-        Work::Expect { weights, losses } => expect::largest_answer(&items()?, weights.len(), *losses),
+        Work::Expect { weights, losses } => {
+            expect::largest_answer(&items()?, weights.in_use().len(), *losses)
+        }
         Work::Sample(sample) => sample::largest_answer(&items()?, sample),
         Work::Collapse(collapse) => collapse::largest_answer(&items()?, collapse),
         Work::Sweep(sweeps) => sweep::largest_answer(&items()?, sweeps),

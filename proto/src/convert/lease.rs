@@ -3,7 +3,7 @@
 use prost::Message;
 use prost::bytes::Bytes;
 use shared::work::lease::LeaseId;
-use shared::work::task::{Language, Named, Sample, ShardState, Task, Work};
+use shared::work::task::{Language, Named, Sample, ShardState, ShardWeights, Task, Work};
 
 use super::blob::{Blob, hash_to_wire, language, lease_id_to_wire, shard_state};
 use super::kinds::{annotate, candidates, collapse, sweep};
@@ -103,7 +103,7 @@ pub fn work_from_wire(
         Asked::Cover(head::Cover {}) => Work::Cover,
         Asked::Index(head::Index {}) => Work::Index,
         Asked::Expect(head::Expect { losses }) => {
-            Work::Expect { weights: Vec::from_bytes(payload)?, losses: *losses }
+            Work::Expect { weights: ShardWeights::from_bytes(payload)?, losses: *losses }
         }
         Asked::Sample(head::Sample {}) => Work::Sample(Sample::from_bytes(payload)?),
         Asked::Collapse(head::Collapse { shard_state }) => {

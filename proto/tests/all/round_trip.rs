@@ -345,7 +345,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
         let Answer::Index(found) = &answer else { panic!("{answer:?} is not an index") };
         let weights = vec![one; found.params.len()];
         all.push((index, answer.clone()));
-        all.push(on(&full, shard, Work::Expect { weights, losses: true }));
+        all.push(on(&full, shard, Work::Expect { weights: weights.into_iter().collect(), losses: true }));
     }
     let n_touched = match &all[all.len() - 3].1 {
         Answer::Expectation(expectation) => expectation.counts.len(),
@@ -710,7 +710,7 @@ fn lexicons_fit_their_grammar_and_segmentations_cover_their_sentences() {
 #[test]
 fn a_small_task_never_allows_a_large_answer() {
     let (mut task, _) = answered().swap_remove(2);
-    task.work = Work::Expect { weights: vec![Wide { mantissa: 1.0, exponent: 0 }; 10], losses: false };
+    task.work = Work::Expect { weights: [Wide::ONE; 10].into_iter().collect(), losses: false };
     assert!(fits::largest_answer(&task) < 1024, "{}", fits::largest_answer(&task));
 }
 

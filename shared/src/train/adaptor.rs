@@ -26,7 +26,7 @@ use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::models::adaptor::start::Start;
 use crate::num::{Noise, Wide};
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, in_use, relative_change};
 use crate::train::state::{StateError, check_counts, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::Answer;
@@ -348,7 +348,8 @@ impl trainer::Trainer for Trainer {
 
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
         let Answer::Expectation(found) = answer else { return Ok(false) };
-        self.totals.add(shards.strings(shard).as_ref(), &shards.params(shard)?, found);
+        let params = shards.params(shard)?;
+        self.totals.add(shards.strings(shard).as_ref(), in_use(&self.weights, &params), found);
         Ok(true)
     }
 

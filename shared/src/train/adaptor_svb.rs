@@ -30,7 +30,7 @@ use crate::models;
 use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::num::{Noise, Wide};
-use crate::train::round::{Ask, RoundReport, Step, Totals, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, Totals, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
 use crate::train::stochastic::{Schedule, average, averaged};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
@@ -303,7 +303,7 @@ impl trainer::Trainer for Trainer {
         let Answer::Expectation(found) = answer else { return Ok(false) };
         let strings = shards.strings(shard);
         let totals = if strings.is_some() { &mut self.strings } else { &mut self.sample };
-        totals.add(strings.as_ref(), &shards.params(shard)?, found);
+        totals.add(strings.as_ref(), in_use(&self.weights, &shards.params(shard)?), found);
         Ok(true)
     }
 

@@ -21,7 +21,7 @@ use crate::num::dirichlet;
 use crate::num::wide::heat;
 use crate::num::{Noise, Wide};
 use crate::train::anneal::Anneal;
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, relative_change};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Answer, Collapse, Expectation, Named, Sampled, ShardState, Work};
@@ -362,8 +362,12 @@ impl trainer::Trainer for Trainer {
 
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
         let Gathered { totals, shard_state, samples } = &mut self.gathered;
+        let params = shards.params(shard)?;
         let expectation = match answer {
-            Answer::Expectation(expectation) => expectation,
+            Answer::Expectation(expectation) => {
+                totals.add(None, in_use(&self.weights, &params), expectation);
+                return Ok(true);
+            }
             Answer::Collapsed(collapsed) => {
                 shard_state.push(Share {
                     counts: collapsed.expectation.counts.clone(),
@@ -377,7 +381,7 @@ impl trainer::Trainer for Trainer {
             }
             _ => return Ok(false),
         };
-        totals.add(None, &shards.params(shard)?, expectation);
+        totals.add(None, params.iter().copied(), expectation);
         Ok(true)
     }
 

@@ -14,7 +14,7 @@ use crate::grammar::groups::{Estimate, Groups};
 use crate::models;
 use crate::models::pcfg::{Params, em, vb};
 use crate::num::Wide;
-use crate::train::round::{Ask, RoundReport, Step, Totals, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, Totals, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
 use crate::train::stochastic::{Schedule, average, averaged};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
@@ -170,7 +170,7 @@ impl trainer::Trainer for Trainer {
 
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
         let Answer::Expectation(found) = answer else { return Ok(false) };
-        self.sample.add(None, &shards.params(shard)?, found);
+        self.sample.add(None, in_use(&self.weights, &shards.params(shard)?), found);
         Ok(true)
     }
 

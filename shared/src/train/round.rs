@@ -36,13 +36,15 @@ pub enum Ask {
 
 impl Ask {
     /// What shard number `shard` is asked, whose index is `params`.
-    pub fn work(&self, shard: usize, params: &[ParamId]) -> Work {
-        let touched = |weights: &[Wide]| params.iter().map(|param| weights[param.index()]).collect();
+    pub fn work<'a>(&'a self, shard: usize, params: &'a [ParamId]) -> Work {
+        let touched = |weights: &'a [Wide]| params.iter().map(|param| weights[param.index()]);
         match self {
-            Ask::Expect { weights, losses } => Work::Expect { weights: touched(weights), losses: *losses },
+            Ask::Expect { weights, losses } => {
+                Work::Expect { weights: touched(weights).collect(), losses: *losses }
+            }
             Ask::Sample { weights, seeds: [seed, run, round], keep } => {
                 let stream = random::shard_seed(*seed, *run, *round, shard as u64);
-                Work::Sample(Sample { weights: touched(weights), stream, keep: keep.clone() })
+                Work::Sample(Sample { weights: touched(weights).collect(), stream, keep: keep.clone() })
             }
             Ask::Same(work) => work.clone(),
             Ask::Each(works) => works[shard].clone(),
@@ -77,18 +79,23 @@ impl Totals {
         }
     }
 
-    /// Adds what was found for the next shard, whose index is `params`, and which is of these `strings` if it is of strings. The
-    /// sums depend on the order of the shards, so that has to be the same every time.
-    pub fn add(&mut self, strings: Option<&Range<u32>>, params: &[ParamId], found: Expectation) {
+    /// Adds the answer of the next shard, which has counts of `params`, and is of these `strings` if it is of strings. The sums depend on
+    /// the order of the shards, which must be the same every time.
+    pub fn add(
+        &mut self,
+        strings: Option<&Range<u32>>,
+        params: impl Iterator<Item = ParamId> + Clone,
+        found: Expectation,
+    ) {
         if !found.missing.is_empty() {
             self.missing.extend(found.missing); // and the counts mean nothing
             return;
         }
         self.log_z += found.log_z;
-        for (param, count) in params.iter().zip(&found.counts) {
+        for (param, count) in params.clone().zip(&found.counts) {
             self.counts[param.index()] += count;
         }
-        for (param, loss) in params.iter().zip(&found.losses) {
+        for (param, loss) in params.zip(&found.losses) {
             self.losses[param.index()] += loss;
         }
         if let Some(strings) = strings {
@@ -96,6 +103,12 @@ impl Totals {
             self.log_z_strings[strings].copy_from_slice(&found.log_z_items);
         }
     }
+}
+
+/// The parameters of a shard whose weight is above zero, in the order of its index: those that an answer to [`Work::Expect`] has
+/// counts of.
+pub fn in_use<'a>(weights: &'a [Wide], params: &'a [ParamId]) -> impl Iterator<Item = ParamId> + Clone {
+    params.iter().copied().filter(|param| !weights[param.index()].is_zero())
 }
 
 /// The share of the bound by which rounding may lower it.

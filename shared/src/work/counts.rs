@@ -22,10 +22,9 @@ impl Index {
 /// Expected counts of a shard.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Expectation {
-    /// Expected uses, in the order of the shard's index; multiplicities counted.
+    /// Expected uses of the parameters in use (weight above zero), in the order of the shard's index; multiplicities counted.
     pub counts: Vec<f64>,
-    /// Per parameter of the index, Σ over its uses of −ln(1 − posterior of the use): what log Z would lose
-    /// without it. Empty if not asked for; +∞ where nothing could replace it.
+    /// Σ over the uses of each parameter in use of −ln(1 − posterior of the use): what log Z would lose without it. Empty if not asked for; +∞ where nothing could replace it.
     pub losses: Vec<f64>,
     /// Σ log Z over the items, multiplicities counted.
     pub log_z: f64,

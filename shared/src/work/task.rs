@@ -15,8 +15,8 @@ pub use super::kinds::sweep::{ChainFrom, Chained, Sweeps};
 use super::kinds::{cover, decode};
 pub use super::language::Language;
 pub use super::state::{CountsError, ShardState};
+pub use super::weights::{RunsError, ShardWeights};
 use crate::models::decode::{Decode, Decoded};
-use crate::num::Wide;
 use crate::work::shard::Shard;
 
 /// A unit of work.
@@ -42,7 +42,7 @@ pub enum Work {
     /// Inside–outside → [`Answer::Expectation`].
     Expect {
         /// Weights of the shard's parameters, in the order of its index.
-        weights: Vec<Wide>,
+        weights: ShardWeights,
         /// Whether to return [`Expectation::losses`].
         losses: bool,
     },

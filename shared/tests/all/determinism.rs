@@ -171,7 +171,7 @@ fn tasks_that_cannot_be_done_say_so() {
     }
     let Ok(Answer::Index(index)) = engine.run(&task(0, Work::Index)) else { panic!("an index") };
     let expected = index.params.len();
-    let work = Work::Expect { weights: vec![Wide::ONE; 2], losses: false };
+    let work = Work::Expect { weights: [Wide::ONE; 2].into_iter().collect(), losses: false };
     assert_eq!(engine.run(&task(0, work)), Err(ComputeError::Weights { found: 2, expected }));
     let decode = Decode {
         weights: vec![Wide::ONE; 3],

@@ -409,7 +409,7 @@ fn great_heat_makes_all_trees_alike() {
         trainer.state().estimate.counts.clone()
     };
     let hot = counts(Anneal { from: 1e9, to: 1e9, rounds: 0 }, Start::Jitter(3.0));
-    let weights = vec![shared::num::Wide::ONE; bench.indexes[0].len()];
+    let weights = bench.indexes[0].iter().map(|_| shared::num::Wide::ONE).collect();
     let Answer::Expectation(alike) = bench.run(0, Work::Expect { weights, losses: false }) else { panic!() };
     assert!(hot[1..].iter().zip(&alike.counts[1..]).all(|(a, b)| (a - b).abs() < 1e-6), "{hot:?} {alike:?}");
     assert_ne!(hot, counts(Anneal::default(), Start::Jitter(3.0)));

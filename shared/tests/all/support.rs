@@ -14,7 +14,7 @@ use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, Rule, StickId, SymbolId, syntax};
 use shared::models::adaptor::candidates::Ranking;
 use shared::num::Wide;
-use shared::train::round::Totals;
+use shared::train::round::{Totals, in_use};
 use shared::work::engine::Engine;
 use shared::work::shard;
 use shared::work::shard::Shard;
@@ -330,7 +330,7 @@ impl Run {
             let local = index.params.iter().map(|param| weights[param.index()]).collect();
             let work = Work::Expect { weights: local, losses };
             let Answer::Expectation(found) = self.answer(engine, shard, work) else { unreachable!() };
-            for (at, param) in index.params.iter().enumerate() {
+            for (at, param) in in_use(weights, &index.params).enumerate() {
                 totals.counts[param.index()] += found.counts[at];
                 totals.losses[param.index()] += found.losses.get(at).copied().unwrap_or(0.0);
             }

@@ -12,7 +12,7 @@ use shared::num::{Noise, Wide};
 use shared::train;
 use shared::train::adaptor::{Growth, Settings};
 use shared::train::adaptor_svb::{State, Trainer};
-use shared::train::round::{RoundReport, Step, Totals};
+use shared::train::round::{RoundReport, Step, Totals, in_use};
 use shared::train::stochastic::Schedule;
 use shared::train::trainer::{self, Collect};
 use shared::work::engine::Engine;
@@ -100,7 +100,7 @@ impl Shards {
                 Shard::Strings(strings) => Some(strings),
                 Shard::Sentences(_) | Shard::Trees { .. } => None,
             };
-            totals.add(strings, index, found);
+            totals.add(strings, in_use(weights, index), found);
         }
         totals
     }

@@ -9,10 +9,9 @@ use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker
 use shared::grammar::Grammar;
 use shared::grammar::lexicon::Lexicon;
 use shared::models::decode::Decode;
-use shared::num::Wide;
 use shared::work::lease::LeaseId;
 use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Named, Sample, ShardState, Work};
+use shared::work::task::{Answer, Fit, Named, Sample, ShardState, ShardWeights, Work};
 
 /// Input: the first byte is the kind.
 pub fn run(data: &[u8]) {
@@ -26,7 +25,7 @@ pub fn run(data: &[u8]) {
         4 => payload::<Lexicon>(bytes, |lexicon| Some(Blob::Lexicon(Named::new(lexicon)))),
         5 => payload::<Shard>(bytes, |shard| Some(Blob::Shard(Named::new(shard)))),
         6 => payload::<Decode>(bytes, |decode| Some(Blob::Decode(Named::new(decode)))),
-        7 => payload::<Vec<Wide>>(bytes, |_| None),
+        7 => payload::<ShardWeights>(bytes, |_| None),
         8 => payload::<Answer>(bytes, |_| None),
         9 => payload::<Sample>(bytes, |_| None),
         10 => payload::<ShardState>(bytes, |shard_state| Some(Blob::ShardState(Named::new(shard_state)))),

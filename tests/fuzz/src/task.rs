@@ -230,7 +230,15 @@ fn totals(task: &Task, found: Expectation) -> Totals {
         panic!("a shard that can be counted can be indexed")
     };
     let mut totals = Totals::new(language(task).n_params());
-    totals.add(task.shard.value.strings(), &index.params, found);
+    let params = index.params.into_iter();
+    match &task.work {
+        Work::Expect { weights, .. } => {
+            let in_use: Vec<bool> = weights.all().iter().map(|weight| !weight.is_zero()).collect();
+            let params = params.zip(in_use).filter(|(_, in_use)| *in_use).map(|(param, _)| param);
+            totals.add(task.shard.value.strings(), params, found);
+        }
+        _ => totals.add(task.shard.value.strings(), params, found),
+    }
     totals
 }
 
@@ -383,7 +391,11 @@ pub fn examples() -> Vec<Example> {
                 panic!("an index was asked for")
             };
             let weights = vec![Wide::from_f64(0.3); index.params.len()];
-            example(&lexicon, &shard, Work::Expect { weights: weights.clone(), losses: true });
+            example(
+                &lexicon,
+                &shard,
+                Work::Expect { weights: weights.iter().copied().collect(), losses: true },
+            );
             if shard.hash != sentences.hash {
                 continue;
             }

@@ -23,7 +23,8 @@ use shared::num::Wide;
 use shared::work::engine::ComputeError;
 use shared::work::lease::TaskIndex;
 use shared::work::task::{
-    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Lengths, Named, Sample, Sweeps, Task, Work,
+    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Lengths, Named, Sample, ShardWeights, Sweeps,
+    Task, Work,
 };
 use worker::{RunError, WorkerConfig};
 
@@ -132,7 +133,7 @@ fn several_at_once(fleet: &Fleet) {
     };
     let impossible = || {
         let mut tasks = short_tasks(30);
-        tasks[17].work = Work::Expect { weights: vec![], losses: false };
+        tasks[17].work = Work::Expect { weights: ShardWeights::default(), losses: false };
         let error = answers(&account(fleet, 9), tasks).unwrap_err();
         let is_its_own = |failure: &Failure| matches!(failure, Failure::Task { task: TaskIndex(17), .. });
         assert!(matches!(&error, FleetError::Batch { failure, .. } if is_its_own(failure)), "{error}");
@@ -231,7 +232,7 @@ fn a_job_is_cancelled_at_once_and_another_one_continues() {
     let within = gate.clone();
     let compute: Compute = Arc::new(move |task| {
         // Tasks of the other job are short.
-        if matches!(&task.work, Work::Expect { weights, .. } if weights.len() == 6) {
+        if matches!(&task.work, Work::Expect { weights, .. } if weights.n_params() == 6) {
             within.pass();
         }
         echo(task)
@@ -369,7 +370,7 @@ fn a_task_without_an_answer_fails_the_batch_at_once() {
         let fleet = Fleet::start(FleetConfig { local_workers, ..remote_only() }).unwrap();
         let _worker = (local_workers == 0).then(|| start_worker(echo_worker(url(&fleet), 1)));
         let mut tasks = short_tasks(10);
-        tasks[7].work = Work::Expect { weights: vec![], losses: false };
+        tasks[7].work = Work::Expect { weights: ShardWeights::default(), losses: false };
         let Err(FleetError::Batch { failure: Failure::Task { task, detail }, .. }) = answers(&fleet, tasks)
         else {
             panic!("the batch has a result")
@@ -469,7 +470,7 @@ fn the_real_worker_answers_as_the_engine_does() {
         other => panic!("{other:?} is not an index"),
     };
     let weights = |at| vec![one; n_touched(at)];
-    both(all(&|at| Work::Expect { weights: weights(at), losses: true }));
+    both(all(&|at| Work::Expect { weights: weights(at).into_iter().collect(), losses: true }));
     for keep in [None, Some(vec![SymbolId(1)])] {
         let sample =
             |at| Work::Sample(Sample { weights: weights(at), stream: at as u64, keep: keep.clone() });

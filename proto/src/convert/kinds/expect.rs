@@ -1,14 +1,32 @@
 //! Inside–outside: weights and expected counts.
 
+use shared::num::Wide;
 use shared::work::shard::Shard;
-use shared::work::task::{Expectation, Language};
+use shared::work::task::{Expectation, Language, ShardWeights};
 
 use crate::convert::checks::Items;
 use crate::convert::sizes::{DOUBLE, ENVELOPE, EXPONENT, VARINT};
 use crate::convert::{
-    LOGARITHM, NON_NEGATIVE, Wire, WireError, in_range, logarithm, non_negative, numbers, params, same_length,
+    LOGARITHM, NON_NEGATIVE, Wire, WireError, in_range, logarithm, non_negative, numbers, params,
+    same_length, weights_to_wire,
 };
 use crate::v1;
+
+impl Wire for ShardWeights {
+    type Message = v1::ShardWeights;
+    const NAME: &'static str = "shard weights";
+
+    fn to_wire(&self) -> v1::ShardWeights {
+        v1::ShardWeights { runs: self.runs().to_vec(), in_use: Some(weights_to_wire(self.in_use())) }
+    }
+
+    fn from_wire(message: v1::ShardWeights) -> Result<ShardWeights, WireError> {
+        let v1::ShardWeights { runs, in_use } = message;
+        let in_use =
+            Vec::<Wide>::from_wire(in_use.ok_or(WireError::Missing { field: "shard_weights.in_use" })?)?;
+        Ok(ShardWeights::new(runs, in_use)?)
+    }
+}
 
 impl Wire for Expectation {
     type Message = v1::Expectation;
@@ -68,7 +86,7 @@ pub fn check_lengths(
 /// Upper bound on the bytes of the weights of a shard and a list of nonterminals.
 pub fn largest_lease(language: &Language) -> u64 {
     let segments = u64::from(language.grammar.value.n_nonterminals) * VARINT;
-    ENVELOPE + language.n_params() as u64 * (DOUBLE + EXPONENT) + segments
+    ENVELOPE + language.n_params() as u64 * (DOUBLE + EXPONENT + VARINT) + segments
 }
 
 pub fn largest_answer(task: &Items<'_>, n_touched: usize, losses: bool) -> u64 {

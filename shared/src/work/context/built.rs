@@ -25,6 +25,7 @@ use crate::num::Wide;
 use crate::work::counts::{Expectation, Index};
 use crate::work::error::ComputeError;
 use crate::work::shard::Shard;
+use crate::work::weights::ShardWeights;
 
 /// Forests by item.
 pub struct BuiltShard {
@@ -189,16 +190,26 @@ impl BuiltShard {
     /// Inside–outside over all items in use. It pays to `compact` the forests of a shard that stays.
     pub fn expect(
         &self,
-        weights: &[Wide],
+        weights: &ShardWeights,
         with_losses: bool,
         compact: bool,
     ) -> Result<Expectation, ComputeError> {
         let n = self.index.params.len();
-        if weights.len() != n {
-            return Err(ComputeError::Weights { found: weights.len(), expected: n });
+        if weights.n_params() != n as u64 {
+            return Err(ComputeError::Weights { found: weights.n_params() as usize, expected: n });
         }
+        let weights = &weights.all();
+        let in_use = |numbers: Vec<f64>| {
+            let numbers = numbers.into_iter().zip(weights).filter(|(_, weight)| !weight.is_zero());
+            numbers.map(|(number, _)| number).collect()
+        };
         if let Some(dense) = &self.dense {
-            return Ok(self.expect_dense(dense, weights, with_losses));
+            let answer = self.expect_dense(dense, weights, with_losses);
+            return Ok(Expectation {
+                counts: in_use(answer.counts),
+                losses: in_use(answer.losses),
+                ..answer
+            });
         }
         let chain_weights = self.chains.weights(weights);
         let compact = if compact { self.compact(&chain_weights) } else { None };
@@ -233,12 +244,14 @@ impl BuiltShard {
                 answer.log_z_items.push(log_z);
             }
         }
-        answer.counts = vec![0.0; n];
-        self.chains.distribute(&uses, &mut answer.counts);
+        let mut counts = vec![0.0; n];
+        self.chains.distribute(&uses, &mut counts);
+        answer.counts = in_use(counts);
         if with_losses {
-            answer.losses = vec![0.0; n];
-            self.chains.distribute(&losses, &mut answer.losses);
-            answer.losses[..self.first_string as usize].fill(0.0);
+            let mut by_param = vec![0.0; n];
+            self.chains.distribute(&losses, &mut by_param);
+            by_param[..self.first_string as usize].fill(0.0);
+            answer.losses = in_use(by_param);
         }
         answer.missing = missing.into_iter().collect();
         Ok(answer)
