@@ -71,6 +71,7 @@ use self::members::{Lease, Member, Members, Room};
 use self::record::Records;
 
 pub use self::accounts::{Account, AccountId};
+pub use self::broken::Broken;
 pub use self::event::{Action, Cause, Event, Failure, Needs};
 pub use self::identity::{Identity, Origin, Process};
 
@@ -79,6 +80,7 @@ pub mod accounts;
 mod assignment;
 mod batch;
 mod blame;
+mod broken;
 mod event;
 mod free;
 mod identity;
@@ -693,8 +695,8 @@ impl Scheduler {
     }
 
     /// Checks the invariants; an error names the one that fails.
-    pub fn check(&self) -> Result<(), String> {
-        let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+    pub fn check(&self) -> Result<(), Broken> {
+        let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.into()) };
         self.members.check()?;
         for (id, member) in self.members.iter() {
             let within = member.leases.len() <= member.slots as usize + 1;

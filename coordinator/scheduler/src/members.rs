@@ -10,6 +10,7 @@ use std::time::Duration;
 use shared::work::lease::LeaseId;
 
 use super::accounts::Charge;
+use super::broken::Broken;
 use super::identity::Identity;
 use super::{MemberId, Timeouts};
 
@@ -320,7 +321,7 @@ impl Members {
     }
 
     /// Checks the indexes; an error names the one that is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Broken> {
         let those = |is: &dyn Fn(&Member) -> bool| -> BTreeSet<MemberId> {
             self.all.iter().filter(|(_, member)| is(member)).map(|(&id, _)| id).collect()
         };
@@ -340,7 +341,7 @@ impl Members {
             ("leases by age", self.assigned == assigned.collect()),
         ];
         match orders.iter().find(|(_, holds)| !holds) {
-            Some((order, _)) => Err(format!("the index of {order} does not match the members")),
+            Some((order, _)) => Err(format!("the index of {order} does not match the members").into()),
             None => Ok(()),
         }
     }

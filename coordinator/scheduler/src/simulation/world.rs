@@ -16,8 +16,8 @@ use shared::work::task::ContentHash;
 
 use super::invariants::{Accepted, Invariants, Made};
 use crate::{
-    Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, Needs, Origin, Process, Scheduler,
-    Timeouts,
+    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MemberId, Needs, Origin, Process,
+    Scheduler, Timeouts,
 };
 
 /// Size of a world.
@@ -265,7 +265,7 @@ impl World {
     }
 
     /// Runs all jobs to their ends.
-    pub fn run(&mut self) -> Result<(), String> {
+    pub fn run(&mut self) -> Result<(), Broken> {
         let n_workers = match self.size.is_small() {
             true => self.rng.random_range(1..self.size.members),
             false => self.size.members,
@@ -298,7 +298,7 @@ impl World {
                     self.now = self.now.max(deadline);
                     self.happen(Event::Tick)?;
                     if self.scheduler.next_deadline().is_some_and(|again| again <= self.now) {
-                        return Err(format!("the deadline {deadline:?} is still due after its tick"));
+                        return Err(format!("the deadline {deadline:?} is still due after its tick").into());
                     }
                 }
                 (_, Some(key)) => {
@@ -368,7 +368,7 @@ impl World {
         }
     }
 
-    fn submit(&mut self, job: usize) -> Result<(), String> {
+    fn submit(&mut self, job: usize) -> Result<(), Broken> {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
         let Job { account, made, open, .. } = &mut self.jobs[job];
@@ -404,7 +404,7 @@ impl World {
         self.plan(0..20_000, Coming::Arrival);
     }
 
-    fn come(&mut self, coming: Coming) -> Result<(), String> {
+    fn come(&mut self, coming: Coming) -> Result<(), Broken> {
         match coming {
             Coming::Event(event) => {
                 let event = self.readdress(event);
@@ -495,7 +495,7 @@ impl World {
     }
 
     /// Starts a worker's process, and plans what happens to it.
-    fn arrive(&mut self) -> Result<(), String> {
+    fn arrive(&mut self) -> Result<(), Broken> {
         let id = self.next_worker;
         self.next_worker += 1;
         let slots = self.rng.random_range(1..5);
@@ -519,7 +519,7 @@ impl World {
         self.join(id)
     }
 
-    fn join(&mut self, id: u64) -> Result<(), String> {
+    fn join(&mut self, id: u64) -> Result<(), Broken> {
         let member = MemberId(self.next_member);
         let Some(worker) = self.workers.get_mut(&id) else { return Ok(()) };
         if worker.member.is_some() {
@@ -541,7 +541,7 @@ impl World {
     }
 
     /// Adds the threads of the coordinator's own process.
-    fn join_threads(&mut self) -> Result<(), String> {
+    fn join_threads(&mut self) -> Result<(), Broken> {
         let member = MemberId(self.next_member);
         self.next_member += 1;
         let slots = self.rng.random_range(1..4);
@@ -553,7 +553,7 @@ impl World {
 
     /// Replaces the coordinator's process. Each worker reconnects after some time, messages to the old process are lost, and the jobs submit
     /// their open batches again.
-    fn restart(&mut self) -> Result<(), String> {
+    fn restart(&mut self) -> Result<(), Broken> {
         self.note(Line::Note(self.now, "the coordinator restarts".into()));
         self.tally.restarts += 1;
         self.scheduler = Scheduler::new(self.timeouts.clone());
@@ -575,7 +575,7 @@ impl World {
     }
 
     /// Passes the event to the scheduler and performs its actions.
-    fn happen(&mut self, event: Event) -> Result<(), String> {
+    fn happen(&mut self, event: Event) -> Result<(), Broken> {
         self.tally.events += 1;
         if !matches!(event, Event::BatchSubmitted { .. }) {
             self.note(Line::Event(self.now, event.clone()));
@@ -651,7 +651,7 @@ impl World {
     }
 
     /// Handles the removal of a member; its worker reconnects if it is alive.
-    fn forget(&mut self, member: MemberId, cause: &Cause) -> Result<(), String> {
+    fn forget(&mut self, member: MemberId, cause: &Cause) -> Result<(), Broken> {
         *self.tally.losses.entry(cause.kind()).or_default() += 1;
         self.invariants.forget(self.now, member, cause)?;
         if let Some(&id) = self.worker_of.get(&member)
@@ -665,7 +665,7 @@ impl World {
     }
 
     /// Performs an action; returns the batch that it ends, if it ends one.
-    fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, String> {
+    fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, Broken> {
         self.invariants.end(action, &self.scheduler)?;
         match action {
             Action::Assign { member, lease } => {
