@@ -69,7 +69,7 @@ use self::controller::{Command, Controller};
 use self::job_log::{JobLog, Notifier};
 use self::job_store::{Incoming, JobStore};
 use self::queue::{Event, Most, Queue, Refusal};
-use self::quota::{Charge, Uploads};
+use self::quota::{Charge, OverQuota, Uploads};
 use self::record::{JobId, Millis, Record, View};
 use self::records::Found;
 use self::upkeep::Upkeep;
@@ -137,8 +137,8 @@ pub enum Problem {
     #[error("{0}")]
     Invalid(String),
     /// The user has used up a quota.
-    #[error("{0}")]
-    Quota(String),
+    #[error(transparent)]
+    Quota(#[from] OverQuota),
     /// The service cannot.
     #[error("{0:#}")]
     Failed(#[from] anyhow::Error),
@@ -310,7 +310,7 @@ impl Service {
                 "a file of {size} bytes; the service takes {most} at most (--max-upload)"
             )));
         }
-        let charge = self.0.uploads.charge(&who.name, size, now()).map_err(Problem::Quota)?;
+        let charge = self.0.uploads.charge(&who.name, size, now())?;
         Ok(Receiving { incoming: self.0.job_store.receive(hash, size)?, who: who.name.clone(), charge })
     }
 

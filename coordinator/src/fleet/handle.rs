@@ -124,11 +124,11 @@ impl Handle {
     }
 
     /// Says whose answer is wrong, by computing the task on the calling thread, and expels these members.
-    fn judge(&self, stage: Stage, task: Result<Task, String>, doubt: Doubt) -> FleetError {
+    fn judge(&self, stage: Stage, task: anyhow::Result<Task>, doubt: Doubt) -> FleetError {
         let own = match task.and_then(|task| local::run(&self.0.link.compute, &task)) {
             Ok(answer) => audit::digest(&answer),
-            Err(detail) => {
-                let failure = Failure::Task { task: doubt.task, detail };
+            Err(error) => {
+                let failure = Failure::Task { task: doubt.task, detail: format!("{error:#}") };
                 return FleetError::Batch { stage, failure, decisions: Vec::new() };
             }
         };

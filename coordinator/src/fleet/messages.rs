@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use scheduler::{Account, Event, Failure, MemberId, Origin};
 use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, ContentHash, Task};
@@ -180,7 +181,7 @@ pub(super) struct Job {
 
 impl Job {
     /// The task; an error if it cannot be made.
-    pub fn task(&self) -> Result<Arc<Task>, String> {
+    pub fn task(&self) -> Result<Arc<Task>> {
         self.tasks.task(self.lease.task)
     }
 }

@@ -34,6 +34,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{Instrument as _, Span, info, warn};
 
+use self::breach::Breach;
 pub use self::handshake::Visitor;
 use super::Traffic;
 use super::blob_cache::BlobCache;
@@ -43,6 +44,7 @@ use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
 use scheduler::{Cause, Event, MemberId};
 
+mod breach;
 mod handshake;
 
 /// How long a new stream may take to say hello.
@@ -239,11 +241,11 @@ enum Step {
 }
 
 impl Arriving {
-    fn push(&mut self, piece: &v1::Piece) -> Result<Step, String> {
+    fn push(&mut self, piece: &v1::Piece) -> Result<Step, Breach> {
         let lease = self.lease;
         match std::mem::replace(&mut self.body, Body::Whole) {
             Body::Wanted { task, assembly } => {
-                match assembly.push(piece).map_err(|error| format!("answer {lease}: {error}"))? {
+                match assembly.push(piece).map_err(|error| Breach::Payload(lease, error))? {
                     Progress::Partial(assembly) => {
                         self.body = Body::Wanted { task, assembly };
                         Ok(Step::Partial)
@@ -252,15 +254,15 @@ impl Arriving {
                 }
             }
             Body::Unwanted { left } => match left.checked_sub(piece.data.len() as u64) {
-                None => Err(format!("answer {lease}: more bytes than were declared")),
+                None => Err(Breach::TooLong(lease)),
                 Some(0) => Ok(Step::Whole(None)),
-                Some(_) if piece.data.is_empty() => Err(format!("answer {lease}: an empty piece")),
+                Some(_) if piece.data.is_empty() => Err(Breach::EmptyPiece(lease)),
                 Some(left) => {
                     self.body = Body::Unwanted { left };
                     Ok(Step::Partial)
                 }
             },
-            Body::Whole => Err("a message out of order".into()),
+            Body::Whole => Err(Breach::Order),
         }
     }
 }
@@ -396,7 +398,7 @@ impl Admission {
                 None => incoming.message().await,
                 Some(answer) => match tokio::time::timeout_at(answer.due, incoming.message()).await {
                     Ok(message) => message,
-                    Err(_) => return Cause::Protocol(format!("answer {} does not arrive", answer.lease)),
+                    Err(_) => return Cause::Protocol(Breach::Late(answer.lease).to_string()),
                 },
             };
             let message = match message {
@@ -418,16 +420,15 @@ impl Admission {
                 (Some(from_worker::Message::Answer(head)), None) => {
                     match self.begin(member, head, blob_cache).await {
                         Ok((answer, progress)) => self.advance(member, answer, progress, &mut arriving).await,
-                        Err(broken) => Err(broken),
+                        Err(breach) => Err(breach),
                     }
                 }
                 (Some(from_worker::Message::Piece(piece)), Some(mut answer)) => match answer.push(&piece) {
                     Ok(progress) => self.advance(member, answer, progress, &mut arriving).await,
-                    Err(broken) => Err(broken),
+                    Err(breach) => Err(breach),
                 },
                 (Some(from_worker::Message::Failure(failure)), None) => {
-                    let lease = blob::lease_id_from_wire(failure.id).map_err(|error| error.to_string());
-                    lease.map(|lease| {
+                    blob::lease_id_from_wire(failure.id).map_err(Breach::from).map(|lease| {
                         let detail = printable(&failure.detail, 1000);
                         Input::Happened(Event::Failed { member, lease, detail, is_certain: false })
                     })
@@ -436,11 +437,11 @@ impl Admission {
                     draining = true;
                     Ok(Input::Happened(Event::MemberDraining { member }))
                 }
-                _ => Err("a message out of order".into()),
+                _ => Err(Breach::Order),
             };
             let input = match input {
                 Ok(input) => input,
-                Err(broken) => return Cause::Protocol(broken),
+                Err(breach) => return Cause::Protocol(breach.to_string()),
             };
             if self.to_fleet.send(input).await.is_err() {
                 return Cause::Left; // the fleet has stopped
@@ -454,15 +455,15 @@ impl Admission {
         member: MemberId,
         head: v1::AnswerHead,
         blob_cache: &Mutex<BlobCache>,
-    ) -> Result<(Arriving, Step), String> {
-        let lease = blob::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
+    ) -> Result<(Arriving, Step), Breach> {
+        let lease = blob::lease_id_from_wire(head.id)?;
         let task = self.task(lease)?;
         if let Some(kept) = head.kept {
-            let hash = blob::hash_from_wire("answer.kept", &kept.hash).map_err(|error| error.to_string())?;
+            let hash = blob::hash_from_wire("answer.kept", &kept.hash)?;
             let before =
                 task.as_ref().and_then(|task| blob::shard_state(&task.work)).map(|before| before.hash);
             if !lock(blob_cache).keep(before, hash, kept.size) {
-                return Err(format!("answer {lease}: more is kept than was assigned"));
+                return Err(Breach::Kept(lease));
             }
         }
         let size = head.extent.as_ref().map_or(0, |extent| extent.size);
@@ -475,7 +476,7 @@ impl Admission {
             return Ok((answer, step));
         };
         let begun = Assembly::begin(head.extent, fits::largest_answer(&task));
-        let begun = begun.map_err(|error| format!("answer {lease}: {error}"))?;
+        let begun = begun.map_err(|error| Breach::Payload(lease, error))?;
         let room = self.find_room(member, size).await;
         let mut answer = Arriving { lease, busy, body: Body::Whole, room, due: due(size) };
         let step = match begun {
@@ -489,16 +490,16 @@ impl Admission {
     }
 
     /// The task that was assigned, or nothing if its batch is over.
-    fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, String> {
+    fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, Breach> {
         if !self.register.knows(lease.batch) {
-            return Err(format!("answer {lease} is to a batch that never was"));
+            return Err(Breach::UnknownBatch(lease));
         }
         let Some(tasks) = self.register.tasks(lease.batch) else { return Ok(None) };
         let n_tasks = tasks.len();
         if lease.task.index() >= n_tasks {
-            return Err(format!("answer {lease} is to a task that never was: there are {n_tasks}"));
+            return Err(Breach::UnknownTask { lease, n_tasks });
         }
-        tasks.task(lease.task).map(Some)
+        tasks.task(lease.task).map(Some).map_err(Breach::Task)
     }
 
     /// Room for an answer of that many bytes. A member that waits for it is not silent.
@@ -527,7 +528,7 @@ impl Admission {
         answer: Arriving,
         step: Step,
         arriving: &mut Option<Arriving>,
-    ) -> Result<Input, String> {
+    ) -> Result<Input, Breach> {
         let (lease, busy) = (answer.lease, answer.busy);
         let (task, bytes) = match step {
             Step::Partial => {
@@ -543,9 +544,8 @@ impl Admission {
             Ok(answer)
         };
         let decoded = tokio::task::spawn_blocking(decode).await;
-        let decoded = decoded.map_err(|error| error.to_string())?;
-        let value = decoded.map_err(|error: WireError| format!("answer {lease}: {error}"))?;
-        Ok(Input::Answered { member, lease, answer: value, busy })
+        let answer = decoded?.map_err(|error| Breach::Answer(lease, error))?;
+        Ok(Input::Answered { member, lease, answer, busy })
     }
 
     /// Sends what the member is told until it is told nothing more, or cannot be.
@@ -573,7 +573,8 @@ impl Admission {
         let lease = job.lease;
         let task = match tokio::task::spawn_blocking(move || job.task()).await {
             Ok(Ok(task)) => task,
-            Ok(Err(detail)) => {
+            Ok(Err(error)) => {
+                let detail = format!("{error:#}");
                 // An error means that the fleet has stopped.
                 let failed = Event::Failed { member, lease, detail, is_certain: true };
                 let failed = Input::Happened(failed);

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anyhow::Result;
 use proto::convert::blob;
 use rustc_hash::FxHashMap;
 use shared::work::lease::{BatchId, TaskIndex};
@@ -26,7 +27,7 @@ pub trait Tasks: Send + Sync {
     fn needs(&self, at: usize) -> Needs;
 
     /// The task at that position, equal in every call; an error if it cannot be made.
-    fn make(&self, at: usize) -> Result<Task, String>;
+    fn make(&self, at: usize) -> Result<Task>;
 }
 
 impl Tasks for Vec<Task> {
@@ -42,7 +43,7 @@ impl Tasks for Vec<Task> {
         }
     }
 
-    fn make(&self, at: usize) -> Result<Task, String> {
+    fn make(&self, at: usize) -> Result<Task> {
         Ok(self[at].clone())
     }
 }
@@ -70,7 +71,7 @@ impl Open {
     }
 
     /// The task, made if it is not there.
-    pub fn task(&self, task: TaskIndex) -> Result<Arc<Task>, String> {
+    pub fn task(&self, task: TaskIndex) -> Result<Arc<Task>> {
         if let Some(made) = self.made().get(&task) {
             return Ok(made.clone());
         }

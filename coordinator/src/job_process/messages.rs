@@ -13,8 +13,25 @@ use crate::outcome::Crew;
 use crate::snapshot::Snapshot;
 use scheduler::{Failure, Needs};
 
+/// An error as one line of text: to another process, into a file, or onto a page.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+pub struct Reason(pub String);
+
+impl From<&str> for Reason {
+    fn from(text: &str) -> Reason {
+        Reason(text.to_owned())
+    }
+}
+
+impl From<anyhow::Error> for Reason {
+    fn from(error: anyhow::Error) -> Reason {
+        Reason(format!("{error:#}"))
+    }
+}
+
 /// Encoded head of a task's lease, and hashes of its blobs; an error says why there is no task.
-pub type HeadOfTask = Result<(Vec<u8>, Vec<ContentHash>), String>;
+pub type HeadOfTask = Result<(Vec<u8>, Vec<ContentHash>), Reason>;
 
 /// What the process is to do; the first message to it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -113,7 +130,7 @@ pub enum FromJob {
         /// The request.
         request: u64,
         /// Its kind, as in the workers' protocol; an error says why there is no blob.
-        kind: Result<i32, String>,
+        kind: Result<i32, Reason>,
     },
     /// An answer has been processed.
     Taken {
@@ -127,7 +144,7 @@ pub enum FromJob {
     /// Every task of later batches is to be computed by two members.
     AuditAll,
     /// The end, and the last message: the digest of the parameters, empty after a check; or the reason of the failure in one line.
-    Ended(Result<String, String>),
+    Ended(Result<String, Reason>),
 }
 
 /// Why a batch has no result.

@@ -24,6 +24,7 @@ use super::submission::Submission;
 use super::view::SharedView;
 use super::{Problem, Service, lock, now};
 use crate::clock;
+use crate::job_process::Reason;
 use crate::status::RunStatus;
 
 /// Work for the controller.
@@ -39,7 +40,7 @@ pub(super) struct Controller {
     /// To the threads of jobs; none once the service closes.
     orders: Option<Sender<Order>>,
     /// Ends of jobs that are not stored yet. These jobs count as running.
-    unsaved: Vec<(JobId, Result<Done, String>)>,
+    unsaved: Vec<(JobId, Result<Done, Reason>)>,
     /// Whether a job waits though there is room, as its record could not be stored.
     is_behind: bool,
 }
@@ -130,7 +131,7 @@ impl Controller {
     }
 
     /// Stores how a running job ended, now or later. A job that was interrupted by the service's own end is left to the next process.
-    pub fn end(&mut self, id: JobId, how: Result<Done, String>) {
+    pub fn end(&mut self, id: JobId, how: Result<Done, Reason>) {
         lock(&self.service.0.working).remove(&id);
         if self.orders.is_some() || how.is_ok() {
             let ended = self.change(Event::Ended(id, how.clone()), |service| {

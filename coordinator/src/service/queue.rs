@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::record::{JobId, Millis, Record, State};
+use crate::job_process::Reason;
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +27,7 @@ pub enum Event {
     /// A checkpoint of a running job was stored.
     Checkpointed(JobId),
     /// A running job has ended, with a result or with the reason for its failure. Of a job that is over it changes nothing.
-    Ended(JobId, Result<Done, String>),
+    Ended(JobId, Result<Done, Reason>),
     /// A user, or the end of its time, deleted a job.
     Deleted(JobId),
     /// The process of the service has started. Jobs that were running when the last one died wait again, unless that happened too often;
@@ -185,7 +186,7 @@ impl Queue {
                         (State::Done { parameters_sha256 }, results, score)
                     }
                     (Err(_), State::Stopping) => (State::Cancelled, Vec::new(), None),
-                    (Err(error), _) => (State::Failed { error }, Vec::new(), None),
+                    (Err(Reason(error)), _) => (State::Failed { error }, Vec::new(), None),
                 };
                 step(Record { results, score, ..record }.over(state, now), Then::Nothing);
             }

@@ -24,6 +24,21 @@ pub struct Uploads {
 
 type Users = BTreeMap<String, VecDeque<(u64, u64)>>;
 
+/// A file that exceeds what its user may still upload.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a file of {}, of {} that a user may upload within a day (--max-daily-upload), {} of which are used; try again later",
+    human::bytes(*bytes), human::bytes(*most), human::bytes(*used)
+)]
+pub struct OverQuota {
+    /// Size of the file.
+    bytes: u64,
+    /// Bytes that the user may upload within a day.
+    most: u64,
+    /// Bytes that the user has uploaded within the last day.
+    used: u64,
+}
+
 /// Bytes that are counted for a user; uncounted when dropped, unless kept.
 pub struct Charge {
     uploads: Uploads,
@@ -38,8 +53,8 @@ impl Uploads {
         Uploads { most, users: Arc::default() }
     }
 
-    /// Counts an upload of `bytes` that begins; the error is one line.
-    pub fn charge(&self, user: &str, bytes: u64, now: Millis) -> Result<Charge, String> {
+    /// Counts an upload of `bytes` that begins.
+    pub fn charge(&self, user: &str, bytes: u64, now: Millis) -> Result<Charge, OverQuota> {
         let hour = now.0 / HOUR;
         let since = hour.saturating_sub(DAY.as_secs() / 3600 - 1);
         let mut users = self.users();
@@ -51,12 +66,7 @@ impl Uploads {
             .get(user)
             .map_or(0, |hours| hours.iter().fold(0_u64, |sum, &(_, bytes)| sum.saturating_add(bytes)));
         if bytes > self.most.saturating_sub(used) {
-            return Err(format!(
-                "a file of {}, of {} that a user may upload within a day (--max-daily-upload), {} of which are used; try again later",
-                human::bytes(bytes),
-                human::bytes(self.most),
-                human::bytes(used)
-            ));
+            return Err(OverQuota { bytes, most: self.most, used });
         }
         count(&mut users, user, bytes, hour);
         Ok(Charge { uploads: self.clone(), user: user.to_owned(), hour, bytes })

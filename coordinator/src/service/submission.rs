@@ -51,7 +51,9 @@ impl Service {
             return Err(Problem::Lacking { path: path.clone() });
         }
         let Limits { urls, processes, .. } = &self.0.limits;
-        processes.check(aside.path(), urls, is_wanted).map_err(Problem::Invalid)?;
+        processes
+            .check(aside.path(), urls, is_wanted)
+            .map_err(|unfinished| Problem::Invalid(unfinished.into_reason().0))?;
         JobLog::new(log_in(aside.path()), self.0.notifier.clone())
             .tell(now(), &format!("submitted by {}", who.name));
         self.0.job_store.sync(&aside)?;

@@ -62,8 +62,8 @@ impl Tasks for OnShards {
         Needs { shard: self.shards[at].hash, shard_state: None }
     }
 
-    fn make(&self, at: usize) -> Result<Task, String> {
-        let shard = self.shards[at].named().map_err(|error| format!("{error:#}"))?;
+    fn make(&self, at: usize) -> Result<Task> {
+        let shard = self.shards[at].named()?;
         Ok(Task { language: Some(self.language.clone()), shard, work: self.work.clone() })
     }
 }
@@ -111,13 +111,12 @@ impl Tasks for Round {
         Needs { shard: shards[shard].shard.hash, shard_state }
     }
 
-    fn make(&self, at: usize) -> Result<Task, String> {
+    fn make(&self, at: usize) -> Result<Task> {
         let (run, at) = self.asked[at];
         let AskOf { language, shards, ask } = &self.asks[run];
         let PlannedShard { shard, params, .. } = &shards[at];
-        let told = |error: anyhow::Error| format!("{error:#}");
-        let work = ask.work(at, &params.value().map_err(told)?);
-        Ok(Task { language: language.clone(), shard: shard.named().map_err(told)?, work })
+        let work = ask.work(at, &params.value()?);
+        Ok(Task { language: language.clone(), shard: shard.named()?, work })
     }
 }
 
