@@ -31,7 +31,7 @@ use shared::work::shard::Shard;
 use shared::work::task::Language;
 
 use super::plan::{Basis, Plan};
-use crate::job::key::{Estimator as E, Model as M};
+use crate::job::method::{Estimator as E, Model as M};
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Selection, Start};
 
 /// Declares the state of a run, with a variant for each method's, and how each trainer is saved.
