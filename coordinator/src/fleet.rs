@@ -5,7 +5,7 @@
 //!
 //! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts; `handle` is how a job calls;
 //! `local` and `remote` are the two kinds of members; `blob_cache` is what a remote member keeps; `tasks` are made when they
-//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `decisions` keeps what a report of a failure needs; `news` is what
+//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `decisions` keeps what a report of a failure needs; `fleet_events` is what
 //! jobs hear of members that come and go; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
 //! [`forecast`] asks the scheduler what clusters would do that are not there.
 //! Does not handle signals and never keeps a process alive: who is told to stop cancels a [`Handle`].
@@ -38,19 +38,19 @@ mod blob_cache;
 mod decisions;
 mod driver;
 mod expulsion;
+mod fleet_events;
 mod handle;
 mod inline;
 mod local;
 mod messages;
-mod news;
 mod remote;
 mod status;
 mod tasks;
 mod watcher;
 
+pub use fleet_events::{FleetEvent, Waiting};
 pub use handle::Handle;
 pub use inline::Inline;
-pub use news::{FleetEvent, Waiting};
 pub use remote::{QUESTION, Visitor};
 pub use scheduler::{Account, AccountId, MemberState, Shards};
 pub use shared::work::engine::{Compute, MEMORY, engine, engine_with};
@@ -356,7 +356,7 @@ pub trait Map {
 
     /// As [`Map::map`]; tells `hear` on the calling thread what happens to the fleet meanwhile, and what happened since the call before. A fleet without
     /// workers that come and go tells nothing.
-    fn map_with_news(
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
@@ -504,14 +504,14 @@ impl Map for Fleet {
         Map::map(&self.own, stage, tasks, each)
     }
 
-    fn map_with_news(
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
         hear: &mut dyn FnMut(FleetEvent),
     ) -> Result<MapReport, FleetError> {
-        self.own.map_with_news(stage, tasks, each, hear)
+        self.own.map_with_events(stage, tasks, each, hear)
     }
 }
 
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_of_nobody_is_refused() {
+    fn a_fleet_without_members_is_refused() {
         let config = FleetConfig { local_workers: 0, listen: None, ..FleetConfig::default() };
         assert!(matches!(Fleet::start(config), Err(FleetError::NoMembers)));
     }

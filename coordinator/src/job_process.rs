@@ -152,7 +152,7 @@ impl Processes {
                     FromJob::Blob { request, kind } => {
                         exchange.reply(request, Reply::Blob(kind.map(|kind| (kind, payload))));
                     }
-                    FromJob::Taken { bytes } => exchange.taken(bytes),
+                    FromJob::Processed { bytes } => exchange.processed(bytes),
                     FromJob::Event(event) => {
                         let told = serde_json::from_str::<Told>(&event).map_err(anyhow::Error::from);
                         if let Err(error) = told.and_then(|told| told.tell(observer)) {
@@ -201,8 +201,8 @@ impl Processes {
             };
             let tasks = ForeignTasks { job: job.clone(), batch, needs, blobs: self.blobs.clone() };
             let each = &mut |at, answer| job.answer(at, &answer);
-            let hear = &mut |event| drop(job.send(&ToJob::News(event)));
-            let result = handle.map_with_news(stage, Arc::new(tasks), each, hear);
+            let hear = &mut |event| drop(job.send(&ToJob::FleetEvent(event)));
+            let result = handle.map_with_events(stage, Arc::new(tasks), each, hear);
             let _ = job.send(&ToJob::BatchOver(result.map_err(Into::into)));
         }
     }

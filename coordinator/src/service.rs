@@ -26,8 +26,8 @@ pub mod job_log;
 mod job_runner;
 pub mod job_store;
 pub mod leader_lease;
+mod minimum_rate;
 pub mod outgoing;
-mod pace;
 pub mod places;
 pub mod queue;
 mod quota;
@@ -297,7 +297,7 @@ impl Service {
         self.audit(who, what, None, detail);
     }
 
-    /// Whether a file was brought before.
+    /// Whether the service has a file.
     pub fn has(&self, hash: Hash) -> bool {
         self.0.job_store.has(hash)
     }

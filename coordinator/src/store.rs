@@ -344,11 +344,11 @@ fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>> {
 fn half_written(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let paths: std::io::Result<Vec<PathBuf>> =
         std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect();
-    let aside = |path: &PathBuf| {
+    let is_temporary = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.rsplit_once('#').is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    Ok(paths?.into_iter().filter(aside).collect())
+    Ok(paths?.into_iter().filter(is_temporary).collect())
 }
 
 fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {

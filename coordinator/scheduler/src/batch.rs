@@ -92,8 +92,8 @@ pub(super) struct Batch {
     pub free: Free,
     /// Free tasks that go alone.
     pub alone: BTreeSet<TaskIndex>,
-    /// The member that is set aside for them, and still holds other leases.
-    pub aside: Option<MemberId>,
+    /// The member that is reserved for them, and still holds other leases.
+    pub reserved: Option<MemberId>,
     /// Tasks with exactly one holder and no answer, by the time at which they were assigned.
     pub lone: BTreeSet<(Duration, TaskIndex)>,
     /// Sum of the ages of the accepted leases.
@@ -133,7 +133,7 @@ impl Batch {
             only: None,
             free,
             alone: BTreeSet::new(),
-            aside: None,
+            reserved: None,
             lone: BTreeSet::new(),
             answered_age: Duration::ZERO,
         }
@@ -147,10 +147,10 @@ impl Batch {
         }
     }
 
-    /// Removes `member` as preferred member of free tasks, and as the member set aside.
+    /// Removes `member` as preferred member of free tasks, and as the reserved member.
     pub fn disown(&mut self, member: MemberId) {
         self.free.disown(member);
-        self.aside = self.aside.filter(|&aside| aside != member);
+        self.reserved = self.reserved.filter(|&reserved| reserved != member);
     }
 
     /// Makes `task` free.

@@ -106,7 +106,7 @@ pub struct FleetOptions {
     #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = seconds)]
     pub no_workers_grace: Option<Duration>,
     /// Heartbeat timeout in seconds, after which the tasks of a worker are assigned to others [default: 15]
-    #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = silence)]
+    #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = heartbeat_timeout)]
     pub dead_after: Option<Duration>,
     /// Seconds after which a worker that computes a single task counts as stuck [default: 1800]
     #[arg(help_heading = "Workers", long, value_name = "SECONDS", value_parser = seconds)]
@@ -156,10 +156,10 @@ impl FleetOptions {
         let refused = || format!("{}: cannot write the address", file.display());
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
         let readable = std::fs::Permissions::from_mode(0o644);
-        let aside =
+        let temporary =
             tempfile::Builder::new().permissions(readable).tempfile_in(folder).with_context(refused)?;
-        std::fs::write(&aside, url).with_context(refused)?;
-        aside.persist(file).with_context(refused)?;
+        std::fs::write(&temporary, url).with_context(refused)?;
+        temporary.persist(file).with_context(refused)?;
         Ok(())
     }
 
@@ -218,7 +218,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 /// Longer than any job; times add up without overflow.
 pub const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-fn silence(text: &str) -> Result<Duration, String> {
+fn heartbeat_timeout(text: &str) -> Result<Duration, String> {
     let least = 3 * proto::HEARTBEAT_INTERVAL;
     let found = seconds(text)?;
     if found < least {
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(config(Some(seconds(60))).suspect_after, seconds(20));
         assert_eq!(config(Some(seconds(3))).suspect_after, seconds(2));
         assert_eq!(config(None).max_members, 3, "this process is one of them");
-        assert!(silence("3").is_ok() && silence("2.9").is_err());
+        assert!(heartbeat_timeout("3").is_ok() && heartbeat_timeout("2.9").is_err());
         assert_eq!(super::seconds("0.5"), Ok(Duration::from_millis(500)));
         for wrong in ["0", "-1", "NaN", "inf", "1e300", "soon"] {
             assert!(super::seconds(wrong).is_err(), "{wrong}");

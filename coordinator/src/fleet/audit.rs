@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_come_after_all_tasks() {
+    fn replicas_follow_all_tasks() {
         let replicas = Replicas::choose(6, 0.5, 0);
         let pairs = [(1, 6), (3, 7), (5, 8)].map(|(task, replica)| (TaskIndex(task), TaskIndex(replica)));
         assert_eq!(replicas.pairs(), pairs);

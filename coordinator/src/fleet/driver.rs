@@ -19,8 +19,8 @@ use super::audit::{Replicas, Witness};
 use super::backlog::Backlog;
 use super::decisions::Decisions;
 use super::expulsion::{self, Expelled, Key};
+use super::fleet_events::{EventQueue, FleetEvent, Waiting};
 use super::messages::{Desk, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
-use super::news::{FleetEvent, News, Waiting};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
 use super::watcher::Watcher;
@@ -59,7 +59,7 @@ struct Batch {
     tasks: Arc<Open>,
     progress: mpsc::Sender<Progress>,
     backlog: Arc<Backlog>,
-    /// Whether its caller knows that there is news.
+    /// Whether its caller knows that there are events.
     is_told: Arc<AtomicBool>,
     begun: Instant,
     report: MapReport,
@@ -70,8 +70,8 @@ struct Batch {
 /// A job, on an account of its own.
 struct Client {
     account: Arc<Account>,
-    news: Arc<News>,
-    /// What its tasks wait for, as `news` has it.
+    events: Arc<EventQueue>,
+    /// What its tasks wait for, as `events` has it.
     waiting: Option<Waiting>,
 }
 
@@ -185,11 +185,11 @@ fn session() -> SessionId {
 }
 
 impl Batch {
-    /// Lets the caller know that there is news; one word is on its way at most, for which there is room.
+    /// Lets the caller know that there are events; one notice is on its way at most, for which there is room.
     fn wake(&self) {
         if !self.is_told.swap(true, Ordering::AcqRel) {
             // The caller may have gone.
-            let _ = self.progress.try_send(Progress::News);
+            let _ = self.progress.try_send(Progress::Events);
         }
     }
 }
@@ -231,7 +231,7 @@ impl Driver {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
             Input::Submitted(submission) => self.submit(submission),
-            Input::Taken { batch } => {
+            Input::RoomFreed { batch } => {
                 if let Some(open) = self.batches.get(&batch) {
                     let only = open.backlog.only();
                     self.decide(Event::Backlog { batch, only }, None);
@@ -316,11 +316,11 @@ impl Driver {
     }
 
     fn submit(&mut self, submission: Submission) {
-        let Submission { batch, account, stage, tasks, replicas, progress, backlog, news, is_told } =
+        let Submission { batch, account, stage, tasks, replicas, progress, backlog, events, is_told } =
             submission;
         self.close_accounts();
         // Whether the batch waits is told anew, since its caller has not heard of the one before.
-        self.clients.insert(account.id, Client { account: account.clone(), news, waiting: None });
+        self.clients.insert(account.id, Client { account: account.clone(), events, waiting: None });
         let pairs = replicas.pairs();
         let tasks = Arc::new(Open::new(tasks, replicas.clone()));
         let needs = tasks.needs();
@@ -415,7 +415,7 @@ impl Driver {
 
     /// Tells all jobs of an event.
     fn tell(&self, event: &FleetEvent) {
-        self.clients.values().for_each(|client| client.news.push(event.clone()));
+        self.clients.values().for_each(|client| client.events.push(event.clone()));
         self.batches.values().for_each(Batch::wake);
     }
 
@@ -429,7 +429,7 @@ impl Driver {
             });
             if waiting != client.waiting {
                 client.waiting = waiting;
-                client.news.set_waiting(waiting);
+                client.events.set_waiting(waiting);
                 let own = self.batches.values().filter(|batch| batch.account == account);
                 own.for_each(Batch::wake);
             }

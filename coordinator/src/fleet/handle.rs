@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 
 use super::audit::{self, Audit, Doubt, Replicas, Witness};
 use super::backlog::Backlog;
+use super::fleet_events::{EventQueue, FleetEvent, Pending, Waiting};
 use super::messages::{Input, Progress, Submission, clock};
-use super::news::{FleetEvent, News, Pending, Waiting};
 use super::tasks::{Register, Tasks};
 use super::watcher::Watcher;
 use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage, local};
@@ -45,7 +45,7 @@ struct Inner {
     /// The driver forgets the account when this is gone.
     account: Arc<Account>,
     /// What the account hears of the fleet, from its first batch on.
-    news: Arc<News>,
+    events: Arc<EventQueue>,
     /// Batches so far: where audits begin depends on the job's own batches alone.
     n_batches: AtomicUsize,
     /// Whether every task of later batches is audited.
@@ -76,8 +76,8 @@ impl Handle {
     pub(super) fn new(link: Link, account: Account) -> Handle {
         let (n_batches, audits_all) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (calls, effort) = (Mutex::default(), Mutex::default());
-        let (account, news) = (Arc::new(account), Arc::default());
-        Handle(Arc::new(Inner { link, account, news, n_batches, audits_all, calls, effort }))
+        let (account, events) = (Arc::new(account), Arc::default());
+        Handle(Arc::new(Inner { link, account, events, n_batches, audits_all, calls, effort }))
     }
 
     /// On whose behalf it has batches computed.
@@ -163,17 +163,17 @@ impl Map for Handle {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        self.map_with_news(stage, tasks, each, &mut |_| {})
+        self.map_with_events(stage, tasks, each, &mut |_| {})
     }
 
-    fn map_with_news(
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
         hear: &mut dyn FnMut(FleetEvent),
     ) -> Result<MapReport, FleetError> {
-        let mut listener = Listener { news: &self.0.news, hear, waits: None };
+        let mut listener = Listener { events: &self.0.events, hear, waits: None };
         let result = self.compute(stage, tasks, each, &mut listener);
         listener.end();
         result
@@ -188,13 +188,13 @@ impl Handle {
         each: &mut dyn FnMut(usize, Answer),
         listener: &mut Listener<'_>,
     ) -> Result<MapReport, FleetError> {
-        let Inner { link, account, news, n_batches, audits_all, effort, .. } = &*self.0;
+        let Inner { link, account, events, n_batches, audits_all, effort, .. } = &*self.0;
         let n_tasks = tasks.len();
         let share = if audits_all.load(Ordering::Relaxed) { 1.0 } else { link.audit };
         let replicas = Replicas::choose(n_tasks, share, n_batches.fetch_add(1, Ordering::Relaxed));
         let n_audits = replicas.audited().count();
         let mut audit = Audit::new(replicas.clone());
-        // Each task is accepted once, and then comes the end, or before it a cancellation, and one word of news at a time: sending never waits
+        // Each task is accepted once, and then comes the end, or before it a cancellation, and one notice of events at a time: sending never waits
         // for a slow `each`, for which others are begun later.
         let (progress, mut received) = mpsc::channel(n_tasks + n_audits + 3);
         self.enlist(&progress);
@@ -209,7 +209,7 @@ impl Handle {
             replicas,
             progress,
             backlog: backlog.clone(),
-            news: news.clone(),
+            events: events.clone(),
             is_told: is_told.clone(),
         }))?;
         let mut caller = Caller { link, batch: Some(batch) };
@@ -224,24 +224,24 @@ impl Handle {
                     if let Err(doubt) = audit.hear(task, witness, &answer) {
                         return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
                     }
-                    let taken = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
-                        true => link.tell(Input::Taken { batch }),
+                    let processed = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
+                        true => link.tell(Input::RoomFreed { batch }),
                         false => Ok(()),
                     };
                     if task.index() < n_tasks {
                         early.insert(task.index(), answer);
                     } else {
-                        taken(answer.size(), next)?;
+                        processed(answer.size(), next)?;
                     }
                     while let Some(answer) = early.remove(&next) {
                         let size = answer.size();
                         each(next, answer);
                         next += 1;
-                        taken(size, next)?;
+                        processed(size, next)?;
                         self.stop_if_cancelled()?;
                     }
                 }
-                Progress::News => {
+                Progress::Events => {
                     is_told.store(false, Ordering::Release);
                     listener.tell_all();
                 }
@@ -270,7 +270,7 @@ impl Link {
 
 /// Tells the caller of a batch what happens to the fleet meanwhile.
 struct Listener<'a> {
-    news: &'a News,
+    events: &'a EventQueue,
     hear: &'a mut dyn FnMut(FleetEvent),
     /// What the caller knows that its tasks wait for, and since when.
     waits: Option<(Waiting, Instant)>,
@@ -291,7 +291,7 @@ impl Listener<'_> {
 
     /// Tells the events alone, and gives what the tasks of the account wait for.
     fn tell_events(&mut self) -> Option<Waiting> {
-        let Pending { events, missed, waiting } = self.news.take();
+        let Pending { events, missed, waiting } = self.events.take();
         events.into_iter().for_each(|event| (self.hear)(event));
         if missed > 0 {
             (self.hear)(FleetEvent::Missed { events: missed });

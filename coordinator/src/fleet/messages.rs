@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::audit::{Replicas, Witness};
 use super::backlog::Backlog;
-use super::news::News;
+use super::fleet_events::EventQueue;
 use super::status::FleetStatus;
 use super::tasks::{Open, Tasks};
 use super::{MapReport, Stage};
@@ -59,8 +59,8 @@ pub(super) enum Input {
     },
     /// A caller has tasks.
     Submitted(Submission),
-    /// The caller took answers when there was no room for others.
-    Taken {
+    /// The caller processed answers after the backlog was full.
+    RoomFreed {
         /// Of this batch.
         batch: BatchId,
     },
@@ -111,13 +111,13 @@ pub(super) struct Submission {
     pub tasks: Arc<dyn Tasks>,
     /// Those among them that came in for an audit alone.
     pub replicas: Replicas,
-    /// Where answers go; has room for all of them, the end, a cancellation, and word of news.
+    /// Where answers go; has room for all of them, the end, a cancellation, and a notice of events.
     pub progress: mpsc::Sender<Progress>,
     /// Those that the caller has yet to take.
     pub backlog: Arc<Backlog>,
     /// What the account hears of the fleet.
-    pub news: Arc<News>,
-    /// Whether a [`Progress::News`] is on its way to the caller.
+    pub events: Arc<EventQueue>,
+    /// Whether a [`Progress::Events`] is on its way to the caller.
     pub is_told: Arc<AtomicBool>,
 }
 
@@ -132,8 +132,8 @@ pub(super) enum Progress {
         /// The answer.
         answer: Answer,
     },
-    /// There are [`News`].
-    News,
+    /// There are events in the account's [`EventQueue`].
+    Events,
     /// All were answered.
     Done(MapReport),
     /// The batch has no result; with the last decisions of the scheduler, a line each.

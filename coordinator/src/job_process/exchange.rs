@@ -177,7 +177,7 @@ impl Exchange {
     }
 
     /// The process has processed answers of so many bytes.
-    pub fn taken(&self, bytes: usize) {
+    pub fn processed(&self, bytes: usize) {
         let mut state = self.state();
         state.in_flight = state.in_flight.saturating_sub(bytes);
         self.changed.notify_all();

@@ -91,7 +91,7 @@ pub enum ToJob {
         at: usize,
     },
     /// Something happened to the fleet.
-    News(FleetEvent),
+    FleetEvent(FleetEvent),
     /// The open batch is over.
     BatchOver(Result<MapReport, BatchError>),
     /// Who worked on the job.
@@ -133,7 +133,7 @@ pub enum FromJob {
         kind: Result<i32, Reason>,
     },
     /// An answer has been processed.
-    Taken {
+    Processed {
         /// Bytes of its payload.
         bytes: usize,
     },

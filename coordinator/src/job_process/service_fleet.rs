@@ -54,7 +54,7 @@ struct Open {
 /// What training hears of the service.
 enum Progress {
     Answered(usize, Bytes),
-    News(FleetEvent),
+    FleetEvent(FleetEvent),
     Over(Result<MapReport, BatchError>),
     Crew(Crew),
 }
@@ -130,10 +130,10 @@ impl Map for ServiceFleet {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        self.map_with_news(stage, tasks, each, &mut |_| {})
+        self.map_with_events(stage, tasks, each, &mut |_| {})
     }
 
-    fn map_with_news(
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
@@ -156,9 +156,9 @@ impl Map for ServiceFleet {
                         FleetError::Batch { stage, failure, decisions: Vec::new() }
                     })?;
                     each(at, answer);
-                    self.send(&FromJob::Taken { bytes: size })?;
+                    self.send(&FromJob::Processed { bytes: size })?;
                 }
-                Progress::News(event) => hear(event),
+                Progress::FleetEvent(event) => hear(event),
                 Progress::Over(result) => {
                     self.shared.open().tasks = None;
                     return result.map_err(|error| error.into_error(stage));
@@ -194,7 +194,7 @@ impl Shared {
             ToJob::Cancelled => return self.is_cancelled.store(true, Ordering::SeqCst),
             ToJob::Assigned(_) => return,
             ToJob::Answered { at } => Progress::Answered(at, payload),
-            ToJob::News(event) => Progress::News(event),
+            ToJob::FleetEvent(event) => Progress::FleetEvent(event),
             ToJob::BatchOver(result) => Progress::Over(result),
             ToJob::Crew(crew) => Progress::Crew(crew),
         };

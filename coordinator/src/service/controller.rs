@@ -94,8 +94,13 @@ impl Controller {
         }
     }
 
-    /// Stores a job in the folder `aside` that was checked, and has it wait or begin.
-    pub fn accept(&mut self, owner: String, submission: Submission, aside: TempDir) -> Result<View, Problem> {
+    /// Stores a job in the folder `staging` that was checked, and has it wait or begin.
+    pub fn accept(
+        &mut self,
+        owner: String,
+        submission: Submission,
+        staging: TempDir,
+    ) -> Result<View, Problem> {
         // It may have been submitted twice at once, and its files deleted with another job.
         if let Some(known) = self.service.admit(&owner, &submission)? {
             return Ok(known);
@@ -109,7 +114,7 @@ impl Controller {
             service.0.job_store.records().save(&first.record)?;
             Ok((first, steps))
         };
-        let (first, others) = self.acceptance.accept(&service.0.job_store, aside, store)?;
+        let (first, others) = self.acceptance.accept(&service.0.job_store, staging, store)?;
         let Record { id, owner, name, .. } = &first.record;
         let id = *id;
         service.audit(owner, "submit", Some(id), name);

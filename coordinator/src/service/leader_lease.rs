@@ -110,7 +110,7 @@ impl LeaderLease {
                         found = now;
                         break;
                     }
-                    Some(leader) if Some(&leader) != other.as_ref() => bail!("{}", taken(store)),
+                    Some(leader) if Some(&leader) != other.as_ref() => bail!("{}", taken_over(store)),
                     Some(_) => {}
                     None => {
                         found = now;
@@ -129,7 +129,7 @@ impl LeaderLease {
             None => store.create(NAME, json)?,
             Some((_, version)) => store.replace(NAME, json, version)?,
         };
-        let version = version.with_context(|| taken(store))?;
+        let version = version.with_context(|| taken_over(store))?;
         let term = Term { epoch, end: Arc::new(Mutex::new(begun + timeouts.term)) };
         Ok(LeaderLease { leader, version, timeouts, term, is_successor: other.is_some() })
     }
@@ -175,7 +175,7 @@ impl LeaderLease {
 }
 
 /// Says that another service is the leader.
-pub fn taken(store: &Store) -> String {
+pub fn taken_over(store: &Store) -> String {
     let place = store.describe("");
     format!("{place}: another service works there; wait for its end, or choose another place with --store")
 }

@@ -71,9 +71,9 @@ impl Known {
 }
 
 impl Told {
-    /// The story of a job.
+    /// The history of a job.
     fn of(&self, id: JobId) -> Vec<&String> {
-        self.story.iter().filter(|line| line.starts_with(&format!("{id} "))).collect()
+        self.history.iter().filter(|line| line.starts_with(&format!("{id} "))).collect()
     }
 }
 
@@ -87,7 +87,7 @@ struct Told {
     /// The latest epoch in which something was confirmed.
     epoch: u64,
     /// What was stored, and how that went, for a message.
-    story: Vec<String>,
+    history: Vec<String>,
     tally: Tally,
 }
 
@@ -119,7 +119,7 @@ impl World {
     /// Takes note of the state that a job was told to have.
     fn tell(&self, told: &mut Told, record: &Record) {
         let (id, state) = (record.id, &record.state);
-        told.story.push(format!("{id} is told to be {state:?} in epoch {}", told.epoch));
+        told.history.push(format!("{id} is told to be {state:?} in epoch {}", told.epoch));
         let seed = format!("{}: {:#?}", self.seed, told.of(id));
         let known = told.jobs.entry(id).or_insert_with(|| Known {
             key: record.key.clone(),
@@ -301,8 +301,8 @@ impl Leader<'_> {
         if let Some(record) = self.queue.with_key("ann", &key).cloned() {
             return self.accepted(&record);
         }
-        let aside = self.job_store.lay_out("", &[])?;
-        std::fs::write(aside.path().join("log.jsonl"), "")?;
+        let staging = self.job_store.lay_out("", &[])?;
+        std::fs::write(staging.path().join("log.jsonl"), "")?;
         let submission = Submission { name: "job".into(), key, ..Submission::default() };
         let (queue, job_store) = (&self.queue, &self.job_store);
         let store = |id: JobId| {
@@ -311,7 +311,7 @@ impl Leader<'_> {
             job_store.records().save(&steps[0].record)?;
             Ok(steps)
         };
-        let mut steps = self.acceptance.accept(job_store, aside, store)?.into_iter();
+        let mut steps = self.acceptance.accept(job_store, staging, store)?.into_iter();
         let first = steps.next().unwrap().record;
         self.queue.commit(first.clone());
         for step in steps {
@@ -337,7 +337,7 @@ impl Leader<'_> {
             let Record { id, state, .. } = &step.record;
             let (time, epoch) = (true_time().unwrap_or_default(), self.lease.term().epoch);
             let line = format!("{id} stored at {time:?} in epoch {epoch} as {state:?}: {stored:?}");
-            self.world.told().story.push(line);
+            self.world.told().history.push(line);
             stored?;
             self.queue.commit(step.record);
         }

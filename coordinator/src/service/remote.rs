@@ -89,8 +89,8 @@ impl Remote {
         Ok(())
     }
 
-    /// Brings an object to `file`, whose folder is made if it is not there.
-    pub fn bring(&self, name: &str, file: &Path) -> Result<()> {
+    /// Downloads an object to `file`, whose folder is created if it does not exist.
+    pub fn download(&self, name: &str, file: &Path) -> Result<()> {
         let copied = || -> io::Result<()> {
             file.parent().map_or(Ok(()), fs::create_dir_all)?;
             let mut to = File::create(file)?;
@@ -98,7 +98,7 @@ impl Remote {
             to.sync_all()
         };
         copied().with_context(|| {
-            format!("{}: cannot be brought to {}", self.store.describe(name), file.display())
+            format!("{}: cannot be downloaded to {}", self.store.describe(name), file.display())
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: requests of anybody who reaches the port. Out: answers to those whose token allows them. Invariants: nothing is read from or written to
 //! disk on threads that the fleet needs; a call that uploads or fetches a file or follows a log takes one of a bounded number of places
-//! (`places`); a reader who takes nothing for `IDLE` and an upload that is too slow (`pace`) are ended.
+//! (`places`); a reader who takes nothing for `IDLE` and an upload that is too slow (`minimum_rate`) are ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -26,8 +26,8 @@ use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::minimum_rate::MinimumRate;
 use super::outgoing::Outgoing;
-use super::pace::Pace;
 use super::places::{Place, Places};
 use super::record::{Input, JobId, View};
 use super::submission::{MAX_INPUTS, MAX_JOB, Submission};
@@ -210,26 +210,26 @@ impl JobsService {
         place: Place,
         mut incoming: Streaming<v1::UploadMessage>,
     ) -> Result<Response<v1::Uploaded>, Status> {
-        let mut pace = Pace::begin();
+        let mut rate = MinimumRate::begin();
         let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) =
-            pace.next(incoming.message()).await?
+            rate.next(incoming.message()).await?
         else {
             return Err(Status::invalid_argument("the first message says which file it is"));
         };
         let (hash, size) = (hash_of(&head.hash)?, head.size);
-        pace.expect(size);
+        rate.expect(size);
         let (pieces, received) = mpsc::channel::<Bytes>(UNDER_WAY);
         let kept = self.store(who, place, (hash, size), received);
-        while let Some(message) = pace.next(incoming.message()).await? {
+        while let Some(message) = rate.next(incoming.message()).await? {
             let Some(upload_message::Message::Data(data)) = message.message else {
                 return Err(Status::invalid_argument("a file after the file"));
             };
-            pace.received(data.len());
+            rate.received(data.len());
             let begun = Instant::now();
             if pieces.send(data).await.is_err() {
                 break; // it was refused, and says why
             }
-            pace.extend(begun.elapsed());
+            rate.extend(begun.elapsed());
         }
         drop(pieces);
         kept.await.map_err(|_| Status::internal("internal error; the service's log says more"))??;

@@ -44,21 +44,21 @@ impl Service {
         }
         check_words(&submission)?;
         self.check_inputs(&submission.inputs)?;
-        let aside = self.0.job_store.lay_out(&submission.job, &submission.inputs)?;
-        if let Some(Input { path, hash }) = self.0.job_store.damaged(aside.path(), &submission.inputs)? {
+        let staging = self.0.job_store.lay_out(&submission.job, &submission.inputs)?;
+        if let Some(Input { path, hash }) = self.0.job_store.damaged(staging.path(), &submission.inputs)? {
             // The client sends it again, or it is downloaded again.
             self.0.job_store.remove_damaged(*hash)?;
             return Err(Problem::Lacking { path: path.clone() });
         }
         let Limits { urls, processes, .. } = &self.0.limits;
         processes
-            .check(aside.path(), urls, is_wanted)
+            .check(staging.path(), urls, is_wanted)
             .map_err(|unfinished| Problem::Invalid(unfinished.into_reason().0))?;
-        JobLog::new(log_in(aside.path()), self.0.notifier.clone())
+        JobLog::new(log_in(staging.path()), self.0.notifier.clone())
             .tell(now(), &format!("submitted by {}", who.name));
-        self.0.job_store.sync(&aside)?;
+        self.0.job_store.sync(&staging)?;
         let who = who.name.clone();
-        self.control(move |controller| controller.accept(who, submission, aside))?
+        self.control(move |controller| controller.accept(who, submission, staging))?
     }
 
     /// Returns the job that `owner` submitted before with the key of `submission`, if there is one; refuses if that is another job, or if the

@@ -401,8 +401,8 @@ fn results_are_brought_when_they_are_fetched_and_not_before() {
     next.last_lines(id, 20).unwrap();
     assert!(!next.seen(id).rounds.is_empty());
     assert!(!next.0.job_store.results(id).exists());
-    let (folder, brought) = next.results(id).unwrap();
-    assert_eq!(brought, files);
+    let (folder, downloaded) = next.results(id).unwrap();
+    assert_eq!(downloaded, files);
     assert!(files.iter().all(|(path, size)| fs::metadata(folder.join(path)).unwrap().len() == *size));
 }
 

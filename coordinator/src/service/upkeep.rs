@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::deletion::SteadyClock;
-use super::leader_lease::{LeaderLease, taken};
+use super::leader_lease::{LeaderLease, taken_over};
 use super::record::JobId;
 use super::remote::COPY_INTERVAL;
 use super::{Inner, Service, lock, now, spawn};
@@ -74,7 +74,7 @@ fn renew(service: &Service, lease: &mut LeaderLease) -> Result<Option<String>> {
     let job_store = &service.0.job_store;
     let Some(remote) = job_store.remote() else { return Ok(None) };
     if !lease.renew(remote.store())? {
-        return Ok(Some(taken(remote.store())));
+        return Ok(Some(taken_over(remote.store())));
     }
     let running: Vec<JobId> = lock(&service.0.working).keys().copied().collect();
     job_store.copy_logs(&running).map(|()| None)

@@ -152,11 +152,11 @@ impl Input {
             false => Some(Source::open(path, options.clone(), DEFAULT_SHARD_SYMBOLS)?),
         };
         notices.extend(other.iter().flat_map(|other| other.notices(false)));
-        let mut left_aside = Vec::new();
+        let mut held_out_at = Vec::new();
         if other.is_none() && share > 0.0 {
             let n = source.end.n_sentences;
-            left_aside = hold_out(n, share, Noise::new(job.corpus.held_out_seed, 0)).1;
-            if left_aside.is_empty() || left_aside.len() == n {
+            held_out_at = hold_out(n, share, Noise::new(job.corpus.held_out_seed, 0)).1;
+            if held_out_at.is_empty() || held_out_at.len() == n {
                 bail!(
                     "corpus.held_out_share: {share} of {n} sentences leaves none to train on, or none to hold out; \
                      choose another share"
@@ -189,7 +189,7 @@ impl Input {
             held_out.extend(shards.iter().cloned());
             Ok::<_, anyhow::Error>((shards, positions))
         };
-        let (mut aside, mut start) = (left_aside.iter().copied().peekable(), 0);
+        let (mut next_held_out, mut start) = (held_out_at.iter().copied().peekable(), 0);
         let skips = job.corpus.on_unparsable == OnUnparsable::Skip;
         let mut skipped = Skipped::default();
         let mut marks = CombiningMarks::among(&source.end.symbols, &options);
@@ -197,7 +197,7 @@ impl Input {
             marks.count(&block);
             let end = start + block.sentences.len();
             let mut not_trained = None;
-            let here: Vec<usize> = std::iter::from_fn(|| aside.next_if(|&at| at < end)).collect();
+            let here: Vec<usize> = std::iter::from_fn(|| next_held_out.next_if(|&at| at < end)).collect();
             // Held-out sentences without a derivation are counted when they are measured; those with unknown symbols cannot be.
             let left_out: Vec<usize> = match skips {
                 true => {
@@ -212,9 +212,9 @@ impl Input {
             if !here.is_empty() || !left_out.is_empty() {
                 left_out.iter().for_each(|&at| skipped.add(&block, at, start + at));
                 let is_left_out = |at: &usize| left_out.binary_search(at).is_ok();
-                let is_aside = |at: &usize| here.binary_search(&(start + at)).is_ok();
+                let is_held_out = |at: &usize| here.binary_search(&(start + at)).is_ok();
                 let (kept, rest): (Vec<usize>, Vec<usize>) =
-                    (0..block.sentences.len()).partition(|at| !is_left_out(at) && !is_aside(at));
+                    (0..block.sentences.len()).partition(|at| !is_left_out(at) && !is_held_out(at));
                 let measured: Vec<usize> = (0..rest.len()).filter(|&at| !is_left_out(&rest[at])).collect();
                 let corpus = block.subset(&rest);
                 let (shards, mut positions) = measure(&corpus.subset(&measured), &mut gather)?;
@@ -236,7 +236,7 @@ impl Input {
             );
         }
         let not_in_trees: Vec<usize> = {
-            let mut all = [&left_aside[..], &skipped.positions].concat();
+            let mut all = [&held_out_at[..], &skipped.positions].concat();
             all.sort_unstable();
             all.dedup();
             all

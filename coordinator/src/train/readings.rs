@@ -100,18 +100,21 @@ impl Readings {
         )?;
         text.blocks_with_held_out(|sentences, shards, block, held_out| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
-            let aside = held_out.filter(|_| kept).map(|aside| -> Result<_> {
-                Ok((aside.block.value()?, of_held_out.parse(fleet, Stage::Decode, aside.shards.clone())?))
+            let held_out = held_out.filter(|_| kept).map(|held_out| -> Result<_> {
+                Ok((
+                    held_out.block.value()?,
+                    of_held_out.parse(fleet, Stage::Decode, held_out.shards.clone())?,
+                ))
             });
-            let aside = aside.transpose()?;
-            let aside = aside.iter().flat_map(|(block, decoded)| {
+            let held_out = held_out.transpose()?;
+            let held_out = held_out.iter().flat_map(|(block, decoded)| {
                 block
                     .by_sentence_in_shards(decoded)
                     .into_iter()
                     .enumerate()
                     .map(|(at, decoded)| (&block.corpus, at, decoded))
             });
-            let mut aside = aside.peekable();
+            let mut held_out = held_out.peekable();
             for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)) {
                 let mut found = readings(decoders, decoded);
                 if let Some(of_samples) = &of_samples {
@@ -135,7 +138,7 @@ impl Readings {
                 if kept {
                     let line = block.corpus.lines[at];
                     while let Some((corpus, at, decoded)) =
-                        aside.next_if(|(corpus, at, _)| corpus.lines[*at] < line)
+                        held_out.next_if(|(corpus, at, _)| corpus.lines[*at] < line)
                     {
                         written.held_out(corpus, at, decoded, decoders)?;
                     }
@@ -147,7 +150,7 @@ impl Readings {
                     });
                 }
             }
-            aside.try_for_each(|(corpus, at, decoded)| written.held_out(corpus, at, decoded, decoders))
+            held_out.try_for_each(|(corpus, at, decoded)| written.held_out(corpus, at, decoded, decoders))
         })?;
         let decodings = if kept { written.finish(text.n_lines)? } else { Vec::new() };
         let is_scored = text.has_gold && !input.segments.is_empty();

@@ -16,7 +16,7 @@
 //! tables of its own.
 //!
 //! With adapted nonterminals the probabilities of the rules are drawn from their posterior when a sweep begins, and trees and labels
-//! given these. The target is the same, and all that has no adapted nonterminal in it is weighed once a sweep (`docs/MATHS.md`).
+//! given these. The target is the same, and the inside of every constituent without adapted nonterminals is computed once a sweep (`docs/MATHS.md`).
 //!
 //! Reading order: [`items`], `chart` (the derivations of a sentence), `fixed`, `layout`, [`state`], `seating` (probabilities), `proposal`
 //! (draws), this file (acceptance), `hyper`, [`start`];

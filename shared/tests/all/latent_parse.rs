@@ -140,10 +140,10 @@ fn both_decoders_agree_with_enumeration() {
             let weights = Weights { values: model.weights.clone(), exponents: vec![0; layout.blocks.len()] };
             let z =
                 |tree: &Anchors| expect(&layout, &weights, &Shard { trees: vec![rules_of(tree)] }).ln_z.exp();
-            let weighed: Vec<f64> = trees.iter().map(z).collect();
-            let total: f64 = weighed.iter().sum();
+            let inside: Vec<f64> = trees.iter().map(z).collect();
+            let total: f64 = inside.iter().sum();
             let mut posteriors: BTreeMap<Anchored, f64> = BTreeMap::new();
-            for (tree, z) in trees.iter().zip(weighed) {
+            for (tree, z) in trees.iter().zip(inside) {
                 tree.iter().for_each(|&anchored| *posteriors.entry(anchored).or_default() += z / total);
             }
             let product = |tree: &Anchors| tree.iter().map(|anchored| posteriors[anchored]).product::<f64>();

@@ -12,7 +12,7 @@
 //! For each member that is checked:
 //! - No healthy member is idle while a task that it may have is free, or is held by suspects alone.
 //! - No member stays that was silent for `dead_after`, or has a lease as old as `lease_deadline`.
-//! - At most one member is set aside for each batch with a task that waits to go alone.
+//! - At most one member is reserved for each batch with a task that waits to go alone.
 //!
 //! A batch is done when all its tasks are, or fails for a reason that the model confirms.
 
@@ -556,14 +556,14 @@ impl Invariants {
         Ok(())
     }
 
-    /// Checks that no more members are set aside than needed; returns their number.
-    pub fn check_aside(&self, scheduler: &Scheduler) -> Result<usize, Broken> {
-        let is_aside = |id: &MemberId| scheduler.member(*id).is_some_and(|presence| presence.is_aside);
-        let aside = self.members().filter(is_aside).count();
+    /// Checks that no more members are reserved than needed; returns their number.
+    pub fn check_reserved(&self, scheduler: &Scheduler) -> Result<usize, Broken> {
+        let is_reserved = |id: &MemberId| scheduler.member(*id).is_some_and(|presence| presence.is_reserved);
+        let reserved = self.members().filter(is_reserved).count();
         let waits = |page: &&Page| page.ready().any(|task| page.goes_alone(task));
-        match aside <= self.batches.values().filter(waits).count() {
-            true => Ok(aside),
-            false => Err(format!("{aside} members are set aside without need").into()),
+        match reserved <= self.batches.values().filter(waits).count() {
+            true => Ok(reserved),
+            false => Err(format!("{reserved} members are reserved without need").into()),
         }
     }
 
@@ -576,7 +576,7 @@ impl Invariants {
             slots if self.is_proven(known) || self.known.len() == 1 => slots,
             slots => slots.min(2),
         };
-        let excused = presence.is_aside || known.held.values().any(|held| held.alone);
+        let excused = presence.is_reserved || known.held.values().any(|held| held.alone);
         let is_healthy = presence.state == MemberState::Healthy;
         self.assembled && known.held.len() < limit && is_healthy && !excused
     }

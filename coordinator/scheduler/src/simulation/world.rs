@@ -62,7 +62,7 @@ pub(super) struct Tally {
     restarts: u64,
     backlogs: u64,
     cancelled: u64,
-    set_aside: u64,
+    reserved: u64,
     most_members: usize,
     most_batches: usize,
 }
@@ -90,7 +90,7 @@ impl Tally {
         self.restarts += other.restarts;
         self.backlogs += other.backlogs;
         self.cancelled += other.cancelled;
-        self.set_aside += other.set_aside;
+        self.reserved += other.reserved;
         self.most_members = self.most_members.max(other.most_members);
         self.most_batches = self.most_batches.max(other.most_batches);
     }
@@ -116,7 +116,7 @@ impl Tally {
             ("restarts", self.restarts),
             ("backlogs", self.backlogs),
             ("cancellations", self.cancelled),
-            ("members that were set aside", self.set_aside),
+            ("reserved members", self.reserved),
         ];
         for (what, count) in happened {
             assert!(count > 0, "the worlds had no {what}");
@@ -616,7 +616,7 @@ impl World {
             let mut members = self.invariants.members();
             members.try_for_each(|member| self.invariants.check_member(self.now, member, &self.scheduler))?;
             self.invariants.check_suspects(&self.scheduler)?;
-            self.tally.set_aside += self.invariants.check_aside(&self.scheduler)? as u64;
+            self.tally.reserved += self.invariants.check_reserved(&self.scheduler)? as u64;
         } else if let Some(member) = concerned.filter(|&member| self.invariants.knows(member)) {
             self.invariants.check_member(self.now, member, &self.scheduler)?;
         }

@@ -1,14 +1,14 @@
 //! The handshake: connections from the first byte to the hello.
 //!
 //! In: a listener. Out: connections that speak HTTP/2, through TLS if there is a certificate, for the services
-//! to serve; each with its [`Visitor`]. Invariants: at most [`LOBBY`](crate::lobby::LOBBY) connections are of unknown peers, and the
+//! to serve; each with its [`Visitor`]. Invariants: at most [`MAX_UNKNOWN`](crate::connection_limits::MAX_UNKNOWN) connections are of unknown peers, and the
 //! oldest of these gives way to a new one; none stays longer than [`STAY`]; a connection costs no more than a
 //! socket until its first bytes are those of the right protocol; the end of the listener's sockets (too many open
 //! files) is waited for, and ends nothing.
 //!
 //! ```text
 //!     accepted ──first byte──> [TLS handshake] ──> served ──welcomed──> member's ──left──> closed
-//!        └────────────── in the lobby ──────────────┘
+//!        └────────────── unknown peer ──────────────┘
 //! ```
 //!
 //! A peer that speaks the wrong protocol, or fails the handshake, is answered in a way that its side understands,
@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 use tracing::{Instrument as _, info, warn};
 
-use crate::lobby::{Lobby, Place};
+use crate::connection_limits::{ConnectionLimits, Place};
 use scheduler::Origin;
 
 /// How long a connection may go without belonging to a member; probes are shorter than that.
@@ -61,7 +61,7 @@ pub(super) async fn keep(
     inside: mpsc::Sender<io::Result<Connection>>,
 ) {
     let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
-    let lobby = Lobby::default();
+    let limits = ConnectionLimits::default();
     while !inside.is_closed() {
         let (tcp, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -71,7 +71,7 @@ pub(super) async fn keep(
                 continue;
             }
         };
-        let (place, eviction) = lobby.enter();
+        let (place, eviction) = limits.enter();
         let (acceptor, inside) = (acceptor.clone(), inside.clone());
         let arrive = async move {
             let mut eviction: Eviction = Box::pin(evicted(eviction, Arc::downgrade(&place)));

@@ -9,7 +9,7 @@
 //! Nodes toss when their label is complete, left to right, inner ones first.
 //!
 //! The probabilities of the rules are their predictive means in a PCFG. In an adaptor grammar they are drawn at the beginning of a sweep
-//! and stay during it, so that what is derived without adapted nonterminals is weighed once a sweep ([`Proposer::set_rules`]).
+//! and stay during it, so the inside of constituents without adapted nonterminals is computed once a sweep ([`Proposer::set_rules`]).
 
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;

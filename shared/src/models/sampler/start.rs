@@ -97,7 +97,7 @@ impl<'a> Chain<'a> {
                 let mut n_known = 0;
                 for (n, occurrence) in permutation(trees.len(), random).into_iter().enumerate() {
                     let item = items.occurrences()[occurrence as usize];
-                    // Rules are weighed anew whenever there is half as much again to learn from.
+                    // Weights of rules are computed again whenever the number of trees has grown by half.
                     if n >= n_known {
                         proposer.set_mean_rules(&seating);
                         n_known = n + 1 + n / 2;

@@ -52,13 +52,13 @@ impl Spill {
             return;
         }
         let path = self.path(model, shard);
-        let aside = path.with_extension("aside");
-        let written = fs::write(&aside, built.to_bytes()).and_then(|()| fs::rename(&aside, &path));
+        let temporary = path.with_extension("aside");
+        let written = fs::write(&temporary, built.to_bytes()).and_then(|()| fs::rename(&temporary, &path));
         if written.is_ok() {
             self.with_shards(model, |shards| shards.insert(shard));
         } else {
             // A file that cannot be removed does no harm.
-            let _ = fs::remove_file(aside);
+            let _ = fs::remove_file(temporary);
         }
     }
 

@@ -69,7 +69,7 @@ impl std::fmt::Display for Waiting {
 
 /// The events that a job has yet to hear, and whether its tasks wait.
 #[derive(Default)]
-pub(super) struct News(Mutex<Pending>);
+pub(super) struct EventQueue(Mutex<Pending>);
 
 /// What was not taken yet.
 #[derive(Clone, Default)]
@@ -82,7 +82,7 @@ pub(super) struct Pending {
     pub waiting: Option<Waiting>,
 }
 
-impl News {
+impl EventQueue {
     /// One more event, or the number of one.
     pub fn push(&self, event: FleetEvent) {
         let mut pending = self.pending();
@@ -116,19 +116,19 @@ mod tests {
 
     #[test]
     fn a_caller_that_does_not_listen_costs_bounded_memory_and_loses_no_state() {
-        let news = News::default();
+        let queue = EventQueue::default();
         let waiting = Waiting { stage: Stage::Decode, workers: 0, wanted: 1 };
         for at in 0..EVENTS + 10 {
-            news.push(FleetEvent::WorkerJoined { name: at.to_string(), slots: 1, workers: at + 1 });
-            news.set_waiting(Some(waiting));
+            queue.push(FleetEvent::WorkerJoined { name: at.to_string(), slots: 1, workers: at + 1 });
+            queue.set_waiting(Some(waiting));
         }
-        let Pending { events, missed, waiting: state } = news.take();
+        let Pending { events, missed, waiting: state } = queue.take();
         assert_eq!((events.len(), missed, state), (EVENTS, 10, Some(waiting)));
         let FleetEvent::WorkerJoined { name, .. } = &events[EVENTS - 1] else { panic!("{events:?}") };
         assert_eq!(*name, (EVENTS - 1).to_string());
-        let Pending { events, missed, waiting: state } = news.take();
+        let Pending { events, missed, waiting: state } = queue.take();
         assert_eq!((events.len(), missed, state), (0, 0, Some(waiting)), "a state stays");
-        news.set_waiting(None);
-        assert_eq!(news.take().waiting, None);
+        queue.set_waiting(None);
+        assert_eq!(queue.take().waiting, None);
     }
 }
