@@ -1,7 +1,7 @@
-//! A job's way to the fleet: it has batches computed on the job's account, until it is cancelled.
+//! A job's handle of the fleet: computes batches on the job's account until the job is cancelled.
 //!
-//! In: batches, on the threads of their callers, several at a time if need be. Out: their answers, in task order. Invariant: a batch
-//! whose caller has gone away is not computed any further.
+//! In: batches, on the threads of their callers; several may be open. Out: their answers, in task order. Invariant: a batch whose caller
+//! is gone is not computed any further.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,32 +21,32 @@ use super::watcher::Watcher;
 use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage, local};
 use scheduler::{Account, Failure};
 
-/// What all handles of a fleet have in common.
+/// The parts that all handles of a fleet share.
 #[derive(Clone)]
 pub(super) struct Link {
-    /// To the driver.
+    /// Channel to the driver.
     pub inputs: mpsc::Sender<Input>,
-    /// Where batches get their ids.
+    /// Source of batch ids.
     pub register: Arc<Register>,
     /// Share of the tasks that two members compute.
     pub audit: f64,
-    /// For answers of a batch that wait.
+    /// Maximum size of a batch's backlog, in bytes.
     pub room: usize,
     /// The arbiter of audits.
     pub compute: Compute,
 }
 
-/// Has batches computed on one account. Clones are one and the same; does not keep the fleet alive.
+/// Handle of an account. Clones share it; it does not keep the fleet alive.
 #[derive(Clone)]
 pub struct Handle(Arc<Inner>);
 
 struct Inner {
     link: Link,
-    /// The driver forgets the account when this is gone.
+    /// The driver removes the account when this is dropped.
     account: Arc<Account>,
-    /// What the account hears of the fleet, from its first batch on.
+    /// Fleet events for the account, from its first batch on.
     events: Arc<EventQueue>,
-    /// Batches so far: where audits begin depends on the job's own batches alone.
+    /// Number of batches so far; the first audited task depends on the job's own batches alone.
     n_batches: AtomicUsize,
     /// Whether every task of later batches is audited.
     audits_all: AtomicBool,
@@ -54,16 +54,16 @@ struct Inner {
     effort: Mutex<Effort>,
 }
 
-/// Who is to be told of a cancellation.
+/// Calls in progress, to be told of a cancellation.
 #[derive(Default)]
 struct Calls {
     cancelled: bool,
-    /// To the callers that wait, and to some that do no longer.
+    /// Channels to callers, some of which may have ended.
     waiting: Vec<mpsc::WeakSender<Progress>>,
 }
 
 impl Calls {
-    /// Tells the callers that wait that they are cancelled.
+    /// Cancels the calls in progress.
     fn end(&mut self) {
         for progress in self.waiting.drain(..).filter_map(|waiting| waiting.upgrade()) {
             // There is room for one; the caller may have gone.
@@ -80,13 +80,13 @@ impl Handle {
         Handle(Arc::new(Inner { link, account, events, n_batches, audits_all, calls, effort }))
     }
 
-    /// On whose behalf it has batches computed.
+    /// The account on which it computes batches.
     pub fn account(&self) -> Account {
         *self.0.account
     }
 
     /// Ends the calls of [`Map::map`] in progress with [`FleetError::Cancelled`], at the next answer at the latest, and any later ones at
-    /// once. From any thread, within a runtime too.
+    /// once. May be called from any thread, also within a runtime.
     pub fn cancel(&self) {
         let mut calls = self.calls();
         calls.cancelled = true;
@@ -98,12 +98,12 @@ impl Handle {
         self.calls().end();
     }
 
-    /// Whether it was cancelled.
+    /// Whether the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.calls().cancelled
     }
 
-    /// What its batches took so far, those that have a result.
+    /// Effort of its finished batches so far.
     pub fn effort(&self) -> Effort {
         *self.0.effort.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,7 +112,7 @@ impl Handle {
         self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on a cancellation is told there.
+    /// Adds a call in progress.
     fn enlist(&self, progress: &mpsc::Sender<Progress>) {
         let mut calls = self.calls();
         calls.waiting.retain(|waiting| waiting.strong_count() > 0);
@@ -123,7 +123,7 @@ impl Handle {
         if self.is_cancelled() { Err(FleetError::Cancelled) } else { Ok(()) }
     }
 
-    /// Says whose answer is wrong, by computing the task on the calling thread, and expels these members.
+    /// Decides whose answer is wrong by computing the task on the calling thread, and expels those members.
     fn judge(&self, stage: Stage, task: anyhow::Result<Task>, doubt: Doubt) -> FleetError {
         let own = match task.and_then(|task| local::run(&self.0.link.compute, &task)) {
             Ok(answer) => audit::digest(&answer),
@@ -268,16 +268,16 @@ impl Link {
     }
 }
 
-/// Tells the caller of a batch what happens to the fleet meanwhile.
+/// Passes fleet events to the caller of a batch.
 struct Listener<'a> {
     events: &'a EventQueue,
     hear: &'a mut dyn FnMut(FleetEvent),
-    /// What the caller knows that its tasks wait for, and since when.
+    /// What the tasks wait for, as last told to the caller, and since when.
     waits: Option<(Waiting, Instant)>,
 }
 
 impl Listener<'_> {
-    /// Tells the events that have not been told, and whether tasks wait.
+    /// Tells all new events, and whether tasks wait.
     fn tell_all(&mut self) {
         match self.tell_events() {
             Some(waiting) if self.waits.is_some_and(|(known, _)| known == waiting) => {}
@@ -289,7 +289,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Tells the events alone, and gives what the tasks of the account wait for.
+    /// Tells all new events; returns what the tasks of the account wait for.
     fn tell_events(&mut self) -> Option<Waiting> {
         let Pending { events, missed, waiting } = self.events.take();
         events.into_iter().for_each(|event| (self.hear)(event));
@@ -299,7 +299,7 @@ impl Listener<'_> {
         waiting
     }
 
-    /// The tasks do not wait any more, or the batch is over.
+    /// Tells the end of waiting: tasks are assigned again, or the batch is over.
     fn end(&mut self) {
         if let Some((_, since)) = self.waits.take() {
             (self.hear)(FleetEvent::WaitingOver { waited: since.elapsed() });
@@ -307,7 +307,7 @@ impl Listener<'_> {
     }
 }
 
-/// The caller of a batch, if it is open; the driver is told when it is dropped.
+/// The caller of a batch. Dropped while the batch is open, it cancels the batch.
 struct Caller<'a> {
     link: &'a Link,
     batch: Option<BatchId>,

@@ -1,4 +1,4 @@
-//! A fleet of one, the calling thread: for tests and small jobs.
+//! A fleet of the calling thread alone, for tests and small jobs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Inline {
 }
 
 impl Inline {
-    /// With another way to compute than the engine's.
+    /// A fleet that computes with `compute` instead of the engine.
     pub fn new(compute: Compute) -> Inline {
         Inline { compute }
     }
