@@ -26,7 +26,7 @@ struct Connections {
 #[derive(Default)]
 struct Places {
     unknown: BTreeMap<u64, Weak<Place>>,
-    /// By user; none without connections.
+    /// Connections by user; only users with connections.
     users: BTreeMap<String, BTreeMap<u64, Weak<Place>>>,
 }
 

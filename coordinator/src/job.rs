@@ -92,7 +92,7 @@ impl Point {
     }
 }
 
-/// What the points of a group agree on: the grammar of a voter, and the keys that act before the rounds.
+/// The common part of a group of points: the grammar of a voter, and the keys that act before the rounds.
 type Preparation<'j> = (Option<&'j GrammarSource>, String);
 
 /// Number of runs of all points.

@@ -78,7 +78,7 @@ use self::view::SharedView;
 pub use self::reading::Page;
 pub use self::submission::Submission;
 
-/// How much a service takes on.
+/// Limits of a service.
 #[derive(Clone)]
 pub struct Limits {
     /// Jobs in work at a time.
@@ -93,7 +93,7 @@ pub struct Limits {
     pub daily_upload: u64,
     /// Beginnings of URLs that jobs may read.
     pub urls: Vec<String>,
-    /// How long a job is kept after its end; `None`: for ever.
+    /// Time that a job is kept after its end; `None`: without limit.
     pub keep: Option<Duration>,
     /// The processes of jobs.
     pub processes: Processes,
@@ -121,10 +121,10 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// Not by this person.
+    /// The user may not do this.
     #[error("{0}")]
     Denied(String),
-    /// Not in this state of things.
+    /// The state of the job or the service does not allow the operation.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// A file is not here.
@@ -166,7 +166,7 @@ struct Inner {
     job_store: JobStore,
     /// All jobs as they are stored. Only the controller writes.
     queue: RwLock<Queue>,
-    /// To the thread that changes jobs.
+    /// Channel to the thread that changes jobs.
     commands: Sender<Command>,
     /// The fleet accounts of running jobs.
     working: Mutex<BTreeMap<JobId, Handle>>,

@@ -312,7 +312,7 @@ impl Patient {
 }
 
 impl Drop for Patient {
-    /// Without waiting for a disk that hangs.
+    /// Does not wait for a disk that hangs.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_not_an_object_and_goes() {
+    fn temporary_files_of_killed_processes_are_no_objects_and_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("000001.ckpt#1"), "half").unwrap();
         let store = Store::open(&dir.path().display().to_string()).unwrap();

@@ -33,7 +33,7 @@ pub struct AccountId(pub u64);
 /// An account: one job, on whose behalf batches are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
-    /// Id.
+    /// Its id.
     pub id: AccountId,
     /// Weight among the accounts that have tasks to assign; at least 1.
     pub share: u32,

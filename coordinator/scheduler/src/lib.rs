@@ -103,11 +103,11 @@ pub struct MemberId(pub u64);
 /// Numbers of tasks by state; an audited task counts twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shards {
-    /// Not assigned.
+    /// Number of free tasks.
     pub free: usize,
-    /// Assigned and not answered.
+    /// Number of assigned tasks without an answer.
     pub assigned: usize,
-    /// Answered.
+    /// Number of answered tasks.
     pub done: usize,
 }
 
@@ -124,7 +124,7 @@ impl std::ops::AddAssign for Shards {
 pub enum MemberState {
     /// Heard from recently.
     Healthy,
-    /// Not heard from for [`Timeouts::suspect_after`].
+    /// Suspect: silent for [`Timeouts::suspect_after`].
     Suspect,
     /// Accepts no more leases.
     Draining,

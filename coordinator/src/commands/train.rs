@@ -42,7 +42,7 @@ pub struct Args {
     pub fleet: FleetOptions,
 }
 
-/// Which job is trained, and what is done with its output: the same for `train` and `run`.
+/// The job to train and its output, common to `train` and `run`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct JobOptions {
     /// The job file
@@ -263,11 +263,11 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
 /// How training ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// With a result in the output folder.
+    /// Finished with a result in the output folder.
     Finished,
     /// The folder had the result already.
     Earlier,
-    /// By a signal, and reported as stopped.
+    /// Stopped by a signal, and reported as stopped.
     Stopped(Signal),
 }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_suspect_follows_from_who_is_dead() {
+    fn the_suspect_timeout_follows_from_the_dead_timeout() {
         let config = |dead_after| {
             let options = FleetOptions { dead_after, max_workers: Some(2), ..Default::default() };
             options.config().unwrap()

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_member_keeps_takes_the_place_of_what_it_was_lent() {
+    fn a_kept_state_replaces_the_assigned_one() {
         let mut blob_cache = BlobCache::new(100, [(hash(1), 4), (hash(2), 4)]);
         blob_cache.assign();
         blob_cache.assign();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_again_is_not_released() {
+    fn blobs_in_use_are_not_released() {
         let mut blob_cache = BlobCache::new(100, [(hash(1), 4)]);
         blob_cache.assign();
         assert!(blob_cache.keep(Some(hash(1)), hash(2), 4) && blob_cache.touch(hash(1)));

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shard_carries_stays_where_it_is() {
+    fn a_shard_stays_with_the_member_that_has_its_state() {
         let mut load = loaded(&[10, 20, 30, 10, 20, 30]);
         let without = rounds(&load, 6, &cluster(2, 1), 1);
         load.tasks

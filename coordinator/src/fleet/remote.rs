@@ -794,7 +794,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_take_its_time_but_not_for_ever() {
+    fn the_deadline_of_an_answer_grows_with_its_size() {
         let now = super::super::messages::clock();
         let after = |size| due(size).into_std().duration_since(now).as_secs();
         assert!((60..70).contains(&after(0)));

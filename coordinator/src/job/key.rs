@@ -82,7 +82,7 @@ pub struct Key {
     pub defaults: &'static [(ModelKind, &'static str)],
     /// Whether it acts before the rounds: points that differ in it are then prepared apart.
     pub prepares: fn(Model, &InferenceTable) -> bool,
-    /// What the path names, if its value is a path.
+    /// Properties of its value as a path; `None` if the value is no path.
     pub path: Option<PathOf>,
 }
 

@@ -512,7 +512,7 @@ impl OutputTable {
     }
 }
 
-/// What happens to a job with sentences that the grammar cannot derive.
+/// Treatment of a job with sentences that the grammar cannot derive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnUnparsable {
@@ -589,7 +589,7 @@ impl Start {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HarmonicStops {
-    /// From the expected numbers of children.
+    /// Computed from the expected numbers of children.
     #[default]
     Expected,
     /// The values of `harmonic_stop`.

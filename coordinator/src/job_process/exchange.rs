@@ -29,9 +29,9 @@ pub type Made = (Vec<u8>, Vec<ContentHash>, Bytes);
 
 /// A reply to a request.
 pub enum Reply {
-    /// To [`Exchange::task`].
+    /// Reply to [`Exchange::task`].
     Task(Result<Made, Reason>),
-    /// To [`Exchange::blob`]: kind and bytes.
+    /// Reply to [`Exchange::blob`]: kind and bytes.
     Blob(Result<(i32, Bytes), Reason>),
 }
 
@@ -48,7 +48,7 @@ pub struct Exchange {
 
 #[derive(Default)]
 struct State {
-    /// Where replies go, by request.
+    /// Channels for replies, by request.
     waiting: FxHashMap<u64, SyncSender<Reply>>,
     /// Bytes of answers that were sent and not processed.
     in_flight: usize,
@@ -62,16 +62,16 @@ struct State {
 #[derive(Default)]
 struct Ahead {
     batch: u64,
-    /// How many come.
+    /// Number of announced tasks.
     announced: usize,
-    /// How many have come.
+    /// Number of arrived tasks.
     arrived: usize,
-    /// Those that have come and were not taken.
+    /// Arrived tasks that were not used yet.
     tasks: FxHashMap<usize, Result<Made, Reason>>,
 }
 
 impl Exchange {
-    /// Over a pipe to a process that `kill` kills.
+    /// An exchange over a pipe to a process; `kill` kills the process.
     pub fn new(to_job: Sender, kill: Box<dyn Fn() + Send + Sync>) -> Exchange {
         let (requests, state, changed) = (AtomicU64::new(0), Mutex::default(), Condvar::new());
         Exchange { to_job, requests, state, changed, kill }

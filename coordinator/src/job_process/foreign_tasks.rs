@@ -27,7 +27,7 @@ pub struct ForeignTasks {
     pub job: Arc<Exchange>,
     /// The number of the batch there.
     pub batch: u64,
-    /// By task.
+    /// Needs by task.
     pub needs: Vec<Needs>,
     /// Blobs that are kept.
     pub blobs: Arc<Blobs>,
@@ -69,7 +69,7 @@ pub struct Blobs(Mutex<Held>);
 struct Held {
     /// Blob, encoded bytes, last use.
     blobs: FxHashMap<ContentHash, (Blob, usize, u64)>,
-    /// By last use.
+    /// Hashes by last use.
     order: BTreeMap<u64, ContentHash>,
     /// Uses so far.
     uses: u64,

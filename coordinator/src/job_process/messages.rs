@@ -33,7 +33,7 @@ impl From<anyhow::Error> for Reason {
 /// Encoded head of a task's lease, and hashes of its blobs; an error says why there is no task.
 pub type HeadOfTask = Result<(Vec<u8>, Vec<ContentHash>), Reason>;
 
-/// What the process is to do; the first message to it.
+/// Assignment of the process; the first message to it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
     /// The job's folder.
@@ -48,7 +48,7 @@ pub struct Assignment {
     pub action: Action,
 }
 
-/// What is done with a job.
+/// Actions on a job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Action {
     /// Reads the job, its grammar and its corpus, and reports the first error.
@@ -63,7 +63,7 @@ pub enum Action {
 /// A message to the process of a job.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToJob {
-    /// What to do.
+    /// The assignment.
     Assigned(Assignment),
     /// Asks for the task at a position of a batch.
     TaskWanted {
@@ -94,7 +94,7 @@ pub enum ToJob {
     FleetEvent(FleetEvent),
     /// The open batch is over.
     BatchOver(Result<MapReport, BatchError>),
-    /// Who worked on the job.
+    /// The workers of the job.
     Crew(Crew),
     /// The job was cancelled.
     Cancelled,
@@ -107,9 +107,9 @@ pub enum FromJob {
     Batch {
         /// Its number: 0, 1, …
         batch: u64,
-        /// What it is for.
+        /// Stage of its tasks.
         stage: Stage,
-        /// By task.
+        /// Needs by task.
         needs: Vec<Needs>,
         /// Number of its tasks, from the first, that follow without a request.
         ahead: usize,
@@ -152,7 +152,7 @@ pub enum FromJob {
 pub enum BatchError {
     /// [`FleetError::Batch`].
     Failed {
-        /// Why.
+        /// Cause.
         failure: Failure,
         /// The last events and decisions of the scheduler.
         decisions: Vec<String>,

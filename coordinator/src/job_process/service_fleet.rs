@@ -51,7 +51,7 @@ struct Open {
     tasks: Option<Arc<dyn Tasks>>,
 }
 
-/// What training hears of the service.
+/// Messages of the service to training.
 enum Progress {
     Answered(usize, Bytes),
     FleetEvent(FleetEvent),

@@ -1,4 +1,4 @@
-//! How a job is accepted: with an id that is used once, and as a whole or not at all.
+//! Acceptance of jobs: each gets an id that is used once, and is stored as a whole or not at all.
 //!
 //! ```text
 //! reserve the id ──> folder of the job ──> record ──> accepted

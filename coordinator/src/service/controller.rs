@@ -33,11 +33,11 @@ pub(super) type Command = Box<dyn FnOnce(&mut Controller) + Send>;
 /// Time from one attempt to store what could not be stored to the next.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What the thread owns.
+/// State of the controller's thread.
 pub(super) struct Controller {
     service: Service,
     acceptance: Acceptance,
-    /// To the threads of jobs; none once the service closes.
+    /// Channel to the threads of jobs; `None` once the service closes.
     orders: Option<Sender<Order>>,
     /// Ends of jobs that are not stored yet. These jobs count as running.
     unsaved: Vec<(JobId, Result<Done, Reason>)>,

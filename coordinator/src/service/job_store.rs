@@ -156,7 +156,7 @@ impl JobStore {
         self.records.remove(id)
     }
 
-    /// The same for all of `deleted`, but for records that are void; what cannot be removed now is left to the next service.
+    /// Removes all of `deleted`, except void records; failures are left to the next service.
     pub fn remove_all_deleted(&self, deleted: &[Record], now: Millis) {
         for Record { id, .. } in deleted.iter().filter(|record| !record.is_void(now)) {
             if let Err(error) = self.remove_deleted(*id) {
@@ -223,7 +223,7 @@ impl JobStore {
         Ok(fs::write(self.view(id), serde_json::to_vec(view)?)?)
     }
 
-    /// Where its checkpoints are kept; empty: among its results.
+    /// Location of its checkpoints; empty: among its results.
     pub fn checkpoints(&self, id: JobId) -> String {
         self.remote().map_or(String::new(), |remote| remote.store().describe(&object(id, "checkpoints")))
     }
@@ -523,7 +523,7 @@ fn object(id: JobId, name: &str) -> String {
     format!("work/{id}/{name}")
 }
 
-/// What a folder is called in an object store: the same as long as it is there.
+/// Name of a folder in an object store; it does not change while the folder exists.
 fn name_of(folder: &Path) -> io::Result<String> {
     let file = folder.join("name");
     match fs::read_to_string(&file) {
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_there_for_the_next_process_and_for_one_at_a_time() {
+    fn a_kept_cache_serves_the_next_process_and_one_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let job_store = JobStore::open(dir.path(), None).unwrap();
         let text = upload(&job_store, b"some sentences\n");

@@ -32,12 +32,12 @@ use crate::store::memory::{self, Fate, Network};
 
 /// Histories of a test run, unless the environment says otherwise.
 const SEEDS: u64 = 200;
-/// How far their clocks are off, within what the lease allows for.
+/// Rates of their clocks, within the tolerance of the lease.
 const RATES: [f64; 3] = [1.0, 0.9, 1.12];
 /// The simulated time of a history.
 const END: Duration = Duration::from_secs(900);
 
-/// What happened, over all histories.
+/// Totals over all histories.
 #[derive(Default, Debug)]
 struct Tally {
     requests: u64,
@@ -51,7 +51,7 @@ struct Tally {
     confirmed: u64,
 }
 
-/// What clients know of a job.
+/// The clients' knowledge of a job.
 #[derive(Debug)]
 struct Known {
     key: String,
@@ -86,7 +86,7 @@ struct Told {
     leaders: BTreeMap<u64, usize>,
     /// The latest epoch in which something was confirmed.
     epoch: u64,
-    /// What was stored, and how that went, for a message.
+    /// Attempts to store, and their results, for a message.
     history: Vec<String>,
     tally: Tally,
 }
@@ -395,7 +395,7 @@ fn history(seed: u64) -> Tally {
 }
 
 #[test]
-fn services_that_are_cut_off_keep_every_promise() {
+fn partitioned_services_keep_every_guarantee() {
     let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let tallies = histories(seeds, history);
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();

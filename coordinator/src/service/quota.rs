@@ -13,12 +13,12 @@ use crate::human;
 /// Hours of a day, the unit in which bytes are counted.
 const HOUR: u64 = 60 * 60 * 1000;
 
-/// What users have uploaded.
+/// Uploads of all users within a day.
 #[derive(Clone)]
 pub struct Uploads {
     /// Bytes of a user within a day.
     most: u64,
-    /// By user: hours, ascending, and the bytes in each.
+    /// Hours by user, ascending, with the bytes in each.
     users: Arc<Mutex<Users>>,
 }
 
@@ -48,7 +48,7 @@ pub struct Charge {
 }
 
 impl Uploads {
-    /// At most `most` bytes a day for each user.
+    /// A limit of `most` bytes a day for each user.
     pub fn new(most: u64) -> Uploads {
         Uploads { most, users: Arc::default() }
     }
@@ -124,7 +124,7 @@ mod tests {
         /// Whatever is uploaded when, by whom, with or without success: the uploads of a user that succeeded within 23 hours never exceed the limit;
         /// an upload that would not exceed it within 25 hours is not refused; what is kept in memory is bounded.
         #[test]
-        fn a_user_uploads_so_much_a_day(steps: Vec<(u8, u16, u16, bool)>) {
+        fn uploads_of_a_day_stay_within_the_limit(steps: Vec<(u8, u16, u16, bool)>) {
             let (uploads, most) = (Uploads::new(100_000), 100_000);
             let mut done: Vec<(String, u64, u64)> = Vec::new();
             let mut now = 1 << 40;

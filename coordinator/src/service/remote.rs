@@ -35,7 +35,7 @@ pub fn file_name(hash: Hash) -> String {
 }
 
 impl Remote {
-    /// In `store`, where no other process puts files by now.
+    /// Opens the remote storage in `store`, where no other process writes any more.
     pub fn open(store: Store) -> Result<Remote> {
         let files = store.list_below("files")?.into_iter().map(|name| format!("files/{name}")).collect();
         Ok(Remote { store, files: Mutex::new(files), put: Mutex::default() })

@@ -65,10 +65,10 @@ const PAGE_BYTES: usize = 1 << 20;
 /// The calls.
 #[derive(Clone)]
 pub struct JobsService {
-    /// Nothing while it starts.
+    /// The service; empty while it starts.
     service: Arc<OnceLock<Service>>,
     access: Access,
-    /// With threads that may block.
+    /// Runtime with threads that may block.
     runtime: Handle,
     uploads: Places,
     checks: Places,
@@ -119,7 +119,7 @@ impl JobsService {
             .ok_or_else(|| Status::unavailable("the service is starting; try again in a moment"))
     }
 
-    /// Who calls, if that is enough. Their connection is no stranger's from now on.
+    /// Identifies the caller, and checks the role. The connection then counts as the user's.
     fn admit<T>(&self, request: &Request<T>, needed: Role) -> Result<Identity, Status> {
         let identity = self.access.admit(header_of(request).as_deref(), needed).map_err(Status::from)?;
         if let Some(visitor) = request.extensions().get::<Visitor>() {
@@ -128,7 +128,7 @@ impl JobsService {
         Ok(identity)
     }
 
-    /// What `work` gives, on a thread that may block.
+    /// Runs `work` on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
@@ -150,7 +150,7 @@ impl Drop for Caller {
     }
 }
 
-/// What has a stream of answers end with the token of its reader.
+/// Streams of answers that end with the token of their reader.
 trait Revoke<M>:
     FnOnce(ReceiverStream<Result<M, Status>>) -> Revocable<ReceiverStream<Result<M, Status>>>
 {
@@ -176,7 +176,7 @@ impl JobsService {
         Ok((who, revoke))
     }
 
-    /// What `work` gives for a change that a user makes, which waits for storage.
+    /// Runs `work` for a user's change, which waits for storage.
     async fn changing(
         &self,
         who: Identity,
@@ -190,7 +190,7 @@ impl JobsService {
         Ok(Response::new(change.await?.to_wire(None)))
     }
 
-    /// What `work` gives, unless the token of the caller is removed before.
+    /// Returns the result of `work`, unless the token of the caller is removed before.
     async fn while_admitted<T>(
         &self,
         header: Option<&str>,

@@ -32,7 +32,7 @@ const KEYS: usize = 4;
 const FAULTS: usize = 30;
 const CLOSE_WITHIN: Duration = Duration::from_secs(60);
 
-/// What the client knows of a job.
+/// The client's knowledge of a job.
 #[derive(Clone, Default, Debug)]
 struct Known {
     key: usize,
@@ -41,13 +41,13 @@ struct Known {
     may_be_deleted: bool,
     /// Whether it was told to be cancelled, and no resumption was asked for since.
     is_cancelled: bool,
-    /// The same for jobs that were told to stop, which may have a result yet.
+    /// Whether the job was told to stop, and may still have a result.
     is_stopped: bool,
     /// The digest, once it was told to be done.
     done: Option<String>,
 }
 
-/// What happened, over all histories.
+/// Totals over all histories.
 #[derive(Default, Debug)]
 struct Tally {
     events: u64,
@@ -301,7 +301,7 @@ fn history(seed: u64, is_remote: bool, expected: &[String]) -> Tally {
 }
 
 #[test]
-fn histories_keep_every_promise() {
+fn every_history_keeps_every_guarantee() {
     let undisturbed = Place::new(false);
     let service = undisturbed.serve();
     let expected: Vec<String> = (0..KEYS)

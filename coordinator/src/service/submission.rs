@@ -23,11 +23,11 @@ pub struct Submission {
     pub inputs: Vec<Input>,
     /// A name for people.
     pub name: String,
-    /// As in [`Record`]; 0 stands for the default.
+    /// Priority, as in [`Record`]; 0 stands for the default.
     pub priority: u32,
-    /// As in [`Record`]; 0 stands for no limit.
+    /// Maximum number of workers, as in [`Record`]; 0 stands for no limit.
     pub max_workers: u32,
-    /// As in [`Record`].
+    /// Idempotency key, as in [`Record`].
     pub key: String,
 }
 

@@ -51,7 +51,7 @@ impl Upkeep {
     }
 }
 
-/// One turn. Returns whether this service is still the leader.
+/// Performs one turn of upkeep. Returns whether this service is still the leader.
 fn keep_up(service: &Service, lease: Option<&mut LeaderLease>, steady_clock: &mut SteadyClock) -> bool {
     if let Some(lease) = lease {
         match renew(service, lease) {

@@ -1,4 +1,4 @@
-//! What a run trains on: sentences, in shards, and grammar.
+//! Input of training: sentences, in shards, and grammar.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,13 +41,13 @@ pub struct Input {
     pub test: Option<Test>,
     /// The kind of data.
     pub dataset: Dataset,
-    /// Where the strings of the model come from.
+    /// Source of the strings of the model.
     pub strings: StringSource,
     /// Trees, or what gives trees, to start from, if some run does.
     pub start: Option<Given>,
-    /// Where what is too large to hold is kept.
+    /// Files for values that do not fit in memory.
     pub spill: SpillStore,
-    /// What the user should know about the files.
+    /// Notices for the user about the files.
     pub notices: Vec<String>,
 }
 
@@ -69,17 +69,17 @@ pub enum Dataset {
     },
 }
 
-/// Where the strings that a model has parameters for come from.
+/// Sources of the strings that a model has parameters for.
 pub enum StringSource {
-    /// They are known: the substrings of all sentences, or none.
+    /// Known strings: the substrings of all sentences, or none.
     Known(Lexicon),
     /// They are chosen among the candidates before the rounds, for the sticks of an adaptor grammar.
     Candidates,
-    /// They come from the tables of chains over an adaptor grammar.
+    /// Strings of the tables of chains over an adaptor grammar.
     Tables,
 }
 
-/// What runs start from.
+/// Given starts of runs.
 pub enum Given {
     /// Trees of the corpus; for methods without chains, of any sentences.
     Trees(Vec<Tree>),
@@ -128,7 +128,7 @@ impl Input {
         Input::load_without(job, &BTreeSet::new())
     }
 
-    /// The same without the sentences in these lines of the corpus, which the grammar cannot derive.
+    /// Loads the input without the sentences in these lines of the corpus, which the grammar cannot derive.
     pub fn load_without(job: &Job, underivable: &BTreeSet<u32>) -> Result<Input> {
         match job.model.kind {
             ModelKind::PcfgLa => return Input::of_trees(job),
@@ -425,7 +425,7 @@ fn check_priors(job: &Job, grammar: &Grammar) -> Result<()> {
     Ok(())
 }
 
-/// What runs of the job start from, if it is trees or a model: given ones, or for chains that of the harmonic start. Of trees of all
+/// Trees or a model that runs of the job start from: given ones, or for chains that of the harmonic start. Of trees of all
 /// `n_sentences`, those of the `held_out` ones are left out.
 fn given(
     job: &Job,
@@ -510,7 +510,7 @@ const MANY_SYMBOLS: usize = 500;
 /// Symbols of a text in single characters that are combining marks of the Unicode blocks of diacritics, which NFC joins with their
 /// letters, and how often they occur. Vowel signs of Indic scripts, which stay apart in NFC, are not among them.
 struct CombiningMarks {
-    /// By symbol: the mark, if it is one.
+    /// By symbol: the combining mark, if it is one.
     marks: Vec<Option<char>>,
     n: usize,
     /// The first one found, after the symbol before it.

@@ -408,7 +408,7 @@ fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adapt
     })
 }
 
-/// What a PCFG starts from.
+/// Start of a PCFG.
 fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
     use train::pcfg::Start as First;
     let Beginning { inference, restart, trees, .. } = *beginning;
@@ -511,7 +511,7 @@ mod tests {
     use crate::job::Method;
 
     #[test]
-    fn a_run_that_ends_with_its_first_rounds_is_told() {
+    fn a_run_that_ends_with_its_first_rounds_is_reported() {
         let inference = |max_rounds| InferenceTable {
             method: Method::Svb,
             sample_shards: 4,

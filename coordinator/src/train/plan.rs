@@ -70,13 +70,13 @@ impl Tasks for OnShards {
 
 /// One round of several runs.
 struct Round {
-    /// By run.
+    /// Questions by run.
     asks: Vec<AskOf>,
     /// By task: the run, and the shard that is asked.
     asked: Vec<(usize, usize)>,
 }
 
-/// What a run asks the shards of its plan.
+/// The questions of a run to the shards of its plan.
 struct AskOf {
     language: Option<Language>,
     shards: Arc<Vec<PlannedShard>>,
@@ -120,7 +120,7 @@ impl Tasks for Round {
     }
 }
 
-/// As [`Map::map`], for answers that may be refused.
+/// [`Map::map`] for answers that may be refused.
 pub fn map(
     fleet: &dyn Map,
     stage: Stage,
@@ -190,7 +190,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// What is found for the distinct sentences of these shards, by shard.
+    /// Parses the distinct sentences of these shards; results by shard.
     pub fn parse(
         &self,
         fleet: &dyn Map,

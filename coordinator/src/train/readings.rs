@@ -40,16 +40,16 @@ impl Ballots {
     }
 }
 
-/// What was found.
+/// Results of decoding.
 #[derive(Default)]
 pub struct Readings {
-    /// What every decoder finds for each line; none unless it is kept.
+    /// Results of every decoder for each line; empty unless they are kept.
     pub decodings: Vec<Decoding>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
     pub scores: ScoresByDecoder,
-    /// That the segments are mostly single symbols, if they are.
+    /// Notice that the segments are mostly single symbols, if they are.
     pub notice: Option<String>,
 }
 
@@ -204,7 +204,7 @@ fn readings<'t>(decoders: &[Decoder], decoded: &'t Decoded) -> Vec<Reading<'t>> 
 /// The decodings of a corpus as they grow, line by line.
 struct Written {
     decodings: Vec<Decoding>,
-    /// By decoding: whether it has trees.
+    /// By decoding, whether it has trees.
     has_trees: Vec<bool>,
     gaps: Gaps,
 }
@@ -257,7 +257,7 @@ impl Written {
         Ok(segmentations)
     }
 
-    /// The same of a sentence that is not trained on, which no sample has. A skipped one is not `decoded`.
+    /// Writes a sentence that is not trained on, which no sample has. A skipped one is not `decoded`.
     fn held_out(
         &mut self,
         corpus: &Corpus,

@@ -16,7 +16,7 @@ use crate::grammar::tree::Tree;
 pub struct Analysis {
     /// End positions of the segments, ascending, the last one the sentence's length.
     pub ends: Vec<u32>,
-    /// Bracketed.
+    /// The tree in brackets.
     pub tree: String,
 }
 
@@ -96,7 +96,7 @@ impl Tally {
         self.segmentations.values().sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.segmentations.is_empty()
     }

@@ -177,7 +177,7 @@ fn trained(treebank: &Treebank, n_subtypes: usize) -> Model {
 }
 
 #[test]
-fn the_trees_of_a_treebank_come_back() {
+fn trees_of_a_treebank_round_trip() {
     let texts = [
         "(ROOT (S (NP (D the) (J old) (N dog)) (VP (V barks))))",
         "(ROOT (S (NP (PN Kim)) (VP (V sees) (NP (D the) (N dog)))))",
@@ -212,7 +212,7 @@ fn models_from_elsewhere_are_checked() {
 }
 
 #[test]
-fn what_has_no_tree_is_flat_and_says_so() {
+fn sentences_without_a_tree_are_flat_and_marked() {
     let model = trained(
         &treebank(&["(ROOT (S (N a) (V b)))", "(ROOT (S (N a) (V a)))", "(ROOT (S (N a) (V b)))"]),
         2,

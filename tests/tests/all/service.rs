@@ -204,7 +204,7 @@ fn invalid_jobs_are_refused_as_by_train_and_affect_no_other_job() {
 
 /// Removing the line of a token ends what its client has open: a log that is followed, an upload, and a worker. Those of other tokens go on.
 #[test]
-fn what_is_open_ends_with_its_token() {
+fn open_streams_end_with_their_token() {
     let folder = folder();
     let token = |name: &str, role: &str| {
         let secret = folder.grammaton(&["token", name, role, "--tokens", "tokens"]);

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_when_all_are_busy_waits_for_the_first_to_be_free() {
+    fn requests_wait_for_the_first_free_server() {
         let seconds = Duration::from_secs;
         let mut servers = Servers::new(2);
         assert_eq!(servers.serve(seconds(0), seconds(5)), seconds(5));

@@ -1,4 +1,4 @@
-//! How a chain starts.
+//! Starts of a chain.
 
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ use crate::grammar::{Grammar, StickId, SymbolId};
 use crate::num::pitman_yor::Hyper;
 use crate::num::random::permutation;
 
-/// Where the first trees come from.
+/// Sources of the first trees.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'t> {
     /// All drawn from the prior, as if there were no others. Nodes of adapted nonterminals with the same subtree share a table.
@@ -32,7 +32,7 @@ pub enum StartError {
     /// Too many or too few.
     #[error("there are {found} trees for {expected} sentences")]
     Number {
-        /// Trees.
+        /// Number of trees.
         found: usize,
         /// Occurrences of sentences.
         expected: usize,

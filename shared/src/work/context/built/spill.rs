@@ -24,7 +24,7 @@ const MODELS: usize = 8;
 /// A folder of built shards.
 pub struct Spill {
     folder: PathBuf,
-    /// What there is, by grammar and lexicon; those used last at the end.
+    /// Files by grammar and lexicon; the most recently used last.
     there: Mutex<VecDeque<(ModelKey, FxHashSet<ContentHash>)>>,
 }
 
@@ -87,7 +87,7 @@ impl Spill {
     }
 }
 
-/// Of an item that is no string.
+/// Stands for an item that is no string.
 const NO_STRING: u32 = u32::MAX;
 
 impl BuiltShard {
