@@ -333,7 +333,7 @@ fn refused(refusal: &v1::Refusal) -> End {
     }
 }
 
-fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<ConnectionEvent>, String> {
+fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<ConnectionEvent>, End> {
     let lock = || blobs.lock().unwrap_or_else(PoisonError::into_inner);
     match head {
         Head::Blob(head) => {
@@ -350,10 +350,10 @@ fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<Conne
     }
 }
 
-fn wire<T>(result: Result<T, WireError>) -> Result<T, String> {
-    result.map_err(|error| format!("the coordinator broke the protocol: {error}"))
+fn wire<T>(result: Result<T, WireError>) -> Result<T, End> {
+    result.map_err(|error| End::Lost(format!("the coordinator broke the protocol: {error}")))
 }
 
-async fn tell(events: &mpsc::Sender<ConnectionEvent>, item: ConnectionEvent) -> Result<(), String> {
-    events.send(item).await.map_err(|_| "this worker has ended".into())
+async fn tell(events: &mpsc::Sender<ConnectionEvent>, event: ConnectionEvent) -> Result<(), End> {
+    events.send(event).await.map_err(|_| End::Lost("this worker has ended".into()))
 }
