@@ -215,7 +215,7 @@ fn texts_that_cannot_be_segmented_are_refused_in_a_line() {
 
 /// A model whose segments are single symbols has a notice, on the console and in the summary; one whose segments are words has none.
 #[test]
-fn segments_of_single_symbols_are_reported() {
+fn segments_of_single_symbols_are_told() {
     let grammar = "1 1 S --> Word\n1 1 S --> Word S\nWord --> Letters\n1 1 Letters --> Letter\n1 1 Letters --> Letter Letters\n\
         1 1 Letter --> a\n1 1 Letter --> b\n";
     let corpus = "aab bab aab\nbab aab\n".repeat(40);

@@ -36,7 +36,7 @@ const RELEASE_BYTES: u64 = 36;
 
 /// Planned events.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Coming {
+enum Planned {
     /// A lease and its blobs are encoded; the number of bytes to send.
     Encoded(MemberId, LeaseId, u64),
     /// The lease has reached its member.
@@ -77,8 +77,8 @@ pub(super) struct World<'a> {
     scheduler: Scheduler,
     workers: Vec<Worker>,
     /// Planned events by time and order of planning.
-    coming: BinaryHeap<Reverse<(Duration, u64, Coming)>>,
-    planned: u64,
+    planned: BinaryHeap<Reverse<(Duration, u64, Planned)>>,
+    n_planned: u64,
     /// Number of answers and heartbeats that wait for the scheduler; its clock stands until they are processed.
     unheard: usize,
     n_events: u64,
@@ -129,8 +129,8 @@ impl<'a> World<'a> {
             now: Duration::ZERO,
             scheduler: Scheduler::new(timeouts),
             workers: (0..cluster.workers).map(worker).collect(),
-            coming: BinaryHeap::new(),
-            planned: 0,
+            planned: BinaryHeap::new(),
+            n_planned: 0,
             unheard: 0,
             n_events: 0,
             round: 0,
@@ -153,7 +153,7 @@ impl<'a> World<'a> {
                 Identity { process: Process::Unnamed(member), origin: Origin(name.as_str().into()) };
             world.decide(Event::MemberJoined { member, name, identity, slots, holds, watched });
             let since = proto::HEARTBEAT_INTERVAL.mul_f64(world.chance(id));
-            world.plan(since, Coming::Heartbeat(member));
+            world.plan(since, Planned::Heartbeat(member));
         }
         world
     }
@@ -198,7 +198,7 @@ impl<'a> World<'a> {
 
     /// Processes the next event if it is before `end`. Returns whether it was.
     fn step(&mut self, end: Duration) -> bool {
-        let next = self.coming.peek().map(|Reverse((at, ..))| *at);
+        let next = self.planned.peek().map(|Reverse((at, ..))| *at);
         let deadline = self.scheduler.next_deadline().filter(|_| self.unheard == 0);
         match (deadline, next) {
             (Some(deadline), next) if deadline <= end && next.is_none_or(|at| deadline < at) => {
@@ -208,8 +208,8 @@ impl<'a> World<'a> {
             }
             (_, Some(at)) if at <= end => {
                 self.now = at;
-                if let Some(Reverse((.., coming))) = self.coming.pop() {
-                    self.come(coming);
+                if let Some(Reverse((.., planned))) = self.planned.pop() {
+                    self.process_planned(planned);
                 }
                 true
             }
@@ -217,45 +217,45 @@ impl<'a> World<'a> {
         }
     }
 
-    fn come(&mut self, coming: Coming) {
-        match coming {
-            Coming::Encoded(member, lease, bytes) => {
+    fn process_planned(&mut self, planned: Planned) {
+        match planned {
+            Planned::Encoded(member, lease, bytes) => {
                 let sent = self.transfer(bytes);
                 self.tally.bytes_down += bytes;
-                self.plan(sent + self.cluster.latency, Coming::Assigned(member, lease));
+                self.plan(sent + self.cluster.latency, Planned::Assigned(member, lease));
             }
-            Coming::Assigned(member, lease) => {
+            Planned::Assigned(member, lease) => {
                 self.worker(member).queue.push_back(lease);
                 self.compute(member);
             }
-            Coming::Computed(member, lease) => {
+            Planned::Computed(member, lease) => {
                 self.worker(member).running -= 1;
-                self.plan(self.now + self.cluster.latency, Coming::Answering(member, lease));
+                self.plan(self.now + self.cluster.latency, Planned::Answering(member, lease));
                 self.compute(member);
             }
-            Coming::Answering(member, lease) => {
+            Planned::Answering(member, lease) => {
                 let bytes = self.task(lease.task).answer_bytes;
                 let received = self.transfer(bytes);
                 self.tally.bytes_up += bytes;
-                self.plan(received, Coming::Received(member, lease));
+                self.plan(received, Planned::Received(member, lease));
             }
-            Coming::Received(member, lease) => {
+            Planned::Received(member, lease) => {
                 let decode = self.task(lease.task).decode + self.load.message;
                 let decoded = self.codec.serve(self.now, decode);
-                self.plan(decoded, Coming::Decoded(member, lease));
+                self.plan(decoded, Planned::Decoded(member, lease));
             }
-            Coming::Decoded(member, lease) => self.queue_for_decision(Coming::Answered(member, lease)),
-            Coming::Heartbeat(member) => {
+            Planned::Decoded(member, lease) => self.queue_for_decision(Planned::Answered(member, lease)),
+            Planned::Heartbeat(member) => {
                 self.tally.bytes_up += BEAT_BYTES;
-                self.plan(self.now + proto::HEARTBEAT_INTERVAL, Coming::Heartbeat(member));
-                self.queue_for_decision(Coming::Heard(member));
+                self.plan(self.now + proto::HEARTBEAT_INTERVAL, Planned::Heartbeat(member));
+                self.queue_for_decision(Planned::Heard(member));
             }
-            Coming::Answered(member, lease) => {
+            Planned::Answered(member, lease) => {
                 self.unheard -= 1;
                 self.keep_carried(member, lease);
                 self.decide(Event::Answered { member, lease });
             }
-            Coming::Heard(member) => {
+            Planned::Heard(member) => {
                 self.unheard -= 1;
                 self.decide(Event::Heard { member });
             }
@@ -311,7 +311,7 @@ impl<'a> World<'a> {
         bytes += RELEASE_BYTES * blob_cache.release(&needed).len() as u64;
         blob_cache.assign();
         let encoded = self.codec.serve(self.now, time);
-        self.plan(encoded, Coming::Encoded(member, lease, bytes));
+        self.plan(encoded, Planned::Encoded(member, lease, bytes));
     }
 
     /// Begins tasks until all threads of the member compute.
@@ -326,7 +326,7 @@ impl<'a> World<'a> {
             let which = (self.chance(place) * task.again.len() as f64) as usize;
             let time = if is_first { task.first } else { task.again[which] };
             self.begun.insert(lease, time);
-            self.plan(self.now + task.handling + time, Coming::Computed(member, lease));
+            self.plan(self.now + task.handling + time, Planned::Computed(member, lease));
         }
     }
 
@@ -351,10 +351,10 @@ impl<'a> World<'a> {
     }
 
     /// Queues an event for the scheduler's thread.
-    fn queue_for_decision(&mut self, coming: Coming) {
+    fn queue_for_decision(&mut self, planned: Planned) {
         self.unheard += 1;
         let decided = self.decider.serve(self.now, self.load.decide);
-        self.plan(decided, coming);
+        self.plan(decided, planned);
     }
 
     /// Returns when these bytes have passed the coordinator's network.
@@ -363,9 +363,9 @@ impl<'a> World<'a> {
         self.network.serve(self.now, time)
     }
 
-    fn plan(&mut self, at: Duration, coming: Coming) {
-        self.planned += 1;
-        self.coming.push(Reverse((at, self.planned, coming)));
+    fn plan(&mut self, at: Duration, planned: Planned) {
+        self.n_planned += 1;
+        self.planned.push(Reverse((at, self.n_planned, planned)));
     }
 
     /// Pseudo-random number in (0, 1), a function of the place alone.
