@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_ends_with_where_two_workers_pay() {
+    fn a_table_ends_with_the_break_even_of_two_workers() {
         let printed = text(&report());
         let expected = [
             "unigram, the median of 3 rounds after the first, 2 cores",

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_full_until_half_of_it_was_taken() {
+    fn a_full_backlog_is_full_until_it_is_half_empty() {
         let backlog = Backlog::new(100);
         assert_eq!([0; 4].map(|_| backlog.add(40)), [false, false, true, false]);
         assert_eq!(backlog.only(), Some(TaskIndex(0)));

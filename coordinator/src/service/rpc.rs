@@ -512,7 +512,7 @@ mod tests {
 
     /// An upload whose caller has gone keeps its place until the file is stored: callers who give up cannot have more of them under way.
     #[test]
-    fn a_place_is_held_as_long_as_the_work() {
+    fn a_place_is_held_until_the_work_ends() {
         let folder = tests::Place::new(false);
         let service = folder.serve();
         let runtime = JobsService::runtime().unwrap();
@@ -536,7 +536,7 @@ mod tests {
 
     /// However many jobs there are and however long their errors, pages are small, and together they have each job once.
     #[test]
-    fn pages_are_small_and_together_they_are_all() {
+    fn pages_are_bounded_and_together_complete() {
         let jobs: Vec<v1::JobInfo> = (1..=2000)
             .rev()
             .map(|id| v1::JobInfo { id, error: "x".repeat((id * id % 9000) as usize), ..Default::default() })

@@ -388,7 +388,7 @@ fn jobs_are_kept_as_many_days_as_asked_for() {
 
 /// To look at a job that is done brings nothing from the object store but what is told of it.
 #[test]
-fn results_are_brought_when_they_are_fetched_and_not_before() {
+fn results_are_downloaded_when_they_are_fetched() {
     let place = Place::new(true);
     let service = place.serve();
     let id = submit(&service, "key").unwrap();

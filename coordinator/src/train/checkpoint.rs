@@ -765,7 +765,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn those_of_another_job_or_a_newer_format_are_refused() {
+    fn checkpoints_of_another_job_or_a_newer_format_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         write(&mut checkpoints, &checkpoint(5, -9.0)).unwrap();

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_first_in_order_wins() {
+    fn the_first_of_equals_wins() {
         assert_eq!(tally(&["(S (W a b))", "(S (W a) (W b))"]).segmentation(), Some([1, 2].as_slice()));
         assert_eq!(tally(&["(S (W a) (W b))", "(S (W a b))"]).tree(), Some("(S (W a b))"));
         assert_eq!((Tally::default().tree(), Tally::default().segmentation()), (None, None));

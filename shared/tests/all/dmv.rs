@@ -48,7 +48,7 @@ fn the_number_of_trees_is_exact() {
 }
 
 #[test]
-fn everything_is_as_enumerated() {
+fn posteriors_and_trees_agree_with_enumeration() {
     let model = model(3);
     for (n, seed) in (1..=5).flat_map(|n| (0..4).map(move |seed| (n, seed))) {
         let (tags, logs) = (random_tags(n, 3, seed), random_logs(model.layout, seed));

@@ -64,7 +64,7 @@ fn await_state(service: &Serving, folder: &Folder, id: &str, state: &str) -> Val
 }
 
 #[test]
-fn twenty_jobs_of_five_clients_give_the_bits_of_train_after_kills() {
+fn jobs_of_several_clients_give_the_bits_of_train_after_kills() {
     let folder = folder();
     let seeds = ["1", "2", "3", "4"];
     let mut service = Serving::start(&folder, &["--running", "8"]);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_lists_of_lists() {
+    fn flat_lists_have_the_bytes_of_nested_lists() {
         let lists = [&[7, 8][..], &[], &[9]].map(symbols).to_vec();
         let strings: Strings = lists.iter().collect();
         let golden = [

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_those_of_a_full_sort_however_they_come() {
+    fn the_best_are_those_of_a_full_sort_in_any_order_of_arrival() {
         let adapted = [SymbolId(2), SymbolId(5)];
         for truncation in [0, 1, 7, 3000, 15_000] {
             let expected = adapted.map(|adapted| {
