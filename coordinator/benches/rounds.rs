@@ -72,7 +72,7 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
     for round in 0..ROUNDS {
         let begun = now();
         trainer.begin(Collect::default());
-        let weighed = millis(begun);
+        let prepared = millis(begun);
         let asked = trainer.shards(plan).into_iter().map(|shard| (0, shard)).collect();
         let tasks = plan::round(vec![(plan, trainer.ask(plan).expect("the shards are there"))], asked);
         let stage = Stage::Round { run: 1, round };
@@ -85,7 +85,7 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         trainer.finish().expect("the bound rises");
         let all = millis(begun);
         if round > 1 && all < best[0] {
-            best = [all, weighed, expected - weighed, all - expected]; // the first weights cost nothing
+            best = [all, prepared, expected - prepared, all - expected]; // the first weights cost nothing
         }
     }
     let [all, weights, expect, update] = best;

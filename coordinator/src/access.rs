@@ -224,7 +224,7 @@ fn load(path: &Path) -> Result<Vec<Entry>> {
     parse(&text, &place.to_string())
 }
 
-/// What changes when a file does: its time and its size.
+/// Version of a file: its time and its size.
 fn version(path: &Path) -> Option<(SystemTime, u64)> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.modified().ok()?, found.len()))
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_come_and_go_with_the_file() {
+    fn tokens_follow_the_token_file() {
         let (access, file) = access(&[("ann", Role::Read, "one")]);
         let admitted = |secret: &str| access.admit(Some(&format!("Bearer {secret}")), Role::Read).is_ok();
         assert!(admitted("one") && !admitted("two"));

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn misuse_is_told_in_a_line() {
+    fn misuse_is_reported_in_a_line() {
         let told = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err().to_string());
         assert_eq!(
             told(&["grammaton", "trian"]),

@@ -28,7 +28,7 @@ mod real {
         FIRST.get_or_init(std::time::Instant::now).elapsed()
     }
 
-    /// Waits.
+    /// Waits for that time.
     pub fn sleep(time: Duration) {
         std::thread::sleep(time);
     }
@@ -70,7 +70,7 @@ pub mod simulated {
     #[derive(Default)]
     struct State {
         now: Duration,
-        /// When the waits of the other threads end.
+        /// Ends of the waits of the other threads.
         waits: BTreeSet<(Duration, usize)>,
         /// The thread that runs.
         turn: Option<usize>,

@@ -1,4 +1,4 @@
-//! What happens in a run, and the trait of all that read it.
+//! Events of a run, and the trait of their observers.
 //!
 //! Training tells [`RunEvent`]s on its own thread, in the order in which things happen, and passes on those of the fleet
 //! ([`Stream`](crate::train::stream::Stream)). Progress, logs, metrics, status, page, history and report are [`Observer`]s of this one stream.

@@ -1,14 +1,17 @@
-//! The fleet: everything that computes tasks, in this process or far away, behind one blocking call.
+//! The fleet: all members that compute tasks, in this process or on other machines, behind one blocking call.
 //!
 //! In: batches of [`Task`](shared::work::task::Task)s, of several jobs at a time. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
 //! is answered exactly once, and equal from every member, so callers notice neither changes of the membership nor each other.
 //!
-//! [`scheduler`] decides who computes what and never acts; `driver` owns clock and channels and acts; `handle` is how a job calls;
-//! `local` and `remote` are the two kinds of members; `blob_cache` is what a remote member keeps; `tasks` are made when they
-//! are assigned; `messages` go between them; `backlog` bounds the answers that wait; `decisions` keeps what a report of a failure needs; `news` is what
-//! jobs hear of members that come and go; `status` is what others may see of it all. `audit` has some tasks computed twice, to find machines that compute wrongly.
-//! [`forecast`] asks the scheduler what clusters would do that are not there.
-//! Does not handle signals and never keeps a process alive: who is told to stop cancels a [`Handle`].
+//! - [`scheduler`] assigns tasks and never acts; `driver` owns clock and channels and acts; `messages` go between the driver, members and callers.
+//! - `handle` is the interface of a job; `tasks` makes tasks when they are assigned; `backlog` bounds the answers that wait.
+//! - `local` and `remote` are the two kinds of members; `blob_cache` is the cache of a remote member.
+//! - `audit` has some tasks computed twice, to find machines that compute wrongly; `expulsion` refuses these machines.
+//! - `fleet_events` tells jobs of members that join and are lost; `decisions` keeps the last decisions for the report of a failure; `status` is
+//!   a snapshot for other threads.
+//! - [`forecast`] simulates the scheduler on imaginary clusters.
+//!
+//! The fleet does not handle signals and never keeps a process alive: to stop a job, cancel its [`Handle`].
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -38,19 +41,19 @@ mod blob_cache;
 mod decisions;
 mod driver;
 mod expulsion;
+mod fleet_events;
 mod handle;
 mod inline;
 mod local;
 mod messages;
-mod news;
 mod remote;
 mod status;
 mod tasks;
 mod watcher;
 
+pub use fleet_events::{FleetEvent, Waiting};
 pub use handle::Handle;
 pub use inline::Inline;
-pub use news::{FleetEvent, Waiting};
 pub use remote::{QUESTION, Visitor};
 pub use scheduler::{Account, AccountId, MemberState, Shards};
 pub use shared::work::engine::{Compute, MEMORY, engine, engine_with};
@@ -61,31 +64,31 @@ pub use watcher::Watcher;
 /// [`FleetConfig::room`] by default.
 pub const ROOM: usize = 512 << 20;
 
-/// Who computes, and when to give up on whom.
+/// Settings of a fleet: members and timeouts.
 #[derive(Clone)]
 pub struct FleetConfig {
-    /// Threads of this process that compute.
+    /// Number of threads of this process that compute.
     pub local_workers: usize,
-    /// Where remote workers may join, if they may.
+    /// Where remote workers join; `None`: nowhere.
     pub listen: Option<Listen>,
-    /// Members to wait for before the first task is assigned; all local threads together are one.
+    /// Number of members to wait for before the first task is assigned; all local threads together are one.
     pub min_members: usize,
-    /// Members beyond which workers are refused.
+    /// Maximum number of members.
     pub max_members: usize,
-    /// How long a batch waits without any member, once there were some; the first ones are awaited for ever.
+    /// Time that a batch waits without members before it fails; without limit until the first ones have joined.
     pub no_workers_grace: Duration,
-    /// Silence after which a member is assigned nothing more.
+    /// Heartbeat timeout after which a member is assigned nothing more.
     pub suspect_after: Duration,
-    /// Silence after which a member is forgotten.
+    /// Heartbeat timeout after which a member is removed.
     pub dead_after: Duration,
-    /// Age of a lease at which its holder counts as stuck, though it still gives signs of life.
+    /// Age of a lease at which its holder counts as stuck, despite its heartbeats.
     pub lease_deadline: Duration,
-    /// Share of the tasks, 0 to 1, that two members compute, to be compared.
+    /// Share of the tasks, 0 to 1, that two members compute to compare their answers.
     pub audit: f64,
-    /// Bytes of answers that may wait to be taken by the caller of a batch; beyond it tasks are begun one by one, as the caller needs them. A thousand
+    /// Maximum size of a batch's backlog of answers, in bytes; beyond it tasks are begun one by one, as the caller needs them. A thousand
     /// workers that answer 50 kB every .4 s fill [`ROOM`] in four seconds.
     pub room: usize,
-    /// How local threads compute, and how it is decided which of two answers is right.
+    /// Computation of local threads, and of the arbiter of audits.
     pub compute: Compute,
 }
 
@@ -108,26 +111,26 @@ impl Default for FleetConfig {
     }
 }
 
-/// Where remote workers may join, and which.
+/// Address and access of remote workers.
 #[derive(Clone)]
 pub struct Listen {
     /// Address to bind; port 0 takes any free one.
     pub address: SocketAddr,
-    /// Who may join, and ask.
+    /// Access of workers and clients.
     pub access: Access,
-    /// The coordinator's certificate, and whether workers need one too; unencrypted if absent.
+    /// TLS: the coordinator's certificate, and whether workers need one; `None`: unencrypted.
     pub tls: Option<ServerTls>,
-    /// Allows an address beyond loopback where anybody may join.
+    /// Allows an address beyond loopback without authentication.
     pub insecure: bool,
-    /// What else is served there.
+    /// Other services at the same address.
     pub services: Services,
 }
 
-/// What is served where workers join, made once the fleet can be watched.
+/// Services at the address of the workers, made once the fleet can be watched.
 pub type Services = Arc<dyn Fn(Watcher) -> Routes + Send + Sync>;
 
 impl Listen {
-    /// At `address`, for every client that reaches it.
+    /// Listens at `address` without authentication.
     pub fn at(address: SocketAddr) -> Listen {
         let services = Arc::new(|_| Routes::default());
         Listen { address, access: Access::Open, tls: None, insecure: false, services }
@@ -137,36 +140,36 @@ impl Listen {
 /// Why a fleet cannot start or a batch has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// Anybody could join.
+    /// The address is beyond loopback, and has no authentication.
     #[error(
         "{address}: refusing to listen beyond loopback without a token; give one (--token-file, or {}), or \
          demand certificates (--cert, --key, --ca), or say --insecure",
         proto::token::TOKEN_VARIABLE
     )]
     Exposed {
-        /// Address asked for.
+        /// Requested address.
         address: SocketAddr,
     },
     /// The address cannot be listened on.
     #[error("{address}: cannot listen: {source}")]
     Bind {
-        /// Address asked for.
+        /// Requested address.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// No member would ever compute a task.
+    /// The fleet can never have a member.
     #[error("no local workers and no address to listen on; allow at least one of them")]
     NoMembers,
-    /// Training would wait for ever.
+    /// The fleet waits for more members than it allows.
     #[error(
         "waiting for {min} members and taking {max} at most; allow at least as many (--max-workers) as must be there \
          (--min-workers)"
     )]
     Bounds {
-        /// Members to wait for.
+        /// Number of members to wait for.
         min: usize,
-        /// Members beyond which workers are refused.
+        /// Maximum number of members.
         max: usize,
     },
     /// The operating system refused a thread or a socket.
@@ -175,22 +178,22 @@ pub enum FleetError {
     /// A batch has no result.
     #[error("{stage}: {failure}")]
     Batch {
-        /// What it was for.
+        /// Stage of the batch.
         stage: Stage,
-        /// Why.
+        /// Cause.
         failure: Failure,
-        /// The last events and decisions of the scheduler, a line each; none if the task failed in this process.
+        /// The last events and decisions of the scheduler, a line each; empty if the task failed in this process.
         decisions: Vec<String>,
     },
     /// Two answers to one task differ: a machine computes wrongly.
     #[error("{stage}: {mismatch}")]
     Audit {
-        /// What it was for.
+        /// Stage of the batch.
         stage: Stage,
-        /// Whose answer is wrong.
+        /// The task and its members.
         mismatch: Mismatch,
     },
-    /// Its job was cancelled.
+    /// The job was cancelled.
     #[error("the job was cancelled")]
     Cancelled,
     /// The fleet has stopped.
@@ -198,16 +201,16 @@ pub enum FleetError {
     Stopped,
 }
 
-/// Answers to one task that differ, compared with the coordinator's own.
+/// Two answers to one task that differ, compared with the coordinator's own.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The task.
     pub task: TaskIndex,
-    /// Members whose answer is not the coordinator's; one or two.
+    /// Members whose answer differs from the coordinator's; one or two.
     pub wrong: Vec<String>,
-    /// The member whose answer is, if there is one.
+    /// The member whose answer equals the coordinator's, if there is one.
     pub right: Option<String>,
-    /// Whether those whose answer is wrong were expelled, so that the batch may be computed again.
+    /// Whether the members with wrong answers were expelled, so that the batch may be computed again.
     pub is_mended: bool,
 }
 
@@ -242,44 +245,44 @@ impl std::fmt::Display for Mismatch {
 /// Maximum number of losses in the report of a batch, which may be open for days.
 pub const LOSSES: usize = 256;
 
-/// What a batch cost.
+/// Cost of a batch.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct MapReport {
-    /// From submission to the last answer.
+    /// Time from submission to the last answer.
     pub wall: Duration,
-    /// Sum over tasks of the time spent computing the answer that counted.
+    /// Sum of the computing times of the accepted answers.
     pub busy: Duration,
-    /// The same by task, those that audits repeat at the end.
+    /// Computing time of the accepted answer by task; replicas at the end.
     pub busy_by_task: Vec<Duration>,
-    /// Leases, backups and repeats included.
+    /// Number of leases, with backups and repeats.
     pub attempts: usize,
-    /// Members lost meanwhile: the first [`LOSSES`] of them.
+    /// The first [`LOSSES`] members that were lost meanwhile.
     pub losses: Vec<Loss>,
     /// Bytes sent to remote members meanwhile, including other batches.
     pub bytes_sent: u64,
     /// Bytes received from remote members meanwhile, including other batches.
     pub bytes_received: u64,
-    /// Tasks to which two members gave the same answer.
+    /// Number of tasks to which two members gave the same answer.
     pub audited: usize,
-    /// Tasks that were to be audited, and for which there was one member only.
+    /// Number of tasks that were chosen for an audit and that one member alone computed.
     pub unaudited: usize,
 }
 
-/// What the batches of a job took by this process.
+/// Effort of the batches of a job in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Effort {
-    /// Tasks that were answered; one that was audited counts once.
+    /// Number of answered tasks; an audited one counts once.
     pub computed: u64,
-    /// Tasks to which two workers gave the same answer.
+    /// Number of tasks to which two workers gave the same answer.
     pub audited: u64,
-    /// Tasks that were chosen for an audit and that one worker alone computed, since there was no other.
+    /// Number of tasks that were chosen for an audit and that one worker alone computed, since there was no other.
     pub unaudited: u64,
-    /// Times that a task was begun again: after its worker was lost or failed, or as a backup of one that was late.
+    /// Number of repeated leases: after a loss or failure, or as a backup of a late task.
     pub repeated: u64,
 }
 
 impl Effort {
-    /// Adds a batch of that many tasks.
+    /// Adds the effort of a batch.
     fn add(&mut self, n_tasks: usize, n_audits: usize, report: &MapReport) {
         self.computed += n_tasks as u64;
         self.audited += report.audited as u64;
@@ -288,16 +291,16 @@ impl Effort {
     }
 }
 
-/// A member that was lost.
+/// A lost member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Loss {
     /// Its name.
     pub name: String,
-    /// Why.
+    /// Cause of the loss.
     pub cause: Cause,
 }
 
-/// What a batch is for; with its run and round in logs, metrics and errors.
+/// Stage of training that a batch belongs to, for logs, metrics and errors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Stage {
     /// Counting candidate strings.
@@ -308,9 +311,9 @@ pub enum Stage {
     Index,
     /// The E-step of a round.
     Round {
-        /// The first of the job's runs that takes part, from 1.
+        /// The first of the job's runs in the batch, from 1.
         run: usize,
-        /// From 1; that of the first run.
+        /// Round of the first run, from 1.
         round: usize,
     },
     /// Measuring on held-out sentences.
@@ -320,7 +323,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Its run and round, if it has them.
+    /// Run and round of an E-step.
     pub fn place(self) -> Option<(usize, usize)> {
         match self {
             Stage::Round { run, round } => Some((run, round)),
@@ -343,10 +346,10 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// Something that answers batches of tasks.
+/// Computation of batches of tasks.
 pub trait Map {
-    /// Runs `tasks`; hands each answer to `each` with its task's position, in task order, as soon as all
-    /// before it are there. `stage` appears in logs and errors.
+    /// Computes `tasks`. Passes each answer to `each` with its task's position, in task order, as soon as all answers
+    /// before it have arrived. `stage` appears in logs and errors.
     fn map(
         &self,
         stage: Stage,
@@ -354,9 +357,9 @@ pub trait Map {
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError>;
 
-    /// As [`Map::map`]; tells `hear` on the calling thread what happens to the fleet meanwhile, and what happened since the call before. A fleet without
-    /// workers that come and go tells nothing.
-    fn map_with_news(
+    /// [`Map::map`] that passes the fleet's events since the call before to `hear`, on the calling thread. Fleets whose workers never change have no
+    /// events.
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
@@ -366,31 +369,29 @@ pub trait Map {
         self.map(stage, tasks, each)
     }
 
-    /// Has every task of later batches computed by two members. Returns whether that was not so before, and is of use: some members are in
-    /// other processes.
+    /// Audits every task of later batches. Returns whether this is a change, and useful: there are several members.
     fn audit_all(&self) -> bool {
         false
     }
 
-    /// Whether the job still goes on, for long work outside of [`Map::map`]; an error if it was cancelled.
+    /// Returns an error if the job was cancelled, for long work outside of [`Map::map`].
     fn check(&self) -> Result<(), FleetError> {
         Ok(())
     }
 }
 
-/// Members and the thread that directs them.
+/// A fleet: its members, and the thread of its driver.
 ///
-/// Dropped without [`Fleet::shutdown`], it cuts its connections, and remote workers wait for a coordinator to
-/// come back.
+/// Dropped without [`Fleet::shutdown`], it closes its connections, and remote workers wait for another coordinator.
 pub struct Fleet {
     link: Link,
     address: Option<SocketAddr>,
-    /// Of the account that has no other name.
+    /// Handle of the account [`Account::default`].
     own: Handle,
 }
 
 impl Fleet {
-    /// Starts local workers, and listens for remote ones if asked to. Not to be called within a runtime.
+    /// Starts local workers, and listens for remote ones if configured. Must not be called within a runtime.
     pub fn start(config: FleetConfig) -> Result<Fleet, FleetError> {
         if config.local_workers == 0 && config.listen.is_none() {
             return Err(FleetError::NoMembers);
@@ -429,23 +430,23 @@ impl Fleet {
         Ok(Fleet { link, address, own })
     }
 
-    /// Where remote workers may join; with the port that was taken.
+    /// Address at which remote workers join, with the actual port.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Computes batches on an account, beside the batches of other accounts. There is one for each account, and
-    /// the account is forgotten once it and its clones are gone.
+    /// Returns the handle of an account. There is one for each account, and the account is removed once the handle and its clones are
+    /// dropped.
     pub fn account(&self, account: Account) -> Handle {
         Handle::new(self.link.clone(), account)
     }
 
-    /// The way to the account [`Account::default`], on which the fleet itself has batches computed.
+    /// Handle of the account [`Account::default`], on which the fleet itself computes batches.
     pub fn handle(&self) -> Handle {
         self.own.clone()
     }
 
-    /// As [`Map::map`], on the account [`Account::default`].
+    /// [`Map::map`] on the account [`Account::default`].
     pub fn map(
         &self,
         stage: Stage,
@@ -455,28 +456,28 @@ impl Fleet {
         Map::map(self, stage, Arc::new(tasks), &mut each)
     }
 
-    /// Who is there, and who of those that computed something is gone.
+    /// Present members, and lost members with accepted answers.
     pub fn members(&self) -> Vec<MemberInfo> {
         self.status().members
     }
 
-    /// What it is doing at this moment. Not to be called within a runtime, where [`Fleet::watcher`] serves.
+    /// The current status. Must not be called within a runtime; use [`Fleet::watcher`] there.
     pub fn status(&self) -> FleetStatus {
         self.watcher().blocking_status().unwrap_or_default()
     }
 
-    /// A way to ask for the status from other tasks, while batches are in work.
+    /// A watcher, to ask for the status from other threads and tasks.
     pub fn watcher(&self) -> Watcher {
         Watcher::new(self.link.inputs.clone())
     }
 
-    /// What the batches of the account that has no other name took so far.
+    /// Effort of the batches on the account [`Account::default`] so far.
     pub fn effort(&self) -> Effort {
         self.own.effort()
     }
 
-    /// Tells remote workers that the job is finished, so that they exit, and stops. Waits a few seconds for
-    /// them at most.
+    /// Tells remote workers that the job is finished, so that they exit, and stops. Waits at most a few seconds for
+    /// them.
     pub fn shutdown(self) {
         let (reply, stopped) = oneshot::channel();
         if self.link.inputs.blocking_send(Input::Finished { reply }).is_ok() {
@@ -504,14 +505,14 @@ impl Map for Fleet {
         Map::map(&self.own, stage, tasks, each)
     }
 
-    fn map_with_news(
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
         hear: &mut dyn FnMut(FleetEvent),
     ) -> Result<MapReport, FleetError> {
-        self.own.map_with_news(stage, tasks, each, hear)
+        self.own.map_with_events(stage, tasks, each, hear)
     }
 }
 
@@ -535,7 +536,7 @@ fn bind(listen: &Listen) -> Result<TcpListener, FleetError> {
     Ok(listener)
 }
 
-/// Bytes to and from all remote members since the start.
+/// Numbers of bytes to and from all remote members since the start.
 #[derive(Default)]
 struct Traffic {
     sent: AtomicU64,
@@ -551,7 +552,7 @@ impl Traffic {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Sent and received.
+    /// Bytes sent and received so far.
     fn so_far(&self) -> (u64, u64) {
         (self.sent.load(Ordering::Relaxed), self.received.load(Ordering::Relaxed))
     }
@@ -640,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_of_nobody_is_refused() {
+    fn a_fleet_without_members_is_refused() {
         let config = FleetConfig { local_workers: 0, listen: None, ..FleetConfig::default() };
         assert!(matches!(Fleet::start(config), Err(FleetError::NoMembers)));
     }

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Nothing that is shown hides or moves other text; text without hidden characters stays as it is; JSON keeps its value.
+        /// Law: all visible text keeps other text in its place; text without hidden characters stays as it is; JSON keeps its value.
         #[test]
         fn all_of_a_text_is_visible(parts: Vec<(String, u32)>) {
             let text: String = parts

@@ -10,6 +10,7 @@
 mod check;
 pub mod key;
 pub mod located;
+pub mod method;
 pub mod reference;
 pub mod source;
 pub mod sweep;
@@ -24,11 +25,12 @@ use serde::{Deserialize, Serialize};
 use crate::store;
 use key::Key;
 use located::{Fault, Node, Problem};
+pub use method::{Method, ModelKind};
 pub use source::{FamiliesSource, GrammarSource};
 use sweep::{Sweep, SweepTable};
 pub use tables::{
-    AdaptorPrior, CorpusTable, HarmonicStops, Hyperparameter, InferenceTable, MAX_ROUNDS, Method, ModelKind,
-    ModelTable, OnUnparsable, OutputTable, RulePrior, STRESS_MARKS, Selection, Start,
+    AdaptorPrior, CorpusTable, HarmonicStops, Hyperparameter, InferenceTable, MAX_ROUNDS, ModelTable,
+    OnUnparsable, OutputTable, RulePrior, STRESS_MARKS, Selection, Start,
 };
 
 /// A training job.
@@ -90,7 +92,7 @@ impl Point {
     }
 }
 
-/// What the points of a group agree on: the grammar of a voter, and the keys that act before the rounds.
+/// The common part of a group of points: the grammar of a voter, and the keys that act before the rounds.
 type Preparation<'j> = (Option<&'j GrammarSource>, String);
 
 /// Number of runs of all points.

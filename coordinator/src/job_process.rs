@@ -49,6 +49,7 @@ use crate::human;
 use crate::outcome::Crew;
 
 pub use self::job_side::run;
+pub use self::messages::Reason;
 
 /// CPU time of checking a job, in seconds.
 const CHECK_CPU: u64 = 600;
@@ -82,14 +83,14 @@ impl Processes {
         Processes { memory: u64::MAX, log: Form::Text, start: start_thread, blobs: Arc::default() }
     }
 
-    /// Checks the job in `folder`, which may read URLs with the prefixes `urls`, until `is_wanted` says no more. The error is one line.
+    /// Checks the job in `folder`, which may read URLs with the prefixes `urls`, until `is_wanted` says no more.
     pub fn check(
         &self,
         folder: &Path,
         urls: &[String],
         is_wanted: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(), String> {
-        let mut process = self.start(folder, urls, Action::Check).map_err(Unfinished::into_text)?;
+    ) -> Result<(), Unfinished> {
+        let mut process = self.start(folder, urls, Action::Check)?;
         let is_over = AtomicBool::new(false);
         let exchange = process.exchange.clone();
         let result = thread::scope(|scope| {
@@ -111,7 +112,7 @@ impl Processes {
             is_over.store(true, Ordering::SeqCst);
             result
         });
-        process.end(result).map(drop).map_err(Unfinished::into_text)
+        process.end(result).map(drop)
     }
 
     /// Trains the job in `folder` on the fleet of `handle`, tells `observer` what happens, and returns the digest of the parameters. `crew` says who
@@ -151,7 +152,7 @@ impl Processes {
                     FromJob::Blob { request, kind } => {
                         exchange.reply(request, Reply::Blob(kind.map(|kind| (kind, payload))));
                     }
-                    FromJob::Taken { bytes } => exchange.taken(bytes),
+                    FromJob::Processed { bytes } => exchange.processed(bytes),
                     FromJob::Event(event) => {
                         let told = serde_json::from_str::<Told>(&event).map_err(anyhow::Error::from);
                         if let Err(error) = told.and_then(|told| told.tell(observer)) {
@@ -200,15 +201,16 @@ impl Processes {
             };
             let tasks = ForeignTasks { job: job.clone(), batch, needs, blobs: self.blobs.clone() };
             let each = &mut |at, answer| job.answer(at, &answer);
-            let hear = &mut |event| drop(job.send(&ToJob::News(event)));
-            let result = handle.map_with_news(stage, Arc::new(tasks), each, hear);
+            let hear = &mut |event| drop(job.send(&ToJob::FleetEvent(event)));
+            let result = handle.map_with_events(stage, Arc::new(tasks), each, hear);
             let _ = job.send(&ToJob::BatchOver(result.map_err(Into::into)));
         }
     }
 
     fn start(&self, folder: &Path, urls: &[String], action: Action) -> Result<Process, Unfinished> {
-        let failed =
-            |error: io::Error| Unfinished::Lost(format!("the process of the job cannot be started: {error}"));
+        let failed = |error: io::Error| {
+            Unfinished::Lost(Reason(format!("the process of the job cannot be started: {error}")))
+        };
         let Started { input, output, ending } = (self.start)(self.log).map_err(failed)?;
         let ending = Arc::new(Mutex::new(ending));
         let to_kill = ending.clone();
@@ -227,20 +229,20 @@ impl Processes {
     }
 }
 
-/// Why a job has no result, in one line.
+/// Why a job has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unfinished {
     /// Its process reported an error, which it would report again.
-    Failed(String),
+    Failed(Reason),
     /// Its process ended without a report, as if killed.
-    Lost(String),
+    Lost(Reason),
 }
 
 impl Unfinished {
-    /// The line.
-    pub fn into_text(self) -> String {
+    /// The reason alone.
+    pub fn into_reason(self) -> Reason {
         match self {
-            Unfinished::Failed(text) | Unfinished::Lost(text) => text,
+            Unfinished::Failed(reason) | Unfinished::Lost(reason) => reason,
         }
     }
 }
@@ -266,11 +268,11 @@ struct Process {
 
 impl Process {
     /// Waits until the process has exited, and returns what it reported, or else how it ended.
-    fn end(self, reported: Option<Result<String, String>>) -> Result<String, Unfinished> {
+    fn end(self, reported: Option<Result<String, Reason>>) -> Result<String, Unfinished> {
         let status = lock(&self.ending).wait();
         match reported {
             Some(result) => result.map_err(Unfinished::Failed),
-            None => Err(Unfinished::Lost(describe(status, self.memory))),
+            None => Err(Unfinished::Lost(Reason(describe(status, self.memory)))),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Modules in the order of reading; a module uses only modules before it (`tests/tests/all/order.rs`):
 //!
-//! - *basics*: [`human`] (formatting of numbers), [`nearest`], [`streams`], [`aside`] (files written aside and renamed), [`clock`], [`store`] (folders and object stores), [`sealed`] (files with a
-//!   checksum), [`access`] (tokens and roles), [`revocation`] (streams that end with a token), [`lobby`] (connections
+//! - *basics*: [`human`] (formatting of numbers), [`nearest`], [`streams`], [`atomic_write`] (files written under a temporary name and renamed), [`clock`], [`store`] (folders and object stores), [`sealed`] (files with a
+//!   checksum), [`access`] (tokens and roles), [`revocation`] (streams that end with a token), [`connection_limits`] (connections
 //!   of unknown peers);
 //! - *computing*: [`fleet`];
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`decoding`] (with a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
@@ -19,7 +19,7 @@ pub mod nearest;
 
 pub mod streams;
 
-pub mod aside;
+pub mod atomic_write;
 
 pub mod clock;
 
@@ -34,7 +34,7 @@ pub mod access;
 
 pub mod revocation;
 
-pub mod lobby;
+pub mod connection_limits;
 
 pub mod fleet;
 

@@ -89,7 +89,7 @@ pub const MIXED: f64 = 1.01;
 /// R-hat above which chains have not mixed.
 pub const NOT_MIXED: f64 = 1.1;
 
-/// What an R-hat says about the chains, and what to do.
+/// Explanation of an R-hat, with advice.
 pub fn mixing(r_hat: f64) -> String {
     if r_hat <= MIXED {
         return format!("R-hat {r_hat:.3}: the chains have mixed");
@@ -200,7 +200,7 @@ pub fn traces(rounds: &[RoundMetrics], runs: Range<usize>) -> Vec<Vec<f64>> {
 pub enum Ending {
     /// The bound's change fell below the tolerance.
     Converged,
-    /// It reached `inference.max_rounds`.
+    /// The run reached `inference.max_rounds`.
     #[default]
     MaxRounds,
     /// Held-out sentences did not become more probable in `inference.patience` measurements.
@@ -509,7 +509,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// In metrics and JSON.
+    /// Key in metrics and JSON.
     pub const fn key(self) -> &'static str {
         match self {
             Phase::Preprocess => "preprocess",
@@ -518,7 +518,7 @@ impl Phase {
         }
     }
 
-    /// In words.
+    /// Name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Preprocess => "preparing",
@@ -533,7 +533,7 @@ impl Phase {
 pub struct CheckpointStatus {
     /// The run whose round ended last before it; it holds all runs.
     pub run: usize,
-    /// That round.
+    /// The round.
     pub round: usize,
     /// Its size in bytes.
     pub bytes: u64,
@@ -541,7 +541,7 @@ pub struct CheckpointStatus {
     pub seconds: f64,
 }
 
-/// What is known when training begins.
+/// Facts known when training begins.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Start {
     /// Sentences of the corpus.
@@ -603,7 +603,7 @@ mod tests {
     };
 
     #[test]
-    fn the_end_and_the_choice_are_told() {
+    fn the_end_and_the_choice_are_reported() {
         let mut summary =
             Summary { rounds: 40, rounds_run: 40, run: 1, bounds: vec![None], ..Summary::default() };
         assert_eq!(summary.ended(), "stopped after 40 rounds, as inference.max_rounds says");

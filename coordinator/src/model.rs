@@ -54,7 +54,7 @@ pub enum ModelError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The file is of another kind.
@@ -618,7 +618,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_loaded() {
+    fn saved_models_load() {
         let cleaning = Cleaning {
             normalise: Normalise::Nfkc,
             lowercase: true,
@@ -633,7 +633,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_earlier_releases_wrote_is_loaded() {
+    fn models_of_earlier_releases_load() {
         let golden: [&[u8]; 3] = [
             include_bytes!("../tests/golden/model-1.bin"),
             include_bytes!("../tests/golden/model-2.bin"),
@@ -759,7 +759,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn weights_of_logistic_normal_priors_are_told() {
+    fn weights_of_logistic_normal_priors_are_described() {
         let mut saved = normal();
         let text = grammar_text(&saved.model);
         let (grammar, _) = syntax::parse(&text, "grammar.txt").unwrap();

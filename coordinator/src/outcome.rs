@@ -114,7 +114,7 @@ impl Crew {
 pub struct Heads {
     /// The sentences with the heads that each decoder found.
     pub by_decoder: Vec<(&'static str, Vec<Sentence>)>,
-    /// The same sentences with gold heads, if the file has them.
+    /// The sentences with gold heads, if the file has them.
     pub gold: Option<Vec<Sentence>>,
     /// Number of sentences that the model cannot derive; the head of each of their words is the next word.
     pub n_flat: usize,
@@ -142,7 +142,7 @@ pub struct Decoding {
     pub name: &'static str,
     /// For each line of the corpus its segments, spaces between them; an empty line for an empty line.
     pub segmentations: Lines,
-    /// The same as a table: names of the columns, then a [`crate::row::Row`] for each line of the corpus.
+    /// The results as a table: names of the columns, then a [`crate::row::Row`] for each line of the corpus.
     pub table: Lines,
     /// For each line of the corpus a bracketed tree, with latent annotations for each held-out sentence; none at all for decoders
     /// that give no trees.
@@ -178,7 +178,7 @@ impl Lines {
         self.text.write_all(b"\n")
     }
 
-    /// Whether there are none.
+    /// Whether there are no results.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
@@ -196,7 +196,7 @@ impl Lines {
 pub struct Sample {
     /// Gold segmentation.
     pub gold: Option<String>,
-    /// By decoding.
+    /// Segmentations by decoding.
     pub segmentations: Vec<String>,
     /// Bracketed, by the first decoder that gives trees.
     pub tree: Option<String>,
@@ -235,7 +235,7 @@ impl Samples {
         }
     }
 
-    /// Those to show.
+    /// The samples to show.
     pub fn chosen(self) -> Vec<Sample> {
         let n = self.kept.len().min(SAMPLES);
         (0..n).map(|at| self.kept[(2 * at + 1) * self.kept.len() / (2 * n)].clone()).collect()
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_that_was_chosen_for_an_audit_and_not_audited_is_told() {
+    fn tasks_chosen_for_an_audit_and_not_audited_are_reported() {
         let notice = |audited, unaudited| {
             let effort = Effort { computed: 9, audited, unaudited, repeated: 0 };
             Crew { effort, ..Crew::default() }.notice()

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use shared::models::decode::Decoder;
 
-use crate::aside;
+use crate::atomic_write;
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
 use crate::model::{self, SavedModel};
@@ -172,9 +172,9 @@ impl Output {
     fn write_with(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let path = self.dir.join(name);
         let mut written = || -> io::Result<()> {
-            let mut file = aside::beside(&path)?;
+            let mut file = atomic_write::create(&path)?;
             write(&mut file)?;
-            aside::put(file, &path)
+            atomic_write::commit(file, &path)
         };
         written().with_context(|| self.refused(name))
     }
@@ -190,7 +190,7 @@ pub fn lock(dir: &Path) -> Result<Option<File>> {
     match lock.try_lock() {
         Ok(()) => {
             spill::sweep(dir);
-            [dir, &dir.join("model")].into_iter().for_each(aside::sweep);
+            [dir, &dir.join("model")].into_iter().for_each(atomic_write::remove_temporary);
             Ok(Some(lock))
         }
         Err(TryLockError::WouldBlock) => bail!(

@@ -1,4 +1,4 @@
-//! What a user sees while training runs.
+//! Progress of training for the user.
 //!
 //! On a terminal a bar on standard error; elsewhere a plain line per round; with `--json` one object per line on
 //! standard output, for programs; with `--quiet` nothing. Of several runs each line says which it is of, and the end shows all
@@ -28,9 +28,9 @@ use crate::time_left::TimeLeft;
 /// How progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// Not at all.
+    /// No progress.
     Quiet,
-    /// For programs, on standard output.
+    /// Progress for programs, on standard output.
     Json,
     /// A bar, on standard error.
     Bar,
@@ -39,7 +39,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// What the flags ask for, and else what standard error can show.
+    /// The style that the flags choose, or else one that standard error can show.
     pub fn choose(quiet: bool, json: bool) -> Style {
         match (quiet, json) {
             (true, _) => Style::Quiet,
@@ -53,10 +53,10 @@ impl Style {
 /// Shows how a training run goes.
 pub struct Progress {
     style: Style,
-    /// Where lines go.
+    /// Receives the lines.
     tell: Box<dyn FnMut(&str) + Send>,
     bar: Option<ProgressBar>,
-    /// What the bar says while no task waits for workers.
+    /// Text of the bar while no task waits for workers.
     message: String,
     waiting: Option<Waiting>,
     start: Start,
@@ -91,7 +91,7 @@ impl Progress {
         Progress::telling(style, streams::tell)
     }
 
-    /// As [`Style::Lines`], which go to `tell`.
+    /// Progress in [`Style::Lines`], which go to `tell`.
     pub fn lines(tell: impl FnMut(&str) + Send + 'static) -> Progress {
         Progress::telling(Style::Lines, tell)
     }
@@ -135,7 +135,7 @@ impl Progress {
         }
     }
 
-    /// What the bar says now.
+    /// Shows the current text of the bar.
     fn show_message(&self) {
         if let Some(bar) = &self.bar {
             bar.set_message(self.waiting.map_or_else(|| self.message.clone(), |waiting| waiting.to_string()));
@@ -246,7 +246,7 @@ impl Progress {
         }
     }
 
-    /// Told in every style.
+    /// Shows a stop, in every style.
     fn stopped(&mut self, text: &str) {
         if self.style == Style::Json {
             self.emit(&Event::Stopped { text });
@@ -344,7 +344,7 @@ fn of_fleet(event: &FleetEvent) -> Event<'_> {
     }
 }
 
-/// The same in a line. What workers call themselves cannot move the cursor.
+/// An event of the fleet as a line. Names of workers cannot move the cursor.
 fn fleet_line(event: &FleetEvent) -> String {
     let line = match event {
         FleetEvent::WorkerJoined { name, workers, .. } => {
@@ -365,7 +365,7 @@ fn fleet_line(event: &FleetEvent) -> String {
     line.replace(char::is_control, "\u{fffd}")
 }
 
-/// Which of several runs it is: its setting, if there are several, and its number.
+/// Name of one of several runs: its setting, if there are several, and its number.
 fn run_name(start: &Start, run: usize) -> Option<String> {
     match start.points.get(run - 1) {
         Some(point) if !point.is_empty() => Some(format!("{point}, run {run}")),
@@ -436,7 +436,7 @@ fn brief(round: &RoundMetrics, seconds_left: Option<f64>) -> String {
     text + &format!("  {:.0} sentences/s", round.sentences_per_second)
 }
 
-/// What is not measured in every round.
+/// Measurements that are not made in every round.
 fn measured(round: &RoundMetrics) -> String {
     let perplexity = round.held_out.map(|held_out| format!("  perplexity {:.3}", held_out.perplexity));
     let r_hat = round.r_hat.map(|r_hat| format!("  R-hat {r_hat:.3}"));
@@ -453,7 +453,7 @@ fn attachment(scores: &AttachmentByDecoder) -> String {
     scores.iter().map(text).collect()
 }
 
-/// What the scores are of, with the better of two trivial analyses: each word depends on the next one, or on the one before.
+/// The better of two trivial analyses, for comparison: each word depends on the next one, or on the one before.
 fn baseline(scores: &AttachmentByDecoder) -> Option<String> {
     let first = scores.values().next()?;
     let by_length = |of: fn(&Attachment) -> Option<f64>| first.classes().map(|(_, scores)| of(scores));
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_says_that_the_run_waits_and_afterwards_what_it_said_before() {
+    fn a_bar_shows_waiting_and_then_its_earlier_text() {
         let mut progress = Progress::new(Style::Bar);
         let bar_says = |progress: &Progress| progress.bar.as_ref().unwrap().message();
         let mut tell = |event: RunEvent<'_>| {

@@ -205,7 +205,7 @@ mod tests {
     use crate::model::SavedModel;
     use crate::progress::{Progress, Style};
 
-    /// Of a job in `dir` whose results go to `out`.
+    /// Runs a job in `dir` whose results go to `out`.
     fn run(
         dir: &Path,
         out: &Path,

@@ -137,7 +137,7 @@ mod tests {
     const SEAL: Seal = Seal { magic: *b"GRMTNTST", oldest: 1, version: 2 };
 
     #[test]
-    fn what_is_closed_opens() {
+    fn sealed_bytes_open() {
         for body in [&b""[..], b"body"] {
             assert_eq!(SEAL.open(&SEAL.close(body)), Ok((2, body)));
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_not_there_takes_no_memory() {
+    fn a_false_length_allocates_no_memory() {
         let claim = (1u64 << 40).to_le_bytes();
         for body in [&claim[..], &[&claim[..], &[b'a'; 99]].concat()] {
             assert!(matches!(decode::<String>(body), Err(Defect::Corrupt { .. })));

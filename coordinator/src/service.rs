@@ -26,8 +26,8 @@ pub mod job_log;
 mod job_runner;
 pub mod job_store;
 pub mod leader_lease;
+mod minimum_rate;
 pub mod outgoing;
-mod pace;
 pub mod places;
 pub mod queue;
 mod quota;
@@ -69,7 +69,7 @@ use self::controller::{Command, Controller};
 use self::job_log::{JobLog, Notifier};
 use self::job_store::{Incoming, JobStore};
 use self::queue::{Event, Most, Queue, Refusal};
-use self::quota::{Charge, Uploads};
+use self::quota::{Charge, OverQuota, Uploads};
 use self::record::{JobId, Millis, Record, View};
 use self::records::Found;
 use self::upkeep::Upkeep;
@@ -78,7 +78,7 @@ use self::view::SharedView;
 pub use self::reading::Page;
 pub use self::submission::Submission;
 
-/// How much a service takes on.
+/// Limits of a service.
 #[derive(Clone)]
 pub struct Limits {
     /// Jobs in work at a time.
@@ -93,7 +93,7 @@ pub struct Limits {
     pub daily_upload: u64,
     /// Beginnings of URLs that jobs may read.
     pub urls: Vec<String>,
-    /// How long a job is kept after its end; `None`: for ever.
+    /// Time that a job is kept after its end; `None`: without limit.
     pub keep: Option<Duration>,
     /// The processes of jobs.
     pub processes: Processes,
@@ -121,10 +121,10 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// Not by this person.
+    /// The user may not do this.
     #[error("{0}")]
     Denied(String),
-    /// Not in this state of things.
+    /// The state of the job or the service does not allow the operation.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// A file is not here.
@@ -137,8 +137,8 @@ pub enum Problem {
     #[error("{0}")]
     Invalid(String),
     /// The user has used up a quota.
-    #[error("{0}")]
-    Quota(String),
+    #[error(transparent)]
+    Quota(#[from] OverQuota),
     /// The service cannot.
     #[error("{0:#}")]
     Failed(#[from] anyhow::Error),
@@ -166,7 +166,7 @@ struct Inner {
     job_store: JobStore,
     /// All jobs as they are stored. Only the controller writes.
     queue: RwLock<Queue>,
-    /// To the thread that changes jobs.
+    /// Channel to the thread that changes jobs.
     commands: Sender<Command>,
     /// The fleet accounts of running jobs.
     working: Mutex<BTreeMap<JobId, Handle>>,
@@ -297,7 +297,7 @@ impl Service {
         self.audit(who, what, None, detail);
     }
 
-    /// Whether a file was brought before.
+    /// Whether the service has a file.
     pub fn has(&self, hash: Hash) -> bool {
         self.0.job_store.has(hash)
     }
@@ -310,7 +310,7 @@ impl Service {
                 "a file of {size} bytes; the service takes {most} at most (--max-upload)"
             )));
         }
-        let charge = self.0.uploads.charge(&who.name, size, now()).map_err(Problem::Quota)?;
+        let charge = self.0.uploads.charge(&who.name, size, now())?;
         Ok(Receiving { incoming: self.0.job_store.receive(hash, size)?, who: who.name.clone(), charge })
     }
 

@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub run: usize,
     /// The round, from 1.
     pub round: usize,
-    /// By adapted nonterminal.
+    /// Strings by adapted nonterminal.
     pub strings: Vec<Strings>,
     /// The rules used most, with their mean probabilities; of a PCFG.
     pub rules: Vec<(String, f64)>,
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_come_first_and_ties_in_order() {
+    fn the_largest_are_first_and_ties_keep_their_order() {
         let values = [1.0, 3.0, 2.0, 3.0, 0.0];
         assert_eq!(largest(&values, 3), [1, 3, 2]);
         assert_eq!(largest(&values, 9), [1, 3, 2, 0, 4]);

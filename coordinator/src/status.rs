@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::fleet::Waiting;
 use crate::metrics::{CheckpointStatus, Phase};
 
-/// How far a job is.
+/// Progress of a job.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobStatus {
     /// Its name: that of the output folder.
@@ -27,7 +27,7 @@ pub struct JobStatus {
     pub run: usize,
     /// Number of runs.
     pub runs: usize,
-    /// That round.
+    /// The round.
     pub round: usize,
     /// The job's limit of rounds per run.
     pub max_rounds: usize,
@@ -51,7 +51,7 @@ pub struct JobStatus {
     pub failed_checkpoints: u64,
 }
 
-/// What a job does now, in metrics and JSON: one of these at a time, or nothing before the first phase.
+/// Activities of a job in metrics and JSON: one at a time, or none before the first phase.
 pub const ACTIVITIES: [&str; 4] =
     [WAITING, Phase::Preprocess.key(), Phase::Rounds.key(), Phase::Decode.key()];
 
@@ -59,7 +59,7 @@ pub const ACTIVITIES: [&str; 4] =
 pub const WAITING: &str = "waiting";
 
 impl JobStatus {
-    /// What the job does now: [`WAITING`], or else the key of its phase; empty before the first.
+    /// The current activity: [`WAITING`], or else the key of its phase; empty before the first.
     pub fn activity(&self) -> &'static str {
         match (self.waiting, self.phase) {
             (Some(_), _) => WAITING,
@@ -68,7 +68,7 @@ impl JobStatus {
     }
 }
 
-/// Where a run writes its status, and others read it.
+/// Status that a run writes and others read.
 #[derive(Clone, Debug, Default)]
 pub struct RunStatus(Arc<Mutex<JobStatus>>);
 

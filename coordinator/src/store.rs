@@ -312,7 +312,7 @@ impl Patient {
 }
 
 impl Drop for Patient {
-    /// Without waiting for a disk that hangs.
+    /// Does not wait for a disk that hangs.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -344,11 +344,11 @@ fn folder(path: &Path) -> Result<Arc<dyn ObjectStore>> {
 fn half_written(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let paths: std::io::Result<Vec<PathBuf>> =
         std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect();
-    let aside = |path: &PathBuf| {
+    let is_temporary = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.rsplit_once('#').is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    Ok(paths?.into_iter().filter(aside).collect())
+    Ok(paths?.into_iter().filter(is_temporary).collect())
 }
 
 fn bucket(scheme: &str, url: &str) -> Result<Arc<dyn ObjectStore>> {
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_not_an_object_and_goes() {
+    fn temporary_files_of_killed_processes_are_no_objects_and_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("000001.ckpt#1"), "half").unwrap();
         let store = Store::open(&dir.path().display().to_string()).unwrap();

@@ -113,7 +113,7 @@ pub fn train(
     }
 }
 
-/// Where a job goes on after wrong answers.
+/// The step that a job repeats after wrong answers.
 enum Repeat {
     FromCheckpoint,
     FromStart,

@@ -160,7 +160,7 @@ impl App {
         .map_err(PageError::from)
     }
 
-    /// The same for a change that a user makes, which waits for storage.
+    /// Answers a request with the result of a user's change, which waits for storage.
     async fn change(
         &self,
         who: Identity,

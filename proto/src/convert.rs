@@ -39,7 +39,7 @@ pub enum WireError {
     Malformed {
         /// The expected type of message.
         message: &'static str,
-        /// Why.
+        /// Cause.
         source: prost::DecodeError,
     },
     /// A required field is missing.

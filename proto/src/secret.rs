@@ -10,7 +10,7 @@ use std::path::Path;
 /// Permission bit: other users may read.
 const OTHERS_READ: u32 = 0o004;
 
-/// Where containers find the secrets that they are given.
+/// Folders in which containers find their secrets.
 const GIVEN: [&str; 2] = ["/run/secrets", "/var/run/secrets"];
 
 /// Reads the text of the file; warns if other users may read it too.

@@ -48,7 +48,7 @@ pub enum TlsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// The file is not valid PEM.
@@ -56,7 +56,7 @@ pub enum TlsError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: pem::Error,
     },
     /// The file has no certificate.
@@ -84,7 +84,7 @@ pub enum TlsError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason, as a line of text.
         detail: String,
     },
 }

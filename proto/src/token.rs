@@ -25,7 +25,7 @@ pub enum TokenError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The token is empty, or has characters that a header cannot hold.

@@ -1,4 +1,4 @@
-//! What is read and written: corpora, treebanks, dependency trees, tag sets; what is generated, and how outputs are scored.
+//! Data in files: corpora, treebanks, dependency trees, tag sets; generation of corpora, and scores of outputs.
 //!
 //! ```
 //! use shared::data::eval::segmentation::score;
@@ -32,7 +32,7 @@ use crate::grammar::SymbolId;
 /// A distinct sentence and how often it occurs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sentence {
-    /// Terminals.
+    /// Its terminals.
     pub tokens: Vec<SymbolId>,
     /// Occurrences in the corpus, ≥ 1.
     pub multiplicity: u32,

@@ -75,7 +75,7 @@ pub struct TooAmbiguous {
 pub struct Edge {
     /// A [`ParamId`], or a position in a shard's index once the forest is indexed.
     pub param: u32,
-    /// Nodes.
+    /// Nodes that the edge joins.
     pub tails: [u32; 2],
 }
 
@@ -92,7 +92,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// That of the empty derivation.
+    /// Label of the empty derivation.
     const NONE: Label = Label { symbol: u32::MAX, start: 0, end: 0 };
 }
 

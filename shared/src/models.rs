@@ -51,7 +51,7 @@ use crate::grammar::lexicon::{Lexicon, LexiconError};
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Wide;
 
-/// What training gives: all that reading new sentences needs.
+/// A trained model: all data for reading new sentences.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Trained {
     /// A grammar, its strings and their parameters.
@@ -138,7 +138,7 @@ impl Model {
         }
     }
 
-    /// The same for the probability of sentences that were not trained on.
+    /// Weights for the probability of sentences that were not trained on.
     pub fn predictive_weights(&self) -> Vec<Wide> {
         match &self.params {
             Params::Adaptor(_) => self.decoding_weights(),

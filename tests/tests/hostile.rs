@@ -29,7 +29,7 @@ use worker::WorkerConfig;
 
 const SECRET: &str = "s3cret";
 /// Maximum number of unauthenticated connections of the coordinator.
-const LOBBY: usize = 256;
+const MAX_UNKNOWN: usize = 256;
 
 /// Behaviour of a peer.
 #[derive(Clone, Copy)]
@@ -321,7 +321,7 @@ fn check(does: Does, gets: Gets) {
 }
 
 /// A fleet with an honest worker that has answered once and then holds back its answers.
-struct Scene {
+struct Setup {
     fleet: Fleet,
     hold: Arc<(Mutex<bool>, Condvar)>,
     good: std::thread::JoinHandle<()>,
@@ -329,7 +329,7 @@ struct Scene {
     runtime: tokio::runtime::Runtime,
 }
 
-impl Scene {
+impl Setup {
     /// The answers of an honest worker.
     fn expected(&self) -> Vec<Answer> {
         let (inline, mut expected) = (Inline::new(Arc::new(echo_at_once)), Vec::new());
@@ -338,7 +338,7 @@ impl Scene {
         expected
     }
 
-    fn new(n_tasks: u32, config: FleetConfig) -> Scene {
+    fn new(n_tasks: u32, config: FleetConfig) -> Setup {
         let access = Access::One(Token::new(SECRET, "test").unwrap());
         let listen = Listen { access, ..Listen::at("127.0.0.1:0".parse().unwrap()) };
         let compute = Arc::new(echo_at_once);
@@ -352,11 +352,11 @@ impl Scene {
         let tasks = Arc::new((0..n_tasks).map(|name| echo_task(name, Duration::ZERO, 5)).collect());
         let place = Place { address, joined: std::sync::mpsc::channel().0, tasks };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        Scene { fleet, hold, good, place, runtime: runtime.unwrap() }
+        Setup { fleet, hold, good, place, runtime: runtime.unwrap() }
     }
 
     /// Computes the batch while the peer acts; the honest worker answers after that.
-    fn play(&self, peer: impl Future<Output = ()>) -> Result<Vec<Answer>, FleetError> {
+    fn map_during(&self, peer: impl Future<Output = ()>) -> Result<Vec<Answer>, FleetError> {
         std::thread::scope(|scope| {
             let batch = scope.spawn(|| {
                 let mut answers = Vec::new();
@@ -379,9 +379,9 @@ impl Scene {
 #[test]
 fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_named() {
     let n_tasks = 4;
-    let scene = Scene::new(n_tasks, FleetConfig { audit: 1.0, ..FleetConfig::default() });
-    let place = scene.place.clone();
-    let found = scene.play(async move {
+    let setup = Setup::new(n_tasks, FleetConfig { audit: 1.0, ..FleetConfig::default() });
+    let place = setup.place.clone();
+    let found = setup.map_during(async move {
         let (peer, own) = Peer::join(&place).await;
         let replica = v1::LeaseId { task: (own.task + n_tasks) % (2 * n_tasks), attempt: 0, ..own };
         for lease in [own, replica] {
@@ -396,31 +396,31 @@ fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_nam
         (&mismatch.wrong[..], mismatch.right.as_deref()),
         (&["mallory".to_owned()][..], Some("alice"))
     );
-    scene.end();
+    setup.end();
 }
 
 /// Law: one attacker that fails tasks or disconnects ends no batch while another worker is present.
 #[test]
 fn an_attacker_that_fails_tasks_and_disconnects_repeatedly_ends_no_batch() {
-    let scene = Scene::new(40, FleetConfig::default());
-    let place = scene.place.clone();
-    let found = scene.play(async move {
+    let setup = Setup::new(40, FleetConfig::default());
+    let place = setup.place.clone();
+    let found = setup.map_during(async move {
         for _ in 0..4 {
             let (peer, lease) = Peer::join(&place).await;
             assert!(peer.say(failure(lease, "no")).await);
         }
     });
-    assert_eq!(found.unwrap(), scene.expected());
-    scene.end();
+    assert_eq!(found.unwrap(), setup.expected());
+    setup.end();
 }
 
 /// Law: what a worker answers after it was declared dead changes no result, on its own connection or on a new one.
 #[test]
 fn answers_of_a_worker_that_was_declared_dead_change_nothing() {
     let (suspect_after, dead_after) = (Duration::from_secs(2), Duration::from_secs(4));
-    let scene = Scene::new(40, FleetConfig { suspect_after, dead_after, ..FleetConfig::default() });
-    let place = scene.place.clone();
-    let found = scene.play(async move {
+    let setup = Setup::new(40, FleetConfig { suspect_after, dead_after, ..FleetConfig::default() });
+    let place = setup.place.clone();
+    let found = setup.map_during(async move {
         let (mut dead, lease) = Peer::join(&place).await;
         let wrong = counts(lease, &place.tasks[lease.task as usize], 66.0);
         while dead.incoming.message().await.is_ok_and(|message| message.is_some()) {}
@@ -433,8 +433,8 @@ fn answers_of_a_worker_that_was_declared_dead_change_nothing() {
         }
         back.end().await;
     });
-    assert_eq!(found.unwrap(), scene.expected());
-    scene.end();
+    assert_eq!(found.unwrap(), setup.expected());
+    setup.end();
 }
 
 fn set(hold: &(Mutex<bool>, Condvar), held: bool) {
@@ -717,7 +717,7 @@ async fn crowd(place: Place) -> Heard {
         let tcp = TcpStream::connect(&place.address).unwrap();
         tcp.set_read_timeout(Some(SOON)).unwrap();
         waiting.push_back(tcp);
-        if waiting.len() > LOBBY {
+        if waiting.len() > MAX_UNKNOWN {
             let mut oldest = waiting.pop_front().unwrap();
             // The connection was closed: an end or an error.
             let cut = oldest.read(&mut [0]);

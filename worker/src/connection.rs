@@ -1,6 +1,6 @@
 //! One connection to the coordinator, from dialing to its end.
 //!
-//! In: messages to send. Out: [`News`] for the driver, in the order of the stream; the last one is why the
+//! In: messages to send. Out: [`ConnectionEvent`] for the driver, in the order of the stream; the last one is why the
 //! connection ended. The connection sends a heartbeat every second unless it sends something else.
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ const WELCOME_WITHIN: Duration = Duration::from_secs(30);
 const UNDER_WAY: usize = 4;
 
 /// Events that the connection reports to the driver.
-pub(crate) enum News {
+pub(crate) enum ConnectionEvent {
     /// An event for the membership.
     Happened(Event),
     /// A task that the session that welcomed this worker assigned.
@@ -100,15 +100,15 @@ impl Dialer {
         self,
         blobs: Arc<Mutex<Blobs>>,
         messages: mpsc::Receiver<Message>,
-        news: mpsc::Sender<News>,
+        events: mpsc::Sender<ConnectionEvent>,
     ) {
         let verdict = Verdict::default();
         let end = match self.dial(&blobs, &verdict).await {
             Ok((outgoing, incoming)) => {
                 let assigned = Assigned::default();
                 let sender =
-                    tokio::spawn(send(messages, outgoing, assigned.clone(), blobs.clone(), news.clone()));
-                let Err(end) = receive(incoming, blobs, &assigned, self.config.threads, &news).await;
+                    tokio::spawn(send(messages, outgoing, assigned.clone(), blobs.clone(), events.clone()));
+                let Err(end) = receive(incoming, blobs, &assigned, self.config.threads, &events).await;
                 sender.abort();
                 end
             }
@@ -123,7 +123,7 @@ impl Dialer {
             (None, End::Lost(detail)) => Event::Disconnected { detail },
         };
         // An error means that the driver has ended.
-        let _ = news.send(News::Happened(event)).await;
+        let _ = events.send(ConnectionEvent::Happened(event)).await;
     }
 
     async fn dial(
@@ -169,7 +169,7 @@ async fn send(
     outgoing: mpsc::Sender<FromWorker>,
     assigned: Assigned,
     blobs: Arc<Mutex<Blobs>>,
-    news: mpsc::Sender<News>,
+    events: mpsc::Sender<ConnectionEvent>,
 ) {
     let mut heartbeats = tokio::time::interval(proto::HEARTBEAT_INTERVAL);
     heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -194,7 +194,7 @@ async fn send(
                     |shard_state| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(shard_state);
                 let kept = shard_state.and_then(keep);
                 let sent = send_answer(&outgoing, lease.id, computed.answer, computed.busy, kept).await;
-                sent && news.send(News::Happened(Event::Sent { lease })).await.is_ok()
+                sent && events.send(ConnectionEvent::Happened(Event::Sent { lease })).await.is_ok()
             }
         };
         if !sent {
@@ -247,7 +247,7 @@ async fn receive(
     blobs: Arc<Mutex<Blobs>>,
     assigned: &Assigned,
     slots: u32,
-    news: &mpsc::Sender<News>,
+    events: &mpsc::Sender<ConnectionEvent>,
 ) -> Result<std::convert::Infallible, End> {
     let mut arriving: Option<(Head, Assembly)> = None;
     let mut welcomed = false;
@@ -264,14 +264,14 @@ async fn receive(
             (Some(from_coordinator::Message::Welcome(welcome)), None) => {
                 let session: SessionId = wire(blob::session_from_wire(&welcome.session))?;
                 welcomed = true;
-                tell(news, News::Happened(Event::Welcomed { session })).await?;
+                tell(events, ConnectionEvent::Happened(Event::Welcomed { session })).await?;
                 continue;
             }
             (Some(from_coordinator::Message::Refusal(refusal)), None) => {
                 return Err(refused(&refusal));
             }
             (Some(from_coordinator::Message::Finished(_)), None) => {
-                tell(news, News::Happened(Event::Finished)).await?;
+                tell(events, ConnectionEvent::Happened(Event::Finished)).await?;
                 continue;
             }
             (Some(from_coordinator::Message::Release(release)), None) => {
@@ -311,7 +311,7 @@ async fn receive(
                     false => tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?,
                 };
                 if let Some(assigned) = taken? {
-                    tell(news, assigned).await?;
+                    tell(events, assigned).await?;
                 }
             }
         }
@@ -337,7 +337,7 @@ fn refused(refusal: &v1::Refusal) -> End {
     }
 }
 
-fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<News>, String> {
+fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<ConnectionEvent>, End> {
     let lock = || blobs.lock().unwrap_or_else(PoisonError::into_inner);
     match head {
         Head::Blob(head) => {
@@ -349,15 +349,15 @@ fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<News>
         }
         Head::Lease(head) => {
             let task = wire(lock().task(&head, payload))?;
-            Ok(Some(News::Assigned(wire(blob::lease_id_from_wire(head.id))?, Box::new(task))))
+            Ok(Some(ConnectionEvent::Assigned(wire(blob::lease_id_from_wire(head.id))?, Box::new(task))))
         }
     }
 }
 
-fn wire<T>(result: Result<T, WireError>) -> Result<T, String> {
-    result.map_err(|error| format!("the coordinator broke the protocol: {error}"))
+fn wire<T>(result: Result<T, WireError>) -> Result<T, End> {
+    result.map_err(|error| End::Lost(format!("the coordinator broke the protocol: {error}")))
 }
 
-async fn tell(news: &mpsc::Sender<News>, item: News) -> Result<(), String> {
-    news.send(item).await.map_err(|_| "this worker has ended".into())
+async fn tell(events: &mpsc::Sender<ConnectionEvent>, event: ConnectionEvent) -> Result<(), End> {
+    events.send(event).await.map_err(|_| End::Lost("this worker has ended".into()))
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 
 use crate::blobs::Blobs;
-use crate::connection::{Dialer, Message, News};
+use crate::connection::{ConnectionEvent, Dialer, Message};
 use crate::membership::{Action, Event, Membership, Outcome, SessionLease};
 use crate::pool::{self, Computed, Job};
 use crate::{RunError, WorkerConfig};
@@ -53,10 +53,10 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     let (to_driver, mut computed) = mpsc::channel(config.threads as usize);
     let jobs = pool::start(config.threads, config.compute.clone(), to_driver)?;
     // Small, so that a driver that falls behind slows down the coordinator.
-    let (to_news, mut news) = mpsc::channel(16);
+    let (connection_events, mut events) = mpsc::channel(16);
     let mut membership = Membership::new(config.give_up_after, std::process::id());
     let blobs = Arc::new(Mutex::new(Blobs::new(config.cache_bytes)));
-    let mut desk = Desk { jobs, dialer, to_news, messages: None, blobs, answers: BTreeMap::new() };
+    let mut desk = Desk { jobs, dialer, connection_events, messages: None, blobs, answers: BTreeMap::new() };
     let mut session = None;
     let (mut terminated, mut warned) = (false, None);
     tokio::pin!(shutdown);
@@ -69,7 +69,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
                 Event::Terminated
             }
             Some(computed) = computed.recv() => desk.keep(computed),
-            Some(news) = news.recv() => match desk.note(news, &mut session) {
+            Some(event) = events.recv() => match desk.note(event, &mut session) {
                 Some(event) => event,
                 None => continue,
             },
@@ -82,7 +82,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
             }
         }
     };
-    desk.close(&mut news).await;
+    desk.close(&mut events).await;
     match outcome {
         Outcome::Finished => info!("the job is finished"),
         Outcome::Left => info!("left"),
@@ -118,7 +118,7 @@ fn report(event: &Event, config: &WorkerConfig, warned: &mut Option<(String, Ins
 struct Desk {
     jobs: std::sync::mpsc::Sender<Job>,
     dialer: Dialer,
-    to_news: mpsc::Sender<News>,
+    connection_events: mpsc::Sender<ConnectionEvent>,
     /// Channel to the connection, if there is one.
     messages: Option<mpsc::Sender<Message>>,
     blobs: Arc<Mutex<Blobs>>,
@@ -133,10 +133,10 @@ impl Desk {
         Event::Computed { lease }
     }
 
-    /// Converts news to an event of the membership, if it is one; `session` is that of the latest welcome.
-    fn note(&mut self, news: News, session: &mut Option<SessionId>) -> Option<Event> {
-        match news {
-            News::Happened(event) => {
+    /// Converts an event of the connection to one of the membership, unless it is a task; `session` is that of the latest welcome.
+    fn note(&mut self, event: ConnectionEvent, session: &mut Option<SessionId>) -> Option<Event> {
+        match event {
+            ConnectionEvent::Happened(event) => {
                 if let Event::Welcomed { session: welcomed } = &event {
                     *session = Some(*welcomed);
                 }
@@ -145,7 +145,7 @@ impl Desk {
                 }
                 Some(event)
             }
-            News::Assigned(id, task) => {
+            ConnectionEvent::Assigned(id, task) => {
                 let lease = SessionLease { session: (*session)?, id };
                 debug!(lease = %id, "assigned");
                 // The threads live as long as this value.
@@ -161,7 +161,11 @@ impl Desk {
                 // At most one answer at a time, and the drain.
                 let (messages, received) = mpsc::channel(2);
                 self.messages = Some(messages);
-                tokio::spawn(self.dialer.clone().run(self.blobs.clone(), received, self.to_news.clone()));
+                tokio::spawn(self.dialer.clone().run(
+                    self.blobs.clone(),
+                    received,
+                    self.connection_events.clone(),
+                ));
             }
             Action::Send(lease) => {
                 if let Some(computed) = self.answers.get(&lease) {
@@ -185,10 +189,10 @@ impl Desk {
     }
 
     /// Lets the connection send its queued messages, and waits for its end.
-    async fn close(self, news: &mut mpsc::Receiver<News>) {
-        let Desk { messages, to_news, .. } = self;
-        drop((messages, to_news));
-        let ended = async { while news.recv().await.is_some() {} };
+    async fn close(self, events: &mut mpsc::Receiver<ConnectionEvent>) {
+        let Desk { messages, connection_events, .. } = self;
+        drop((messages, connection_events));
+        let ended = async { while events.recv().await.is_some() {} };
         // An error means that the time limit has passed.
         let _ = tokio::time::timeout(FAREWELL, ended).await;
     }

@@ -78,7 +78,7 @@ pub enum RunError {
         proto::token::TOKEN_VARIABLE
     )]
     Exposed {
-        /// As given.
+        /// The URL.
         url: String,
     },
     /// The name is too long.
@@ -90,19 +90,19 @@ pub enum RunError {
     /// The number of threads is out of range.
     #[error("{found} threads, expected 1 to {}", proto::MAX_SLOTS)]
     Threads {
-        /// As given.
+        /// The number of threads.
         found: u32,
     },
     /// The coordinator refused this worker, or this worker does not trust the coordinator.
     #[error("{detail}")]
     Refused {
-        /// Which side refused, and why.
+        /// The side that refused, and the reason.
         detail: String,
     },
     /// The coordinator could not be reached, or its fleet was full, for too long.
     #[error("could not join the coordinator at {url} for {:.0} s, giving up: {detail}", .waited.as_secs_f64())]
     GaveUp {
-        /// As given.
+        /// The URL.
         url: String,
         /// Time since the worker was last a member, or since its start.
         waited: Duration,

@@ -45,7 +45,7 @@ pub enum Event {
     },
     /// The coordinator refused this worker, or this worker does not trust the coordinator; dialing again cannot help.
     Refused {
-        /// Why.
+        /// Reason, as a line of text.
         detail: String,
     },
     /// The fleet is full for now; the connection has ended.
@@ -55,7 +55,7 @@ pub enum Event {
     },
     /// The connection ended, or could not be opened.
     Disconnected {
-        /// Why.
+        /// Reason, as a line of text.
         detail: String,
     },
     /// A task was assigned.
@@ -92,7 +92,7 @@ pub enum Action {
     Discard(SessionLease),
     /// Tell the coordinator to assign nothing more.
     Drain,
-    /// End.
+    /// End with that outcome.
     Stop(Outcome),
 }
 
@@ -105,7 +105,7 @@ pub enum Outcome {
     Left,
     /// A permanent refusal, by either side.
     Refused {
-        /// Why.
+        /// Reason, as a line of text.
         detail: String,
     },
     /// No coordinator accepted this worker for too long.

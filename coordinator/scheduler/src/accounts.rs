@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::MemberId;
+use super::broken::Broken;
 
 /// Maximum time of the whole fleet that an account may catch up on.
 const CREDIT: Duration = Duration::from_secs(2);
@@ -32,7 +33,7 @@ pub struct AccountId(pub u64);
 /// An account: one job, on whose behalf batches are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
-    /// Id.
+    /// Its id.
     pub id: AccountId,
     /// Weight among the accounts that have tasks to assign; at least 1.
     pub share: u32,
@@ -200,7 +201,7 @@ impl Accounts {
     }
 
     /// Checks the holders of all accounts against the leases held.
-    pub fn check(&self, held: impl Iterator<Item = (MemberId, Charge)>) -> Result<(), String> {
+    pub fn check(&self, held: impl Iterator<Item = (MemberId, Charge)>) -> Result<(), Broken> {
         let mut holders: BTreeMap<AccountId, BTreeMap<MemberId, usize>> = BTreeMap::new();
         for (member, charge) in held {
             *holders.entry(charge.account).or_default().entry(member).or_default() += 1;

@@ -2,7 +2,7 @@
 //!
 //! First the tasks that go alone; then free tasks, to slots, and beyond them if there are plenty; then backups of late tasks, to members
 //! that are still idle. Cost: proportional to the leases given, and a walk over open batches; a walk over members only if slots stay
-//! idle, or a member is to be set aside.
+//! idle, or a member is to be reserved.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Scheduler {
         if !self.assembled || self.batches.is_empty() {
             return;
         }
-        let with_alone = |batch: &&Batch| batch.aside.is_some() || !batch.alone.is_empty();
+        let with_alone = |batch: &&Batch| batch.reserved.is_some() || !batch.alone.is_empty();
         let with_alone: Vec<BatchId> =
             self.batches.values().filter(with_alone).map(|batch| batch.id).collect();
         for batch in with_alone {
@@ -43,11 +43,11 @@ impl Scheduler {
         self.assign_backups(now, actions);
     }
 
-    /// Assigns tasks of the batch that go alone to members that hold nothing; if there are too few of them, sets one member aside.
+    /// Assigns tasks of the batch that go alone to members that hold nothing; if there are too few of them, reserves one member.
     fn assign_alone(&mut self, now: Duration, id: BatchId, actions: &mut Vec<Action>) {
         let batch = &self.batches[&id];
-        let (tasks, aside): (Vec<TaskIndex>, _) = (batch.ready_alone().collect(), batch.aside);
-        self.set_aside(id, None);
+        let (tasks, reserved): (Vec<TaskIndex>, _) = (batch.ready_alone().collect(), batch.reserved);
+        self.reserve(id, None);
         let mut left = None;
         for task in tasks {
             let batch = &self.batches[&id];
@@ -61,25 +61,26 @@ impl Scheduler {
         let batch = &self.batches[&id];
         let could = |member: MemberId, state: &Member| {
             let may = self.may_once_empty(member, batch, task);
-            state.is_healthy() && !state.aside && !state.is_alone() && may
+            state.is_healthy() && !state.reserved && !state.is_alone() && may
         };
-        let again = aside.filter(|&aside| self.members.get(aside).is_some_and(|state| could(aside, state)));
+        let again = reserved
+            .filter(|&reserved| self.members.get(reserved).is_some_and(|state| could(reserved, state)));
         let fewest = || {
             let all = self.members.iter().filter(|&(member, state)| could(member, state));
             all.min_by_key(|(member, state)| (state.leases.len(), *member)).map(|(member, _)| member)
         };
-        let aside = again.or_else(fewest);
-        self.set_aside(id, aside);
+        let reserved = again.or_else(fewest);
+        self.reserve(id, reserved);
     }
 
-    /// Sets `aside` aside for the batch, instead of the member before.
-    fn set_aside(&mut self, id: BatchId, aside: Option<MemberId>) {
+    /// Reserves `reserved` for the batch, instead of the member before.
+    fn reserve(&mut self, id: BatchId, reserved: Option<MemberId>) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
-        if let Some(before) = std::mem::replace(&mut batch.aside, aside) {
-            self.members.change(before, |member| member.aside = false);
+        if let Some(before) = std::mem::replace(&mut batch.reserved, reserved) {
+            self.members.change(before, |member| member.reserved = false);
         }
-        if let Some(aside) = aside {
-            self.members.change(aside, |member| member.aside = true);
+        if let Some(reserved) = reserved {
+            self.members.change(reserved, |member| member.reserved = true);
         }
     }
 

@@ -9,6 +9,7 @@ use shared::work::task::ContentHash;
 
 use super::accounts::AccountId;
 use super::blame::Blame;
+use super::broken::Broken;
 use super::free::{Free, Offer, Preferred};
 use super::identity::Process;
 use super::members::Member;
@@ -91,8 +92,8 @@ pub(super) struct Batch {
     pub free: Free,
     /// Free tasks that go alone.
     pub alone: BTreeSet<TaskIndex>,
-    /// The member that is set aside for them, and still holds other leases.
-    pub aside: Option<MemberId>,
+    /// The member that is reserved for them, and still holds other leases.
+    pub reserved: Option<MemberId>,
     /// Tasks with exactly one holder and no answer, by the time at which they were assigned.
     pub lone: BTreeSet<(Duration, TaskIndex)>,
     /// Sum of the ages of the accepted leases.
@@ -132,7 +133,7 @@ impl Batch {
             only: None,
             free,
             alone: BTreeSet::new(),
-            aside: None,
+            reserved: None,
             lone: BTreeSet::new(),
             answered_age: Duration::ZERO,
         }
@@ -146,10 +147,10 @@ impl Batch {
         }
     }
 
-    /// Removes `member` as preferred member of free tasks, and as the member set aside.
+    /// Removes `member` as preferred member of free tasks, and as the reserved member.
     pub fn disown(&mut self, member: MemberId) {
         self.free.disown(member);
-        self.aside = self.aside.filter(|&aside| aside != member);
+        self.reserved = self.reserved.filter(|&reserved| reserved != member);
     }
 
     /// Makes `task` free.
@@ -318,18 +319,18 @@ impl Batch {
     }
 
     /// Checks that each task is in exactly one state and in the right indexes; an error names the first violation.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Broken> {
         self.free.check()?;
         let mut lone = BTreeSet::new();
         for (task, state) in (0..).map(TaskIndex).zip(&self.tasks) {
             let done = state.answered_by.is_some();
             let (beside, alone) = (self.free.contains(task), self.alone.contains(&task));
             if beside && self.goes_alone(task) || alone && !self.goes_alone(task) {
-                return Err(format!("task {} is in the wrong set of free tasks", task.0));
+                return Err(format!("task {} is in the wrong set of free tasks", task.0).into());
             }
             let states = u32::from(beside) + u32::from(alone) + u32::from(done);
             if states + u32::from(!done && !state.holders.is_empty()) != 1 {
-                return Err(format!("task {} is not in exactly one state", task.0));
+                return Err(format!("task {} is not in exactly one state", task.0).into());
             }
             lone.extend(state.lone().map(|assigned_at| (assigned_at, task)));
         }

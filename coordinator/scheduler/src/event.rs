@@ -137,7 +137,7 @@ pub enum Event {
     MemberLost {
         /// The member.
         member: MemberId,
-        /// Why.
+        /// Cause.
         cause: Cause,
     },
     /// A message or heartbeat arrived.
@@ -158,7 +158,7 @@ pub enum Event {
         member: MemberId,
         /// The lease.
         lease: LeaseId,
-        /// Why.
+        /// Reason, as a line of text.
         detail: String,
         /// Whether this process computed it. A remote member may be wrong, so another member tries the task as well.
         is_certain: bool,
@@ -224,7 +224,7 @@ pub enum Action {
     Forget {
         /// The member.
         member: MemberId,
-        /// Why.
+        /// Cause.
         cause: Cause,
     },
     /// Report that there are not enough members.
@@ -245,7 +245,7 @@ pub enum Action {
     Fail {
         /// The batch.
         batch: BatchId,
-        /// Why.
+        /// Cause.
         failure: Failure,
     },
 }

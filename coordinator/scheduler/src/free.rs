@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use shared::work::lease::TaskIndex;
 
 use super::MemberId;
+use super::broken::Broken;
 
 /// The preferred member of a task, if there is one.
 pub(super) type Preferred = Option<MemberId>;
@@ -101,7 +102,7 @@ impl Free {
     }
 
     /// Checks that the three indexes agree.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Broken> {
         let sizes = self.by_preferred.iter().map(|(&preferred, tasks)| (tasks.len(), preferred));
         let of_task = |(&preferred, tasks): (&Preferred, &BTreeSet<TaskIndex>)| {
             tasks.iter().all(|task| self.preferred.get(task) == Some(&preferred))

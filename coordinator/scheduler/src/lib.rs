@@ -22,7 +22,7 @@
 //!
 //! Neither a failure nor a loss in one batch ends another batch. A member that dies may hold tasks of several jobs, of which at most one
 //! killed it. So a task that is one failure short of [`POISON`] is assigned only *alone*: to a member that holds nothing else, and is
-//! assigned nothing else until that lease ends. If every member holds something, one is *set aside*: it is assigned nothing until it
+//! assigned nothing else until that lease ends. If every member holds something, one is *reserved*: it is assigned nothing until it
 //! holds nothing. A loss proves a task to be poison only if the member held it alone.
 //!
 //! Only the holder of a lease may answer it. An answer or a failure counts only if it comes from the member that the lease was given to, or
@@ -48,7 +48,7 @@
 //! - A task is free, assigned or done.
 //! - A member holds at most `slots + 1` leases.
 //! - No task is free while a healthy member that may have it has a free slot. Exceptions: tasks that may not begin while the caller has a
-//!   backlog of answers ([`Event::Backlog`]), and slots of members that are set aside or hold a task alone.
+//!   backlog of answers ([`Event::Backlog`]), and slots of members that are reserved or hold a task alone.
 //! - At most `max_members` members hold leases of an account.
 //!
 //! A result depends on the task alone, so the first of several answers counts.
@@ -71,6 +71,7 @@ use self::members::{Lease, Member, Members, Room};
 use self::record::Records;
 
 pub use self::accounts::{Account, AccountId};
+pub use self::broken::Broken;
 pub use self::event::{Action, Cause, Event, Failure, Needs};
 pub use self::identity::{Identity, Origin, Process};
 
@@ -79,6 +80,7 @@ pub mod accounts;
 mod assignment;
 mod batch;
 mod blame;
+mod broken;
 mod event;
 mod free;
 mod identity;
@@ -101,11 +103,11 @@ pub struct MemberId(pub u64);
 /// Numbers of tasks by state; an audited task counts twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shards {
-    /// Not assigned.
+    /// Number of free tasks.
     pub free: usize,
-    /// Assigned and not answered.
+    /// Number of assigned tasks without an answer.
     pub assigned: usize,
-    /// Answered.
+    /// Number of answered tasks.
     pub done: usize,
 }
 
@@ -122,7 +124,7 @@ impl std::ops::AddAssign for Shards {
 pub enum MemberState {
     /// Heard from recently.
     Healthy,
-    /// Not heard from for [`Timeouts::suspect_after`].
+    /// Suspect: silent for [`Timeouts::suspect_after`].
     Suspect,
     /// Accepts no more leases.
     Draining,
@@ -176,8 +178,8 @@ pub struct Presence {
     pub on_probation: bool,
     /// Time of its last message.
     pub heard: Duration,
-    /// Whether it is set aside: assigned nothing until it holds nothing, for a task that goes alone.
-    pub is_aside: bool,
+    /// Whether it is reserved: assigned nothing until it holds nothing, for a task that goes alone.
+    pub is_reserved: bool,
     /// Number of leases that it holds, of open and earlier batches.
     pub n_leases: usize,
     /// Time at which the oldest of them was assigned.
@@ -269,7 +271,7 @@ impl Scheduler {
                     heard: now,
                     suspect: false,
                     draining: false,
-                    aside: false,
+                    reserved: false,
                     leases: BTreeMap::new(),
                 };
                 self.join(member, joins, holds)
@@ -326,8 +328,15 @@ impl Scheduler {
             (false, false) => MemberState::Healthy,
         };
         let oldest_lease = member.leases.values().map(|lease| lease.assigned_at).min();
-        let Member { on_probation, heard, aside: is_aside, .. } = *member;
-        Some(Presence { state, on_probation, heard, is_aside, n_leases: member.leases.len(), oldest_lease })
+        let Member { on_probation, heard, reserved: is_reserved, .. } = *member;
+        Some(Presence {
+            state,
+            on_probation,
+            heard,
+            is_reserved,
+            n_leases: member.leases.len(),
+            oldest_lease,
+        })
     }
 
     /// Number of losses of workers of that name.
@@ -595,9 +604,9 @@ impl Scheduler {
     fn suspect(&mut self, now: Duration, actions: &mut Vec<Action>) {
         while let Some((_, id)) = self.members.next_timeout().filter(|&(at, _)| at <= now) {
             let heard = self.members.get(id).map_or(now, |member| member.heard);
-            let silence = now.saturating_sub(heard);
-            if silence >= self.timeouts.dead_after {
-                self.forget(now, id, Cause::Silent(silence), actions);
+            let silent_for = now.saturating_sub(heard);
+            if silent_for >= self.timeouts.dead_after {
+                self.forget(now, id, Cause::Silent(silent_for), actions);
             } else {
                 self.members.change(id, |member| member.suspect = true);
             }
@@ -684,8 +693,8 @@ impl Scheduler {
     }
 
     fn close(&mut self, batch: BatchId) {
-        if let Some(aside) = self.batches.remove(&batch).and_then(|batch| batch.aside) {
-            self.members.change(aside, |member| member.aside = false);
+        if let Some(reserved) = self.batches.remove(&batch).and_then(|batch| batch.reserved) {
+            self.members.change(reserved, |member| member.reserved = false);
         }
         if self.batches.is_empty() {
             self.report_at = None;
@@ -693,8 +702,8 @@ impl Scheduler {
     }
 
     /// Checks the invariants; an error names the one that fails.
-    pub fn check(&self) -> Result<(), String> {
-        let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
+    pub fn check(&self) -> Result<(), Broken> {
+        let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.into()) };
         self.members.check()?;
         for (id, member) in self.members.iter() {
             let within = member.leases.len() <= member.slots as usize + 1;
@@ -726,11 +735,11 @@ impl Scheduler {
         });
         let (held, holders): (BTreeSet<_>, BTreeSet<_>) = (held.collect(), holders.collect());
         ensure(held == holders, "leases of members and holders of tasks differ")?;
-        let aside = self.members.iter().filter(|(_, member)| member.aside).map(|(id, _)| id);
-        let set_aside = self.batches.values().filter_map(|batch| batch.aside);
-        let (aside, mut set_aside): (Vec<_>, Vec<_>) = (aside.collect(), set_aside.collect());
-        set_aside.sort_unstable();
-        ensure(aside == set_aside, "members are set aside without need, or twice")?;
+        let reserved = self.members.iter().filter(|(_, member)| member.reserved).map(|(id, _)| id);
+        let reserved_by = self.batches.values().filter_map(|batch| batch.reserved);
+        let (reserved, mut reserved_by): (Vec<_>, Vec<_>) = (reserved.collect(), reserved_by.collect());
+        reserved_by.sort_unstable();
+        ensure(reserved == reserved_by, "members are reserved without need, or twice")?;
         let idle = self.assembled && self.members.with(Room::Slot).any(|id| self.could_begin(id));
         ensure(!idle, "a slot is idle while its member may have a free task")
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use shared::work::lease::LeaseId;
 
 use super::accounts::Charge;
+use super::broken::Broken;
 use super::identity::Identity;
 use super::{MemberId, Timeouts};
 
@@ -62,8 +63,8 @@ pub(super) struct Member {
     pub suspect: bool,
     /// Whether it accepts no more leases.
     pub draining: bool,
-    /// Whether it is set aside: assigned nothing until it holds nothing, for a task that goes alone.
-    pub aside: bool,
+    /// Whether it is reserved: assigned nothing until it holds nothing, for a task that goes alone.
+    pub reserved: bool,
     /// Unanswered leases, of open and earlier batches; at most one of them waits for a slot.
     pub leases: BTreeMap<LeaseId, Lease>,
 }
@@ -103,7 +104,7 @@ impl Member {
     /// Its free capacity.
     pub fn room(&self) -> Room {
         match self.leases.len() {
-            _ if !self.is_healthy() || self.aside || self.is_alone() => Room::Nothing,
+            _ if !self.is_healthy() || self.reserved || self.is_alone() => Room::Nothing,
             held if held < self.limit() => Room::Slot,
             held if held == self.limit() && !self.on_probation => Room::Beyond,
             _ => Room::Nothing,
@@ -301,7 +302,7 @@ impl Members {
 
     fn unlist(&mut self, id: MemberId) {
         let Some(member) = self.all.get(&id) else { return };
-        let silence = self.timeout_of(member);
+        let timeout = self.timeout_of(member);
         if member.is_healthy() {
             self.n_healthy -= 1;
             self.n_slots -= member.limit();
@@ -309,7 +310,7 @@ impl Members {
         self.idle.remove(&id);
         self.busy.remove(&id);
         self.suspects.remove(&id);
-        if let Some(at) = silence {
+        if let Some(at) = timeout {
             self.timeouts_due.remove(&(at, id));
         }
     }
@@ -320,7 +321,7 @@ impl Members {
     }
 
     /// Checks the indexes; an error names the one that is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), Broken> {
         let those = |is: &dyn Fn(&Member) -> bool| -> BTreeSet<MemberId> {
             self.all.iter().filter(|(_, member)| is(member)).map(|(&id, _)| id).collect()
         };
@@ -340,7 +341,7 @@ impl Members {
             ("leases by age", self.assigned == assigned.collect()),
         ];
         match orders.iter().find(|(_, holds)| !holds) {
-            Some((order, _)) => Err(format!("the index of {order} does not match the members")),
+            Some((order, _)) => Err(format!("the index of {order} does not match the members").into()),
             None => Ok(()),
         }
     }

@@ -554,7 +554,7 @@ fn of_the_tasks_of_two_jobs_only_the_one_that_kills_alone_is_poison() {
 }
 
 #[test]
-fn a_member_is_set_aside_for_a_task_that_goes_alone() {
+fn a_member_is_reserved_for_a_task_that_goes_alone() {
     run(
         Timeouts::default(),
         "
@@ -818,10 +818,10 @@ fn an_account_waits_for_its_own_members_while_it_may_have_no_other() {
     );
 }
 
-/// After each event of the story: what accounts 1 and 2 wait for.
-fn check_shortages(min_members: usize, story: &str) {
+/// After each event of the scenario: what accounts 1 and 2 wait for.
+fn check_shortages(min_members: usize, scenario: &str) {
     let mut scheduler = Scheduler::new(Timeouts { min_members, ..Timeouts::default() });
-    for line in story.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in scenario.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (happens, expected) = line.split_once('|').unwrap();
         let words: Vec<&str> = happens.split_whitespace().collect();
         let now = Duration::from_secs_f64(words[0].parse().unwrap());

@@ -197,7 +197,7 @@ fn weak_scaling(trials: &[Trial]) -> Vec<(u32, f64)> {
 
 fn text(report: &Report) -> String {
     let Report { grammar, set, rounds, cores, trials, .. } = report;
-    let subject = [&[grammar.clone()], &set[..]].concat().join(", ");
+    let subject = [std::slice::from_ref(grammar), set].concat().join(", ");
     let mut lines = vec![
         format!("{subject}: the median of {rounds} rounds after the first, {cores} cores"),
         format!(
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_ends_with_where_two_workers_pay() {
+    fn a_table_ends_with_the_break_even_of_two_workers() {
         let printed = text(&report());
         let expected = [
             "unigram, inference.rho=0: the median of 3 rounds after the first, 2 cores",

@@ -71,9 +71,9 @@ struct Estimate {
 pub fn run(args: &Args) -> Result<Answer> {
     let job = Job::load(&args.job, &args.set)?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let mut aside = job.clone();
-    aside.output.dir = folder.path().to_owned();
-    let inputs = Inputs::load(&aside)?;
+    let mut temporary = job.clone();
+    temporary.output.dir = folder.path().to_owned();
+    let inputs = Inputs::load(&temporary)?;
     let fleet = Fleet::start(FleetConfig::default())?;
     let mut found = Vec::new();
     for group in &inputs.groups {

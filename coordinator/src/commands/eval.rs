@@ -81,7 +81,7 @@ impl From<UnitName> for Unit {
     }
 }
 
-/// Compares.
+/// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     match args {
         Args::Segmentation(args) => segmentation(args),

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::Answer;
 use super::remote::{Reach, Way, runtime};
-use crate::aside;
+use crate::atomic_write;
 use crate::job_process::folder::is_safe;
 use crate::output;
 use crate::streams;
@@ -93,7 +93,7 @@ impl Files<'_> {
                 // The service is not trusted: its paths are checked.
                 ensure!(is_safe(&head.path), "{:?}: not a path below the folder of results", head.path);
                 let place = self.out.join(&head.path);
-                let file = aside::beside(&place).with_context(|| refused(&place))?;
+                let file = atomic_write::create(&place).with_context(|| refused(&place))?;
                 self.open = Some((head, file, 0));
             }
             Message::Data(data) => {
@@ -122,7 +122,7 @@ impl Files<'_> {
             self.remove_summary()?;
         }
         let place = self.out.join(path);
-        aside::put(file, &place).with_context(|| refused(&place))?;
+        atomic_write::commit(file, &place).with_context(|| refused(&place))?;
         self.written.push(place);
         Ok(())
     }

@@ -16,12 +16,12 @@ use crate::{input, streams};
 pub struct Args {
     /// The corpus, which is read to choose the kind and the unit; the job file belongs into the folder from which its path is given
     corpus: Option<PathBuf>,
-    /// What is to be found [default: dependencies in CoNLL-U, a treebank's grammar in bracketed trees, else words]
+    /// Kind of job [default: dependencies in CoNLL-U, a treebank's grammar in bracketed trees, else words]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
 }
 
-/// What a job finds.
+/// Kinds of job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Kind {
     /// Words in unsegmented text

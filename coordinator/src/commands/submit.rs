@@ -225,7 +225,7 @@ async fn submit(way: &Way, request: &v1::SubmitRequest, files: &[Packed]) -> Res
     let (mut reached, mut said) = (false, false);
     loop {
         let answer = way.ask(async |jobs| {
-            bring(jobs, files, &mut reached).await?;
+            upload(jobs, files, &mut reached).await?;
             if files.iter().map(|file| file.size).sum::<u64>() >= LARGE {
                 streams::tell("the service reads the files to check the job");
             }
@@ -246,7 +246,7 @@ async fn submit(way: &Way, request: &v1::SubmitRequest, files: &[Packed]) -> Res
     }
 }
 
-async fn bring(jobs: &mut Jobs, files: &[Packed], reached: &mut bool) -> Result<(), Status> {
+async fn upload(jobs: &mut Jobs, files: &[Packed], reached: &mut bool) -> Result<(), Status> {
     let request = v1::LackingRequest { files: files.iter().map(Packed::head).collect() };
     let lacking = jobs.lacking(request).await?.into_inner().hashes;
     *reached = true;

@@ -54,9 +54,9 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     text += &access::line(name, *role, &secret);
     let folder = tokens.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
-    let aside = tempfile::NamedTempFile::new_in(folder).with_context(refused)?;
-    std::fs::write(&aside, text).with_context(refused)?;
-    aside.persist(tokens).with_context(refused)?;
+    let temporary = tempfile::NamedTempFile::new_in(folder).with_context(refused)?;
+    std::fs::write(&temporary, text).with_context(refused)?;
+    temporary.persist(tokens).with_context(refused)?;
     streams::print(&format!("{secret}\n"))?;
     Ok(Answer::Yes)
 }

@@ -42,7 +42,7 @@ pub struct Args {
     pub fleet: FleetOptions,
 }
 
-/// Which job is trained, and what is done with its output: the same for `train` and `run`.
+/// The job to train and its output, common to `train` and `run`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct JobOptions {
     /// The job file
@@ -106,7 +106,7 @@ pub struct FleetOptions {
     #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = seconds)]
     pub no_workers_grace: Option<Duration>,
     /// Heartbeat timeout in seconds, after which the tasks of a worker are assigned to others [default: 15]
-    #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = silence)]
+    #[arg(help_heading = "Workers", long, value_name = "SECONDS", requires = "listen", value_parser = heartbeat_timeout)]
     pub dead_after: Option<Duration>,
     /// Seconds after which a worker that computes a single task counts as stuck [default: 1800]
     #[arg(help_heading = "Workers", long, value_name = "SECONDS", value_parser = seconds)]
@@ -156,10 +156,10 @@ impl FleetOptions {
         let refused = || format!("{}: cannot write the address", file.display());
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(".".as_ref());
         let readable = std::fs::Permissions::from_mode(0o644);
-        let aside =
+        let temporary =
             tempfile::Builder::new().permissions(readable).tempfile_in(folder).with_context(refused)?;
-        std::fs::write(&aside, url).with_context(refused)?;
-        aside.persist(file).with_context(refused)?;
+        std::fs::write(&temporary, url).with_context(refused)?;
+        temporary.persist(file).with_context(refused)?;
         Ok(())
     }
 
@@ -218,7 +218,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 /// Longer than any job; times add up without overflow.
 pub const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-fn silence(text: &str) -> Result<Duration, String> {
+fn heartbeat_timeout(text: &str) -> Result<Duration, String> {
     let least = 3 * proto::HEARTBEAT_INTERVAL;
     let found = seconds(text)?;
     if found < least {
@@ -263,11 +263,11 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
 /// How training ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// With a result in the output folder.
+    /// Finished with a result in the output folder.
     Finished,
     /// The folder had the result already.
     Earlier,
-    /// By a signal, and reported as stopped.
+    /// Stopped by a signal, and reported as stopped.
     Stopped(Signal),
 }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_suspect_follows_from_who_is_dead() {
+    fn the_suspect_timeout_follows_from_the_dead_timeout() {
         let config = |dead_after| {
             let options = FleetOptions { dead_after, max_workers: Some(2), ..Default::default() };
             options.config().unwrap()
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(config(Some(seconds(60))).suspect_after, seconds(20));
         assert_eq!(config(Some(seconds(3))).suspect_after, seconds(2));
         assert_eq!(config(None).max_members, 3, "this process is one of them");
-        assert!(silence("3").is_ok() && silence("2.9").is_err());
+        assert!(heartbeat_timeout("3").is_ok() && heartbeat_timeout("2.9").is_err());
         assert_eq!(super::seconds("0.5"), Ok(Duration::from_millis(500)));
         for wrong in ["0", "-1", "NaN", "inf", "1e300", "soon"] {
             assert!(super::seconds(wrong).is_err(), "{wrong}");

@@ -1,8 +1,8 @@
 //! Audits: some tasks of every batch are computed by two members, and their answers compared, bit for bit.
 //!
-//! In: how many tasks a batch has, and whose answer to each was accepted. Out: the *replicas* to append to the batch, and
-//! a [`Doubt`] where two answers to one task differ. Who of the two is right is for an arbiter to say. Invariant:
-//! what is audited depends on batch and share alone, and in time comes to every task alike.
+//! In: the number of tasks of a batch, and the accepted answers with their members. Out: the *replicas* to append to the batch, and
+//! a [`Doubt`] if two answers to one task differ; an arbiter decides which is right. Invariant: the audited tasks depend on batch and
+//! share alone, and over many batches every task is audited equally often.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use shared::work::task::Answer;
 
 use scheduler::MemberId;
 
-/// The tasks of a batch that are audited, in order; their replicas follow after all of its tasks, in the same order.
+/// The audited tasks of a batch, ascending; their replicas follow all tasks of the batch, in the same order.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Replicas {
     n_tasks: usize,
@@ -20,26 +20,26 @@ pub(super) struct Replicas {
 }
 
 impl Replicas {
-    /// Every `1 / share`-th of `n_tasks`, beginning elsewhere in each batch, so that a member that is given the same
-    /// shards in every round is audited as well as any other.
+    /// Chooses every `1 / share`-th of `n_tasks`. The first one differs between batches, so that a member that is assigned the same shards
+    /// in every round is audited as often as any other.
     pub fn choose(n_tasks: usize, share: f64, batch: usize) -> Replicas {
         let so_far = |task: usize| ((batch + task) as f64 * share).floor();
         let audited = (0..n_tasks).filter(|&task| so_far(task + 1) > so_far(task));
         Replicas { n_tasks, audited: audited.map(|task| TaskIndex(task as u32)).collect() }
     }
 
-    /// The tasks to append to the batch, by their originals.
+    /// The originals of the replicas to append to the batch.
     pub fn audited(&self) -> impl Iterator<Item = TaskIndex> {
         self.audited.iter().copied()
     }
 
-    /// Each audited task and its replica.
+    /// Pairs of an audited task and its replica.
     pub fn pairs(&self) -> Vec<(TaskIndex, TaskIndex)> {
         let replicas = (self.n_tasks as u32..).map(TaskIndex);
         self.audited.iter().copied().zip(replicas).collect()
     }
 
-    /// The task itself, or the one whose replica it is.
+    /// The original of a replica; the task itself otherwise.
     pub fn original(&self, task: TaskIndex) -> TaskIndex {
         let at = task.index().checked_sub(self.n_tasks);
         at.and_then(|at| self.audited.get(at)).copied().unwrap_or(task)
@@ -51,11 +51,11 @@ impl Replicas {
 pub(super) struct Witness {
     pub id: MemberId,
     pub name: String,
-    /// Whether it is reached over a connection; otherwise it is this process.
+    /// Whether the member is a remote worker, rather than this process.
     pub is_remote: bool,
 }
 
-/// The content of an answer and who gave it.
+/// Digest of an answer, and its member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Testimony {
     pub witness: Witness,
@@ -63,13 +63,13 @@ pub(super) struct Testimony {
 }
 
 impl Testimony {
-    /// Says that `witness` gave this answer.
+    /// Records that `witness` gave this answer.
     pub fn new(witness: Witness, answer: &Answer) -> Testimony {
         Testimony { witness, digest: digest(answer) }
     }
 }
 
-/// A hash of all bits of an answer: as many NaNs, and as many zeros, as there are.
+/// Hash of all bits of an answer, which tells apart all NaNs and both zeros.
 pub(super) fn digest(answer: &Answer) -> blake3::Hash {
     blake3::hash(&answer.to_bytes())
 }
@@ -78,29 +78,29 @@ pub(super) fn digest(answer: &Answer) -> blake3::Hash {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Doubt {
     pub task: TaskIndex,
-    /// The two answers.
+    /// The two testimonies.
     pub testimonies: Vec<Testimony>,
 }
 
-/// The audits of a batch in work.
+/// Audits of an open batch.
 #[derive(Debug)]
 pub(super) struct Audit {
     replicas: Replicas,
-    /// Of pairs of which one was answered, by the original.
+    /// First answers of pairs that wait for the second one, by original.
     awaiting: BTreeMap<TaskIndex, Testimony>,
-    /// Pairs that two members answered.
+    /// Number of pairs that two members answered.
     pub audited: usize,
-    /// Pairs that had to be answered by one member, or by one worker that came back under its name.
+    /// Number of pairs that one member answered, or one worker that reconnected under its name.
     pub unaudited: usize,
 }
 
 impl Audit {
-    /// Nothing was answered.
+    /// Audits of a batch without answers.
     pub fn new(replicas: Replicas) -> Audit {
         Audit { replicas, awaiting: BTreeMap::new(), audited: 0, unaudited: 0 }
     }
 
-    /// Takes note of the answer that counts for `task`.
+    /// Records the accepted answer to `task`.
     pub fn hear(&mut self, task: TaskIndex, witness: Witness, answer: &Answer) -> Result<(), Doubt> {
         let task = self.replicas.original(task);
         if self.replicas.audited.binary_search(&task).is_err() {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_come_after_all_tasks() {
+    fn replicas_follow_all_tasks() {
         let replicas = Replicas::choose(6, 0.5, 0);
         let pairs = [(1, 6), (3, 7), (5, 8)].map(|(task, replica)| (TaskIndex(task), TaskIndex(replica)));
         assert_eq!(replicas.pairs(), pairs);

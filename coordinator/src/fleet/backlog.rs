@@ -1,15 +1,15 @@
-//! Answers on their way to the caller of a batch: those that it has yet to take, or that wait for others before them.
+//! The backlog of a batch: accepted answers that its caller has not processed yet.
 //!
-//! They are in memory, and there may be as many as there are tasks: more members than the caller can keep up with, or a first task that
-//! is late. Beyond so many bytes no task is begun but the one that the caller waits for ([`scheduler::Event::Backlog`]).
+//! They are kept in memory, and may be as many as the tasks if members are faster than the caller, or if the first task is late. Beyond a
+//! number of bytes, only the task that the caller waits for is begun ([`scheduler::Event::Backlog`]).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use shared::work::lease::TaskIndex;
 
-/// What waits.
+/// Answers that wait.
 pub struct Backlog {
-    /// Bytes beyond which there is no room.
+    /// Maximum number of bytes before the backlog is full.
     room: usize,
     held: Mutex<Held>,
 }
@@ -18,17 +18,17 @@ pub struct Backlog {
 struct Held {
     bytes: usize,
     full: bool,
-    /// The task whose answer is taken next.
+    /// The task whose answer is processed next.
     next: u32,
 }
 
 impl Backlog {
-    /// Of nothing, with room for so many bytes.
+    /// An empty backlog with room for that many bytes.
     pub fn new(room: usize) -> Backlog {
         Backlog { room, held: Mutex::default() }
     }
 
-    /// One more answer, of that size; whether there is no room for others now, and was before.
+    /// Adds an answer of that size. Returns whether this made the backlog full.
     pub fn add(&self, size: usize) -> bool {
         let mut held = self.held();
         held.bytes += size;
@@ -37,7 +37,7 @@ impl Backlog {
         held.full && !before
     }
 
-    /// An answer of that size was taken, and the next one is that to `next`; whether there was no room for others.
+    /// Removes a processed answer of that size; `next` is the task whose answer follows. Returns whether the backlog was full before.
     pub fn take(&self, size: usize, next: TaskIndex) -> bool {
         let mut held = self.held();
         held.bytes -= size;
@@ -47,7 +47,7 @@ impl Backlog {
         was_full
     }
 
-    /// While there is no room for others, the task whose answer is taken next.
+    /// While the backlog is full, the task whose answer is processed next.
     pub fn only(&self) -> Option<TaskIndex> {
         let held = self.held();
         held.full.then_some(TaskIndex(held.next))
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_full_until_half_of_it_was_taken() {
+    fn a_full_backlog_is_full_until_it_is_half_empty() {
         let backlog = Backlog::new(100);
         assert_eq!([0; 4].map(|_| backlog.add(40)), [false, false, true, false]);
         assert_eq!(backlog.only(), Some(TaskIndex(0)));

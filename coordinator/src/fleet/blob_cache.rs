@@ -1,8 +1,7 @@
-//! What a remote member keeps: which blobs it has, and which it need not keep any more.
+//! The blob cache of a remote member: the blobs that it has, and those that it may drop.
 //!
-//! The coordinator alone decides what is kept, within the bytes that the worker offered, so both sides always
-//! agree and no blob is asked for twice. What a shard carries comes to be held in another way too: the member that computed it
-//! says that it keeps it.
+//! The coordinator alone decides which blobs are cached, within the bytes that the worker offered, so both sides always agree and no blob
+//! is sent twice. A shard state is also cached without being sent: the member that computed it reports that it keeps it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +12,11 @@ pub(super) struct BlobCache {
     capacity: u64,
     total: u64,
     held: BTreeMap<ContentHash, Held>,
-    /// All of them, those first that may go first: of each lease is asked who, and a member may hold thousands.
+    /// All blobs in the order of eviction. Each lease asks for the first ones, and a member may hold thousands.
     order: BTreeSet<(Standing, ContentHash)>,
     /// Number of uses so far.
     uses: u64,
-    /// Leases with whose answers the member may still say that it keeps something.
+    /// Number of assigned leases whose answers may still report a kept blob.
     assigned: u64,
 }
 
@@ -26,16 +25,16 @@ struct Held {
     standing: Standing,
 }
 
-/// What decides who goes first.
+/// Sort key of eviction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Standing {
-    /// Whether nothing has taken its place.
+    /// Whether no newer blob replaces it.
     is_current: bool,
     last_use: u64,
 }
 
 impl BlobCache {
-    /// A member that keeps up to `capacity` bytes and has `held` already.
+    /// The cache of a member that keeps up to `capacity` bytes and holds the blobs `held`.
     pub fn new(capacity: u64, held: impl IntoIterator<Item = (ContentHash, u64)>) -> BlobCache {
         let (total, uses, assigned) = (0, 0, 0);
         let mut blob_cache =
@@ -46,19 +45,19 @@ impl BlobCache {
         blob_cache
     }
 
-    /// Notes a use of the blob; whether the member has it.
+    /// Records a use of the blob. Returns whether the member has it.
     pub fn touch(&mut self, hash: ContentHash) -> bool {
         self.uses += 1;
         self.stand(hash, Standing { is_current: true, last_use: self.uses })
     }
 
-    /// The member is assigned a task.
+    /// Records that the member is assigned a task.
     pub fn assign(&mut self) {
         self.assigned += 1;
     }
 
-    /// The member keeps this blob, which it made, in place of the one that it was assigned. Whether it may: once for
-    /// each lease.
+    /// Records that the member keeps a blob that it made, in place of the one that it was assigned. Returns whether that is allowed: once
+    /// for each lease.
     pub fn keep(&mut self, before: Option<ContentHash>, hash: ContentHash, size: u64) -> bool {
         let Some(assigned) = self.assigned.checked_sub(1) else { return false };
         self.assigned = assigned;
@@ -70,7 +69,7 @@ impl BlobCache {
         true
     }
 
-    /// The member has this blob from now on.
+    /// Adds a blob that the member has from now on.
     pub fn insert(&mut self, hash: ContentHash, size: u64) {
         self.remove(hash);
         self.uses += 1;
@@ -81,8 +80,7 @@ impl BlobCache {
         self.order.insert((standing, hash));
     }
 
-    /// Forgets and returns the blobs in whose place there are others, and those least recently used, as many as are beyond the
-    /// capacity; never those in `needed`.
+    /// Removes and returns the replaced blobs, and the least recently used blobs beyond the capacity; never the blobs in `needed`.
     pub fn release(&mut self, needed: &[ContentHash]) -> Vec<ContentHash> {
         let mut released = Vec::new();
         loop {
@@ -103,7 +101,7 @@ impl BlobCache {
         }
     }
 
-    /// Changes what decides on the blob; whether the member has it.
+    /// Changes the sort key of a blob. Returns whether the member has it.
     fn stand(&mut self, hash: ContentHash, standing: Standing) -> bool {
         let Some(held) = self.held.get_mut(&hash) else { return false };
         self.order.remove(&(held.standing, hash));
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_member_keeps_takes_the_place_of_what_it_was_lent() {
+    fn a_kept_state_replaces_the_assigned_one() {
         let mut blob_cache = BlobCache::new(100, [(hash(1), 4), (hash(2), 4)]);
         blob_cache.assign();
         blob_cache.assign();
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_again_is_not_released() {
+    fn blobs_in_use_are_not_released() {
         let mut blob_cache = BlobCache::new(100, [(hash(1), 4)]);
         blob_cache.assign();
         assert!(blob_cache.keep(Some(hash(1)), hash(2), 4) && blob_cache.touch(hash(1)));

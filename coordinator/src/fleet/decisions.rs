@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scheduler::{Action, Event};
 
-/// Events and decisions that are kept.
+/// Maximum number of events and decisions in the report.
 const KEPT: usize = 300;
 
 /// The newest [`KEPT`] events and decisions. Recording one costs no formatting.
@@ -14,7 +14,7 @@ const KEPT: usize = 300;
 pub(super) struct Decisions(VecDeque<(Duration, Decision)>);
 
 enum Decision {
-    /// A batch has so many tasks, replicas included.
+    /// Records the number of tasks of a batch, replicas included.
     Submitted {
         batch: u64,
         account: u64,
@@ -25,7 +25,7 @@ enum Decision {
 }
 
 impl Decisions {
-    /// Takes note of an event, `at` that time since the start; of signs of life and of time that passes nothing is kept.
+    /// Records an event at the time `at` since the start; heartbeats and ticks are left out.
     pub fn happened(&mut self, at: Duration, event: &Event) {
         match event {
             Event::Heard { .. } | Event::Tick | Event::Backlog { .. } => {}
@@ -37,7 +37,7 @@ impl Decisions {
         }
     }
 
-    /// Takes note of what the scheduler decided.
+    /// Records actions of the scheduler.
     pub fn did(&mut self, at: Duration, action: &Action) {
         self.push(at, Decision::Did(action.clone()));
     }
@@ -49,7 +49,7 @@ impl Decisions {
         self.0.push_back((at, decision));
     }
 
-    /// A line each, the oldest first, with seconds since the start. `name` is what members call themselves.
+    /// A line for each, the oldest first, with seconds since the start; `name` returns the name of a member.
     pub fn report<N: Display>(&self, name: impl Fn(scheduler::MemberId) -> N) -> Vec<String> {
         let line = |(at, decision): &(Duration, Decision)| {
             let text = match decision {

@@ -1,8 +1,8 @@
-//! Owns the fleet's clock and channels: waits for one input, asks the scheduler, does what it says.
+//! The driver: owns the fleet's clock and channels. It waits for an input, asks the scheduler, and performs its actions.
 //!
 //! In: [`Input`]s from members and from callers. Out: orders to members, progress to callers.
-//! Invariant: never waits for anything but the next input or deadline; each channel that it sends to has room
-//! for all that can be under way.
+//! Invariant: the driver waits only for the next input or deadline; each channel that it sends to has room for all messages that can be
+//! in it.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -19,8 +19,8 @@ use super::audit::{Replicas, Witness};
 use super::backlog::Backlog;
 use super::decisions::Decisions;
 use super::expulsion::{self, Expelled, Key};
+use super::fleet_events::{EventQueue, FleetEvent, Waiting};
 use super::messages::{Desk, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
-use super::news::{FleetEvent, News, Waiting};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
 use super::watcher::Watcher;
@@ -30,55 +30,55 @@ use scheduler::{
     Scheduler, Shards, Shortage, Standing, Timeouts,
 };
 
-/// How long members may take to hear that the job is finished.
+/// Timeout for telling members that the job is finished.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 struct Member {
     name: String,
     slots: u32,
     remote: bool,
-    /// By which it is known if it is expelled and comes back.
+    /// Keys under which an expelled worker is recognised.
     keys: Vec<Key>,
     tasks_done: u64,
-    /// Sum over the answers that counted.
+    /// Sum over its accepted answers.
     busy: Duration,
     joined: Instant,
-    /// `None` once it is gone.
+    /// `None` once the member is gone.
     desk: Option<Desk>,
-    /// Why and when, then.
+    /// Cause and time of its end.
     gone: Option<(Cause, Instant)>,
 }
 
 struct Batch {
     account: AccountId,
     stage: Stage,
-    /// What happens to it is logged in here, with its stage, run and round.
+    /// Span of its log lines, with stage, run and round.
     span: Span,
-    /// Those of its tasks that came in for an audit alone.
+    /// Its replicas, for audits.
     replicas: Replicas,
     tasks: Arc<Open>,
     progress: mpsc::Sender<Progress>,
     backlog: Arc<Backlog>,
-    /// Whether its caller knows that there is news.
+    /// Whether a notice of events is on its way to its caller.
     is_told: Arc<AtomicBool>,
     begun: Instant,
     report: MapReport,
-    /// Bytes sent and received before.
+    /// Bytes sent and received when it was submitted.
     traffic: (u64, u64),
 }
 
-/// A job, on an account of its own.
+/// The account of a job.
 struct Client {
     account: Arc<Account>,
-    news: Arc<News>,
-    /// What its tasks wait for, as `news` has it.
+    events: Arc<EventQueue>,
+    /// What its tasks wait for, as last put into `events`.
     waiting: Option<Waiting>,
 }
 
-/// What happened since the start.
+/// Totals since the start.
 #[derive(Default)]
 struct Tally {
-    /// By kind of cause.
+    /// Number of lost members by kind of cause.
     losses: BTreeMap<&'static str, u64>,
     attempts: u64,
     accepted: u64,
@@ -91,9 +91,9 @@ struct Driver {
     scheduler: Scheduler,
     members: BTreeMap<MemberId, Member>,
     next_member: u64,
-    /// Those that are open.
+    /// Open batches.
     batches: BTreeMap<BatchId, Batch>,
-    /// Of these, and of the callers that may submit others.
+    /// Accounts of the open batches, and of callers that may submit others.
     clients: BTreeMap<AccountId, Client>,
     register: Arc<Register>,
     /// Whether workers may still join.
@@ -102,7 +102,7 @@ struct Driver {
     tally: Tally,
     decisions: Decisions,
     expelled: Expelled,
-    /// Set when the job is finished: when to stop waiting for members to leave, and whom to tell then.
+    /// Set when the job is finished: the deadline for members to leave, and the channel to confirm the end.
     farewell: Option<(Instant, oneshot::Sender<()>)>,
 }
 
@@ -174,7 +174,7 @@ pub(super) async fn run(
     }
 }
 
-/// A name that no other process has: from the time and the process.
+/// A session id that no other process has: a hash of time and process id.
 #[expect(clippy::disallowed_methods, reason = "the driver owns the clock; sessions differ, results do not")]
 fn session() -> SessionId {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -185,11 +185,11 @@ fn session() -> SessionId {
 }
 
 impl Batch {
-    /// Lets the caller know that there is news; one word is on its way at most, for which there is room.
+    /// Notifies the caller of events; the channel has room for the one notice that may be in it.
     fn wake(&self) {
         if !self.is_told.swap(true, Ordering::AcqRel) {
             // The caller may have gone.
-            let _ = self.progress.try_send(Progress::News);
+            let _ = self.progress.try_send(Progress::Events);
         }
     }
 }
@@ -231,7 +231,7 @@ impl Driver {
                 self.decide(Event::Answered { member, lease }, Some((answer, busy)))
             }
             Input::Submitted(submission) => self.submit(submission),
-            Input::Taken { batch } => {
+            Input::RoomFreed { batch } => {
                 if let Some(open) = self.batches.get(&batch) {
                     let only = open.backlog.only();
                     self.decide(Event::Backlog { batch, only }, None);
@@ -265,7 +265,7 @@ impl Driver {
         }
     }
 
-    /// The new member's id, unless there are too many.
+    /// Adds a member; returns its id unless there are too many members.
     fn join(
         &mut self,
         name: String,
@@ -306,7 +306,7 @@ impl Driver {
         Some(member)
     }
 
-    /// What a worker of that name did before it was lost; it is listed once, however often it returns.
+    /// Removes and returns the totals of a lost worker of that name, so that a worker is listed once however often it reconnects.
     fn take_over(&mut self, name: &str) -> (u64, Duration) {
         let mut before =
             self.members.iter().filter(|(_, member)| member.gone.is_some() && member.name == name);
@@ -316,11 +316,11 @@ impl Driver {
     }
 
     fn submit(&mut self, submission: Submission) {
-        let Submission { batch, account, stage, tasks, replicas, progress, backlog, news, is_told } =
+        let Submission { batch, account, stage, tasks, replicas, progress, backlog, events, is_told } =
             submission;
         self.close_accounts();
         // Whether the batch waits is told anew, since its caller has not heard of the one before.
-        self.clients.insert(account.id, Client { account: account.clone(), news, waiting: None });
+        self.clients.insert(account.id, Client { account: account.clone(), events, waiting: None });
         let pairs = replicas.pairs();
         let tasks = Arc::new(Open::new(tasks, replicas.clone()));
         let needs = tasks.needs();
@@ -349,7 +349,7 @@ impl Driver {
         self.decide(Event::BatchSubmitted { batch, account, needs, replicas: pairs }, None);
     }
 
-    /// Forgets accounts that have no handle and no open batch.
+    /// Removes accounts without handle and open batch.
     fn close_accounts(&mut self) {
         let mut over: Vec<AccountId> = self.clients.keys().copied().collect();
         over.retain(|&account| !self.is_in_use(account));
@@ -359,13 +359,13 @@ impl Driver {
         }
     }
 
-    /// Whether the account has an open batch, or somebody who may submit one.
+    /// Whether the account has an open batch or a handle.
     fn is_in_use(&self, id: AccountId) -> bool {
         self.clients.get(&id).is_some_and(|client| Arc::strong_count(&client.account) > 1)
             || self.batches.values().any(|batch| batch.account == id)
     }
 
-    /// Asks the scheduler and does what it says; `answer` is that of an `Answered`.
+    /// Passes an event to the scheduler and performs its actions; `answer` is the value of an `Answered`.
     fn decide(&mut self, event: Event, mut answer: Option<(Answer, Duration)>) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
@@ -413,13 +413,13 @@ impl Driver {
         self.review_waiting();
     }
 
-    /// Tells all jobs of an event.
+    /// Adds an event to the queues of all jobs.
     fn tell(&self, event: &FleetEvent) {
-        self.clients.values().for_each(|client| client.news.push(event.clone()));
+        self.clients.values().for_each(|client| client.events.push(event.clone()));
         self.batches.values().for_each(Batch::wake);
     }
 
-    /// Tells each job whether its tasks wait for workers, if that has changed.
+    /// Updates for each job whether its tasks wait for workers.
     fn review_waiting(&mut self) {
         for (&account, client) in &mut self.clients {
             let mut own = self.batches.values().filter(|batch| batch.account == account);
@@ -429,26 +429,26 @@ impl Driver {
             });
             if waiting != client.waiting {
                 client.waiting = waiting;
-                client.news.set_waiting(waiting);
+                client.events.set_waiting(waiting);
                 let own = self.batches.values().filter(|batch| batch.account == account);
                 own.for_each(Batch::wake);
             }
         }
     }
 
-    /// How many members are there.
+    /// Number of present members.
     fn n_present(&self) -> usize {
         self.members.values().filter(|member| member.desk.is_some()).count()
     }
 
-    /// Under which what happens to the batch is logged, or to all of them, if there is only one.
+    /// The span of a batch's log lines; without a batch, that of the only open batch, if there is exactly one.
     fn span(&self, batch: Option<BatchId>) -> Span {
         let only = self.batches.values().next().filter(|_| self.batches.len() == 1);
         let batch = batch.and_then(|batch| self.batches.get(&batch)).or(only);
         batch.map_or_else(Span::none, |batch| batch.span.clone())
     }
 
-    /// Whether the order reached the member's desk.
+    /// Sends a lease to a member. Returns whether the member could be reached.
     fn assign(&mut self, id: MemberId, lease: LeaseId) -> bool {
         let (shard, member) = (self.shard(lease), self.name(id));
         let Some(batch) = self.batches.get_mut(&lease.batch) else { return true };
@@ -461,7 +461,7 @@ impl Driver {
         desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
     }
 
-    /// Hands the answer on; if there is no room for others from now on, the one that is taken next.
+    /// Passes an answer on to the caller. If this makes the backlog full, returns the task whose answer is processed next.
     fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) -> Option<TaskIndex> {
         let (shard, member) = (self.shard(lease), self.name(id));
         let batch = self.batches.get_mut(&lease.batch)?;
@@ -486,13 +486,13 @@ impl Driver {
         batch.backlog.only().filter(|_| is_full)
     }
 
-    /// For logs: which of the caller's tasks a lease is for.
+    /// The caller's task of a lease, for logs.
     fn shard(&self, lease: LeaseId) -> u32 {
         let batch = self.batches.get(&lease.batch);
         batch.map_or(lease.task, |batch| batch.replicas.original(lease.task)).0
     }
 
-    /// For people: what a member calls itself; one that is gone and never answered in time has no name any more.
+    /// Name of a member, for messages; the id of a lost member without accepted answers.
     fn name(&self, id: MemberId) -> String {
         self.members.get(&id).map_or_else(|| format!("#{}", id.0), |member| member.name.clone())
     }
@@ -520,7 +520,7 @@ impl Driver {
         self.tell(&FleetEvent::WorkerLost { name, cause, workers: self.n_present() });
     }
 
-    /// The batch, which is open no longer.
+    /// Removes and returns an open batch.
     fn close(&mut self, batch: BatchId) -> Option<Batch> {
         self.register.remove(batch);
         self.batches.remove(&batch)

@@ -1,38 +1,38 @@
-//! Workers that gave a wrong answer and may not come back.
+//! Expelled workers: they gave a wrong answer and may not rejoin.
 //!
 //! A worker is known by the secret id of its process, and by the names in its certificate if it has one: only a peer with another certificate is
-//! another worker. Without certificates a process that starts anew is taken to be another one.
+//! another worker. Without certificates a restarted process counts as another worker.
 
 use std::collections::BTreeMap;
 
 use scheduler::Origin;
 use shared::work::lease::InstanceId;
 
-/// Expulsions that are kept; beyond it one is forgotten for each that is added.
+/// Maximum number of expulsions; beyond it an old one is dropped for each new one.
 const MOST: usize = 4096;
 
-/// What an expelled worker is known by.
+/// A key under which an expelled worker is recognised.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Key {
-    /// Its process.
+    /// The id of its process.
     Process([u8; 16]),
     /// The names in its certificate.
     Certificate(Origin),
 }
 
-/// Returns what a worker is known by, if it is expelled.
+/// The keys of a worker.
 pub(super) fn keys(instance: Option<InstanceId>, origin: &Origin, has_certificate: bool) -> Vec<Key> {
     let process = instance.map(|InstanceId(id)| Key::Process(id));
     let certificate = has_certificate.then(|| Key::Certificate(origin.clone()));
     process.into_iter().chain(certificate).collect()
 }
 
-/// Expelled workers, and why each was.
+/// Expelled workers with their reasons.
 #[derive(Default)]
 pub(super) struct Expelled(BTreeMap<Key, String>);
 
 impl Expelled {
-    /// Expels the worker that is known by `keys`.
+    /// Expels the worker with these keys.
     pub fn add(&mut self, keys: &[Key], reason: &str) {
         for key in keys {
             if self.0.len() >= MOST {
@@ -42,7 +42,7 @@ impl Expelled {
         }
     }
 
-    /// Why the worker that is known by `keys` was expelled, if it was.
+    /// Why the worker with these keys was expelled, if it was.
     pub fn reason(&self, keys: &[Key]) -> Option<&str> {
         keys.iter().find_map(|key| self.0.get(key)).map(String::as_str)
     }

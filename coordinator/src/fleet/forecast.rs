@@ -1,13 +1,13 @@
-//! What rounds would take on a cluster that is not there: the real scheduler in virtual time.
+//! Forecast of rounds on an imaginary cluster: the real scheduler in virtual time.
 //!
-//! In: a [`Load`], the tasks of a round with what each was measured to cost; a [`Cluster`] to imagine. Out: a
-//! [`Forecast`] for each of its sizes. Everything that is said follows from these and a seed: no clock is read here.
+//! In: a [`Load`], the tasks of a round with their measured costs; a [`Cluster`] to imagine. Out: a
+//! [`Forecast`] for each of its sizes. It depends on these and a seed alone: no clock is read here.
 //!
-//! What is modelled, in `world`: who computes which task, with backups and the forests that a member has already, is
+//! Modelled, in `world`: the assignment of tasks, with backups and the forests that a member has already, is
 //! decided by the [`Scheduler`](scheduler::Scheduler) of real runs; which blobs travel, by the
 //! `BlobCache` of real runs. The coordinator has one network interface through which all
 //! transfers go one after the other, both ways; cores that encode and decode; one thread that decides and one that adds
-//! answers up, in task order. Members give signs of life and compute as many tasks at a time as they have threads.
+//! answers up, in task order. Members send heartbeats and compute as many tasks at a time as they have threads.
 //!
 //! Not modelled: members that fail, networks that lose, the switches between, memory.
 
@@ -20,7 +20,7 @@ use self::world::World;
 mod servers;
 mod world;
 
-/// A blob: what encoding it takes, and the bytes of its messages.
+/// Cost of a blob: the time to encode it, and the bytes of its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Message {
     /// Bytes of its head and pieces.
@@ -29,22 +29,22 @@ pub struct Message {
     pub encode: Duration,
 }
 
-/// A task, as it was measured.
+/// Measured costs of a task.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TaskLoad {
-    /// Time to compute it where its shard was never seen: its forests are built.
+    /// Time to compute it on a member that has not seen its shard and has to build its forests.
     pub first: Duration,
-    /// Times to compute it again, one or more: of each attempt the seed chooses one.
+    /// Times to compute it again, one or more; the seed chooses one for each attempt.
     pub again: Vec<Duration>,
     /// Time of a member to decode the lease and encode the answer.
     pub handling: Duration,
-    /// The shard.
+    /// Message with the shard.
     pub shard: Message,
-    /// What the shard carries on, if it does.
+    /// Message with the shard state, if there is one.
     pub shard_state: Option<Message>,
-    /// The lease with its weights; to make and to encode.
+    /// Message with the lease and its weights; its time includes making the task.
     pub lease: Message,
-    /// Bytes of the answer with its counts.
+    /// Bytes of the answer.
     pub answer_bytes: u64,
     /// Time of the coordinator to decode and check the answer.
     pub decode: Duration,
@@ -55,61 +55,61 @@ pub struct TaskLoad {
 /// The tasks of a round, and what else the coordinator does in it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Load {
-    /// One for each shard, at least one.
+    /// Tasks, one for each shard; at least one.
     pub tasks: Vec<TaskLoad>,
-    /// What every member is sent once: grammar, strings.
+    /// Message that every member is sent once: grammar and strings.
     pub once: Message,
-    /// What every member is sent once a round; of no bytes if there is nothing.
+    /// Message that every member is sent once a round; without bytes if there is none.
     pub every_round: Message,
-    /// From the end of a round's answers to the first lease of the next round: the update, the new weights.
+    /// Time from the last answer of a round to the first lease of the next round: the update and the new weights.
     pub between: Duration,
-    /// Time to decide on one event.
+    /// Time of the scheduler for one event.
     pub decide: Duration,
-    /// Time of the coordinator for one message in or out, beside its bytes.
+    /// Time of the coordinator for one message in or out, besides its bytes.
     pub message: Duration,
 }
 
 /// A cluster to imagine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cluster {
-    /// Members, at least one.
+    /// Number of members, at least one.
     pub workers: usize,
-    /// Tasks that each computes at a time, at least one.
+    /// Number of tasks that each member computes at a time, at least one.
     pub threads: u32,
     /// Bytes per second through the coordinator, both ways together; more than 0, may be infinite.
     pub bandwidth: f64,
-    /// From one side to the other, beside the bytes.
+    /// Latency from one side to the other, besides the time for the bytes.
     pub latency: Duration,
-    /// Cores of the coordinator that encode and decode, at least one.
+    /// Number of cores of the coordinator that encode and decode, at least one.
     pub cores: usize,
-    /// Bytes of blobs that each member keeps.
+    /// Size of each member's blob cache, in bytes.
     pub cache: u64,
 }
 
 impl Cluster {
-    /// Tasks in work at a time.
+    /// Number of tasks that the cluster computes at a time.
     fn slots(&self) -> f64 {
         self.workers as f64 * f64::from(self.threads)
     }
 }
 
-/// Of what the time of a round is, in seconds; adds up to the round.
+/// Shares of the time of a round, in seconds; they add up to the round.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Share {
     /// Work, spread evenly over all threads.
     pub compute: f64,
-    /// What a network without a limit would save.
+    /// Time that a network of unlimited bandwidth would save.
     pub network: f64,
-    /// What a coordinator that takes no time would save then.
+    /// Further time that a coordinator without costs would save.
     pub coordinator: f64,
-    /// What a network without latency would save then.
+    /// Further time that a network without latency would save.
     pub latency: f64,
     /// The rest: threads without a task, since there are too few or they are too long.
     pub waiting: f64,
 }
 
 impl Share {
-    /// The largest, in words.
+    /// Name of the largest share.
     pub fn bottleneck(&self) -> Bottleneck {
         let shares = [
             (self.compute, Bottleneck::Compute),
@@ -124,7 +124,7 @@ impl Share {
     }
 }
 
-/// What a round mostly waits for.
+/// The largest share of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
@@ -134,14 +134,14 @@ pub enum Bottleneck {
     Network,
     /// The coordinator's cores and its two threads.
     Coordinator,
-    /// The way there and back.
+    /// Latency there and back.
     Latency,
     /// The last tasks: too few shards, or too long ones.
     Stragglers,
 }
 
 impl Bottleneck {
-    /// In words.
+    /// Name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Bottleneck::Compute => "compute",
@@ -153,47 +153,47 @@ impl Bottleneck {
     }
 }
 
-/// A round, as it passed in virtual time.
+/// A simulated round, in virtual time.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Round {
-    /// From its first lease to that of the next round.
+    /// Time from its first lease to the first lease of the next round.
     pub seconds: f64,
-    /// Time that members spent computing the answers that counted.
+    /// Computing time of the accepted answers.
     pub work_seconds: f64,
-    /// Bytes of messages to members,
+    /// Bytes of messages to members.
     pub bytes_down: u64,
-    /// and from them.
+    /// Bytes of messages from members.
     pub bytes_up: u64,
-    /// Time of the coordinator: encoding, decoding and messages, over all its cores;
+    /// Time of the coordinator for encoding, decoding and messages, over all its cores.
     pub codec_seconds: f64,
-    /// adding answers up, and what is between rounds;
+    /// Time of the coordinator for adding answers and for the update.
     pub reduce_seconds: f64,
-    /// deciding.
+    /// Time of the scheduler.
     pub decide_seconds: f64,
-    /// Leases, backups included.
+    /// Number of leases, with backups.
     pub leases: u64,
 }
 
-/// What a cluster would make of a load.
+/// Forecast of a load on a cluster.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Forecast {
-    /// Members.
+    /// Number of members.
     pub workers: usize,
-    /// Tasks of a round.
+    /// Number of tasks of a round.
     pub tasks: usize,
     /// The first round, in which shards travel and forests are built.
     pub first: Round,
-    /// A later one: the mean of [`AGAIN`].
+    /// A later round: the mean of [`AGAIN`] rounds.
     pub round: Round,
-    /// Its work ÷ (workers × threads × its time).
+    /// Efficiency of a later round: work ÷ (workers × threads × time).
     pub efficiency: f64,
-    /// Of what its time is.
+    /// Shares of its time.
     pub share: Share,
-    /// The largest of these.
+    /// The largest share.
     pub bottleneck: Bottleneck,
 }
 
-/// Rounds after the first that are gone through.
+/// Number of simulated rounds after the first.
 pub const AGAIN: usize = 2;
 
 /// Simulates rounds of `n_tasks` tasks, which repeat the tasks of `load`.
@@ -238,8 +238,7 @@ pub fn rounds(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> (Rou
     (first, mean(&later))
 }
 
-/// Goes through a first round; the number of events on which the scheduler decided, so that the caller may find out how
-/// long it takes to decide on one.
+/// Simulates a first round. Returns the number of events of the scheduler, so that the caller can measure the time of one.
 pub fn n_events(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> u64 {
     let mut world = World::new(load, n_tasks, cluster, seed);
     world.round();
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shard_carries_stays_where_it_is() {
+    fn a_shard_stays_with_the_member_that_has_its_state() {
         let mut load = loaded(&[10, 20, 30, 10, 20, 30]);
         let without = rounds(&load, 6, &cluster(2, 1), 1);
         load.tasks

@@ -1,7 +1,7 @@
-//! A job's way to the fleet: it has batches computed on the job's account, until it is cancelled.
+//! A job's handle of the fleet: computes batches on the job's account until the job is cancelled.
 //!
-//! In: batches, on the threads of their callers, several at a time if need be. Out: their answers, in task order. Invariant: a batch
-//! whose caller has gone away is not computed any further.
+//! In: batches, on the threads of their callers; several may be open. Out: their answers, in task order. Invariant: a batch whose caller
+//! is gone is not computed any further.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,39 +14,39 @@ use tokio::sync::mpsc;
 
 use super::audit::{self, Audit, Doubt, Replicas, Witness};
 use super::backlog::Backlog;
+use super::fleet_events::{EventQueue, FleetEvent, Pending, Waiting};
 use super::messages::{Input, Progress, Submission, clock};
-use super::news::{FleetEvent, News, Pending, Waiting};
 use super::tasks::{Register, Tasks};
 use super::watcher::Watcher;
 use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage, local};
 use scheduler::{Account, Failure};
 
-/// What all handles of a fleet have in common.
+/// The parts that all handles of a fleet share.
 #[derive(Clone)]
 pub(super) struct Link {
-    /// To the driver.
+    /// Channel to the driver.
     pub inputs: mpsc::Sender<Input>,
-    /// Where batches get their ids.
+    /// Source of batch ids.
     pub register: Arc<Register>,
     /// Share of the tasks that two members compute.
     pub audit: f64,
-    /// For answers of a batch that wait.
+    /// Maximum size of a batch's backlog, in bytes.
     pub room: usize,
     /// The arbiter of audits.
     pub compute: Compute,
 }
 
-/// Has batches computed on one account. Clones are one and the same; does not keep the fleet alive.
+/// Handle of an account. Clones share it; it does not keep the fleet alive.
 #[derive(Clone)]
 pub struct Handle(Arc<Inner>);
 
 struct Inner {
     link: Link,
-    /// The driver forgets the account when this is gone.
+    /// The driver removes the account when this is dropped.
     account: Arc<Account>,
-    /// What the account hears of the fleet, from its first batch on.
-    news: Arc<News>,
-    /// Batches so far: where audits begin depends on the job's own batches alone.
+    /// Fleet events for the account, from its first batch on.
+    events: Arc<EventQueue>,
+    /// Number of batches so far; the first audited task depends on the job's own batches alone.
     n_batches: AtomicUsize,
     /// Whether every task of later batches is audited.
     audits_all: AtomicBool,
@@ -54,16 +54,16 @@ struct Inner {
     effort: Mutex<Effort>,
 }
 
-/// Who is to be told of a cancellation.
+/// Calls in progress, to be told of a cancellation.
 #[derive(Default)]
 struct Calls {
     cancelled: bool,
-    /// To the callers that wait, and to some that do no longer.
+    /// Channels to callers, some of which may have ended.
     waiting: Vec<mpsc::WeakSender<Progress>>,
 }
 
 impl Calls {
-    /// Tells the callers that wait that they are cancelled.
+    /// Cancels the calls in progress.
     fn end(&mut self) {
         for progress in self.waiting.drain(..).filter_map(|waiting| waiting.upgrade()) {
             // There is room for one; the caller may have gone.
@@ -76,17 +76,17 @@ impl Handle {
     pub(super) fn new(link: Link, account: Account) -> Handle {
         let (n_batches, audits_all) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (calls, effort) = (Mutex::default(), Mutex::default());
-        let (account, news) = (Arc::new(account), Arc::default());
-        Handle(Arc::new(Inner { link, account, news, n_batches, audits_all, calls, effort }))
+        let (account, events) = (Arc::new(account), Arc::default());
+        Handle(Arc::new(Inner { link, account, events, n_batches, audits_all, calls, effort }))
     }
 
-    /// On whose behalf it has batches computed.
+    /// The account on which it computes batches.
     pub fn account(&self) -> Account {
         *self.0.account
     }
 
     /// Ends the calls of [`Map::map`] in progress with [`FleetError::Cancelled`], at the next answer at the latest, and any later ones at
-    /// once. From any thread, within a runtime too.
+    /// once. May be called from any thread, also within a runtime.
     pub fn cancel(&self) {
         let mut calls = self.calls();
         calls.cancelled = true;
@@ -98,12 +98,12 @@ impl Handle {
         self.calls().end();
     }
 
-    /// Whether it was cancelled.
+    /// Whether the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.calls().cancelled
     }
 
-    /// What its batches took so far, those that have a result.
+    /// Effort of its finished batches so far.
     pub fn effort(&self) -> Effort {
         *self.0.effort.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,7 +112,7 @@ impl Handle {
         self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on a cancellation is told there.
+    /// Adds a call in progress.
     fn enlist(&self, progress: &mpsc::Sender<Progress>) {
         let mut calls = self.calls();
         calls.waiting.retain(|waiting| waiting.strong_count() > 0);
@@ -123,12 +123,12 @@ impl Handle {
         if self.is_cancelled() { Err(FleetError::Cancelled) } else { Ok(()) }
     }
 
-    /// Says whose answer is wrong, by computing the task on the calling thread, and expels these members.
-    fn judge(&self, stage: Stage, task: Result<Task, String>, doubt: Doubt) -> FleetError {
+    /// Decides whose answer is wrong by computing the task on the calling thread, and expels those members.
+    fn judge(&self, stage: Stage, task: anyhow::Result<Task>, doubt: Doubt) -> FleetError {
         let own = match task.and_then(|task| local::run(&self.0.link.compute, &task)) {
             Ok(answer) => audit::digest(&answer),
-            Err(detail) => {
-                let failure = Failure::Task { task: doubt.task, detail };
+            Err(error) => {
+                let failure = Failure::Task { task: doubt.task, detail: format!("{error:#}") };
                 return FleetError::Batch { stage, failure, decisions: Vec::new() };
             }
         };
@@ -163,17 +163,17 @@ impl Map for Handle {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        self.map_with_news(stage, tasks, each, &mut |_| {})
+        self.map_with_events(stage, tasks, each, &mut |_| {})
     }
 
-    fn map_with_news(
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
         hear: &mut dyn FnMut(FleetEvent),
     ) -> Result<MapReport, FleetError> {
-        let mut listener = Listener { news: &self.0.news, hear, waits: None };
+        let mut listener = Listener { events: &self.0.events, hear, waits: None };
         let result = self.compute(stage, tasks, each, &mut listener);
         listener.end();
         result
@@ -188,13 +188,13 @@ impl Handle {
         each: &mut dyn FnMut(usize, Answer),
         listener: &mut Listener<'_>,
     ) -> Result<MapReport, FleetError> {
-        let Inner { link, account, news, n_batches, audits_all, effort, .. } = &*self.0;
+        let Inner { link, account, events, n_batches, audits_all, effort, .. } = &*self.0;
         let n_tasks = tasks.len();
         let share = if audits_all.load(Ordering::Relaxed) { 1.0 } else { link.audit };
         let replicas = Replicas::choose(n_tasks, share, n_batches.fetch_add(1, Ordering::Relaxed));
         let n_audits = replicas.audited().count();
         let mut audit = Audit::new(replicas.clone());
-        // Each task is accepted once, and then comes the end, or before it a cancellation, and one word of news at a time: sending never waits
+        // Each task is accepted once, and then comes the end, or before it a cancellation, and one notice of events at a time: sending never waits
         // for a slow `each`, for which others are begun later.
         let (progress, mut received) = mpsc::channel(n_tasks + n_audits + 3);
         self.enlist(&progress);
@@ -209,7 +209,7 @@ impl Handle {
             replicas,
             progress,
             backlog: backlog.clone(),
-            news: news.clone(),
+            events: events.clone(),
             is_told: is_told.clone(),
         }))?;
         let mut caller = Caller { link, batch: Some(batch) };
@@ -224,24 +224,24 @@ impl Handle {
                     if let Err(doubt) = audit.hear(task, witness, &answer) {
                         return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
                     }
-                    let taken = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
-                        true => link.tell(Input::Taken { batch }),
+                    let processed = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
+                        true => link.tell(Input::RoomFreed { batch }),
                         false => Ok(()),
                     };
                     if task.index() < n_tasks {
                         early.insert(task.index(), answer);
                     } else {
-                        taken(answer.size(), next)?;
+                        processed(answer.size(), next)?;
                     }
                     while let Some(answer) = early.remove(&next) {
                         let size = answer.size();
                         each(next, answer);
                         next += 1;
-                        taken(size, next)?;
+                        processed(size, next)?;
                         self.stop_if_cancelled()?;
                     }
                 }
-                Progress::News => {
+                Progress::Events => {
                     is_told.store(false, Ordering::Release);
                     listener.tell_all();
                 }
@@ -268,16 +268,16 @@ impl Link {
     }
 }
 
-/// Tells the caller of a batch what happens to the fleet meanwhile.
+/// Passes fleet events to the caller of a batch.
 struct Listener<'a> {
-    news: &'a News,
+    events: &'a EventQueue,
     hear: &'a mut dyn FnMut(FleetEvent),
-    /// What the caller knows that its tasks wait for, and since when.
+    /// What the tasks wait for, as last told to the caller, and since when.
     waits: Option<(Waiting, Instant)>,
 }
 
 impl Listener<'_> {
-    /// Tells the events that have not been told, and whether tasks wait.
+    /// Tells all new events, and whether tasks wait.
     fn tell_all(&mut self) {
         match self.tell_events() {
             Some(waiting) if self.waits.is_some_and(|(known, _)| known == waiting) => {}
@@ -289,9 +289,9 @@ impl Listener<'_> {
         }
     }
 
-    /// Tells the events alone, and gives what the tasks of the account wait for.
+    /// Tells all new events; returns what the tasks of the account wait for.
     fn tell_events(&mut self) -> Option<Waiting> {
-        let Pending { events, missed, waiting } = self.news.take();
+        let Pending { events, missed, waiting } = self.events.take();
         events.into_iter().for_each(|event| (self.hear)(event));
         if missed > 0 {
             (self.hear)(FleetEvent::Missed { events: missed });
@@ -299,7 +299,7 @@ impl Listener<'_> {
         waiting
     }
 
-    /// The tasks do not wait any more, or the batch is over.
+    /// Tells the end of waiting: tasks are assigned again, or the batch is over.
     fn end(&mut self) {
         if let Some((_, since)) = self.waits.take() {
             (self.hear)(FleetEvent::WaitingOver { waited: since.elapsed() });
@@ -307,7 +307,7 @@ impl Listener<'_> {
     }
 }
 
-/// The caller of a batch, if it is open; the driver is told when it is dropped.
+/// The caller of a batch. Dropped while the batch is open, it cancels the batch.
 struct Caller<'a> {
     link: &'a Link,
     batch: Option<BatchId>,

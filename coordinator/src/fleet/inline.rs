@@ -1,7 +1,8 @@
-//! A fleet of one, the calling thread: for tests and small jobs.
+//! A fleet of the calling thread alone, for tests and small jobs.
 
 use std::sync::Arc;
 
+use shared::work::lease::TaskIndex;
 use shared::work::task::Answer;
 
 use super::{Compute, FleetError, Map, MapReport, Stage, Tasks, engine};
@@ -13,7 +14,7 @@ pub struct Inline {
 }
 
 impl Inline {
-    /// With another way to compute than the engine's.
+    /// A fleet that computes with `compute` instead of the engine.
     pub fn new(compute: Compute) -> Inline {
         Inline { compute }
     }
@@ -36,14 +37,12 @@ impl Map for Inline {
         let mut busy_by_task = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
             let started = begun.elapsed();
-            let answer = tasks
-                .make(at)
-                .and_then(|task| (self.compute)(&task).map_err(|error| error.to_string()))
-                .map_err(|detail| FleetError::Batch {
-                    stage,
-                    failure: Failure::Task { task: shared::work::lease::TaskIndex(at as u32), detail },
-                    decisions: Vec::new(),
-                })?;
+            let answer = tasks.make(at).and_then(|task| (self.compute)(&task).map_err(anyhow::Error::msg));
+            let answer = answer.map_err(|error| FleetError::Batch {
+                stage,
+                failure: Failure::Task { task: TaskIndex(at as u32), detail: format!("{error:#}") },
+                decisions: Vec::new(),
+            })?;
             busy_by_task.push(begun.elapsed() - started);
             each(at, answer);
         }

@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::{Error, Result};
 use shared::work::task::{Answer, Task};
 use tokio::sync::mpsc;
 
@@ -52,15 +53,18 @@ fn answer(member: MemberId, job: &Job, compute: &Compute) -> Input {
     let (begun, lease) = (clock(), job.lease);
     match job.task().and_then(|task| run(compute, &task)) {
         Ok(answer) => Input::Answered { member, lease, answer, busy: begun.elapsed() },
-        Err(detail) => Input::Happened(Event::Failed { member, lease, detail, is_certain: true }),
+        Err(error) => {
+            let detail = format!("{error:#}");
+            Input::Happened(Event::Failed { member, lease, detail, is_certain: true })
+        }
     }
 }
 
 /// Computes one task on the calling thread; an error says why it has no answer.
-pub(super) fn run(compute: &Compute, task: &Task) -> Result<Answer, String> {
+pub(super) fn run(compute: &Compute, task: &Task) -> Result<Answer> {
     // The engine's caches hold finished values only, so a panic leaves nothing half-made behind.
     match catch_unwind(AssertUnwindSafe(|| compute(task))) {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(_) => Err("the computation panicked, which is a bug; the message is above".into()),
+        Ok(answer) => answer.map_err(Error::msg),
+        Err(_) => Err(Error::msg("the computation panicked, which is a bug; the message is above")),
     }
 }

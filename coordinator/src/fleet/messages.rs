@@ -1,9 +1,10 @@
-//! What the driver of a fleet hears from members and callers, and what it tells them.
+//! Messages between the driver of a fleet, its members and callers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use scheduler::{Account, Event, Failure, MemberId, Origin};
 use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, ContentHash, Task};
@@ -11,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::audit::{Replicas, Witness};
 use super::backlog::Backlog;
-use super::news::News;
+use super::fleet_events::EventQueue;
 use super::status::FleetStatus;
 use super::tasks::{Open, Tasks};
 use super::{MapReport, Stage};
@@ -22,48 +23,48 @@ pub(super) fn clock() -> Instant {
     Instant::now()
 }
 
-/// What reaches the driver.
+/// Inputs of the driver.
 pub(super) enum Input {
     /// A member wants to join.
     Joined {
-        /// What it calls itself.
+        /// Its name.
         name: String,
-        /// Its process, if it names it.
+        /// Id of its process, if it has one.
         instance: Option<InstanceId>,
-        /// Where it is.
+        /// Its origin.
         origin: Origin,
-        /// Whether a certificate shows where it is.
+        /// Whether the origin is from a certificate.
         has_certificate: bool,
-        /// Tasks that it computes at the same time.
+        /// Number of tasks that it computes at the same time.
         slots: u32,
-        /// Blobs that it kept from an earlier connection.
+        /// Blobs from an earlier connection that it has cached.
         holds: Vec<ContentHash>,
-        /// How it is reached.
+        /// The desk of the member.
         desk: Desk,
-        /// Its id, or why it may not join.
+        /// Receives its id, or why it may not join.
         reply: oneshot::Sender<Result<MemberId, NotAdmitted>>,
     },
     /// Something happened to a member; an answer has its own variant.
     Happened(Event),
     /// A valid answer arrived.
     Answered {
-        /// From whom.
+        /// The member that answered.
         member: MemberId,
-        /// To which lease.
+        /// The lease that it answers.
         lease: LeaseId,
         /// The answer.
         answer: Answer,
-        /// Time spent on it.
+        /// Computing time.
         busy: Duration,
     },
     /// A caller has tasks.
     Submitted(Submission),
-    /// The caller took answers when there was no room for others.
-    Taken {
-        /// Of this batch.
+    /// The caller processed answers after the backlog was full.
+    RoomFreed {
+        /// The batch.
         batch: BatchId,
     },
-    /// The caller of the batch is gone, or does not want its answers.
+    /// The caller of a batch is gone, or cancels it.
     Cancelled {
         /// The batch.
         batch: BatchId,
@@ -72,17 +73,17 @@ pub(super) enum Input {
     Expelled {
         /// The member.
         member: MemberId,
-        /// Which answer.
+        /// The reason, which names the answer.
         reason: String,
     },
-    /// Somebody wants to know what the fleet is doing.
+    /// A request for the status of the fleet.
     StatusAsked {
-        /// Where to say so.
+        /// Receives the status.
         reply: oneshot::Sender<FleetStatus>,
     },
     /// The job is finished.
     Finished {
-        /// Told when the members know.
+        /// Notified when the members know.
         reply: oneshot::Sender<()>,
     },
     /// The last handle of the fleet was dropped.
@@ -92,63 +93,63 @@ pub(super) enum Input {
 /// Why a worker may not join.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum NotAdmitted {
-    /// There are as many members as there may be.
+    /// The fleet has its maximum number of members.
     Full,
-    /// It was expelled, for this reason.
+    /// The worker was expelled, for this reason.
     Expelled(String),
 }
 
-/// A batch that begins.
+/// A new batch.
 pub(super) struct Submission {
-    /// From the register.
+    /// Its id, from the register.
     pub batch: BatchId,
-    /// On whose account; only the driver has it once there will be no more batches.
+    /// Its account; once only the driver holds it, no more batches can follow.
     pub account: Arc<Account>,
-    /// What the tasks are for.
+    /// Stage of the tasks.
     pub stage: Stage,
     /// The tasks.
     pub tasks: Arc<dyn Tasks>,
-    /// Those among them that came in for an audit alone.
+    /// Its replicas, for audits.
     pub replicas: Replicas,
-    /// Where answers go; has room for all of them, the end, a cancellation, and word of news.
+    /// Channel for answers, with room for all of them, the end, a cancellation and a notice of events.
     pub progress: mpsc::Sender<Progress>,
-    /// Those that the caller has yet to take.
+    /// Answers that the caller has not processed.
     pub backlog: Arc<Backlog>,
-    /// What the account hears of the fleet.
-    pub news: Arc<News>,
-    /// Whether a [`Progress::News`] is on its way to the caller.
+    /// Fleet events for the account.
+    pub events: Arc<EventQueue>,
+    /// Whether a [`Progress::Events`] is on its way to the caller.
     pub is_told: Arc<AtomicBool>,
 }
 
-/// What the caller of a batch hears.
+/// Messages to the caller of a batch.
 pub(super) enum Progress {
-    /// The answer that counts.
+    /// An accepted answer.
     Answered {
-        /// To which task.
+        /// The task that it answers.
         task: TaskIndex,
-        /// The member that gave it.
+        /// The member that answered.
         witness: Witness,
         /// The answer.
         answer: Answer,
     },
-    /// There are [`News`].
-    News,
-    /// All were answered.
+    /// There are events in the account's [`EventQueue`].
+    Events,
+    /// All tasks are answered.
     Done(MapReport),
-    /// The batch has no result; with the last decisions of the scheduler, a line each.
+    /// The batch failed; with the last decisions of the scheduler, a line each.
     Failed(Failure, Vec<String>),
     /// The batch was cancelled.
     Cancelled,
 }
 
-/// How a member is reached; dropping it dismisses the member.
+/// The driver's channels to a member; dropping them dismisses the member.
 pub(super) struct Desk {
-    /// Has room for `slots + 1` leases and the farewell.
+    /// Channel with room for `slots + 1` leases and the farewell.
     pub orders: mpsc::Sender<Order>,
-    /// Never sent to: its end tells a connection that it is dismissed, even one that cannot send.
+    /// Channel without messages: dropping it dismisses a connection, even one that cannot send.
     #[expect(dead_code, reason = "its end is the message")]
     dismissal: oneshot::Sender<()>,
-    /// Whether it is reached over a connection.
+    /// Whether the member is a remote worker.
     pub remote: bool,
 }
 
@@ -161,7 +162,7 @@ impl Desk {
     }
 }
 
-/// What a member is told.
+/// Orders to a member.
 pub(super) enum Order {
     /// Compute a task.
     Compute(Job),
@@ -169,7 +170,7 @@ pub(super) enum Order {
     Leave,
 }
 
-/// A lease and where its task is.
+/// A lease with the tasks of its batch.
 #[derive(Clone)]
 pub(super) struct Job {
     /// The lease.
@@ -179,8 +180,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// The task; an error if it cannot be made.
-    pub fn task(&self) -> Result<Arc<Task>, String> {
+    /// Returns the task; makes it unless it is made already.
+    pub fn task(&self) -> Result<Arc<Task>> {
         self.tasks.task(self.lease.task)
     }
 }

@@ -1,12 +1,12 @@
 //! Remote members: the gRPC service, one member per stream.
 //!
 //! In: connections from workers. Out: [`Input`]s for the driver; leases, and before them the blobs that the
-//! member lacks, for the worker. Invariants: no worker joins without the token, if there is one; what reaches the
-//! driver is valid; the end of a connection, for any reason, ends its member; answers that are arriving take
-//! no more memory than [`ROOM`], and each no more than its task can need.
+//! member lacks, for the worker. Invariants: if there is a token, no worker joins without it; every input of the
+//! driver is valid; the end of a connection, for any reason, ends its member; arriving answers take no more memory
+//! than [`ROOM`], and each no more than its task can need.
 //!
-//! [`handshake`] is where connections come in; beside the workers' service there are the standard ones for health and
-//! reflection, which tell anybody who reaches the port whether it works and what it speaks, and nothing else.
+//! [`handshake`] accepts connections. Besides the workers' service there are the standard services for health and
+//! reflection, which tell every client whether the coordinator accepts workers and which protocol it speaks, and nothing else.
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
@@ -34,6 +34,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{Instrument as _, Span, info, warn};
 
+use self::breach::Breach;
 pub use self::handshake::Visitor;
 use super::Traffic;
 use super::blob_cache::BlobCache;
@@ -43,46 +44,47 @@ use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
 use scheduler::{Cause, Event, MemberId};
 
+mod breach;
 mod handshake;
 
-/// How long a new stream may take to say hello.
+/// Timeout for the hello of a new stream.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a worker may take to close its connection once it is no member any more.
+/// Timeout for a worker to close its connection after it ceased to be a member.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long to listen to a worker that takes nothing more.
+/// Timeout for the last messages of a worker that accepts no more messages.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Messages that may wait for a slow worker: a few pieces.
+/// Maximum number of messages that wait for a slow worker: a few pieces.
 const UNDER_WAY: usize = 4;
 
-/// Bytes of answers that are arriving, over all members: that of the largest payload there can be, so that any
-/// answer finds room in the end, and no more, so that a thousand members cannot exhaust the memory.
+/// Maximum size of the arriving answers of all members, in bytes. It is that of the largest payload, so that every answer finds room in
+/// the end, and a thousand members cannot exhaust the memory.
 const ROOM: u64 = payload::MAX_PAYLOAD;
 
-/// Bytes by which [`ROOM`] is given out.
+/// Unit in which [`ROOM`] is allotted, in bytes.
 const CELL: u64 = 1 << 10;
 
-/// How long an answer may take to arrive, besides the time for its bytes.
+/// Time for an answer to arrive, besides the time for its bytes.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// Bytes per second below which an answer does not arrive, but holds up others: 2 Mbit/s.
+/// Minimum transfer rate of answers in bytes a second: 2 Mbit/s. A slower answer would hold up others.
 const SLOWEST: u64 = 256 << 10;
 
-/// Bytes that a member may send before they are taken: two pieces. It bounds what waits while [`ROOM`] is full.
+/// Flow-control window in bytes: two pieces. It bounds the bytes that wait while [`ROOM`] is full.
 const WINDOW: u32 = 2 * payload::PIECE as u32;
 
-/// Streams of a connection at the same time: a worker has one, a probe few.
+/// Maximum number of concurrent streams of a connection; a worker has one, a probe few.
 const STREAMS: u32 = 8;
 
-/// Bytes of a request's headers; the token is one of them.
+/// Maximum size of a request's headers in bytes; the token is one of them.
 const HEADERS: u32 = 16 << 10;
 
-/// Bytes of a question about health or reflection: names.
+/// Maximum size of a request for health or reflection, in bytes.
 pub const QUESTION: usize = 4 << 10;
 
-/// Where workers come in.
+/// Admission of workers.
 #[derive(Clone)]
 pub(super) struct Admission {
     access: Access,
@@ -90,11 +92,11 @@ pub(super) struct Admission {
     to_fleet: mpsc::Sender<Input>,
     traffic: Arc<Traffic>,
     register: Arc<Register>,
-    /// Whether the job is still on.
+    /// Whether workers may join.
     open: watch::Receiver<bool>,
     encodings: Arc<Encodings>,
     room: Arc<Semaphore>,
-    /// That of the run, under which every member's lines stand in the log.
+    /// Span of the run, for the log lines of all members.
     span: Span,
 }
 
@@ -209,41 +211,41 @@ impl Work for Admission {
     }
 }
 
-/// An answer of which pieces are still to come.
+/// An answer that is arriving in pieces.
 struct Arriving {
     lease: LeaseId,
     busy: Duration,
     body: Body,
-    /// Given back when the answer has reached the fleet.
+    /// Released when the answer has reached the driver.
     #[expect(dead_code, reason = "held, not read")]
     room: Option<OwnedSemaphorePermit>,
-    /// When it must have arrived.
+    /// Deadline of its last piece.
     due: tokio::time::Instant,
 }
 
-/// What has arrived of it.
+/// The bytes of an arriving answer.
 enum Body {
-    /// An answer to a task that is open.
+    /// An answer to an open task.
     Wanted { task: Arc<Task>, assembly: Assembly },
-    /// An answer to a batch that is over: its bytes are discarded as they arrive.
+    /// An answer to a finished batch; its bytes are discarded as they arrive.
     Unwanted { left: u64 },
-    /// All of it.
+    /// A complete answer.
     Whole,
 }
 
-/// What is there after a head or a piece.
+/// State of an answer after a head or a piece.
 enum Step {
     Partial,
-    /// `None` if its batch is over.
+    /// A complete answer with its task; `None` if its batch is over.
     Whole(Option<(Arc<Task>, Bytes)>),
 }
 
 impl Arriving {
-    fn push(&mut self, piece: &v1::Piece) -> Result<Step, String> {
+    fn push(&mut self, piece: &v1::Piece) -> Result<Step, Breach> {
         let lease = self.lease;
         match std::mem::replace(&mut self.body, Body::Whole) {
             Body::Wanted { task, assembly } => {
-                match assembly.push(piece).map_err(|error| format!("answer {lease}: {error}"))? {
+                match assembly.push(piece).map_err(|error| Breach::Payload(lease, error))? {
                     Progress::Partial(assembly) => {
                         self.body = Body::Wanted { task, assembly };
                         Ok(Step::Partial)
@@ -252,34 +254,34 @@ impl Arriving {
                 }
             }
             Body::Unwanted { left } => match left.checked_sub(piece.data.len() as u64) {
-                None => Err(format!("answer {lease}: more bytes than were declared")),
+                None => Err(Breach::TooLong(lease)),
                 Some(0) => Ok(Step::Whole(None)),
-                Some(_) if piece.data.is_empty() => Err(format!("answer {lease}: an empty piece")),
+                Some(_) if piece.data.is_empty() => Err(Breach::EmptyPiece(lease)),
                 Some(left) => {
                     self.body = Body::Unwanted { left };
                     Ok(Step::Partial)
                 }
             },
-            Body::Whole => Err("a message out of order".into()),
+            Body::Whole => Err(Breach::Order),
         }
     }
 }
 
-/// When an answer of that size must have arrived.
+/// Deadline of an answer of that size.
 fn due(size: u64) -> tokio::time::Instant {
     let time = ANSWER_WITHIN + Duration::from_secs(size.min(ROOM) / SLOWEST);
     super::messages::clock().checked_add(time).unwrap_or_else(super::messages::clock).into()
 }
 
-/// Text from a peer as it may stand in a log: one line, not too long.
+/// Text from a peer for the log: one line of at most that many letters.
 fn printable(text: &str, letters: usize) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(letters).collect()
 }
 
-/// A worker that may not join, and why.
+/// Refusal of a worker: the reason and its details.
 struct Refused(refusal::Reason, String);
 
-/// A hello that was checked.
+/// A checked hello.
 struct Guest {
     name: String,
     instance: Option<InstanceId>,
@@ -289,7 +291,7 @@ struct Guest {
 }
 
 impl Admission {
-    /// A admission to the fleet at the other end of `to_fleet`.
+    /// The admission to the fleet at the other end of `to_fleet`.
     pub fn new(
         access: Access,
         session: SessionId,
@@ -312,7 +314,7 @@ impl Admission {
         }
     }
 
-    /// From hello to the end of the connection.
+    /// Serves a worker from its hello to the end of its connection.
     async fn receive(
         &self,
         mut incoming: Streaming<FromWorker>,
@@ -382,7 +384,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Reads what the member sends until it ends; why it did.
+    /// Reads the member's messages until the connection ends. Returns the cause.
     async fn read(
         &self,
         member: MemberId,
@@ -396,7 +398,7 @@ impl Admission {
                 None => incoming.message().await,
                 Some(answer) => match tokio::time::timeout_at(answer.due, incoming.message()).await {
                     Ok(message) => message,
-                    Err(_) => return Cause::Protocol(format!("answer {} does not arrive", answer.lease)),
+                    Err(_) => return Cause::Protocol(Breach::Late(answer.lease).to_string()),
                 },
             };
             let message = match message {
@@ -418,16 +420,15 @@ impl Admission {
                 (Some(from_worker::Message::Answer(head)), None) => {
                     match self.begin(member, head, blob_cache).await {
                         Ok((answer, progress)) => self.advance(member, answer, progress, &mut arriving).await,
-                        Err(broken) => Err(broken),
+                        Err(breach) => Err(breach),
                     }
                 }
                 (Some(from_worker::Message::Piece(piece)), Some(mut answer)) => match answer.push(&piece) {
                     Ok(progress) => self.advance(member, answer, progress, &mut arriving).await,
-                    Err(broken) => Err(broken),
+                    Err(breach) => Err(breach),
                 },
                 (Some(from_worker::Message::Failure(failure)), None) => {
-                    let lease = blob::lease_id_from_wire(failure.id).map_err(|error| error.to_string());
-                    lease.map(|lease| {
+                    blob::lease_id_from_wire(failure.id).map_err(Breach::from).map(|lease| {
                         let detail = printable(&failure.detail, 1000);
                         Input::Happened(Event::Failed { member, lease, detail, is_certain: false })
                     })
@@ -436,11 +437,11 @@ impl Admission {
                     draining = true;
                     Ok(Input::Happened(Event::MemberDraining { member }))
                 }
-                _ => Err("a message out of order".into()),
+                _ => Err(Breach::Order),
             };
             let input = match input {
                 Ok(input) => input,
-                Err(broken) => return Cause::Protocol(broken),
+                Err(breach) => return Cause::Protocol(breach.to_string()),
             };
             if self.to_fleet.send(input).await.is_err() {
                 return Cause::Left; // the fleet has stopped
@@ -448,21 +449,21 @@ impl Admission {
         }
     }
 
-    /// Finds out what the answer is to, and room for it; meanwhile the member is heard of.
+    /// Begins to receive an answer: finds its task, and room for its bytes.
     async fn begin(
         &self,
         member: MemberId,
         head: v1::AnswerHead,
         blob_cache: &Mutex<BlobCache>,
-    ) -> Result<(Arriving, Step), String> {
-        let lease = blob::lease_id_from_wire(head.id).map_err(|error| error.to_string())?;
+    ) -> Result<(Arriving, Step), Breach> {
+        let lease = blob::lease_id_from_wire(head.id)?;
         let task = self.task(lease)?;
         if let Some(kept) = head.kept {
-            let hash = blob::hash_from_wire("answer.kept", &kept.hash).map_err(|error| error.to_string())?;
+            let hash = blob::hash_from_wire("answer.kept", &kept.hash)?;
             let before =
                 task.as_ref().and_then(|task| blob::shard_state(&task.work)).map(|before| before.hash);
             if !lock(blob_cache).keep(before, hash, kept.size) {
-                return Err(format!("answer {lease}: more is kept than was assigned"));
+                return Err(Breach::Kept(lease));
             }
         }
         let (size, arrived) =
@@ -476,7 +477,7 @@ impl Admission {
             return Ok((answer, step));
         };
         let begun = Assembly::begin(head.extent, fits::largest_answer(&task));
-        let begun = begun.map_err(|error| format!("answer {lease}: {error}"))?;
+        let begun = begun.map_err(|error| Breach::Payload(lease, error))?;
         let room = self.find_room(member, size).await;
         let mut answer = Arriving { lease, busy, body: Body::Whole, room, due: due(size) };
         let step = match begun {
@@ -489,20 +490,20 @@ impl Admission {
         Ok((answer, step))
     }
 
-    /// The task that was assigned, or nothing if its batch is over.
-    fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, String> {
+    /// The task of a lease; `None` if its batch is over.
+    fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, Breach> {
         if !self.register.knows(lease.batch) {
-            return Err(format!("answer {lease} is to a batch that never was"));
+            return Err(Breach::UnknownBatch(lease));
         }
         let Some(tasks) = self.register.tasks(lease.batch) else { return Ok(None) };
         let n_tasks = tasks.len();
         if lease.task.index() >= n_tasks {
-            return Err(format!("answer {lease} is to a task that never was: there are {n_tasks}"));
+            return Err(Breach::UnknownTask { lease, n_tasks });
         }
-        tasks.task(lease.task).map(Some)
+        tasks.task(lease.task).map(Some).map_err(Breach::Task)
     }
 
-    /// Room for an answer of that many bytes. A member that waits for it is not silent.
+    /// Allots room for an answer of that many bytes. While it waits, the member counts as heard.
     async fn find_room(&self, member: MemberId, size: u64) -> Option<OwnedSemaphorePermit> {
         let found = self.room.clone().acquire_many_owned(size.div_ceil(CELL) as u32);
         tokio::pin!(found);
@@ -521,14 +522,14 @@ impl Admission {
         }
     }
 
-    /// What an answer's head or piece amounts to: a sign of life, or the whole answer.
+    /// Converts a step of an answer to an input: a sign of life, or the complete answer.
     async fn advance(
         &self,
         member: MemberId,
         answer: Arriving,
         step: Step,
         arriving: &mut Option<Arriving>,
-    ) -> Result<Input, String> {
+    ) -> Result<Input, Breach> {
         let (lease, busy) = (answer.lease, answer.busy);
         let (task, bytes) = match step {
             Step::Partial => {
@@ -546,13 +547,13 @@ impl Admission {
         };
         let decoded = match is_small {
             true => decode(),
-            false => tokio::task::spawn_blocking(decode).await.map_err(|error| error.to_string())?,
+            false => tokio::task::spawn_blocking(decode).await?,
         };
-        let value = decoded.map_err(|error: WireError| format!("answer {lease}: {error}"))?;
-        Ok(Input::Answered { member, lease, answer: value, busy })
+        let answer = decoded.map_err(|error| Breach::Answer(lease, error))?;
+        Ok(Input::Answered { member, lease, answer, busy })
     }
 
-    /// Sends what the member is told until it is told nothing more, or cannot be.
+    /// Sends orders to the member until there are no more, or the connection ends.
     async fn write(
         &self,
         member: MemberId,
@@ -572,13 +573,14 @@ impl Admission {
         Cause::Left
     }
 
-    /// The blobs that the member lacks, those it may forget, and the lease; whether they could be sent.
+    /// Sends the blobs that the member lacks, the hashes of blobs that it may drop, and the lease. Returns whether they could be sent.
     async fn send_job(&self, member: MemberId, job: Job, blob_cache: &Mutex<BlobCache>, line: &Line) -> bool {
         let lease = job.lease;
         let make = move || job.task().map(|task| (lease::to_wire(lease, &task), task));
         let ((head, bytes), task) = match tokio::task::spawn_blocking(make).await {
             Ok(Ok(made)) => made,
-            Ok(Err(detail)) => {
+            Ok(Err(error)) => {
+                let detail = format!("{error:#}");
                 // An error means that the fleet has stopped.
                 let failed = Event::Failed { member, lease, detail, is_certain: true };
                 let failed = Input::Happened(failed);
@@ -615,7 +617,7 @@ impl Admission {
     }
 }
 
-/// Both directions of a connection use them, never at the same time for long.
+/// Locks the blob cache; both directions of a connection use it, for short times.
 fn lock(blob_cache: &Mutex<BlobCache>) -> MutexGuard<'_, BlobCache> {
     blob_cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -654,14 +656,14 @@ fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
     Ok(Guest { name, instance, slots, holds, blob_cache })
 }
 
-/// The way to a worker.
+/// Sender of messages to a worker.
 struct Line {
     outgoing: mpsc::Sender<Result<FromCoordinator, Status>>,
     traffic: Arc<Traffic>,
 }
 
 impl Line {
-    /// Whether the worker is still there to be sent to.
+    /// Sends a message. Returns whether the worker is still connected.
     async fn send(&self, message: from_coordinator::Message) -> bool {
         let message = FromCoordinator { message: Some(message) };
         self.traffic.count_sent(message.encoded_len());
@@ -687,19 +689,19 @@ impl Line {
     }
 }
 
-/// The latest encodings of blobs that all members need, the last one used at the end, so that a thousand members cost one encoding.
+/// Cache of encoded blobs that all members need, so that a thousand members cost one encoding; the most recently used is last.
 ///
-/// Their number and size depend on the job, so they are bounded by bytes.
+/// It is bounded by bytes, as number and size of the blobs depend on the job.
 #[derive(Default)]
 struct Encodings(Mutex<Kept>);
 
 type Kept = VecDeque<(ContentHash, Arc<OnceLock<Bytes>>)>;
 
 impl Encodings {
-    /// Bytes of all that are kept; one that is larger is kept alone.
+    /// Maximum size in bytes; a larger encoding is kept alone.
     const ROOM: usize = 512 << 20;
 
-    /// What each counts as at least, so that there are never many.
+    /// Minimum size that an encoding counts as, which bounds their number.
     const LEAST: usize = 4 << 20;
 
     fn of(&self, blob: &Blob) -> Bytes {
@@ -796,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_take_its_time_but_not_for_ever() {
+    fn the_deadline_of_an_answer_grows_with_its_size() {
         let now = super::super::messages::clock();
         let after = |size| due(size).into_std().duration_since(now).as_secs();
         assert!((60..70).contains(&after(0)));

@@ -14,34 +14,34 @@ use scheduler::{Account, AccountId, MemberId, MemberState, Shards};
 /// A fleet at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FleetStatus {
-    /// What the batch is for that is open the longest, if there is one.
+    /// Stage of the oldest open batch, if there is one.
     pub stage: Option<Stage>,
-    /// The tasks of all open batches.
+    /// Numbers of tasks of all open batches.
     pub shards: Shards,
-    /// Who is there, and who of those that computed something is gone.
+    /// Present members, and lost members with accepted answers.
     pub members: Vec<MemberInfo>,
-    /// The lease that is waited for the longest.
+    /// The oldest lease of an unanswered task.
     pub oldest: Option<OldestLease>,
-    /// For whom all this is: accounts with open batches, and those that may have others; by id.
+    /// Accounts with open batches or a handle, by id.
     pub accounts: Vec<AccountStatus>,
     /// Members lost since the start, by [`Cause::kind`](scheduler::Cause::kind); members that left in order are counted as well.
     pub losses: BTreeMap<&'static str, u64>,
-    /// Leases given since the start, backups and repeats included.
+    /// Number of leases since the start, with backups and repeats.
     pub attempts: u64,
-    /// Answers that counted since the start.
+    /// Number of accepted answers since the start.
     pub accepted: u64,
-    /// Answers since the start that did not count, since there was one before or their batch was over.
+    /// Number of discarded answers since the start: the task had an answer, or the batch was over.
     pub discarded: u64,
     /// Bytes sent to remote members since the start.
     pub bytes_sent: u64,
     /// Bytes received from remote members since the start.
     pub bytes_received: u64,
-    /// Since the start.
+    /// Time since the start.
     pub up: Duration,
 }
 
 impl FleetStatus {
-    /// The same with what is in work for that account alone.
+    /// The status with the batches of that account alone.
     pub fn of(&self, account: AccountId) -> FleetStatus {
         let own = self.accounts.iter().find(|status| status.account.id == account);
         let (stage, oldest) = (own.and_then(|own| own.stage), own.and_then(|own| own.oldest.clone()));
@@ -50,33 +50,33 @@ impl FleetStatus {
     }
 }
 
-/// What is in work for an account.
+/// Open batches of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccountStatus {
-    /// As it was given with the latest of its batches.
+    /// The account, as its latest batch declared it.
     pub account: Account,
     /// What its batch is for that is open the longest, if there is one.
     pub stage: Option<Stage>,
-    /// The tasks of its open batches.
+    /// Numbers of tasks of its open batches.
     pub shards: Shards,
-    /// The lease of these that is waited for the longest.
+    /// The oldest lease of an unanswered task of these.
     pub oldest: Option<OldestLease>,
-    /// Time that its leases took slots, those that have ended.
+    /// Slot time of its ended leases.
     pub slot_time: Duration,
-    /// Members that hold its leases.
+    /// Number of members that hold its leases.
     pub members: usize,
 }
 
-/// A lease that has not been answered for long.
+/// The oldest unanswered lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OldestLease {
     /// Its task.
     pub task: TaskIndex,
-    /// Which time the task was assigned.
+    /// Attempt of the lease.
     pub attempt: Attempt,
     /// Name of the member that holds it.
     pub member: String,
-    /// Since it was assigned.
+    /// Time since it was assigned.
     pub age: Duration,
 }
 
@@ -85,29 +85,29 @@ pub struct OldestLease {
 pub struct MemberInfo {
     /// Its id.
     pub id: MemberId,
-    /// What it calls itself.
+    /// Its name.
     pub name: String,
-    /// Tasks that it computes at the same time.
+    /// Number of tasks that it computes at the same time.
     pub slots: u32,
-    /// Answers of it that counted, those before it was lost and returned included.
+    /// Number of its accepted answers, also before it was lost and reconnected.
     pub tasks_done: u64,
-    /// Time that those answers took it, as it says.
+    /// Computing time of these answers, as the worker reports it.
     pub busy: Duration,
-    /// How it is.
+    /// Its state.
     pub state: MemberState,
-    /// How often a worker of its name was lost since the start.
+    /// Number of losses of workers of its name since the start.
     pub losses: u32,
-    /// How many tasks a worker of its name failed that another one answered.
+    /// Number of tasks that workers of its name failed and others answered.
     pub failures: u32,
-    /// Whether it is assigned one task at a time, for these losses and failures.
+    /// Whether it is assigned one task at a time, because of these losses and failures.
     pub on_probation: bool,
-    /// Leases that it holds.
+    /// Number of leases that it holds.
     pub leases: usize,
     /// Age of the oldest of them.
     pub oldest_lease: Option<Duration>,
-    /// Since it joined.
+    /// Time since it joined.
     pub joined: Duration,
-    /// Since it was last heard of; nothing for threads of this process.
+    /// Time since its last message; `None` for threads of this process.
     pub silent: Duration,
 }
 

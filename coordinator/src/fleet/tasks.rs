@@ -1,9 +1,12 @@
-//! The tasks of a batch, each made when it is assigned and kept until it is answered: weights and shards of all of them are never in
-//! memory at once. And the register of all batches that are open.
+//! The tasks of a batch, and the register of open batches.
+//!
+//! A task is made when it is assigned and kept until it is answered, so the weights and shards of all tasks are never in memory at the
+//! same time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anyhow::Result;
 use proto::convert::blob;
 use rustc_hash::FxHashMap;
 use shared::work::lease::{BatchId, TaskIndex};
@@ -12,21 +15,21 @@ use shared::work::task::Task;
 use super::audit::Replicas;
 use scheduler::Needs;
 
-/// What a batch is made of.
+/// The tasks of a batch.
 pub trait Tasks: Send + Sync {
-    /// How many.
+    /// Number of tasks.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the batch has no tasks.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the task at that position works on.
+    /// Shard and shard state of the task at that position.
     fn needs(&self, at: usize) -> Needs;
 
-    /// The task at that position, equal in every call; an error if it cannot be made.
-    fn make(&self, at: usize) -> Result<Task, String>;
+    /// Makes the task at that position; every call returns an equal task.
+    fn make(&self, at: usize) -> Result<Task>;
 }
 
 impl Tasks for Vec<Task> {
@@ -42,16 +45,16 @@ impl Tasks for Vec<Task> {
         }
     }
 
-    fn make(&self, at: usize) -> Result<Task, String> {
+    fn make(&self, at: usize) -> Result<Task> {
         Ok(self[at].clone())
     }
 }
 
-/// The tasks of an open batch, their replicas after them.
+/// An open batch: its tasks, and their replicas after them.
 pub(super) struct Open {
     tasks: Arc<dyn Tasks>,
     replicas: Replicas,
-    /// Those that were assigned and are not answered.
+    /// Assigned tasks without an answer.
     made: Mutex<FxHashMap<TaskIndex, Arc<Task>>>,
 }
 
@@ -69,8 +72,8 @@ impl Open {
         all.map(|task| self.tasks.needs(task.index())).collect()
     }
 
-    /// The task, made if it is not there.
-    pub fn task(&self, task: TaskIndex) -> Result<Arc<Task>, String> {
+    /// Returns the task; makes it unless it is assigned already.
+    pub fn task(&self, task: TaskIndex) -> Result<Arc<Task>> {
         if let Some(made) = self.made().get(&task) {
             return Ok(made.clone());
         }
@@ -79,7 +82,7 @@ impl Open {
         Ok(made)
     }
 
-    /// Forgets the task, which was answered.
+    /// Removes an answered task.
     pub fn close(&self, task: TaskIndex) {
         self.made().remove(&task);
     }
@@ -89,7 +92,7 @@ impl Open {
     }
 }
 
-/// The open batches, used to check answers, and the source of batch ids.
+/// Register of open batches, to check answers, and source of batch ids.
 #[derive(Default)]
 pub(super) struct Register {
     next: AtomicU64,
@@ -97,27 +100,27 @@ pub(super) struct Register {
 }
 
 impl Register {
-    /// An id for a batch, never used before.
+    /// Returns a new batch id.
     pub fn next(&self) -> BatchId {
         BatchId(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Whether there ever was a batch of that id, or is about to be.
+    /// Whether the id was given out.
     pub fn knows(&self, batch: BatchId) -> bool {
         batch.0 < self.next.load(Ordering::Relaxed)
     }
 
-    /// The tasks of the batch, if it is open.
+    /// The batch, if it is open.
     pub fn tasks(&self, batch: BatchId) -> Option<Arc<Open>> {
         self.open().get(&batch).cloned()
     }
 
-    /// The batch is open.
+    /// Adds an open batch.
     pub fn insert(&self, batch: BatchId, tasks: Arc<Open>) {
         self.open().insert(batch, tasks);
     }
 
-    /// The batch is over.
+    /// Removes a finished batch.
     pub fn remove(&self, batch: BatchId) {
         self.open().remove(&batch);
     }

@@ -5,26 +5,26 @@ use tokio::sync::{mpsc, oneshot};
 use super::messages::Input;
 use super::status::FleetStatus;
 
-/// A way to ask a fleet for its status, from any task; does not keep the fleet alive.
+/// Asks a fleet for its status, from any task; does not keep the fleet alive.
 #[derive(Clone)]
 pub struct Watcher {
     inputs: mpsc::Sender<Input>,
 }
 
 impl Watcher {
-    /// Asks the driver at the other end of `inputs`.
+    /// A watcher of the driver at the other end of `inputs`.
     pub(super) fn new(inputs: mpsc::Sender<Input>) -> Watcher {
         Watcher { inputs }
     }
 
-    /// What the fleet is doing; nothing once it has stopped.
+    /// The status of the fleet; `None` once it has stopped.
     pub async fn status(&self) -> Option<FleetStatus> {
         let (reply, status) = oneshot::channel();
         self.inputs.send(Input::StatusAsked { reply }).await.ok()?;
         status.await.ok()
     }
 
-    /// As [`Watcher::status`], for threads outside a runtime.
+    /// [`Watcher::status`] for threads outside a runtime.
     pub(super) fn blocking_status(&self) -> Option<FleetStatus> {
         let (reply, status) = oneshot::channel();
         self.inputs.blocking_send(Input::StatusAsked { reply }).ok()?;

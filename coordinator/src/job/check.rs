@@ -8,8 +8,9 @@ use std::fmt;
 use shared::models::decode::Decoder;
 use shared::train::mixture::{MAX_COMPONENTS, MixtureError};
 
-use super::key::{Estimator, Key, Model};
+use super::key::Key;
 use super::located::{Fault, Node, Problem};
+use super::method::{Estimator, Model};
 use super::{FamiliesSource, GrammarSource, Job, Method, ModelKind, RulePrior, Start};
 
 impl Job {

@@ -9,142 +9,8 @@ use std::ops::Bound;
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 
-use super::{CorpusTable, InferenceTable, Method, ModelKind, ModelTable, OutputTable, Point, RulePrior};
-
-/// Kinds of model that keys distinguish: [`ModelKind`], with a separate kind for dependency models with adapted constituents.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Model {
-    /// `kind = "adaptor"`.
-    Adaptor,
-    /// `kind = "pcfg"`.
-    Pcfg,
-    /// `kind = "pcfg-la"`.
-    PcfgLa,
-    /// `kind = "dmv"`.
-    Dmv,
-    /// `kind = "dmv"` with `adapted`.
-    AdaptedDmv,
-}
-
-/// Estimators that keys distinguish: [`Method`], with a separate one for logistic-normal priors.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Estimator {
-    /// `method = "em"`.
-    Em,
-    /// `method = "map-em"`.
-    MapEm,
-    /// `method = "vb"`.
-    Vb,
-    /// `method = "vb-em"`.
-    VbEm,
-    /// `method = "svb"`.
-    Svb,
-    /// `method = "oem"`.
-    Oem,
-    /// `method = "cvb"`.
-    Cvb,
-    /// `method = "gibbs"`.
-    Gibbs,
-    /// `method = "hastings"`.
-    Hastings,
-    /// `method = "vb"` with `prior = "logistic-normal"`.
-    LogisticNormal,
-}
-
-use Estimator as E;
-use Model as M;
-
-/// Estimators of each model.
-const TRAINED: [(Model, &[Estimator]); 5] = [
-    (M::Adaptor, &[E::Vb, E::Svb, E::Hastings]),
-    (M::Pcfg, ALL),
-    (M::PcfgLa, &[E::Em, E::Vb, E::Cvb]),
-    (M::Dmv, ALL),
-    (M::AdaptedDmv, &[E::Vb, E::Svb]),
-];
-
-/// Every estimator; PCFGs can be trained by all of them.
-pub(super) const ALL: &[Estimator] =
-    &[E::Em, E::MapEm, E::Vb, E::VbEm, E::Svb, E::Oem, E::Cvb, E::Gibbs, E::Hastings, E::LogisticNormal];
-
-impl Model {
-    /// The estimators of this model.
-    pub fn estimators(self) -> &'static [Estimator] {
-        let (_, estimators) =
-            TRAINED.iter().find(|(model, _)| *model == self).expect("every model is listed");
-        estimators
-    }
-
-    /// All models.
-    pub fn all() -> impl Iterator<Item = Model> {
-        TRAINED.iter().map(|(model, _)| *model)
-    }
-
-    /// The model of a job.
-    pub fn of(kind: ModelKind, adapted: bool) -> Model {
-        match kind {
-            ModelKind::Adaptor => Model::Adaptor,
-            ModelKind::Pcfg => Model::Pcfg,
-            ModelKind::PcfgLa => Model::PcfgLa,
-            ModelKind::Dmv if adapted => Model::AdaptedDmv,
-            ModelKind::Dmv => Model::Dmv,
-        }
-    }
-
-    /// Name for texts, in backquotes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Model::Adaptor => "`adaptor`",
-            Model::Pcfg => "`pcfg`",
-            Model::PcfgLa => "`pcfg-la`",
-            Model::Dmv => "`dmv`",
-            Model::AdaptedDmv => "`dmv` with `model.adapted`",
-        }
-    }
-}
-
-impl Estimator {
-    /// The estimator of a point; `None` for a method that is incompatible with the prior.
-    pub fn of(inference: &InferenceTable) -> Option<Estimator> {
-        Some(match (inference.method, inference.prior) {
-            (Method::Vb, RulePrior::LogisticNormal) => Estimator::LogisticNormal,
-            (_, RulePrior::LogisticNormal) => return None,
-            (Method::Em, _) => Estimator::Em,
-            (Method::MapEm, _) => Estimator::MapEm,
-            (Method::Vb, _) => Estimator::Vb,
-            (Method::VbEm, _) => Estimator::VbEm,
-            (Method::Svb, _) => Estimator::Svb,
-            (Method::Oem, _) => Estimator::Oem,
-            (Method::Cvb, _) => Estimator::Cvb,
-            (Method::Gibbs, _) => Estimator::Gibbs,
-            (Method::Hastings, _) => Estimator::Hastings,
-        })
-    }
-
-    /// Name for texts, with its method in backquotes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Estimator::Em => "`em`",
-            Estimator::MapEm => "`map-em`",
-            Estimator::Vb => "`vb`",
-            Estimator::VbEm => "`vb-em`",
-            Estimator::Svb => "`svb`",
-            Estimator::Oem => "`oem`",
-            Estimator::Cvb => "`cvb`",
-            Estimator::Gibbs => "`gibbs`",
-            Estimator::Hastings => "`hastings`",
-            Estimator::LogisticNormal => "`vb` with logistic-normal priors",
-        }
-    }
-
-    /// Name of this estimator with a model, for messages.
-    pub fn in_words(self, model: Model) -> String {
-        format!("{} by {}", model.name(), self.name()).replace('`', "")
-    }
-}
-
-/// Models and estimators that read a key, in every combination.
-pub type Readers = &'static [(&'static [Model], &'static [Estimator])];
+use super::method::{Estimator, Model, ModelKind, Readers};
+use super::{CorpusTable, InferenceTable, ModelTable, OutputTable, Point};
 
 /// A condition on other keys, without which a key has no effect.
 #[derive(Clone, Copy)]
@@ -216,7 +82,7 @@ pub struct Key {
     pub defaults: &'static [(ModelKind, &'static str)],
     /// Whether it acts before the rounds: points that differ in it are then prepared apart.
     pub prepares: fn(Model, &InferenceTable) -> bool,
-    /// What the path names, if its value is a path.
+    /// Properties of its value as a path; `None` if the value is no path.
     pub path: Option<PathOf>,
 }
 

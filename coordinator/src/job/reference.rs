@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use shared::grammar::auto::FAMILY;
 
 use super::Job;
-use super::key::{Estimator, Key, Model};
+use super::key::Key;
+use super::method::{Estimator, Model};
 
 const HEAD: &str = "\
 # The job file

@@ -17,9 +17,8 @@ use shared::train::logistic_normal::Constrained;
 use shared::train::mixture::{Limit, Mixture, MixtureError};
 use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
 
-use super::key::Estimator::{self as E, Cvb, Em, Gibbs, Hastings, LogisticNormal, MapEm, Oem, Svb, Vb, VbEm};
-use super::key::Model::{self as M, AdaptedDmv, Adaptor, Dmv, Pcfg, PcfgLa};
-use super::key::{ALL, Key, Need, Readers, Rules, values_of};
+use super::key::{Key, Need, Rules, values_of};
+use super::method::*;
 use super::source::{FamiliesSource, GrammarSource};
 
 /// Declares a table: a struct that serde reads, its defaults, and its [`Key`]s.
@@ -49,46 +48,6 @@ macro_rules! table {
         }
     };
 }
-
-const EVERY: Readers = &[(&[Adaptor, Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
-const SENTENCES: Readers = &[(&[Adaptor, Pcfg], ALL)];
-const WITHOUT_TREES: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], ALL)];
-const TREES: Readers = &[(&[PcfgLa], ALL)];
-const DEPENDENCIES: Readers = &[(&[Dmv, AdaptedDmv], ALL)];
-const BY_LENGTH: Readers = &[(&[PcfgLa, Dmv, AdaptedDmv], ALL)];
-/// Readers of `shard_symbols`: all but chains over adaptor grammars, which keep all tables in one shard.
-const SHARDS: Readers = &[(&[Adaptor], &[Vb, Svb]), (&[Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
-const STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb])];
-const ADAPTORS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb, Hastings])];
-const TABLES: Readers = &[(&[Adaptor], &[Hastings])];
-const STRINGS: Readers = &[
-    (&[Adaptor, AdaptedDmv], &[Vb, Svb]),
-    (&[Pcfg], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, Hastings]),
-];
-const CONVERGING: Readers =
-    &[(&[Adaptor, AdaptedDmv], &[Vb]), (&[Pcfg, PcfgLa, Dmv], &[Em, MapEm, Vb, VbEm, Cvb, LogisticNormal])];
-const STARTED: Readers = &[
-    (&[Adaptor, AdaptedDmv], &[Vb, Svb]),
-    (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, LogisticNormal]),
-];
-const NOISY: Readers =
-    &[(&[PcfgLa], ALL), (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, LogisticNormal])];
-const GIVEN: Readers = &[(&[Adaptor], &[Hastings]), (&[Pcfg, Dmv], ALL)];
-const PSEUDO_COUNTS: Readers = &[
-    (&[Adaptor], &[Hastings]),
-    (&[Pcfg, Dmv], &[MapEm, Vb, VbEm, Svb, Cvb, Gibbs, Hastings]),
-    (&[PcfgLa], &[Vb, Cvb]),
-    (&[AdaptedDmv], &[Vb, Svb]),
-];
-const HEATED: Readers =
-    &[(&[Adaptor], &[Hastings]), (&[Pcfg, Dmv], &[Em, MapEm, Vb, VbEm, Cvb, Gibbs, Hastings])];
-const SAMPLERS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Gibbs, Hastings])];
-const CHAINS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Hastings])];
-const STOCHASTIC: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb]), (&[Pcfg, Dmv], &[Svb, Oem])];
-const STOCHASTIC_STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb])];
-const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
-const NORMAL: Readers = &[(&[Pcfg, Dmv], &[LogisticNormal])];
-const NORMAL_DMV: Readers = &[(&[Dmv], &[LogisticNormal])];
 
 const VOTERS: Need = Need { text: "`voters`", holds: |job, _| !job.model.voters.is_empty() };
 const SYLLABLES: Need = Need {
@@ -199,13 +158,13 @@ table! {
     suffixes: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);
 
     /// Tags, or the classes `noun`, `proper`, `verb`, whose constituents are adapted.
-    adapted: Vec<String> = Vec::new(), Rules::read_by(&[(&[M::AdaptedDmv, M::Dmv], &[E::Vb, E::Svb])]);
+    adapted: Vec<String> = Vec::new(), Rules::read_by(ADAPTABLE);
 }
 
 impl ModelTable {
     /// The kind of model, as keys distinguish it.
-    pub fn model(&self) -> M {
-        M::of(self.kind, !self.adapted.is_empty())
+    pub fn model(&self) -> Model {
+        Model::of(self.kind, !self.adapted.is_empty())
     }
 
     /// The grammar and those of the voters.
@@ -376,7 +335,7 @@ table! {
     jitter: f64 = 0.5, Rules::read_by(STARTED).from_to(0.0, 10.0).with(JITTER);
 
     /// Pseudo-count of every rule and string, instead of the grammar's; with `pcfg-la`, of every split rule (0.01 if not set).
-    alpha: Option<f64> = None, Rules::read_by(PSEUDO_COUNTS).above_to(0.0, 1e6).prepares(|model, _| model == M::AdaptedDmv);
+    alpha: Option<f64> = None, Rules::read_by(PSEUDO_COUNTS).above_to(0.0, 1e6).prepares(|model, _| model == Model::AdaptedDmv);
 
     /// Start of training. `uniform`: equal weights; `jitter` and `noise`: with much or little noise; `trees`: counts of given trees, or
     /// with `hastings` these trees; `incremental`: trees drawn one after the other; `model`: counts of a trained model, or with
@@ -553,7 +512,7 @@ impl OutputTable {
     }
 }
 
-/// What happens to a job with sentences that the grammar cannot derive.
+/// Treatment of a job with sentences that the grammar cannot derive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnUnparsable {
@@ -562,74 +521,6 @@ pub enum OnUnparsable {
     Error,
     /// The sentences are not trained on.
     Skip,
-}
-
-/// Kinds of model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelKind {
-    /// An adaptor grammar.
-    #[default]
-    Adaptor,
-    /// A probabilistic context-free grammar.
-    Pcfg,
-    /// A probabilistic context-free grammar with latent annotations, of a treebank.
-    PcfgLa,
-    /// The dependency model with valence, over the tags of a treebank.
-    Dmv,
-}
-
-/// Methods of inference.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// Variational Bayes (Cohen, Blei & Smith 2010, with truncated sticks; Kurihara & Sato 2006).
-    #[default]
-    Vb,
-    /// Expectation maximisation.
-    Em,
-    /// Maximum a posteriori expectation maximisation.
-    MapEm,
-    /// Variational Bayes with fitted pseudo-counts.
-    VbEm,
-    /// Stochastic variational Bayes: rounds over samples of the corpus (Hoffman et al. 2013; Zhai, Boyd-Graber & Cohen 2014).
-    Svb,
-    /// Stepwise online expectation maximisation: rounds over samples of the corpus (Liang & Klein 2009).
-    Oem,
-    /// Collapsed variational Bayes (Wang & Blunsom 2013).
-    Cvb,
-    /// Gibbs sampling of trees and probabilities (Johnson, Griffiths & Goldwater 2007, §3).
-    Gibbs,
-    /// Collapsed Metropolis–Hastings over trees (Johnson, Griffiths & Goldwater 2007, §5; with adaptors as py-cfg).
-    Hastings,
-}
-
-impl Method {
-    /// Whether the method is a sampler.
-    pub fn is_sampler(self) -> bool {
-        matches!(self, Method::Gibbs | Method::Hastings)
-    }
-
-    /// Whether each round reads a sample of the corpus.
-    pub fn is_stochastic(self) -> bool {
-        matches!(self, Method::Svb | Method::Oem)
-    }
-
-    /// Name of the objective that it reports after each round.
-    pub fn objective(self, kind: ModelKind) -> &'static str {
-        match self {
-            Method::Vb | Method::VbEm => "Variational bound",
-            Method::Svb => "Variational bound, estimated",
-            Method::Em => "Log-likelihood",
-            Method::Oem => "Log-likelihood, estimated",
-            Method::MapEm => "Log posterior, up to a constant",
-            Method::Cvb => "Log-likelihood of sentences given all others",
-            Method::Hastings if kind == ModelKind::Adaptor => {
-                "Log posterior of trees and tables, up to a constant"
-            }
-            Method::Gibbs | Method::Hastings => "Log posterior of trees, up to a constant",
-        }
-    }
 }
 
 /// Starts of training.
@@ -679,16 +570,17 @@ impl Start {
     }
 
     /// Whether a model with that estimator can start so.
-    pub fn suits(self, model: M, estimator: E) -> bool {
-        let of_rules = matches!(model, Pcfg | Dmv);
+    pub fn suits(self, model: Model, estimator: Estimator) -> bool {
+        let of_rules = matches!(model, Model::Pcfg | Model::Dmv);
+        let is_chain = estimator == Estimator::Hastings;
         match (self, model, estimator) {
-            (Start::Noise, PcfgLa, _) => true,
-            (_, PcfgLa, _) => false,
+            (Start::Noise, Model::PcfgLa, _) => true,
+            (_, Model::PcfgLa, _) => false,
             (Start::Uniform, ..) => true,
-            (Start::Trees | Start::Model, ..) => of_rules || estimator == Hastings,
-            (Start::Incremental, ..) => estimator == Hastings,
-            (Start::Harmonic, ..) => matches!(model, Dmv | AdaptedDmv),
-            (Start::Jitter | Start::Noise, ..) => of_rules && estimator != Hastings,
+            (Start::Trees | Start::Model, ..) => of_rules || is_chain,
+            (Start::Incremental, ..) => is_chain,
+            (Start::Harmonic, ..) => matches!(model, Model::Dmv | Model::AdaptedDmv),
+            (Start::Jitter | Start::Noise, ..) => of_rules && !is_chain,
         }
     }
 }
@@ -697,7 +589,7 @@ impl Start {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HarmonicStops {
-    /// From the expected numbers of children.
+    /// Computed from the expected numbers of children.
     #[default]
     Expected,
     /// The values of `harmonic_stop`.

@@ -6,12 +6,13 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anyhow::{anyhow, bail};
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 use shared::work::task::{Answer, ContentHash};
 
 use super::frames::Sender;
-use super::messages::ToJob;
+use super::messages::{Reason, ToJob};
 use proto::convert::Wire;
 
 /// Bytes of answers that the process has not processed yet; one answer may exceed it.
@@ -28,10 +29,10 @@ pub type Made = (Vec<u8>, Vec<ContentHash>, Bytes);
 
 /// A reply to a request.
 pub enum Reply {
-    /// To [`Exchange::task`].
-    Task(Result<Made, String>),
-    /// To [`Exchange::blob`]: kind and bytes.
-    Blob(Result<(i32, Bytes), String>),
+    /// Reply to [`Exchange::task`].
+    Task(Result<Made, Reason>),
+    /// Reply to [`Exchange::blob`]: kind and bytes.
+    Blob(Result<(i32, Bytes), Reason>),
 }
 
 /// The way to the process of a job.
@@ -47,7 +48,7 @@ pub struct Exchange {
 
 #[derive(Default)]
 struct State {
-    /// Where replies go, by request.
+    /// Channels for replies, by request.
     waiting: FxHashMap<u64, SyncSender<Reply>>,
     /// Bytes of answers that were sent and not processed.
     in_flight: usize,
@@ -61,16 +62,16 @@ struct State {
 #[derive(Default)]
 struct Ahead {
     batch: u64,
-    /// How many come.
+    /// Number of announced tasks.
     announced: usize,
-    /// How many have come.
+    /// Number of arrived tasks.
     arrived: usize,
-    /// Those that have come and were not taken.
-    tasks: FxHashMap<usize, Result<Made, String>>,
+    /// Arrived tasks that were not used yet.
+    tasks: FxHashMap<usize, Result<Made, Reason>>,
 }
 
 impl Exchange {
-    /// Over a pipe to a process that `kill` kills.
+    /// An exchange over a pipe to a process; `kill` kills the process.
     pub fn new(to_job: Sender, kill: Box<dyn Fn() + Send + Sync>) -> Exchange {
         let (requests, state, changed) = (AtomicU64::new(0), Mutex::default(), Condvar::new());
         Exchange { to_job, requests, state, changed, kill }
@@ -92,7 +93,7 @@ impl Exchange {
     }
 
     /// The next task has come without a request.
-    pub fn arrived(&self, task: Result<Made, String>) {
+    pub fn arrived(&self, task: Result<Made, Reason>) {
         let mut state = self.state();
         let at = state.ahead.arrived;
         state.ahead.arrived += 1;
@@ -108,7 +109,7 @@ impl Exchange {
     }
 
     /// Returns a task, which may have come already.
-    pub fn task(&self, batch: u64, at: usize) -> Result<Made, String> {
+    pub fn task(&self, batch: u64, at: usize) -> anyhow::Result<Made> {
         let comes = |state: &mut State| {
             let Ahead { batch: last, announced, arrived, .. } = state.ahead;
             batch == last && (arrived..announced).contains(&at) && !state.is_over
@@ -118,38 +119,38 @@ impl Exchange {
         if state.ahead.batch == batch
             && let Some(task) = state.ahead.tasks.remove(&at)
         {
-            return task;
+            return Ok(task?);
         }
         drop(state);
         match self.ask(|request| ToJob::TaskWanted { request, batch, at })? {
-            Reply::Task(task) => task,
-            Reply::Blob(_) => Err("expected a task, found a blob".to_owned()),
+            Reply::Task(task) => Ok(task?),
+            Reply::Blob(_) => bail!("expected a task, found a blob"),
         }
     }
 
     /// Asks for a blob of a task.
-    pub fn blob(&self, batch: u64, at: usize, hash: ContentHash) -> Result<(i32, Bytes), String> {
+    pub fn blob(&self, batch: u64, at: usize, hash: ContentHash) -> anyhow::Result<(i32, Bytes)> {
         match self.ask(|request| ToJob::BlobWanted { request, batch, at, hash })? {
-            Reply::Blob(blob) => blob,
-            Reply::Task(_) => Err("expected a blob, found a task".to_owned()),
+            Reply::Blob(blob) => Ok(blob?),
+            Reply::Task(_) => bail!("expected a blob, found a task"),
         }
     }
 
-    fn ask(&self, message: impl FnOnce(u64) -> ToJob) -> Result<Reply, String> {
+    fn ask(&self, message: impl FnOnce(u64) -> ToJob) -> anyhow::Result<Reply> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let (reply, replied) = mpsc::sync_channel(1);
         let mut state = self.state();
         if state.is_over {
-            return Err(GONE.to_owned());
+            bail!(GONE);
         }
         state.waiting.insert(request, reply);
         drop(state);
-        self.send(&message(request)).map_err(|_| GONE.to_owned())?;
+        self.send(&message(request)).map_err(|_| anyhow!(GONE))?;
         replied.recv_timeout(REPLY_WITHIN).map_err(|error| match error {
-            RecvTimeoutError::Disconnected => GONE.to_owned(),
+            RecvTimeoutError::Disconnected => anyhow!(GONE),
             RecvTimeoutError::Timeout => {
                 self.kill();
-                format!("the process of the job did not answer for {} s", REPLY_WITHIN.as_secs())
+                anyhow!("the process of the job did not answer for {} s", REPLY_WITHIN.as_secs())
             }
         })
     }
@@ -176,7 +177,7 @@ impl Exchange {
     }
 
     /// The process has processed answers of so many bytes.
-    pub fn taken(&self, bytes: usize) {
+    pub fn processed(&self, bytes: usize) {
         let mut state = self.state();
         state.in_flight = state.in_flight.saturating_sub(bytes);
         self.changed.notify_all();

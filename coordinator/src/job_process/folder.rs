@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 
+use super::messages::Reason;
 use crate::job::{Job, JobError};
 use crate::store;
 
@@ -45,10 +46,10 @@ pub fn load(folder: &Path, urls: &[String]) -> Result<Job> {
     foreign.map_or(Ok(job), |foreign| Err(anyhow!(foreign)))
 }
 
-/// Returns an error as one line in which files have the names that the job gives them.
-pub fn told(error: &anyhow::Error, folder: &Path) -> String {
+/// Returns the reason of a failure, in which files have the names that the job gives them.
+pub fn told(error: &anyhow::Error, folder: &Path) -> Reason {
     let text = format!("{error:#}").replace(&format!("{}/", inputs_in(folder).display()), "");
-    text.replace(&format!("{}/", folder.display()), "")
+    Reason(text.replace(&format!("{}/", folder.display()), ""))
 }
 
 /// Whether `path` stays below the folder that it is put in, and can be displayed.

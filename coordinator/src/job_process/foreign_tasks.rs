@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::{Error, Result};
 use prost::Message;
 use proto::convert::blob::{Blob, hash_from_wire};
 use proto::convert::{WireError, lease};
@@ -26,7 +27,7 @@ pub struct ForeignTasks {
     pub job: Arc<Exchange>,
     /// The number of the batch there.
     pub batch: u64,
-    /// By task.
+    /// Needs by task.
     pub needs: Vec<Needs>,
     /// Blobs that are kept.
     pub blobs: Arc<Blobs>,
@@ -41,22 +42,22 @@ impl Tasks for ForeignTasks {
         self.needs[at]
     }
 
-    fn make(&self, at: usize) -> Result<Task, String> {
+    fn make(&self, at: usize) -> Result<Task> {
         let (head, hashes, payload) = self.job.task(self.batch, at)?;
-        let head = v1::LeaseHead::decode(&head[..]).map_err(|error| error.to_string())?;
+        let head = v1::LeaseHead::decode(&head[..])?;
         let blob = |hash: ContentHash| {
             self.blobs.get_or_insert(hash, || {
                 let (kind, bytes) = self.job.blob(self.batch, at, hash)?;
                 let size = bytes.len();
-                Ok((Blob::from_bytes(kind, hash, bytes).map_err(|error| error.to_string())?, size))
+                Ok((Blob::from_bytes(kind, hash, bytes).map_err(Error::msg)?, size))
             })
         };
-        let blobs = hashes.into_iter().map(blob).collect::<Result<Vec<Blob>, String>>()?;
+        let blobs = hashes.into_iter().map(blob).collect::<Result<Vec<Blob>>>()?;
         let find = |field: &'static str, hash: &[u8]| {
             let hash = hash_from_wire(field, hash)?;
             blobs.iter().find(|blob| blob.hash() == hash).ok_or(WireError::Missing { field })
         };
-        lease::task_from_wire(&head, payload, find).map_err(|error| error.to_string())
+        lease::task_from_wire(&head, payload, find).map_err(Error::msg)
     }
 }
 
@@ -68,7 +69,7 @@ pub struct Blobs(Mutex<Held>);
 struct Held {
     /// Blob, encoded bytes, last use.
     blobs: FxHashMap<ContentHash, (Blob, usize, u64)>,
-    /// By last use.
+    /// Hashes by last use.
     order: BTreeMap<u64, ContentHash>,
     /// Uses so far.
     uses: u64,
@@ -78,11 +79,7 @@ struct Held {
 
 impl Blobs {
     /// Returns the blob, which `load` gives with its encoded size if it is not there.
-    fn get_or_insert(
-        &self,
-        hash: ContentHash,
-        load: impl FnOnce() -> Result<(Blob, usize), String>,
-    ) -> Result<Blob, String> {
+    fn get_or_insert(&self, hash: ContentHash, load: impl FnOnce() -> Result<(Blob, usize)>) -> Result<Blob> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(blob) = lock().touch(hash) {
             return Ok(blob);

@@ -40,7 +40,7 @@ pub fn run(
         Ok(Ok(digest)) => Ok(digest),
         Ok(Err(error)) => Err(told(&error, &folder)),
         Err(_) => {
-            Err("internal error: the job panicked; the service's log says where, please report it".to_owned())
+            Err("internal error: the job panicked; the service's log says where, please report it".into())
         }
     };
     Ok(service.send(&FromJob::Ended(ended), &[])?)

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, nice, setrlimit};
 /// Priority below that of the service, so that pages and heartbeats do not wait for a job.
 const NICENESS: i32 = 5;
 
-/// How much sooner than the service the process is ended when the machine has no memory left, in thousandths of the memory.
+/// Preference of the process over the service when the machine has no memory left, in thousandths of the memory.
 #[cfg(target_os = "linux")]
 const OOM_SCORE: &str = "500";
 

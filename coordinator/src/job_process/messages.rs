@@ -13,10 +13,27 @@ use crate::outcome::Crew;
 use crate::snapshot::Snapshot;
 use scheduler::{Failure, Needs};
 
-/// Encoded head of a task's lease, and hashes of its blobs; an error says why there is no task.
-pub type HeadOfTask = Result<(Vec<u8>, Vec<ContentHash>), String>;
+/// An error as one line of text: to another process, into a file, or onto a page.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+pub struct Reason(pub String);
 
-/// What the process is to do; the first message to it.
+impl From<&str> for Reason {
+    fn from(text: &str) -> Reason {
+        Reason(text.to_owned())
+    }
+}
+
+impl From<anyhow::Error> for Reason {
+    fn from(error: anyhow::Error) -> Reason {
+        Reason(format!("{error:#}"))
+    }
+}
+
+/// Encoded head of a task's lease, and hashes of its blobs; an error says why there is no task.
+pub type HeadOfTask = Result<(Vec<u8>, Vec<ContentHash>), Reason>;
+
+/// Assignment of the process; the first message to it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
     /// The job's folder.
@@ -31,7 +48,7 @@ pub struct Assignment {
     pub action: Action,
 }
 
-/// What is done with a job.
+/// Actions on a job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Action {
     /// Reads the job, its grammar and its corpus, and reports the first error.
@@ -46,7 +63,7 @@ pub enum Action {
 /// A message to the process of a job.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToJob {
-    /// What to do.
+    /// The assignment.
     Assigned(Assignment),
     /// Asks for the task at a position of a batch.
     TaskWanted {
@@ -74,10 +91,10 @@ pub enum ToJob {
         at: usize,
     },
     /// Something happened to the fleet.
-    News(FleetEvent),
+    FleetEvent(FleetEvent),
     /// The open batch is over.
     BatchOver(Result<MapReport, BatchError>),
-    /// Who worked on the job.
+    /// The workers of the job.
     Crew(Crew),
     /// The job was cancelled.
     Cancelled,
@@ -90,9 +107,9 @@ pub enum FromJob {
     Batch {
         /// Its number: 0, 1, …
         batch: u64,
-        /// What it is for.
+        /// Stage of its tasks.
         stage: Stage,
-        /// By task.
+        /// Needs by task.
         needs: Vec<Needs>,
         /// Number of its tasks, from the first, that follow without a request.
         ahead: usize,
@@ -113,10 +130,10 @@ pub enum FromJob {
         /// The request.
         request: u64,
         /// Its kind, as in the workers' protocol; an error says why there is no blob.
-        kind: Result<i32, String>,
+        kind: Result<i32, Reason>,
     },
     /// An answer has been processed.
-    Taken {
+    Processed {
         /// Bytes of its payload.
         bytes: usize,
     },
@@ -127,7 +144,7 @@ pub enum FromJob {
     /// Every task of later batches is to be computed by two members.
     AuditAll,
     /// The end, and the last message: the digest of the parameters, empty after a check; or the reason of the failure in one line.
-    Ended(Result<String, String>),
+    Ended(Result<String, Reason>),
 }
 
 /// Why a batch has no result.
@@ -135,7 +152,7 @@ pub enum FromJob {
 pub enum BatchError {
     /// [`FleetError::Batch`].
     Failed {
-        /// Why.
+        /// Cause.
         failure: Failure,
         /// The last events and decisions of the scheduler.
         decisions: Vec<String>,

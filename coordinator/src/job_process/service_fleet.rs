@@ -51,10 +51,10 @@ struct Open {
     tasks: Option<Arc<dyn Tasks>>,
 }
 
-/// What training hears of the service.
+/// Messages of the service to training.
 enum Progress {
     Answered(usize, Bytes),
-    News(FleetEvent),
+    FleetEvent(FleetEvent),
     Over(Result<MapReport, BatchError>),
     Crew(Crew),
 }
@@ -130,10 +130,10 @@ impl Map for ServiceFleet {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        self.map_with_news(stage, tasks, each, &mut |_| {})
+        self.map_with_events(stage, tasks, each, &mut |_| {})
     }
 
-    fn map_with_news(
+    fn map_with_events(
         &self,
         stage: Stage,
         tasks: Arc<dyn Tasks>,
@@ -156,9 +156,9 @@ impl Map for ServiceFleet {
                         FleetError::Batch { stage, failure, decisions: Vec::new() }
                     })?;
                     each(at, answer);
-                    self.send(&FromJob::Taken { bytes: size })?;
+                    self.send(&FromJob::Processed { bytes: size })?;
                 }
-                Progress::News(event) => hear(event),
+                Progress::FleetEvent(event) => hear(event),
                 Progress::Over(result) => {
                     self.shared.open().tasks = None;
                     return result.map_err(|error| error.into_error(stage));
@@ -194,7 +194,7 @@ impl Shared {
             ToJob::Cancelled => return self.is_cancelled.store(true, Ordering::SeqCst),
             ToJob::Assigned(_) => return,
             ToJob::Answered { at } => Progress::Answered(at, payload),
-            ToJob::News(event) => Progress::News(event),
+            ToJob::FleetEvent(event) => Progress::FleetEvent(event),
             ToJob::BatchOver(result) => Progress::Over(result),
             ToJob::Crew(crew) => Progress::Crew(crew),
         };
@@ -203,16 +203,16 @@ impl Shared {
     }
 
     /// Makes a task of a batch.
-    fn make(&self, batch: u64, at: usize) -> Result<Task, String> {
+    fn make(&self, batch: u64, at: usize) -> Result<Task> {
         let open = self.open();
         let tasks = open.tasks.clone().filter(|tasks| open.batch == batch && at < tasks.len());
         drop(open);
-        tasks.ok_or_else(|| "its batch is over".to_owned())?.make(at)
+        tasks.context("its batch is over")?.make(at)
     }
 }
 
 /// Encodes a task as head and payload.
-fn encode(task: Result<Task, String>) -> (HeadOfTask, Bytes) {
+fn encode(task: Result<Task>) -> (HeadOfTask, Bytes) {
     match task {
         Ok(task) => {
             let unused = LeaseId { batch: BatchId(0), task: TaskIndex(0), attempt: Attempt(0) };
@@ -220,26 +220,26 @@ fn encode(task: Result<Task, String>) -> (HeadOfTask, Bytes) {
             let blobs = Blob::of_task(&task).iter().map(Blob::hash).collect();
             (Ok((head.encode_to_vec(), blobs)), payload)
         }
-        Err(error) => (Err(error), Bytes::new()),
+        Err(error) => (Err(error.into()), Bytes::new()),
     }
 }
 
 // A service that is gone needs no reply; the process ends.
-fn reply_with_task(service: &Sender, request: u64, task: Result<Task, String>) {
+fn reply_with_task(service: &Sender, request: u64, task: Result<Task>) {
     let (task, payload) = encode(task);
     let _ = service.send(&FromJob::Task { request, task }, &payload);
 }
 
-fn reply_with_blob(service: &Sender, request: u64, task: Result<Task, String>, hash: ContentHash) {
+fn reply_with_blob(service: &Sender, request: u64, task: Result<Task>, hash: ContentHash) {
     let blob = task.and_then(|task| {
         let found = Blob::of_task(&task).into_iter().find(|blob| blob.hash() == hash);
-        found.ok_or_else(|| "no task has this blob".to_owned())
+        found.context("no task has this blob")
     });
     let _ = match blob {
         Ok(blob) => {
             let kind = Ok(i32::from(blob.kind()));
             service.send(&FromJob::Blob { request, kind }, &blob.to_bytes())
         }
-        Err(error) => service.send(&FromJob::Blob { request, kind: Err(error) }, &[]),
+        Err(error) => service.send(&FromJob::Blob { request, kind: Err(error.into()) }, &[]),
     };
 }

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_lines_are_behind_and_many_have_no_names() {
+    fn weaker_lines_are_behind_and_unnamed_if_many() {
         let series = |n: usize| -> Vec<Series> {
             let run = |at: usize| Series {
                 name: format!("run {at}"),

@@ -1,4 +1,4 @@
-//! How a job is accepted: with an id that is used once, and as a whole or not at all.
+//! Acceptance of jobs: each gets an id that is used once, and is stored as a whole or not at all.
 //!
 //! ```text
 //! reserve the id ──> folder of the job ──> record ──> accepted
@@ -75,18 +75,18 @@ impl Acceptance {
         Ok(())
     }
 
-    /// Gives the job in the folder `aside` an id, and stores the folder; `store` stores the record. An error means that the job was not
+    /// Gives the job in the folder `staging` an id, and stores the folder; `store` stores the record. An error means that the job was not
     /// accepted.
     pub fn accept<T>(
         &mut self,
         job_store: &JobStore,
-        aside: TempDir,
+        staging: TempDir,
         store: impl FnOnce(JobId) -> Result<T>,
     ) -> Result<T> {
         self.discard_abandoned(job_store)?;
         let id = self.reserve()?;
         self.abandoned.insert(id);
-        let stored = job_store.settle(aside, id).and_then(|()| store(id));
+        let stored = job_store.settle(staging, id).and_then(|()| store(id));
         match stored {
             Ok(_) => drop(self.abandoned.remove(&id)),
             Err(_) => {

@@ -21,7 +21,7 @@ struct Entry<'a> {
     job: Option<JobId>,
     #[serde(skip_serializing_if = "str::is_empty")]
     detail: &'a str,
-    /// Of an upload.
+    /// Bytes of an upload.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
 }
@@ -29,9 +29,9 @@ struct Entry<'a> {
 /// An upload that succeeded.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 pub struct Upload {
-    /// When.
+    /// Time.
     pub millis: Millis,
-    /// Who.
+    /// Name of the user.
     pub who: String,
     /// Its size.
     pub bytes: u64,
@@ -44,7 +44,7 @@ impl Audit {
         Ok(Audit(file.with_context(|| format!("{}: cannot be written", path.display()))?))
     }
 
-    /// One more line, which is also logged.
+    /// Adds a line, which is also logged.
     pub fn note(&self, millis: Millis, who: &str, what: &str, job: Option<JobId>, detail: &str) {
         self.add(&Entry { millis, who, what, job, detail, bytes: None });
     }

@@ -24,6 +24,7 @@ use super::submission::Submission;
 use super::view::SharedView;
 use super::{Problem, Service, lock, now};
 use crate::clock;
+use crate::job_process::Reason;
 use crate::status::RunStatus;
 
 /// Work for the controller.
@@ -32,14 +33,14 @@ pub(super) type Command = Box<dyn FnOnce(&mut Controller) + Send>;
 /// Time from one attempt to store what could not be stored to the next.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What the thread owns.
+/// State of the controller's thread.
 pub(super) struct Controller {
     service: Service,
     acceptance: Acceptance,
-    /// To the threads of jobs; none once the service closes.
+    /// Channel to the threads of jobs; `None` once the service closes.
     orders: Option<Sender<Order>>,
     /// Ends of jobs that are not stored yet. These jobs count as running.
-    unsaved: Vec<(JobId, Result<Done, String>)>,
+    unsaved: Vec<(JobId, Result<Done, Reason>)>,
     /// Whether a job waits though there is room, as its record could not be stored.
     is_behind: bool,
 }
@@ -93,8 +94,13 @@ impl Controller {
         }
     }
 
-    /// Stores a job in the folder `aside` that was checked, and has it wait or begin.
-    pub fn accept(&mut self, owner: String, submission: Submission, aside: TempDir) -> Result<View, Problem> {
+    /// Stores a job in the folder `staging` that was checked, and has it wait or begin.
+    pub fn accept(
+        &mut self,
+        owner: String,
+        submission: Submission,
+        staging: TempDir,
+    ) -> Result<View, Problem> {
         // It may have been submitted twice at once, and its files deleted with another job.
         if let Some(known) = self.service.admit(&owner, &submission)? {
             return Ok(known);
@@ -108,7 +114,7 @@ impl Controller {
             service.0.job_store.records().save(&first.record)?;
             Ok((first, steps))
         };
-        let (first, others) = self.acceptance.accept(&service.0.job_store, aside, store)?;
+        let (first, others) = self.acceptance.accept(&service.0.job_store, staging, store)?;
         let Record { id, owner, name, .. } = &first.record;
         let id = *id;
         service.audit(owner, "submit", Some(id), name);
@@ -130,7 +136,7 @@ impl Controller {
     }
 
     /// Stores how a running job ended, now or later. A job that was interrupted by the service's own end is left to the next process.
-    pub fn end(&mut self, id: JobId, how: Result<Done, String>) {
+    pub fn end(&mut self, id: JobId, how: Result<Done, Reason>) {
         lock(&self.service.0.working).remove(&id);
         if self.orders.is_some() || how.is_ok() {
             let ended = self.change(Event::Ended(id, how.clone()), |service| {

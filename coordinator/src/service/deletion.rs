@@ -64,13 +64,13 @@ impl Service {
 /// Whether the clock that tells when jobs ended may be trusted to delete them: a clock that jumps by years would delete all of them.
 #[derive(Default)]
 pub(super) struct SteadyClock {
-    /// Since when it runs as the monotonic clock does: by both.
+    /// Start of the time in which it agrees with the monotonic clock, by both clocks.
     since: Option<(Millis, Duration)>,
 }
 
 /// Time for which the clock has to run evenly.
 const STEADY: Duration = Duration::from_secs(60 * 60);
-/// How much it may differ from the monotonic clock.
+/// Maximum difference from the monotonic clock.
 const JUMP: Duration = Duration::from_secs(60);
 
 impl SteadyClock {

@@ -13,10 +13,10 @@ use super::record::Millis;
 /// A line of a job log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Line {
-    /// When.
+    /// Time.
     #[serde(rename = "millis")]
     pub at: Millis,
-    /// What.
+    /// Text of the line.
     pub text: String,
 }
 
@@ -50,12 +50,12 @@ pub struct JobLog {
 }
 
 impl JobLog {
-    /// At `path`; `notifier` rings with every line.
+    /// The log at `path`; `notifier` rings with every line.
     pub fn new(path: PathBuf, notifier: Notifier) -> JobLog {
         JobLog { path, notifier }
     }
 
-    /// One more line.
+    /// Adds a line.
     pub fn tell(&self, at: Millis, text: &str) {
         let mut line = serde_json::to_vec(&Line { at, text: text.to_owned() }).unwrap_or_default();
         line.push(b'\n');

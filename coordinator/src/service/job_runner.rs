@@ -14,8 +14,8 @@ use super::view::SharedView;
 use super::{Limits, Service, lock, now};
 use crate::events::{All, Observer, RunEvent};
 use crate::fleet::Handle;
-use crate::job_process::Unfinished;
 use crate::job_process::folder::{load, told};
+use crate::job_process::{Reason, Unfinished};
 use crate::outcome::Crew;
 use crate::progress::Progress;
 use crate::status::RunStatus;
@@ -56,7 +56,7 @@ fn follow(service: &Service, order: Order) {
     let work = AssertUnwindSafe(|| work(service, id, name.clone(), &handle, run_status, view.clone()));
     let how = catch_unwind(work).unwrap_or_else(|_| {
         Err("internal error: the job's thread panicked; the service's log says where, please report it"
-            .to_owned())
+            .into())
     });
     let job_store = &service.0.job_store;
     let seen = view.read();
@@ -69,7 +69,7 @@ fn follow(service: &Service, order: Order) {
             job_store.publish(id).context("the results cannot be put into the object store; resume the job");
         published
             .map(|results| Done { parameters_sha256, results, score: seen.final_scores.into_iter().next() })
-            .map_err(|error| format!("{error:#}"))
+            .map_err(Reason::from)
     });
     // Without a controller the service has ended, and the next one goes on with the job.
     let _ = service.control(move |controller| controller.end(id, how));
@@ -84,7 +84,7 @@ fn work(
     handle: &Handle,
     run_status: RunStatus,
     mut view: SharedView,
-) -> Result<String, String> {
+) -> Result<String, Reason> {
     let job_store = &service.0.job_store;
     let restore = || -> Result<()> {
         let record = service.job(id)?.record;
@@ -110,7 +110,7 @@ fn work(
             Err(Unfinished::Lost(reason)) if losses < MAX_LOSSES && !handle.is_cancelled() => {
                 service.job_log(id).tell(now(), &format!("{reason}; starting again"));
             }
-            trained => return trained.map_err(Unfinished::into_text),
+            trained => return trained.map_err(Unfinished::into_reason),
         }
     }
 }

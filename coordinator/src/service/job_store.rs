@@ -12,7 +12,7 @@
 //! audit.jsonl         who did what
 //! ```
 //!
-//! What is half there was never there: records and files are written aside, synced and renamed, and a job's folder is made beside the others and
+//! Nothing is incomplete: records and files are written under a temporary name, synced and renamed, and a job's folder is made beside the others and
 //! takes its place once it was checked (`acceptance`). With an object store ([`Remote`]) the folder is a cache: missing files are downloaded when they are needed.
 
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ pub struct JobStore {
     _lock: File,
 }
 
-/// A file that is being brought.
+/// An upload in progress.
 pub struct Incoming {
     file: NamedTempFile,
     hasher: blake3::Hasher,
@@ -58,7 +58,7 @@ pub struct Incoming {
     got: u64,
 }
 
-/// A file that has been brought, and is what was announced.
+/// A complete upload with the announced size and hash.
 pub struct Arrived {
     file: NamedTempFile,
     hash: Hash,
@@ -156,7 +156,7 @@ impl JobStore {
         self.records.remove(id)
     }
 
-    /// The same for all of `deleted`, but for records that are void; what cannot be removed now is left to the next service.
+    /// Removes all of `deleted`, except void records; failures are left to the next service.
     pub fn remove_all_deleted(&self, deleted: &[Record], now: Millis) {
         for Record { id, .. } in deleted.iter().filter(|record| !record.is_void(now)) {
             if let Err(error) = self.remove_deleted(*id) {
@@ -223,7 +223,7 @@ impl JobStore {
         Ok(fs::write(self.view(id), serde_json::to_vec(view)?)?)
     }
 
-    /// Where its checkpoints are kept; empty: among its results.
+    /// Location of its checkpoints; empty: among its results.
     pub fn checkpoints(&self, id: JobId) -> String {
         self.remote().map_or(String::new(), |remote| remote.store().describe(&object(id, "checkpoints")))
     }
@@ -246,11 +246,11 @@ impl JobStore {
         self.has_here(hash) || self.remote().is_some_and(|remote| remote.has(hash))
     }
 
-    /// Brings a file from the object store if it is not in the folder.
-    fn bring(&self, hash: Hash) -> Result<()> {
+    /// Downloads a file from the object store unless the folder has it.
+    fn download(&self, hash: Hash) -> Result<()> {
         let Some(remote) = self.remote().filter(|_| !self.has_here(hash)) else { return Ok(()) };
-        let file = self.file_aside()?;
-        remote.bring(&file_name(hash), file.path())?;
+        let file = self.temporary_file()?;
+        remote.download(&file_name(hash), file.path())?;
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(File::open(file.path())?)?;
         let place = || remote.store().describe(&file_name(hash));
@@ -258,13 +258,13 @@ impl JobStore {
         self.put_down(file, hash)
     }
 
-    /// A file that is about to be brought.
+    /// Starts the upload of a file.
     pub fn receive(&self, hash: Hash, size: u64) -> Result<Incoming> {
-        let file = self.file_aside()?;
+        let file = self.temporary_file()?;
         Ok(Incoming { file, hasher: blake3::Hasher::new(), hash, size, got: 0 })
     }
 
-    /// Keeps a file that has been brought.
+    /// Keeps an uploaded file.
     pub fn keep(&self, arrived: Arrived) -> Result<()> {
         if let Some(remote) = self.remote() {
             remote.keep(arrived.hash, arrived.file.path())?;
@@ -272,8 +272,8 @@ impl JobStore {
         self.put_down(arrived.file, arrived.hash)
     }
 
-    fn file_aside(&self) -> Result<NamedTempFile> {
-        on_disk(|| tempfile::Builder::new().prefix(ASIDE).tempfile_in(self.folder.join("files")))
+    fn temporary_file(&self) -> Result<NamedTempFile> {
+        on_disk(|| tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(self.folder.join("files")))
     }
 
     fn put_down(&self, file: NamedTempFile, hash: Hash) -> Result<()> {
@@ -286,19 +286,19 @@ impl JobStore {
 
     /// A folder that is that of no job yet, with the job file and its inputs.
     pub fn lay_out(&self, job: &str, inputs: &[Input]) -> Result<TempDir> {
-        let aside = self.aside()?;
-        on_disk(|| fs::write(aside.path().join(JOB), job))?;
-        self.lay_inputs(aside.path(), inputs)?;
-        Ok(aside)
+        let staging = self.staging_folder()?;
+        on_disk(|| fs::write(staging.path().join(JOB), job))?;
+        self.lay_inputs(staging.path(), inputs)?;
+        Ok(staging)
     }
 
-    fn aside(&self) -> Result<TempDir> {
-        on_disk(|| tempfile::Builder::new().prefix(ASIDE).tempdir_in(self.folder.join("work")))
+    fn staging_folder(&self) -> Result<TempDir> {
+        on_disk(|| tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(self.folder.join("work")))
     }
 
     fn lay_inputs(&self, folder: &Path, inputs: &[Input]) -> Result<()> {
         for Input { path, hash } in inputs {
-            self.bring(*hash)?;
+            self.download(*hash)?;
             let place = inputs_in(folder).join(path);
             on_disk(|| {
                 place.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -351,41 +351,41 @@ impl JobStore {
     }
 
     /// Has a folder with all that is in it on disk.
-    pub fn sync(&self, aside: &TempDir) -> Result<()> {
-        on_disk(|| sync_below(aside.path()))
+    pub fn sync(&self, staging: &TempDir) -> Result<()> {
+        on_disk(|| sync_below(staging.path()))
     }
 
     /// Makes a folder that is on disk that of a job, where it stays once this returns.
-    pub fn settle(&self, aside: TempDir, id: JobId) -> Result<()> {
+    pub fn settle(&self, staging: TempDir, id: JobId) -> Result<()> {
         if let Some(remote) = self.remote() {
             for name in [JOB, LOG] {
-                remote.store().put_file(&object(id, name), &aside.path().join(name))?;
+                remote.store().put_file(&object(id, name), &staging.path().join(name))?;
             }
         }
-        self.take_place(aside, &self.job(id))
+        self.take_place(staging, &self.job(id))
     }
 
-    fn take_place(&self, aside: TempDir, place: &Path) -> Result<()> {
-        on_disk(|| fs::rename(aside.path(), place))?;
-        let _moved = aside.keep();
+    fn take_place(&self, staging: TempDir, place: &Path) -> Result<()> {
+        on_disk(|| fs::rename(staging.path(), place))?;
+        let _moved = staging.keep();
         on_disk(|| place.parent().map_or(Ok(()), sync))
     }
 
     /// Brings the folder of a job from the object store if it is not there: what is told of it, without inputs and results.
     pub fn recall(&self, id: JobId) -> Result<()> {
         let Some(remote) = self.remote().filter(|_| !self.job(id).exists()) else { return Ok(()) };
-        let aside = self.aside()?;
+        let staging = self.staging_folder()?;
         for name in [JOB, LOG, VIEW] {
             if let Some(bytes) = remote.store().find(&object(id, name))? {
-                on_disk(|| fs::write(aside.path().join(name), bytes))?;
+                on_disk(|| fs::write(staging.path().join(name), bytes))?;
             }
         }
-        self.take_place_once(aside, &self.job(id))
+        self.take_place_once(staging, &self.job(id))
     }
 
     /// Takes a place that another may take at the same moment, with the same things.
-    fn take_place_once(&self, aside: TempDir, place: &Path) -> Result<()> {
-        self.take_place(aside, place).or_else(|error| if place.exists() { Ok(()) } else { Err(error) })
+    fn take_place_once(&self, staging: TempDir, place: &Path) -> Result<()> {
+        self.take_place(staging, place).or_else(|error| if place.exists() { Ok(()) } else { Err(error) })
     }
 
     /// Brings what a job needs to begin, or to go on, from the object store if it is not there.
@@ -395,9 +395,9 @@ impl JobStore {
         if inputs.is_empty() || place.exists() {
             return Ok(());
         }
-        let aside = self.aside()?;
-        self.lay_inputs(aside.path(), inputs)?;
-        on_disk(|| fs::rename(inputs_in(aside.path()), place))
+        let staging = self.staging_folder()?;
+        self.lay_inputs(staging.path(), inputs)?;
+        on_disk(|| fs::rename(inputs_in(staging.path()), place))
     }
 
     /// Puts the results of a job into the object store; their files, as in [`JobStore::list`].
@@ -420,7 +420,7 @@ impl JobStore {
             .try_for_each(|(name, file)| remote.store().put_file(&object(id, name), &file))
     }
 
-    /// Removes files that no job reads, which were brought for one that never came.
+    /// Removes files that no job reads: they were uploaded for a job that was not submitted.
     pub fn forget_others<'a>(&self, records: impl Iterator<Item = &'a Record>) -> Result<()> {
         let wanted: BTreeSet<String> = names_of(records).collect();
         for entry in fs::read_dir(self.folder.join("files"))? {
@@ -472,11 +472,11 @@ impl JobStore {
     fn recall_results(&self, id: JobId) -> Result<()> {
         let Some(remote) = self.remote().filter(|_| !self.results(id).exists()) else { return Ok(()) };
         self.recall(id)?;
-        let (aside, place) = (self.aside()?, object(id, RESULTS));
+        let (staging, place) = (self.staging_folder()?, object(id, RESULTS));
         for path in remote.store().list_below(&place)?.into_iter().filter(|path| is_safe(path)) {
-            remote.bring(&format!("{place}/{path}"), &aside.path().join(path))?;
+            remote.download(&format!("{place}/{path}"), &staging.path().join(path))?;
         }
-        self.take_place_once(aside, &self.results(id))
+        self.take_place_once(staging, &self.results(id))
     }
 }
 
@@ -523,7 +523,7 @@ fn object(id: JobId, name: &str) -> String {
     format!("work/{id}/{name}")
 }
 
-/// What a folder is called in an object store: the same as long as it is there.
+/// Name of a folder in an object store; it does not change while the folder exists.
 fn name_of(folder: &Path) -> io::Result<String> {
     let file = folder.join("name");
     match fs::read_to_string(&file) {
@@ -577,14 +577,14 @@ pub fn log_in(folder: &Path) -> PathBuf {
 const LOG: &str = "log.jsonl";
 const VIEW: &str = "scene.json";
 
-/// What names begin with that are not in their place yet.
-const ASIDE: &str = ".new-";
+/// Prefix of the names of files that are not complete.
+const TEMPORARY: &str = ".new-";
 
 /// Removes what a process left that was killed while it wrote.
 fn sweep(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(ASIDE) {
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
             let path = entry.path();
             if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
         }
@@ -598,7 +598,7 @@ mod tests {
     use crate::service::record::State;
     use crate::service::record::tests::record;
 
-    fn bring(job_store: &JobStore, bytes: &[u8]) -> Hash {
+    fn upload(job_store: &JobStore, bytes: &[u8]) -> Hash {
         let mut incoming = job_store.receive(blake3::hash(bytes), bytes.len() as u64).unwrap();
         bytes.chunks(3).for_each(|piece| incoming.push(piece).unwrap());
         job_store.keep(incoming.finish().unwrap()).unwrap();
@@ -606,10 +606,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_there_for_the_next_process_and_for_one_at_a_time() {
+    fn a_kept_cache_serves_the_next_process_and_one_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let job_store = JobStore::open(dir.path(), None).unwrap();
-        let text = bring(&job_store, b"some sentences\n");
+        let text = upload(&job_store, b"some sentences\n");
         let records: Vec<Record> = [1, 2, 10].map(|id| record(id, State::Queued)).into();
         records.iter().for_each(|record| job_store.records().save(record).unwrap());
         let error = JobStore::open(dir.path(), None).err().unwrap().to_string();
@@ -647,10 +647,10 @@ mod tests {
     fn a_job_has_its_files_under_their_names() {
         let dir = tempfile::tempdir().unwrap();
         let job_store = JobStore::open(dir.path(), None).unwrap();
-        let text = bring(&job_store, b"text");
+        let text = upload(&job_store, b"text");
         let inputs = ["corpus.txt", "more/of it.txt"].map(|path| Input { path: path.into(), hash: text });
-        let aside = job_store.lay_out("[model]\n", &inputs).unwrap();
-        job_store.settle(aside, JobId(1)).unwrap();
+        let staging = job_store.lay_out("[model]\n", &inputs).unwrap();
+        job_store.settle(staging, JobId(1)).unwrap();
         let inputs = inputs_in(&job_store.job(JobId(1)));
         assert_eq!(fs::read(inputs.join("more/of it.txt")).unwrap(), b"text");
         let out = job_store.results(JobId(1));

@@ -5,7 +5,7 @@
 //! is taken by another service, with the next epoch. No clocks are compared: each service measures durations by its own.
 //!
 //! Invariant: a leader stops to confirm anything ([`Term::check`]) before another service can take the lease, also if it cannot reach the store.
-//! What it writes so late that the next leader has begun is refused ([`super::records`]). The lease assumes that clocks of two machines run equally fast within a quarter.
+//! A write after the next leader has begun is refused ([`super::records`]). The lease assumes that clocks of two machines run equally fast within a quarter.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::store::{Store, Version};
 /// The object.
 const NAME: &str = "keeper.json";
 
-/// How long services wait for each other.
+/// Timeouts of services that wait for each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// From one look at the lease of another service to the next.
+    /// Interval between looks at the lease of another service.
     pub look: Duration,
     /// Looks in which nothing changes before the leader is taken to be gone.
     pub unchanged_looks: u32,
-    /// How long a leader may act after it began to renew its lease: less than `unchanged_looks` looks.
+    /// Time that a leader may act after it began to renew its lease: less than `unchanged_looks` looks.
     pub term: Duration,
 }
 
@@ -42,10 +42,10 @@ impl Default for Timeouts {
 struct Leader {
     /// Names the folder of a service, so that a restarted service need not wait for its own lease.
     name: String,
-    /// How many leaders there were before.
+    /// Number of leaders before.
     #[serde(default)]
     epoch: u64,
-    /// How often the lease was renewed.
+    /// Number of renewals.
     renewed: u64,
     /// A number that no other attempt to write the lease has: a write that arrives late must not pass for a later one of the same content,
     /// as another service waits for a change.
@@ -66,12 +66,12 @@ pub struct LeaderLease {
     pub is_successor: bool,
 }
 
-/// How long a leader may act. Clones share it.
+/// Term of a leader. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Term {
     /// The leader's epoch, from 1.
     pub epoch: u64,
-    /// By [`clock::now`].
+    /// End by [`clock::now`].
     end: Arc<Mutex<Duration>>,
 }
 
@@ -110,7 +110,7 @@ impl LeaderLease {
                         found = now;
                         break;
                     }
-                    Some(leader) if Some(&leader) != other.as_ref() => bail!("{}", taken(store)),
+                    Some(leader) if Some(&leader) != other.as_ref() => bail!("{}", taken_over(store)),
                     Some(_) => {}
                     None => {
                         found = now;
@@ -129,12 +129,12 @@ impl LeaderLease {
             None => store.create(NAME, json)?,
             Some((_, version)) => store.replace(NAME, json, version)?,
         };
-        let version = version.with_context(|| taken(store))?;
+        let version = version.with_context(|| taken_over(store))?;
         let term = Term { epoch, end: Arc::new(Mutex::new(begun + timeouts.term)) };
         Ok(LeaderLease { leader, version, timeouts, term, is_successor: other.is_some() })
     }
 
-    /// How long this leader may act.
+    /// The term of this leader.
     pub fn term(&self) -> Term {
         self.term.clone()
     }
@@ -175,7 +175,7 @@ impl LeaderLease {
 }
 
 /// Says that another service is the leader.
-pub fn taken(store: &Store) -> String {
+pub fn taken_over(store: &Store) -> String {
     let place = store.describe("");
     format!("{place}: another service works there; wait for its end, or choose another place with --store")
 }

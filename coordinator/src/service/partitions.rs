@@ -32,12 +32,12 @@ use crate::store::memory::{self, Fate, Network};
 
 /// Histories of a test run, unless the environment says otherwise.
 const SEEDS: u64 = 200;
-/// How far their clocks are off, within what the lease allows for.
+/// Rates of their clocks, within the tolerance of the lease.
 const RATES: [f64; 3] = [1.0, 0.9, 1.12];
 /// The simulated time of a history.
 const END: Duration = Duration::from_secs(900);
 
-/// What happened, over all histories.
+/// Totals over all histories.
 #[derive(Default, Debug)]
 struct Tally {
     requests: u64,
@@ -51,7 +51,7 @@ struct Tally {
     confirmed: u64,
 }
 
-/// What clients know of a job.
+/// The clients' knowledge of a job.
 #[derive(Debug)]
 struct Known {
     key: String,
@@ -71,9 +71,9 @@ impl Known {
 }
 
 impl Told {
-    /// The story of a job.
+    /// The history of a job.
     fn of(&self, id: JobId) -> Vec<&String> {
-        self.story.iter().filter(|line| line.starts_with(&format!("{id} "))).collect()
+        self.history.iter().filter(|line| line.starts_with(&format!("{id} "))).collect()
     }
 }
 
@@ -86,8 +86,8 @@ struct Told {
     leaders: BTreeMap<u64, usize>,
     /// The latest epoch in which something was confirmed.
     epoch: u64,
-    /// What was stored, and how that went, for a message.
-    story: Vec<String>,
+    /// Attempts to store, and their results, for a message.
+    history: Vec<String>,
     tally: Tally,
 }
 
@@ -119,7 +119,7 @@ impl World {
     /// Takes note of the state that a job was told to have.
     fn tell(&self, told: &mut Told, record: &Record) {
         let (id, state) = (record.id, &record.state);
-        told.story.push(format!("{id} is told to be {state:?} in epoch {}", told.epoch));
+        told.history.push(format!("{id} is told to be {state:?} in epoch {}", told.epoch));
         let seed = format!("{}: {:#?}", self.seed, told.of(id));
         let known = told.jobs.entry(id).or_insert_with(|| Known {
             key: record.key.clone(),
@@ -301,8 +301,8 @@ impl Leader<'_> {
         if let Some(record) = self.queue.with_key("ann", &key).cloned() {
             return self.accepted(&record);
         }
-        let aside = self.job_store.lay_out("", &[])?;
-        std::fs::write(aside.path().join("log.jsonl"), "")?;
+        let staging = self.job_store.lay_out("", &[])?;
+        std::fs::write(staging.path().join("log.jsonl"), "")?;
         let submission = Submission { name: "job".into(), key, ..Submission::default() };
         let (queue, job_store) = (&self.queue, &self.job_store);
         let store = |id: JobId| {
@@ -311,7 +311,7 @@ impl Leader<'_> {
             job_store.records().save(&steps[0].record)?;
             Ok(steps)
         };
-        let mut steps = self.acceptance.accept(job_store, aside, store)?.into_iter();
+        let mut steps = self.acceptance.accept(job_store, staging, store)?.into_iter();
         let first = steps.next().unwrap().record;
         self.queue.commit(first.clone());
         for step in steps {
@@ -337,7 +337,7 @@ impl Leader<'_> {
             let Record { id, state, .. } = &step.record;
             let (time, epoch) = (true_time().unwrap_or_default(), self.lease.term().epoch);
             let line = format!("{id} stored at {time:?} in epoch {epoch} as {state:?}: {stored:?}");
-            self.world.told().story.push(line);
+            self.world.told().history.push(line);
             stored?;
             self.queue.commit(step.record);
         }
@@ -395,7 +395,7 @@ fn history(seed: u64) -> Tally {
 }
 
 #[test]
-fn services_that_are_cut_off_keep_every_promise() {
+fn partitioned_services_keep_every_guarantee() {
     let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let tallies = histories(seeds, history);
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();

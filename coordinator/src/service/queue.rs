@@ -1,4 +1,4 @@
-//! Which jobs run, and which wait: a pure state machine over the records of a service.
+//! The queue of jobs: a pure state machine over the records of a service.
 //!
 //! In: [`Event`]s. Out: [`Step`]s, each the new record of a job and what to do once that record is stored. The queue itself changes when a
 //! record is stored ([`Queue::commit`]) and not before, so it never shows what a crash would undo.
@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::record::{JobId, Millis, Record, State};
+use crate::job_process::Reason;
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +27,7 @@ pub enum Event {
     /// A checkpoint of a running job was stored.
     Checkpointed(JobId),
     /// A running job has ended, with a result or with the reason for its failure. Of a job that is over it changes nothing.
-    Ended(JobId, Result<Done, String>),
+    Ended(JobId, Result<Done, Reason>),
     /// A user, or the end of its time, deleted a job.
     Deleted(JobId),
     /// The process of the service has started. Jobs that were running when the last one died wait again, unless that happened too often;
@@ -43,9 +44,9 @@ pub enum Event {
 pub struct Done {
     /// The digest of the parameters.
     pub parameters_sha256: String,
-    /// As in [`Record::results`].
+    /// Results, as in [`Record::results`].
     pub results: Vec<(String, u64)>,
-    /// As in [`Record::score`].
+    /// Score, as in [`Record::score`].
     pub score: Option<(String, String)>,
 }
 
@@ -54,14 +55,14 @@ pub struct Done {
 pub struct Step {
     /// The record to store, in the place of the one before.
     pub record: Record,
-    /// What to do once it is stored.
+    /// Action once it is stored.
     pub then: Then,
 }
 
-/// What to do once a record is stored.
+/// Action once a record is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
-    /// Nothing.
+    /// No action.
     Nothing,
     /// Begin to train the job.
     Begin,
@@ -106,25 +107,25 @@ pub struct Queue {
     waiting: BTreeSet<Place>,
     /// Jobs that run or stop.
     working: BTreeSet<JobId>,
-    /// How many jobs may run at a time.
+    /// Maximum number of running jobs.
     room: usize,
-    /// How many jobs may wait or run.
+    /// Maximum number of jobs that wait or run.
     most: Most,
 }
 
-/// How many jobs may wait or run.
+/// Maximum number of jobs that wait or run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Most {
-    /// Of all users.
+    /// Jobs of all users.
     pub jobs: usize,
-    /// Of each user.
+    /// Jobs of each user.
     pub of_user: usize,
 }
 
 /// Jobs of higher priority come before others, and then older ones.
 type Place = (u32, Reverse<JobId>);
 
-/// How many times in a row the process of a service may die while a job runs, with no checkpoint between, before the job has failed.
+/// Number of times in a row that the process of a service may die while a job runs, without a checkpoint in between, before the job has failed.
 const MAX_DEATHS: u32 = 3;
 
 impl Queue {
@@ -185,7 +186,7 @@ impl Queue {
                         (State::Done { parameters_sha256 }, results, score)
                     }
                     (Err(_), State::Stopping) => (State::Cancelled, Vec::new(), None),
-                    (Err(error), _) => (State::Failed { error }, Vec::new(), None),
+                    (Err(Reason(error)), _) => (State::Failed { error }, Vec::new(), None),
                 };
                 step(Record { results, score, ..record }.over(state, now), Then::Nothing);
             }
@@ -291,14 +292,14 @@ impl Queue {
         self.working.iter().filter_map(|id| self.jobs.get(id))
     }
 
-    /// How many jobs begin before each of `jobs` that waits, by one pass over all that wait.
+    /// Number of jobs that begin before each of `jobs` that waits, by one pass over all that wait.
     pub fn ahead(&self, jobs: &BTreeSet<JobId>) -> BTreeMap<JobId, usize> {
         let ranks = self.waiting.iter().rev().enumerate();
         let ranks = ranks.map(|(rank, &(_, Reverse(id)))| (id, rank));
         ranks.filter(|(id, _)| jobs.contains(id)).collect()
     }
 
-    /// How many jobs there are in each state, by its name.
+    /// Number of jobs in each state, by its name.
     pub fn by_state(&self) -> BTreeMap<&'static str, usize> {
         let mut by_state = BTreeMap::new();
         self.jobs.values().for_each(|record| *by_state.entry(record.state.name()).or_default() += 1);

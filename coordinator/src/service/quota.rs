@@ -13,16 +13,31 @@ use crate::human;
 /// Hours of a day, the unit in which bytes are counted.
 const HOUR: u64 = 60 * 60 * 1000;
 
-/// What users have uploaded.
+/// Uploads of all users within a day.
 #[derive(Clone)]
 pub struct Uploads {
     /// Bytes of a user within a day.
     most: u64,
-    /// By user: hours, ascending, and the bytes in each.
+    /// Hours by user, ascending, with the bytes in each.
     users: Arc<Mutex<Users>>,
 }
 
 type Users = BTreeMap<String, VecDeque<(u64, u64)>>;
+
+/// A file that exceeds what its user may still upload.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a file of {}, of {} that a user may upload within a day (--max-daily-upload), {} of which are used; try again later",
+    human::bytes(*bytes), human::bytes(*most), human::bytes(*used)
+)]
+pub struct OverQuota {
+    /// Size of the file.
+    bytes: u64,
+    /// Bytes that the user may upload within a day.
+    most: u64,
+    /// Bytes that the user has uploaded within the last day.
+    used: u64,
+}
 
 /// Bytes that are counted for a user; uncounted when dropped, unless kept.
 pub struct Charge {
@@ -33,13 +48,13 @@ pub struct Charge {
 }
 
 impl Uploads {
-    /// At most `most` bytes a day for each user.
+    /// A limit of `most` bytes a day for each user.
     pub fn new(most: u64) -> Uploads {
         Uploads { most, users: Arc::default() }
     }
 
-    /// Counts an upload of `bytes` that begins; the error is one line.
-    pub fn charge(&self, user: &str, bytes: u64, now: Millis) -> Result<Charge, String> {
+    /// Counts an upload of `bytes` that begins.
+    pub fn charge(&self, user: &str, bytes: u64, now: Millis) -> Result<Charge, OverQuota> {
         let hour = now.0 / HOUR;
         let since = hour.saturating_sub(DAY.as_secs() / 3600 - 1);
         let mut users = self.users();
@@ -51,12 +66,7 @@ impl Uploads {
             .get(user)
             .map_or(0, |hours| hours.iter().fold(0_u64, |sum, &(_, bytes)| sum.saturating_add(bytes)));
         if bytes > self.most.saturating_sub(used) {
-            return Err(format!(
-                "a file of {}, of {} that a user may upload within a day (--max-daily-upload), {} of which are used; try again later",
-                human::bytes(bytes),
-                human::bytes(self.most),
-                human::bytes(used)
-            ));
+            return Err(OverQuota { bytes, most: self.most, used });
         }
         count(&mut users, user, bytes, hour);
         Ok(Charge { uploads: self.clone(), user: user.to_owned(), hour, bytes })
@@ -114,7 +124,7 @@ mod tests {
         /// Whatever is uploaded when, by whom, with or without success: the uploads of a user that succeeded within 23 hours never exceed the limit;
         /// an upload that would not exceed it within 25 hours is not refused; what is kept in memory is bounded.
         #[test]
-        fn a_user_uploads_so_much_a_day(steps: Vec<(u8, u16, u16, bool)>) {
+        fn uploads_of_a_day_stay_within_the_limit(steps: Vec<(u8, u16, u16, bool)>) {
             let (uploads, most) = (Uploads::new(100_000), 100_000);
             let mut done: Vec<(String, u64, u64)> = Vec::new();
             let mut now = 1 << 40;

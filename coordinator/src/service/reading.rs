@@ -1,4 +1,4 @@
-//! What readers of a service ask: lists of jobs, single jobs, logs, results. Nothing here waits for storage that another request keeps busy.
+//! Requests of readers: lists of jobs, single jobs, logs, results. No reader waits for storage that another request keeps busy.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ pub struct Page {
     pub jobs: Vec<View>,
     /// Its number, from 1.
     pub page: usize,
-    /// How many pages there are.
+    /// Number of pages.
     pub pages: usize,
-    /// How many jobs there are in each state, by its name.
+    /// Number of jobs in each state, by its name.
     pub by_state: BTreeMap<&'static str, usize>,
 }
 
@@ -39,7 +39,7 @@ impl Service {
         self.views(&queue, queue.working().collect())
     }
 
-    /// How many jobs there are in each state, by its name.
+    /// Number of jobs in each state, by its name.
     pub fn by_state(&self) -> BTreeMap<&'static str, usize> {
         self.queue().by_state()
     }
@@ -54,7 +54,7 @@ impl Service {
         Ok(Page { jobs, page, pages, by_state })
     }
 
-    /// One job.
+    /// Returns a job.
     pub fn job(&self, id: JobId) -> Result<View, Problem> {
         let queue = self.current()?;
         Ok(self.view(&queue, queue.find(id)?))

@@ -1,4 +1,4 @@
-//! What a service knows of a job, and keeps on disk.
+//! Record of a job, as the service keeps it on disk.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -34,7 +34,7 @@ impl FromStr for JobId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Millis(pub u64);
 
-/// Where a job is.
+/// States of a job.
 ///
 /// ```text
 /// queued ──> running ──> done
@@ -47,28 +47,28 @@ pub struct Millis(pub u64);
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It waits for a place.
+    /// The job waits.
     Queued,
-    /// It runs.
+    /// The job runs.
     Running,
-    /// It runs, and is to stop.
+    /// The job runs, and is to stop.
     Stopping,
     /// Its result is complete.
     Done {
         /// The digest of its parameters.
         parameters_sha256: String,
     },
-    /// It has no result.
+    /// The job has no result.
     Failed {
         /// Why, in a line.
         error: String,
     },
-    /// It was cancelled.
+    /// The job was cancelled.
     Cancelled,
 }
 
 impl State {
-    /// In a word.
+    /// Name of the state.
     pub fn name(&self) -> &'static str {
         match self {
             State::Queued => "queued",
@@ -94,7 +94,7 @@ impl State {
 /// A file that a job reads.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Input {
-    /// As it stands in the job: relative, without `..`.
+    /// Path in the job: relative, without `..`.
     pub path: String,
     /// BLAKE3 of its bytes.
     #[serde(with = "as_hex")]
@@ -122,7 +122,7 @@ pub const PRIORITIES: [u32; 3] = [1, 100, 10];
 pub struct Record {
     /// Its id.
     pub id: JobId,
-    /// For people.
+    /// Name for people.
     pub name: String,
     /// The name of the token that submitted it.
     pub owner: String,
@@ -137,12 +137,12 @@ pub struct Record {
     /// BLAKE3 of the job file, as hex digits; none in records of earlier versions.
     #[serde(default)]
     pub job_blake3: Option<String>,
-    /// Where it is.
+    /// Its state.
     pub state: State,
-    /// How often work on it began.
+    /// Number of times that work on it began.
     #[serde(default)]
     pub starts: u32,
-    /// How many times in a row the service's process died while the job ran, with no checkpoint between.
+    /// Number of times in a row that the service's process died while the job ran, without a checkpoint in between.
     #[serde(default)]
     pub deaths: u32,
     /// The files of its results, once it is done: paths below their folder, sorted, and bytes. (A job that was done before this was
@@ -152,14 +152,14 @@ pub struct Record {
     /// The main score or the objective, once it is done: name and value. (None in records of earlier versions.)
     #[serde(default)]
     pub score: Option<(String, String)>,
-    /// Whether it was deleted: it is no job any more, and what is stored of it is being removed.
+    /// Whether it was deleted: it is hidden, and its files are being removed.
     #[serde(default)]
     pub is_deleted: bool,
-    /// When it was accepted,
+    /// Time at which it was accepted.
     pub submitted: Millis,
-    /// began, or went on, the last time,
+    /// Time at which it last began or resumed.
     pub begun: Option<Millis>,
-    /// and was over.
+    /// Time of its end.
     pub ended: Option<Millis>,
 }
 
@@ -192,12 +192,12 @@ impl Record {
         self.owner.is_empty() && u128::from(now.0.saturating_sub(self.submitted.0)) < DAY.as_millis()
     }
 
-    /// The same job, over since `now`.
+    /// The record of the job once it is over, since `now`.
     pub fn over(self, state: State, now: Millis) -> Record {
         Record { state, ended: Some(now), ..self }
     }
 
-    /// On whose behalf the fleet computes.
+    /// The account on which the fleet computes for it.
     pub fn account(&self) -> Account {
         let max_members = self.max_workers.map(|workers| workers as usize);
         Account { id: AccountId(self.id.0), share: self.priority, max_members }
@@ -207,16 +207,16 @@ impl Record {
 /// A job as those see it who watch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct View {
-    /// What is known of it.
+    /// The record.
     pub record: Record,
     /// Jobs that begin before it, if it waits.
     pub ahead: usize,
-    /// How far it is, if it is in work, or was in this process.
+    /// Progress, if the job runs, or ran in this process.
     pub progress: Option<JobStatus>,
 }
 
 impl View {
-    /// As it travels, given the fleet that computes for it.
+    /// The message to clients, given the fleet that computes for it.
     pub fn to_wire(&self, fleet: Option<&FleetStatus>) -> v1::JobInfo {
         let account = self.record.account().id;
         let accounts = fleet.into_iter().flat_map(|fleet| &fleet.accounts);

@@ -25,14 +25,14 @@ const EPOCH: &str = "epoch";
 /// The key of a number that no other write has: one that arrives late must not pass for a later one of the same record.
 const ATTEMPT: &str = "attempt";
 
-/// Where records are stored.
+/// Storage of records.
 pub struct Records {
     store: Store,
     /// If that is an object store.
     leader: Option<Leader>,
 }
 
-/// What the leader knows of the records in an object store.
+/// The leader's knowledge of the records in an object store.
 struct Leader {
     term: Term,
     /// Whether another service was the leader before.
@@ -50,7 +50,7 @@ pub struct Found {
 }
 
 impl Records {
-    /// In `store`; with the leader lease, if that is an object store.
+    /// Records in `store`, with the leader lease if that is an object store.
     pub fn new(store: Store, lease: Option<&LeaderLease>) -> Records {
         let leader = lease.map(|lease| Leader {
             term: lease.term(),

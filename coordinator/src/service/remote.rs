@@ -35,7 +35,7 @@ pub fn file_name(hash: Hash) -> String {
 }
 
 impl Remote {
-    /// In `store`, where no other process puts files by now.
+    /// Opens the remote storage in `store`, where no other process writes any more.
     pub fn open(store: Store) -> Result<Remote> {
         let files = store.list_below("files")?.into_iter().map(|name| format!("files/{name}")).collect();
         Ok(Remote { store, files: Mutex::new(files), put: Mutex::default() })
@@ -89,8 +89,8 @@ impl Remote {
         Ok(())
     }
 
-    /// Brings an object to `file`, whose folder is made if it is not there.
-    pub fn bring(&self, name: &str, file: &Path) -> Result<()> {
+    /// Downloads an object to `file`, whose folder is created if it does not exist.
+    pub fn download(&self, name: &str, file: &Path) -> Result<()> {
         let copied = || -> io::Result<()> {
             file.parent().map_or(Ok(()), fs::create_dir_all)?;
             let mut to = File::create(file)?;
@@ -98,7 +98,7 @@ impl Remote {
             to.sync_all()
         };
         copied().with_context(|| {
-            format!("{}: cannot be brought to {}", self.store.describe(name), file.display())
+            format!("{}: cannot be downloaded to {}", self.store.describe(name), file.display())
         })
     }
 }

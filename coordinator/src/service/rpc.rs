@@ -2,7 +2,7 @@
 //!
 //! In: requests of anybody who reaches the port. Out: answers to those whose token allows them. Invariants: nothing is read from or written to
 //! disk on threads that the fleet needs; a call that uploads or fetches a file or follows a log takes one of a bounded number of places
-//! (`places`); a reader who takes nothing for `IDLE` and an upload that is too slow (`pace`) are ended.
+//! (`places`); a reader who takes nothing for `IDLE` and an upload that is too slow (`minimum_rate`) are ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -26,8 +26,8 @@ use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::minimum_rate::MinimumRate;
 use super::outgoing::Outgoing;
-use super::pace::Pace;
 use super::places::{Place, Places};
 use super::record::{Input, JobId, View};
 use super::submission::{MAX_INPUTS, MAX_JOB, Submission};
@@ -65,10 +65,10 @@ const PAGE_BYTES: usize = 1 << 20;
 /// The calls.
 #[derive(Clone)]
 pub struct JobsService {
-    /// Nothing while it starts.
+    /// The service; empty while it starts.
     service: Arc<OnceLock<Service>>,
     access: Access,
-    /// With threads that may block.
+    /// Runtime with threads that may block.
     runtime: Handle,
     uploads: Places,
     checks: Places,
@@ -119,7 +119,7 @@ impl JobsService {
             .ok_or_else(|| Status::unavailable("the service is starting; try again in a moment"))
     }
 
-    /// Who calls, if that is enough. Their connection is no stranger's from now on.
+    /// Identifies the caller, and checks the role. The connection then counts as the user's.
     fn admit<T>(&self, request: &Request<T>, needed: Role) -> Result<Identity, Status> {
         let identity = self.access.admit(header_of(request).as_deref(), needed).map_err(Status::from)?;
         if let Some(visitor) = request.extensions().get::<Visitor>() {
@@ -128,7 +128,7 @@ impl JobsService {
         Ok(identity)
     }
 
-    /// What `work` gives, on a thread that may block.
+    /// Runs `work` on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
@@ -150,7 +150,7 @@ impl Drop for Caller {
     }
 }
 
-/// What has a stream of answers end with the token of its reader.
+/// Streams of answers that end with the token of their reader.
 trait Revoke<M>:
     FnOnce(ReceiverStream<Result<M, Status>>) -> Revocable<ReceiverStream<Result<M, Status>>>
 {
@@ -176,7 +176,7 @@ impl JobsService {
         Ok((who, revoke))
     }
 
-    /// What `work` gives for a change that a user makes, which waits for storage.
+    /// Runs `work` for a user's change, which waits for storage.
     async fn changing(
         &self,
         who: Identity,
@@ -190,7 +190,7 @@ impl JobsService {
         Ok(Response::new(change.await?.to_wire(None)))
     }
 
-    /// What `work` gives, unless the token of the caller is removed before.
+    /// Returns the result of `work`, unless the token of the caller is removed before.
     async fn while_admitted<T>(
         &self,
         header: Option<&str>,
@@ -210,26 +210,26 @@ impl JobsService {
         place: Place,
         mut incoming: Streaming<v1::UploadMessage>,
     ) -> Result<Response<v1::Uploaded>, Status> {
-        let mut pace = Pace::begin();
+        let mut rate = MinimumRate::begin();
         let Some(v1::UploadMessage { message: Some(upload_message::Message::Head(head)) }) =
-            pace.next(incoming.message()).await?
+            rate.next(incoming.message()).await?
         else {
             return Err(Status::invalid_argument("the first message says which file it is"));
         };
         let (hash, size) = (hash_of(&head.hash)?, head.size);
-        pace.expect(size);
+        rate.expect(size);
         let (pieces, received) = mpsc::channel::<Bytes>(UNDER_WAY);
         let kept = self.store(who, place, (hash, size), received);
-        while let Some(message) = pace.next(incoming.message()).await? {
+        while let Some(message) = rate.next(incoming.message()).await? {
             let Some(upload_message::Message::Data(data)) = message.message else {
                 return Err(Status::invalid_argument("a file after the file"));
             };
-            pace.received(data.len());
+            rate.received(data.len());
             let begun = Instant::now();
             if pieces.send(data).await.is_err() {
                 break; // it was refused, and says why
             }
-            pace.extend(begun.elapsed());
+            rate.extend(begun.elapsed());
         }
         drop(pieces);
         kept.await.map_err(|_| Status::internal("internal error; the service's log says more"))??;
@@ -512,7 +512,7 @@ mod tests {
 
     /// An upload whose caller has gone keeps its place until the file is stored: callers who give up cannot have more of them under way.
     #[test]
-    fn a_place_is_held_as_long_as_the_work() {
+    fn a_place_is_held_until_the_work_ends() {
         let folder = tests::Place::new(false);
         let service = folder.serve();
         let runtime = JobsService::runtime().unwrap();
@@ -536,7 +536,7 @@ mod tests {
 
     /// However many jobs there are and however long their errors, pages are small, and together they have each job once.
     #[test]
-    fn pages_are_small_and_together_they_are_all() {
+    fn pages_are_bounded_and_together_complete() {
         let jobs: Vec<v1::JobInfo> = (1..=2000)
             .rev()
             .map(|id| v1::JobInfo { id, error: "x".repeat((id * id % 9000) as usize), ..Default::default() })

@@ -30,9 +30,9 @@ const STEPS: usize = 12;
 const KEYS: usize = 4;
 /// Steps of storage among which the one that fails is drawn.
 const FAULTS: usize = 30;
-const PATIENCE: Duration = Duration::from_secs(60);
+const CLOSE_WITHIN: Duration = Duration::from_secs(60);
 
-/// What the client knows of a job.
+/// The client's knowledge of a job.
 #[derive(Clone, Default, Debug)]
 struct Known {
     key: usize,
@@ -41,13 +41,13 @@ struct Known {
     may_be_deleted: bool,
     /// Whether it was told to be cancelled, and no resumption was asked for since.
     is_cancelled: bool,
-    /// The same for jobs that were told to stop, which may have a result yet.
+    /// Whether the job was told to stop, and may still have a result.
     is_stopped: bool,
     /// The digest, once it was told to be done.
     done: Option<String>,
 }
 
-/// What happened, over all histories.
+/// Totals over all histories.
 #[derive(Default, Debug)]
 struct Tally {
     events: u64,
@@ -82,7 +82,7 @@ struct World {
     has_failed: bool,
     tally: Tally,
     /// The steps, for a message.
-    story: Vec<String>,
+    history: Vec<String>,
 }
 
 /// A step of a client.
@@ -115,7 +115,7 @@ impl World {
         let act = self.draw();
         let fault = self.random.random_range(0..5);
         self.tally.events += 1;
-        self.story.push(format!("{act:?} {fault}"));
+        self.history.push(format!("{act:?} {fault}"));
         if fault > 1 || matches!(act, Act::Await(_) | Act::Restart) {
             self.execute(act);
         } else {
@@ -138,7 +138,7 @@ impl World {
 
     /// Goes on where the process was killed. What it told after that did not arrive.
     fn follow(&mut self, killed: Place, before: (BTreeMap<JobId, Known>, Option<JobId>), act: Act) {
-        self.service.close(PATIENCE);
+        self.service.close(CLOSE_WITHIN);
         self.place = Arc::new(killed);
         self.service = self.place.serve();
         let told = std::mem::replace(&mut self.known, before.0);
@@ -169,7 +169,7 @@ impl World {
                     assert!(
                         matches!(state, State::Stopping | State::Cancelled),
                         "{id} {state:?}: {}",
-                        self.story()
+                        self.history()
                     );
                 }
             }
@@ -193,7 +193,7 @@ impl World {
             }
             Act::Restart => {
                 self.tally.restarts += 1;
-                self.service.close(PATIENCE);
+                self.service.close(CLOSE_WITHIN);
                 // The lease of the object store is not over: another place has what is stored.
                 let killed = self.place.killed();
                 self.place = Arc::new(killed);
@@ -208,11 +208,11 @@ impl World {
             return;
         };
         match self.known.get(&id) {
-            Some(known) => assert_eq!(known.key, key, "{id} has two keys: {}", self.story()),
+            Some(known) => assert_eq!(known.key, key, "{id} has two keys: {}", self.history()),
             None => {
                 let same = self.known.iter().find(|(_, known)| known.key == key && !known.may_be_deleted);
-                assert!(same.is_none(), "{key} has two jobs, {id} and {same:?}: {}", self.story());
-                assert!(Some(id) > self.highest, "{id} was used before: {}", self.story());
+                assert!(same.is_none(), "{key} has two jobs, {id} and {same:?}: {}", self.history());
+                assert!(Some(id) > self.highest, "{id} was used before: {}", self.history());
                 self.highest = Some(id);
                 self.known.insert(id, Known { key, ..Known::default() });
             }
@@ -221,30 +221,33 @@ impl World {
 
     /// Takes note of the state of a job.
     fn told(&mut self, id: JobId, state: &State) {
-        let (story, has_failed) = (self.story(), self.has_failed);
+        let (history, has_failed) = (self.history(), self.has_failed);
         let known = self.known.entry(id).or_default();
         match state {
             State::Done { parameters_sha256 } => {
-                assert_eq!(*parameters_sha256, self.expected[known.key], "{id}: {story}");
-                assert!(!known.is_cancelled, "{id} was cancelled, and is done: {story}");
+                assert_eq!(*parameters_sha256, self.expected[known.key], "{id}: {history}");
+                assert!(!known.is_cancelled, "{id} was cancelled, and is done: {history}");
                 self.tally.done += u64::from(known.done.is_none());
                 known.done = Some(parameters_sha256.clone());
             }
             state => {
-                assert!(known.done.is_none(), "{id} was done, and is {state:?}: {story}");
+                assert!(known.done.is_none(), "{id} was done, and is {state:?}: {history}");
                 let is_cancelled = std::mem::replace(&mut known.is_cancelled, *state == State::Cancelled);
-                assert!(!is_cancelled || known.is_cancelled, "{id} was cancelled, and is {state:?}: {story}");
+                assert!(
+                    !is_cancelled || known.is_cancelled,
+                    "{id} was cancelled, and is {state:?}: {history}"
+                );
                 known.is_stopped |= matches!(state, State::Stopping | State::Cancelled);
                 match state {
                     State::Queued | State::Running => {
-                        assert!(!known.is_stopped, "{id} was stopped, and is {state:?}: {story}");
+                        assert!(!known.is_stopped, "{id} was stopped, and is {state:?}: {history}");
                     }
                     State::Cancelled => {
-                        assert!(known.may_be_cancelled, "{id}: {story}");
+                        assert!(known.may_be_cancelled, "{id}: {history}");
                         self.tally.cancelled += 1;
                     }
-                    State::Failed { error } => assert!(has_failed, "{id}: {error}: {story}"),
-                    State::Stopping => assert!(known.may_be_cancelled, "{id}: {story}"),
+                    State::Failed { error } => assert!(has_failed, "{id}: {error}: {history}"),
+                    State::Stopping => assert!(known.may_be_cancelled, "{id}: {history}"),
                     State::Done { .. } => {}
                 }
             }
@@ -260,13 +263,13 @@ impl World {
                 Err(Problem::Refused(Refusal::Unknown(_))) if known.may_be_deleted => {
                     self.known.remove(&id);
                 }
-                Err(problem) => panic!("{id} is lost: {problem}: {}", self.story()),
+                Err(problem) => panic!("{id} is lost: {problem}: {}", self.history()),
             }
         }
     }
 
-    fn story(&self) -> String {
-        self.story.join(", ")
+    fn history(&self) -> String {
+        self.history.join(", ")
     }
 }
 
@@ -286,19 +289,19 @@ fn history(seed: u64, is_remote: bool, expected: &[String]) -> Tally {
         expected: expected.to_vec(),
         has_failed: false,
         tally: Tally::default(),
-        story: vec![format!("seed {seed}, object store: {is_remote}")],
+        history: vec![format!("seed {seed}, object store: {is_remote}")],
     };
     for _ in 0..STEPS {
         world.step();
     }
     let ids: Vec<JobId> = world.known.keys().copied().collect();
     ids.into_iter().for_each(|id| world.execute(Act::Await(id)));
-    world.service.close(PATIENCE);
+    world.service.close(CLOSE_WITHIN);
     world.tally
 }
 
 #[test]
-fn histories_keep_every_promise() {
+fn every_history_keeps_every_guarantee() {
     let undisturbed = Place::new(false);
     let service = undisturbed.serve();
     let expected: Vec<String> = (0..KEYS)
@@ -310,7 +313,7 @@ fn histories_keep_every_promise() {
             }
         })
         .collect();
-    service.close(PATIENCE);
+    service.close(CLOSE_WITHIN);
     let n = std::env::var("HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(HISTORIES);
     let mut all = Tally::default();
     histories(n, |seed| history(seed, seed % 2 == 1, &expected)).iter().for_each(|tally| all.add(tally));

@@ -23,11 +23,11 @@ pub struct Submission {
     pub inputs: Vec<Input>,
     /// A name for people.
     pub name: String,
-    /// As in [`Record`]; 0 stands for the default.
+    /// Priority, as in [`Record`]; 0 stands for the default.
     pub priority: u32,
-    /// As in [`Record`]; 0 stands for no limit.
+    /// Maximum number of workers, as in [`Record`]; 0 stands for no limit.
     pub max_workers: u32,
-    /// As in [`Record`].
+    /// Idempotency key, as in [`Record`].
     pub key: String,
 }
 
@@ -44,19 +44,21 @@ impl Service {
         }
         check_words(&submission)?;
         self.check_inputs(&submission.inputs)?;
-        let aside = self.0.job_store.lay_out(&submission.job, &submission.inputs)?;
-        if let Some(Input { path, hash }) = self.0.job_store.damaged(aside.path(), &submission.inputs)? {
+        let staging = self.0.job_store.lay_out(&submission.job, &submission.inputs)?;
+        if let Some(Input { path, hash }) = self.0.job_store.damaged(staging.path(), &submission.inputs)? {
             // The client sends it again, or it is downloaded again.
             self.0.job_store.remove_damaged(*hash)?;
             return Err(Problem::Lacking { path: path.clone() });
         }
         let Limits { urls, processes, .. } = &self.0.limits;
-        processes.check(aside.path(), urls, is_wanted).map_err(Problem::Invalid)?;
-        JobLog::new(log_in(aside.path()), self.0.notifier.clone())
+        processes
+            .check(staging.path(), urls, is_wanted)
+            .map_err(|unfinished| Problem::Invalid(unfinished.into_reason().0))?;
+        JobLog::new(log_in(staging.path()), self.0.notifier.clone())
             .tell(now(), &format!("submitted by {}", who.name));
-        self.0.job_store.sync(&aside)?;
+        self.0.job_store.sync(&staging)?;
         let who = who.name.clone();
-        self.control(move |controller| controller.accept(who, submission, aside))?
+        self.control(move |controller| controller.accept(who, submission, staging))?
     }
 
     /// Returns the job that `owner` submitted before with the key of `submission`, if there is one; refuses if that is another job, or if the

@@ -19,7 +19,7 @@ const JOB: &str =
 const HASTY: Timeouts =
     Timeouts { look: Duration::from_millis(2), unchanged_looks: 2, term: Duration::from_secs(3600) };
 
-/// Where a service keeps things.
+/// Storage of a service.
 pub struct Place {
     dir: tempfile::TempDir,
     /// The URL of the object store, if there is one.
@@ -50,7 +50,7 @@ impl Place {
         Service::start(self.job_store(), fleet, 1, limits).unwrap()
     }
 
-    /// What another machine finds if the process is killed now: of an object store nothing but that.
+    /// The store as another machine finds it if the process is killed now.
     pub fn killed(&self) -> Place {
         let copy = Place::new(self.remote.is_some());
         match self.remote.as_ref().zip(copy.remote.as_ref()) {
@@ -90,7 +90,7 @@ pub fn ann() -> Identity {
     Identity::anyone("ann")
 }
 
-/// What `history` gives for the seeds below `n`, in any order; eight at a time, as a history waits most of the time.
+/// Results of `history` for the seeds below `n`, in any order; eight at a time, as a history waits most of the time.
 pub fn histories<T: Send>(n: u64, history: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let (next, all) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -190,7 +190,7 @@ impl Kill {
         faults::inject(move || kill.step(), work)
     }
 
-    /// What was stored before the `n`-th step, if there was one.
+    /// The store as it was before the `n`-th step, if there was one.
     pub fn killed(&self) -> Option<Place> {
         lock(&self.0.killed).take()
     }
@@ -388,7 +388,7 @@ fn jobs_are_kept_as_many_days_as_asked_for() {
 
 /// To look at a job that is done brings nothing from the object store but what is told of it.
 #[test]
-fn results_are_brought_when_they_are_fetched_and_not_before() {
+fn results_are_downloaded_when_they_are_fetched() {
     let place = Place::new(true);
     let service = place.serve();
     let id = submit(&service, "key").unwrap();
@@ -401,8 +401,8 @@ fn results_are_brought_when_they_are_fetched_and_not_before() {
     next.last_lines(id, 20).unwrap();
     assert!(!next.seen(id).rounds.is_empty());
     assert!(!next.0.job_store.results(id).exists());
-    let (folder, brought) = next.results(id).unwrap();
-    assert_eq!(brought, files);
+    let (folder, downloaded) = next.results(id).unwrap();
+    assert_eq!(downloaded, files);
     assert!(files.iter().all(|(path, size)| fs::metadata(folder.join(path)).unwrap().len() == *size));
 }
 
@@ -498,7 +498,7 @@ fn a_change_that_cannot_be_stored_does_not_happen() {
     service.close(Duration::from_secs(60));
 }
 
-/// What a user uploaded within a day counts in the next process as well, and for that user alone.
+/// Law: uploads of a day count in the next process as well, and for their user alone.
 #[test]
 fn a_restart_does_not_reset_the_uploads_of_a_day() {
     let place = Place::new(false);

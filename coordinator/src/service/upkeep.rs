@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::deletion::SteadyClock;
-use super::leader_lease::{LeaderLease, taken};
+use super::leader_lease::{LeaderLease, taken_over};
 use super::record::JobId;
 use super::remote::COPY_INTERVAL;
 use super::{Inner, Service, lock, now, spawn};
@@ -51,7 +51,7 @@ impl Upkeep {
     }
 }
 
-/// One turn. Returns whether this service is still the leader.
+/// Performs one turn of upkeep. Returns whether this service is still the leader.
 fn keep_up(service: &Service, lease: Option<&mut LeaderLease>, steady_clock: &mut SteadyClock) -> bool {
     if let Some(lease) = lease {
         match renew(service, lease) {
@@ -74,7 +74,7 @@ fn renew(service: &Service, lease: &mut LeaderLease) -> Result<Option<String>> {
     let job_store = &service.0.job_store;
     let Some(remote) = job_store.remote() else { return Ok(None) };
     if !lease.renew(remote.store())? {
-        return Ok(Some(taken(remote.store())));
+        return Ok(Some(taken_over(remote.store())));
     }
     let running: Vec<JobId> = lock(&service.0.working).keys().copied().collect();
     job_store.copy_logs(&running).map(|()| None)

@@ -1,4 +1,4 @@
-//! What there is to see of a job: its rounds, of which some are left out once there are many, and what its runs have learned.
+//! The view of a job for pages and commands: its rounds, thinned out once there are many, and snapshots of its runs.
 //!
 //! In: what training tells. Out: a [`JobView`] for pages and commands; when the job ends it is written beside its results, and dropped.
 //! Invariant: of every run the first and the last round are kept, and of the others those whose number divides evenly, so that curves
@@ -20,23 +20,23 @@ use crate::snapshot::Snapshot;
 /// Rounds that are kept, of all runs together, beside the first and last ones.
 const ROUNDS: usize = 1500;
 
-/// What has been seen.
+/// View of a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct JobView {
-    /// What the objective is.
+    /// Name of the objective.
     pub objective: String,
     /// Whether rounds are samples of a chain.
     pub is_chain: bool,
     /// Scores of the result by the recommended decoder, name and value, the main one first; of a job without gold, its objective.
     #[serde(default)]
     pub final_scores: Vec<(String, String)>,
-    /// What was known when it began.
+    /// Facts known when the run began.
     pub start: Start,
     /// Rounds of all runs, as they ended.
     pub rounds: Vec<RoundMetrics>,
     /// Rounds of a run that are kept are so far apart.
     pub stride: usize,
-    /// What each run has learned.
+    /// Latest snapshot of each run.
     #[serde(rename = "glimpses")]
     pub snapshots: BTreeMap<usize, Snapshot>,
 }
@@ -88,12 +88,12 @@ impl JobView {
     }
 }
 
-/// Where a job's thread puts what is seen, and others look.
+/// View of a job that its thread writes and others read.
 #[derive(Clone, Default)]
 pub struct SharedView(Arc<Mutex<JobView>>);
 
 impl SharedView {
-    /// As it is.
+    /// A copy of the view.
     pub fn read(&self) -> JobView {
         lock(&self.0).clone()
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_training_tells_is_seen_and_read_back() {
+    fn views_of_training_round_trip() {
         let view = SharedView::default();
         let mut told = view.clone();
         crate::fixture::train(&mut told).unwrap();

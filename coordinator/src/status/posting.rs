@@ -13,13 +13,13 @@ use crate::time_left::TimeLeft;
 pub struct Posting {
     /// The job's name.
     name: String,
-    /// Where others look.
+    /// Status that others read.
     run_status: RunStatus,
     time_left: TimeLeft,
 }
 
 impl Posting {
-    /// Of the job of that name; others look at `run_status`.
+    /// An observer that posts the status of the job of that name to `run_status`.
     pub fn new(name: String, run_status: RunStatus) -> Posting {
         Posting { name, run_status, time_left: TimeLeft::default() }
     }

@@ -11,7 +11,7 @@ pub fn snapshot(job: &JobStatus, fleet: &FleetStatus) -> v1::Snapshot {
     v1::Snapshot { version, job: Some(of_job(job)), fleet: Some(of_fleet(fleet)) }
 }
 
-/// How far a job is.
+/// Snapshot of a job's progress.
 pub fn of_job(job: &JobStatus) -> v1::JobSnapshot {
     v1::JobSnapshot {
         name: job.name.clone(),
@@ -37,7 +37,7 @@ pub fn of_job(job: &JobStatus) -> v1::JobSnapshot {
     }
 }
 
-/// Who computes, and what.
+/// Snapshot of the fleet.
 pub fn of_fleet(fleet: &FleetStatus) -> v1::FleetSnapshot {
     let lease = |oldest: &OldestLease| v1::LeaseSnapshot {
         task: oldest.task.0,

@@ -26,7 +26,7 @@ thread_local! {
     static NETWORK: RefCell<Option<Arc<dyn Network>>> = const { RefCell::new(None) };
 }
 
-/// What happens to a request.
+/// Fates of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// The request arrives, and so does its answer.

@@ -86,11 +86,11 @@ pub fn no_strings(grammar: &Grammar) -> Lexicon {
     Lexicon { sticks: empty.collect() }
 }
 
-/// What all shards counted together.
+/// Counts of all shards together.
 struct Sums {
-    /// Of [`Candidates::counted`].
+    /// Sums of [`Candidates::counted`].
     counted: Shuffle,
-    /// Of [`Candidates::longer`].
+    /// Sums of [`Candidates::longer`].
     longer: Shuffle,
     /// The largest of [`Candidates::longest`].
     longest: u32,
@@ -98,7 +98,7 @@ struct Sums {
     unparsable: Vec<(usize, u32)>,
 }
 
-/// One pass over the sentences.
+/// Makes one pass over the sentences.
 fn count(fleet: &dyn Map, tasks: OnShards, folder: &Path) -> Result<Sums> {
     let shuffle = || Shuffle::new_in(folder, SHUFFLED / 2);
     let mut sums = Sums { counted: shuffle(), longer: shuffle(), longest: 0, unparsable: Vec::new() };

@@ -86,7 +86,7 @@ pub struct Progress {
     pub resumed: u32,
 }
 
-/// One run of a job.
+/// A run of a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
     /// Whether the bound's change fell below the tolerance.
@@ -255,7 +255,7 @@ pub struct Resumed {
 
 /// The checkpoints of one job.
 pub struct Checkpoints {
-    /// Where checkpoints are stored; `None` if the job writes none.
+    /// Store of checkpoints; `None` if the job writes none.
     store: Option<Arc<Store>>,
     every: Duration,
     keep: usize,
@@ -571,7 +571,7 @@ pub(crate) mod tests {
         Store::open(&output(dir).checkpoints()).unwrap().list().unwrap()
     }
 
-    /// What resuming gives, and the notices.
+    /// Resumes a job. Returns the resumed state, and the notices.
     pub fn resumed(
         dir: &std::path::Path,
         origin: &Origin,
@@ -586,7 +586,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_resumed() {
+    fn written_checkpoints_resume() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         assert_eq!(checkpoints.newest(), None);
@@ -602,7 +602,7 @@ pub(crate) mod tests {
     const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-2.ckpt");
 
     #[test]
-    fn what_earlier_releases_wrote_is_resumed() {
+    fn checkpoints_of_earlier_releases_resume() {
         let read = Checkpoint::from_bytes(GOLDEN).unwrap();
         assert_eq!(
             (&read.chosen, &read.progress),
@@ -671,7 +671,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn damaged_ones_are_passed_over_and_told() {
+    fn damaged_checkpoints_are_skipped_and_reported() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         for round in 1..=2 {
@@ -699,7 +699,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn files_with_other_names_are_ignored_and_told() {
+    fn files_with_other_names_are_ignored_and_reported() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         write(&mut checkpoints, &checkpoint(3, -5.0)).unwrap();
@@ -765,7 +765,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn those_of_another_job_or_a_newer_format_are_refused() {
+    fn checkpoints_of_another_job_or_a_newer_format_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         write(&mut checkpoints, &checkpoint(5, -9.0)).unwrap();

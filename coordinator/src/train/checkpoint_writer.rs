@@ -28,7 +28,7 @@ use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Writte
 /// Writes the checkpoints of one job.
 pub struct CheckpointWriter<'a> {
     checkpoints: &'a mut Checkpoints,
-    /// What all checkpoints of the job have in common.
+    /// The common part of all checkpoints of the job.
     job: Arc<(Origin, Vec<Chosen>)>,
     /// The thread that writes a snapshot, if there is one.
     in_flight: Option<JoinHandle<Written>>,
@@ -38,7 +38,7 @@ pub struct CheckpointWriter<'a> {
 }
 
 impl<'a> CheckpointWriter<'a> {
-    /// Of the job of that origin, with the strings that were chosen for it, by group of points.
+    /// A writer for the job of that origin, with the strings that were chosen for it, by group of points.
     pub fn new(
         checkpoints: &'a mut Checkpoints,
         origin: Origin,
@@ -158,7 +158,7 @@ mod tests {
     use crate::train::group::Inputs;
     use crate::train::train;
 
-    /// What the observer is told, on the thread that made it.
+    /// Events that the observer is told, on the thread that made it.
     struct Told {
         thread: thread::ThreadId,
         /// By checkpoint: the round, or the error.
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_wants_one_after_every_round_has_it() {
+    fn checkpoints_may_follow_every_round() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = checkpoints(dir.path(), 0.0);
         Storage::new(true).within(|told| {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_cannot_be_written_is_told_and_counted() {
+    fn a_failed_checkpoint_is_reported_and_counted() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = checkpoints(dir.path(), ALWAYS);
         let storage = Storage::new(false);

@@ -1,4 +1,4 @@
-//! What a dependency model trains on, and how well it finds heads.
+//! Training data of a dependency model, and scores of its heads.
 //!
 //! In: sentences with tags, and heads if they are to be scored. Out: a corpus whose symbols are tags, of which every word is two
 //! tokens ([`shared::models::dmv`]); where training starts; and, with a model, the heads of other sentences or of these.
@@ -72,13 +72,13 @@ pub struct Loaded {
     pub held_out: Vec<SentenceShard>,
     /// Sentences of `corpus.test`, if the job has it.
     pub test: Option<LoadedTest>,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<String>,
 }
 
 /// The sentences of `corpus.test`.
 pub struct LoadedTest {
-    /// Of any length.
+    /// Sentences of any length.
     pub to_find: ToFind,
     /// Sentences up to the length of those trained on, in shards.
     pub predicted: Vec<SentenceShard>,
@@ -327,7 +327,7 @@ impl Tags {
 
 /// A file of sentences.
 struct File {
-    /// What messages call it.
+    /// Name for messages.
     name: String,
     /// The whole file.
     document: Document,

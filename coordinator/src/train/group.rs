@@ -13,9 +13,9 @@ use super::prepare::underivable_lines;
 use crate::fleet::Inline;
 use crate::job::{Job, OnUnparsable};
 
-/// What all points of a job are trained on.
+/// Training data of all points of a job.
 pub struct Inputs {
-    /// At least one; in the order of their first points.
+    /// Groups in the order of their first points; at least one.
     pub groups: Vec<Group>,
 }
 
@@ -25,7 +25,7 @@ pub struct Group {
     pub job: Job,
     /// Their numbers in the whole job, ascending.
     pub points: Vec<usize>,
-    /// What they are trained on.
+    /// Their training data.
     pub input: Input,
 }
 
@@ -45,7 +45,7 @@ impl Inputs {
         Ok(Inputs { groups: job.preparations().into_iter().map(load).collect::<Result<_>>()? })
     }
 
-    /// That of the first point. All read the same corpus.
+    /// Input of the first point. All points read the same corpus.
     pub fn first(&self) -> &Input {
         &self.groups[0].input
     }
@@ -67,7 +67,7 @@ impl Inputs {
         points.into_iter().flat_map(|(_, restarts, at)| std::iter::repeat_n(at, restarts)).collect()
     }
 
-    /// What the user should know about the files, each notice once.
+    /// Notices for the user about the files, each once.
     pub fn notices(&self) -> Vec<String> {
         let mut notices: Vec<String> = Vec::new();
         for notice in self.groups.iter().flat_map(|group| &group.input.notices) {
@@ -97,7 +97,7 @@ impl<'a> Prepared<'a> {
         Prepared { group, plan, held_out }
     }
 
-    /// What it is trained on.
+    /// Its training data.
     pub fn input(&self) -> &'a Input {
         &self.group.input
     }

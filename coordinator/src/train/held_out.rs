@@ -43,7 +43,7 @@ impl HeldOutShards {
         HeldOutShards { shards, tokens_per_symbol }
     }
 
-    /// Whether there are no held-out sentences.
+    /// Whether no sentences are held out.
     pub fn is_empty(&self) -> bool {
         self.shards.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a run trains on: sentences, in shards, and grammar.
+//! Input of training: sentences, in shards, and grammar.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,13 +41,13 @@ pub struct Input {
     pub test: Option<Test>,
     /// The kind of data.
     pub dataset: Dataset,
-    /// Where the strings of the model come from.
+    /// Source of the strings of the model.
     pub strings: StringSource,
     /// Trees, or what gives trees, to start from, if some run does.
     pub start: Option<Given>,
-    /// Where what is too large to hold is kept.
+    /// Files for values that do not fit in memory.
     pub spill: SpillStore,
-    /// What the user should know about the files.
+    /// Notices for the user about the files.
     pub notices: Vec<String>,
 }
 
@@ -69,17 +69,17 @@ pub enum Dataset {
     },
 }
 
-/// Where the strings that a model has parameters for come from.
+/// Sources of the strings that a model has parameters for.
 pub enum StringSource {
-    /// They are known: the substrings of all sentences, or none.
+    /// Known strings: the substrings of all sentences, or none.
     Known(Lexicon),
     /// They are chosen among the candidates before the rounds, for the sticks of an adaptor grammar.
     Candidates,
-    /// They come from the tables of chains over an adaptor grammar.
+    /// Strings of the tables of chains over an adaptor grammar.
     Tables,
 }
 
-/// What runs start from.
+/// Given starts of runs.
 pub enum Given {
     /// Trees of the corpus; for methods without chains, of any sentences.
     Trees(Vec<Tree>),
@@ -128,7 +128,7 @@ impl Input {
         Input::load_without(job, &BTreeSet::new())
     }
 
-    /// The same without the sentences in these lines of the corpus, which the grammar cannot derive.
+    /// Loads the input without the sentences in these lines of the corpus, which the grammar cannot derive.
     pub fn load_without(job: &Job, underivable: &BTreeSet<u32>) -> Result<Input> {
         match job.model.kind {
             ModelKind::PcfgLa => return Input::of_trees(job),
@@ -152,11 +152,11 @@ impl Input {
             false => Some(Source::open(path, options.clone(), DEFAULT_SHARD_SYMBOLS)?),
         };
         notices.extend(other.iter().flat_map(|other| other.notices(false)));
-        let mut left_aside = Vec::new();
+        let mut held_out_at = Vec::new();
         if other.is_none() && share > 0.0 {
             let n = source.end.n_sentences;
-            left_aside = hold_out(n, share, Noise::new(job.corpus.held_out_seed, 0)).1;
-            if left_aside.is_empty() || left_aside.len() == n {
+            held_out_at = hold_out(n, share, Noise::new(job.corpus.held_out_seed, 0)).1;
+            if held_out_at.is_empty() || held_out_at.len() == n {
                 bail!(
                     "corpus.held_out_share: {share} of {n} sentences leaves none to train on, or none to hold out; \
                      choose another share"
@@ -189,7 +189,7 @@ impl Input {
             held_out.extend(shards.iter().cloned());
             Ok::<_, anyhow::Error>((shards, positions))
         };
-        let (mut aside, mut start) = (left_aside.iter().copied().peekable(), 0);
+        let (mut next_held_out, mut start) = (held_out_at.iter().copied().peekable(), 0);
         let skips = job.corpus.on_unparsable == OnUnparsable::Skip;
         let mut skipped = Skipped::default();
         let mut marks = CombiningMarks::among(&source.end.symbols, &options);
@@ -197,7 +197,7 @@ impl Input {
             marks.count(&block);
             let end = start + block.sentences.len();
             let mut not_trained = None;
-            let here: Vec<usize> = std::iter::from_fn(|| aside.next_if(|&at| at < end)).collect();
+            let here: Vec<usize> = std::iter::from_fn(|| next_held_out.next_if(|&at| at < end)).collect();
             // Held-out sentences without a derivation are counted when they are measured; those with unknown symbols cannot be.
             let left_out: Vec<usize> = match skips {
                 true => {
@@ -212,9 +212,9 @@ impl Input {
             if !here.is_empty() || !left_out.is_empty() {
                 left_out.iter().for_each(|&at| skipped.add(&block, at, start + at));
                 let is_left_out = |at: &usize| left_out.binary_search(at).is_ok();
-                let is_aside = |at: &usize| here.binary_search(&(start + at)).is_ok();
+                let is_held_out = |at: &usize| here.binary_search(&(start + at)).is_ok();
                 let (kept, rest): (Vec<usize>, Vec<usize>) =
-                    (0..block.sentences.len()).partition(|at| !is_left_out(at) && !is_aside(at));
+                    (0..block.sentences.len()).partition(|at| !is_left_out(at) && !is_held_out(at));
                 let measured: Vec<usize> = (0..rest.len()).filter(|&at| !is_left_out(&rest[at])).collect();
                 let corpus = block.subset(&rest);
                 let (shards, mut positions) = measure(&corpus.subset(&measured), &mut gather)?;
@@ -236,7 +236,7 @@ impl Input {
             );
         }
         let not_in_trees: Vec<usize> = {
-            let mut all = [&left_aside[..], &skipped.positions].concat();
+            let mut all = [&held_out_at[..], &skipped.positions].concat();
             all.sort_unstable();
             all.dedup();
             all
@@ -425,7 +425,7 @@ fn check_priors(job: &Job, grammar: &Grammar) -> Result<()> {
     Ok(())
 }
 
-/// What runs of the job start from, if it is trees or a model: given ones, or for chains that of the harmonic start. Of trees of all
+/// Trees or a model that runs of the job start from: given ones, or for chains that of the harmonic start. Of trees of all
 /// `n_sentences`, those of the `held_out` ones are left out.
 fn given(
     job: &Job,
@@ -510,7 +510,7 @@ const MANY_SYMBOLS: usize = 500;
 /// Symbols of a text in single characters that are combining marks of the Unicode blocks of diacritics, which NFC joins with their
 /// letters, and how often they occur. Vowel signs of Indic scripts, which stay apart in NFC, are not among them.
 struct CombiningMarks {
-    /// By symbol: the mark, if it is one.
+    /// By symbol: the combining mark, if it is one.
     marks: Vec<Option<char>>,
     n: usize,
     /// The first one found, after the symbol before it.

@@ -13,7 +13,8 @@ use super::train;
 use crate::events::All;
 use crate::fleet::Inline;
 use crate::job::Job;
-use crate::job::key::{Estimator, Key, Model};
+use crate::job::key::Key;
+use crate::job::method::{Estimator, Model};
 use crate::metrics::{MBR_VOTE, PointSummary};
 use crate::model::parameters_sha256;
 use crate::outcome::Outcome;
@@ -22,7 +23,7 @@ use crate::train::checkpoint::Checkpoints;
 const WORDS: &str = "ab abc ab\nabc ba ab\nba ba\ncab ab\nabc cab\nab ab ba\nba abc\ncab ba ab\n";
 const RULES: &str = "1 1 Sentence --> Word\n1 1 Sentence --> Word Sentence\n1 1 Word --> Stem\n1 1 Word --> Stem Suffix\n\
     1 1 Stem --> <substrings>\n1 1 Suffix --> a\n1 1 Suffix --> b\n1 1 Suffix --> c\n";
-/// Without substrings.
+/// A grammar without substrings.
 const LETTERS: &str = "1 1 Sentence --> Word\n1 1 Sentence --> Word Sentence\n1 1 Word --> X\n1 1 Word --> X Y\n\
     1 1 X --> a\n1 1 X --> b\n1 1 X --> c\n1 1 Y --> a\n1 1 Y --> b\n1 1 Y --> c\n";
 const TAGS: &str = "a\tDET\t2\nb\tNOUN\t3\nc\tVERB\t0\n\na\tPROPN\t2\nb\tVERB\t0\nc\tDET\t4\nd\tNOUN\t2\n\n\
@@ -221,7 +222,7 @@ fn came_to(job: &Job) -> Result<String, String> {
     run(job).map(|outcome| came_to_with(&outcome))
 }
 
-/// What a run came to, as far as it is decided by job, data and seed.
+/// The outcome of a run, as far as job, data and seed determine it.
 pub fn came_to_with(outcome: &Outcome) -> String {
     json!([
         parameters_sha256(&outcome.model),
@@ -427,7 +428,7 @@ const DIGESTS: [&str; 28] = [
 ];
 
 #[test]
-fn parameters_of_every_model_and_method_are_those_that_they_always_were() {
+fn parameters_of_every_model_and_method_are_pinned() {
     let dir = folder();
     let digest = |(model, estimator): (Model, Estimator)| {
         let job = parse(&job(model, estimator), dir.path(), &[]).unwrap();

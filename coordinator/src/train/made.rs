@@ -14,7 +14,7 @@ use super::text::Source;
 use crate::input;
 use crate::job::ModelTable;
 
-/// What is known of a language beside the corpus.
+/// Knowledge of a language besides the corpus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Known {
     /// Vowels, with spaces between them; if empty, they are found.

@@ -31,7 +31,7 @@ use shared::work::shard::Shard;
 use shared::work::task::Language;
 
 use super::plan::{Basis, Plan};
-use crate::job::key::{Estimator as E, Model as M};
+use crate::job::method::{Estimator as E, Model as M};
 use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Selection, Start};
 
 /// Declares the state of a run, with a variant for each method's, and how each trainer is saved.
@@ -408,7 +408,7 @@ fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adapt
     })
 }
 
-/// What a PCFG starts from.
+/// Start of a PCFG.
 fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
     use train::pcfg::Start as First;
     let Beginning { inference, restart, trees, .. } = *beginning;
@@ -511,7 +511,7 @@ mod tests {
     use crate::job::Method;
 
     #[test]
-    fn a_run_that_ends_with_its_first_rounds_is_told() {
+    fn a_run_that_ends_with_its_first_rounds_is_reported() {
         let inference = |max_rounds| InferenceTable {
             method: Method::Svb,
             sample_shards: 4,

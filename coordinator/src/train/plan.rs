@@ -62,21 +62,21 @@ impl Tasks for OnShards {
         Needs { shard: self.shards[at].hash, shard_state: None }
     }
 
-    fn make(&self, at: usize) -> Result<Task, String> {
-        let shard = self.shards[at].named().map_err(|error| format!("{error:#}"))?;
+    fn make(&self, at: usize) -> Result<Task> {
+        let shard = self.shards[at].named()?;
         Ok(Task { language: Some(self.language.clone()), shard, work: self.work.clone() })
     }
 }
 
 /// One round of several runs.
 struct Round {
-    /// By run.
+    /// Questions by run.
     asks: Vec<AskOf>,
     /// By task: the run, and the shard that is asked.
     asked: Vec<(usize, usize)>,
 }
 
-/// What a run asks the shards of its plan.
+/// The questions of a run to the shards of its plan.
 struct AskOf {
     language: Option<Language>,
     shards: Arc<Vec<PlannedShard>>,
@@ -111,17 +111,16 @@ impl Tasks for Round {
         Needs { shard: shards[shard].shard.hash, shard_state }
     }
 
-    fn make(&self, at: usize) -> Result<Task, String> {
+    fn make(&self, at: usize) -> Result<Task> {
         let (run, at) = self.asked[at];
         let AskOf { language, shards, ask } = &self.asks[run];
         let PlannedShard { shard, params, .. } = &shards[at];
-        let told = |error: anyhow::Error| format!("{error:#}");
-        let work = ask.work(at, &params.value().map_err(told)?);
-        Ok(Task { language: language.clone(), shard: shard.named().map_err(told)?, work })
+        let work = ask.work(at, &params.value()?);
+        Ok(Task { language: language.clone(), shard: shard.named()?, work })
     }
 }
 
-/// As [`Map::map`], for answers that may be refused.
+/// [`Map::map`] for answers that may be refused.
 pub fn map(
     fleet: &dyn Map,
     stage: Stage,
@@ -191,7 +190,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// What is found for the distinct sentences of these shards, by shard.
+    /// Parses the distinct sentences of these shards; results by shard.
     pub fn parse(
         &self,
         fleet: &dyn Map,

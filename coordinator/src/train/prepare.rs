@@ -33,7 +33,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// What the user should know about them.
+    /// Notices for the user about them.
     pub fn notices(&self) -> Vec<String> {
         let added = (self.added > 0)
             .then(|| format!("added {} strings so that every sentence has a derivation", self.added));
@@ -170,7 +170,7 @@ fn underivable_items(fleet: &dyn Map, input: &Input) -> Result<Vec<(usize, u32)>
     Ok(found)
 }
 
-/// What chains over an adaptor grammar begin with, whose strings come from their tables: none. Refuses sentences that the grammar
+/// Prepares chains over an adaptor grammar, whose strings come from their tables, without strings. Refuses sentences that the grammar
 /// cannot derive.
 fn without_strings(fleet: &dyn Map, input: &Input, sentences: &Sentences) -> Result<Chosen> {
     let choice = Choice { truncation: 0, rho: 0.0, max_length: 1 };
@@ -187,7 +187,7 @@ fn again(fleet: &dyn Map, input: &Input, sentences: Sentences, chosen: &Chosen) 
     Ok(sentences.plan(lexicon, of_sentences, strings, indexes))
 }
 
-/// What a job is trained on, named by its content.
+/// Training data of a job, named by its content.
 pub enum Items {
     /// Sentences, with their grammar.
     Sentences(Sentences),
@@ -228,7 +228,7 @@ pub struct Sentences {
     pub shards: Vec<Kept<Shard>>,
 }
 
-/// Which parameters a shard touches.
+/// Index of a shard: the parameters that it touches.
 struct Indexed {
     params: Kept<Vec<ParamId>>,
     unparsable: Vec<u32>,
@@ -243,7 +243,7 @@ impl Sentences {
         OnShards { language, shards: self.shards.clone(), work }
     }
 
-    /// Of the sentences alone, each shard having all parameters.
+    /// The plan of the sentences alone, each shard having all parameters.
     pub fn for_chains(self, chosen: &Chosen) -> Plan {
         let language = Language { grammar: self.grammar, lexicon: Named::new(chosen.lexicon.clone()) };
         let params = (0..language.n_params() as u32).map(ParamId).collect();
@@ -257,7 +257,7 @@ impl Sentences {
         OnShards { shards, ..self.tasks(lexicon, Work::Cover) }
     }
 
-    /// Of the sentences and `strings`.
+    /// The plan of the sentences and `strings`.
     fn plan(
         self,
         lexicon: Named<Lexicon>,

@@ -40,16 +40,16 @@ impl Ballots {
     }
 }
 
-/// What was found.
+/// Results of decoding.
 #[derive(Default)]
 pub struct Readings {
-    /// What every decoder finds for each line; none unless it is kept.
+    /// Results of every decoder for each line; empty unless they are kept.
     pub decodings: Vec<Decoding>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
     pub scores: ScoresByDecoder,
-    /// That the segments are mostly single symbols, if they are.
+    /// Notice that the segments are mostly single symbols, if they are.
     pub notice: Option<String>,
 }
 
@@ -100,18 +100,21 @@ impl Readings {
         )?;
         text.blocks_with_held_out(|sentences, shards, block, held_out| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
-            let aside = held_out.filter(|_| kept).map(|aside| -> Result<_> {
-                Ok((aside.block.value()?, of_held_out.parse(fleet, Stage::Decode, aside.shards.clone())?))
+            let held_out = held_out.filter(|_| kept).map(|held_out| -> Result<_> {
+                Ok((
+                    held_out.block.value()?,
+                    of_held_out.parse(fleet, Stage::Decode, held_out.shards.clone())?,
+                ))
             });
-            let aside = aside.transpose()?;
-            let aside = aside.iter().flat_map(|(block, decoded)| {
+            let held_out = held_out.transpose()?;
+            let held_out = held_out.iter().flat_map(|(block, decoded)| {
                 block
                     .by_sentence_in_shards(decoded)
                     .into_iter()
                     .enumerate()
                     .map(|(at, decoded)| (&block.corpus, at, decoded))
             });
-            let mut aside = aside.peekable();
+            let mut held_out = held_out.peekable();
             for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)) {
                 let mut found = readings(decoders, decoded);
                 if let Some(of_samples) = &of_samples {
@@ -135,7 +138,7 @@ impl Readings {
                 if kept {
                     let line = block.corpus.lines[at];
                     while let Some((corpus, at, decoded)) =
-                        aside.next_if(|(corpus, at, _)| corpus.lines[*at] < line)
+                        held_out.next_if(|(corpus, at, _)| corpus.lines[*at] < line)
                     {
                         written.held_out(corpus, at, decoded, decoders)?;
                     }
@@ -147,7 +150,7 @@ impl Readings {
                     });
                 }
             }
-            aside.try_for_each(|(corpus, at, decoded)| written.held_out(corpus, at, decoded, decoders))
+            held_out.try_for_each(|(corpus, at, decoded)| written.held_out(corpus, at, decoded, decoders))
         })?;
         let decodings = if kept { written.finish(text.n_lines)? } else { Vec::new() };
         let is_scored = text.has_gold && !input.segments.is_empty();
@@ -201,7 +204,7 @@ fn readings<'t>(decoders: &[Decoder], decoded: &'t Decoded) -> Vec<Reading<'t>> 
 /// The decodings of a corpus as they grow, line by line.
 struct Written {
     decodings: Vec<Decoding>,
-    /// By decoding: whether it has trees.
+    /// By decoding, whether it has trees.
     has_trees: Vec<bool>,
     gaps: Gaps,
 }
@@ -254,7 +257,7 @@ impl Written {
         Ok(segmentations)
     }
 
-    /// The same of a sentence that is not trained on, which no sample has. A skipped one is not `decoded`.
+    /// Writes a sentence that is not trained on, which no sample has. A skipped one is not `decoded`.
     fn held_out(
         &mut self,
         corpus: &Corpus,

@@ -53,7 +53,7 @@ pub struct Training<'a> {
 struct Active<'a> {
     /// Its point of the job's grid.
     point: usize,
-    /// What the point's group is trained on.
+    /// Training data of the point's group.
     of: &'a Prepared<'a>,
     inference: &'a InferenceTable,
     trainer: Box<dyn methods::Run>,
@@ -90,7 +90,7 @@ pub struct FinishedPoint {
     pub bounds: Vec<Option<f64>>,
     /// Measurement on held-out sentences.
     pub held_out: Option<HeldOut>,
-    /// What the other runs of a sampler learned: the models of its other chains.
+    /// Models of the other chains of a sampler.
     pub chains: Vec<Model>,
     /// The samples of all its runs, by sentence of the corpus; empty without samples.
     pub tallies: Vec<Tally>,
@@ -105,7 +105,7 @@ struct Ended {
     share: f64,
 }
 
-/// What was measured of a round with the fleet.
+/// Measurements of a round with the fleet.
 #[derive(Default)]
 struct Measured {
     scores: ScoresByDecoder,
@@ -384,7 +384,7 @@ impl<'a> Training<'a> {
         active.trainer.rounds().is_multiple_of(self.job.output.score_every) || active.is_over()
     }
 
-    /// What a run, from 1, has learned so far.
+    /// Snapshot of a run, counted from 1.
     fn snapshot(&self, run: usize, sentences: &[Sample]) -> Snapshot {
         let Active { trainer, of, .. } = &self.runs[run - 1];
         let (strings, rules) = match &of.plan.basis {
@@ -560,7 +560,7 @@ fn keeps(inference: &InferenceTable, round: usize) -> bool {
         && (max_rounds - round).is_multiple_of(keep_every)
 }
 
-/// What a trainer of a group has learned so far.
+/// Model of a trainer of a group so far.
 fn model(of: &Prepared<'_>, trainer: &dyn Trainer) -> Result<Trained> {
     let (lexicon, params) = match trainer.learned() {
         Learned::Grammar { lexicon, params } => (lexicon, params),
@@ -573,7 +573,7 @@ fn model(of: &Prepared<'_>, trainer: &dyn Trainer) -> Result<Trained> {
 }
 
 impl Active<'_> {
-    /// What it has learned so far.
+    /// The model so far.
     fn model(&self) -> Result<Trained> {
         model(self.of, &*self.trainer)
     }

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_of_many_single_symbols_that_gold_does_not_have() {
+    fn many_single_symbols_that_gold_lacks_are_reported() {
         let (single, mixed) = (of(&[&[1, 2, 3], &[1, 4]]), of(&[&[1, 3], &[4]]));
         assert_eq!((single.n_segments, single.n_single), (250, 200));
         let notice = single.notice("viterbi", 30, Some(mixed)).unwrap();

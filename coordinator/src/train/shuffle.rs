@@ -30,7 +30,7 @@ const PART: usize = 1 << 20;
 
 /// Counts of candidate strings so far.
 pub struct Shuffle {
-    /// Where the file is made.
+    /// Folder of the file.
     folder: PathBuf,
     /// Bytes of records in memory beyond which they are written to the file.
     budget: usize,
@@ -53,7 +53,7 @@ struct Partition {
 }
 
 impl Shuffle {
-    /// Of nothing, with room for `budget` bytes in memory and a file in `folder` beyond.
+    /// An empty shuffle with room for `budget` bytes in memory and a file in `folder` beyond.
     pub fn new_in(folder: &Path, budget: usize) -> Shuffle {
         let partitions = (0..PARTITIONS).map(|_| Partition::default()).collect();
         let (folder, key) = (folder.to_owned(), Vec::new());
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_partition_is_much_larger_than_the_others() {
+    fn partitions_have_similar_sizes() {
         let mut sizes = [0; PARTITIONS];
         // Short strings of few symbols, all of them.
         for number in 0..200_000u32 {

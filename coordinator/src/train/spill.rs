@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_by_their_content_and_go_with_the_shelf() {
+    fn spilled_values_are_found_by_content_and_removed_with_the_store() {
         let dir = tempfile::tempdir().unwrap();
         let spill = SpillStore::with_room(dir.path(), 40);
         let value = vec![(3u32, "abc".to_owned())];

@@ -9,20 +9,20 @@ use crate::fleet::FleetError;
 pub struct Stopped {
     /// The last complete round; 0 before the first.
     pub round: usize,
-    /// What the next run can resume from.
+    /// State from which the next run can resume.
     pub kept: Kept,
 }
 
-/// What remains of a stopped run.
+/// Kept state of a stopped run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kept {
     /// A checkpoint after its last round.
     Checkpoint,
-    /// Nothing: the run was still preparing.
+    /// No state: the run was still preparing.
     Nothing,
-    /// Nothing: the job wants no checkpoints.
+    /// No state: the job writes no checkpoints.
     Off,
-    /// Nothing: the checkpoint cannot be written, for this reason.
+    /// No state: the checkpoint cannot be written, for this reason.
     Failed(String),
 }
 

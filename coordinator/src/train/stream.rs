@@ -41,7 +41,7 @@ impl Map for Stream<'_> {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        self.fleet.map_with_news(stage, tasks, each, &mut |event| {
+        self.fleet.map_with_events(stage, tasks, each, &mut |event| {
             if let Err(error) = self.observer.borrow_mut().on(&RunEvent::Fleet(&event)) {
                 self.failed.borrow_mut().get_or_insert(error);
             }
@@ -75,7 +75,7 @@ mod tests {
             Inline::default().map(stage, tasks, each)
         }
 
-        fn map_with_news(
+        fn map_with_events(
             &self,
             stage: Stage,
             tasks: Arc<dyn Tasks>,

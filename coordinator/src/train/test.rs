@@ -31,16 +31,16 @@ pub struct Test {
 
 /// Sentences to analyse, with their gold analysis.
 enum Analysed {
-    /// Segmented.
+    /// Sentences of text, to segment.
     Text {
         /// Sentences with known symbols.
         text: Box<Text>,
         /// The other sentences, with gold if the file has it.
         unknown: Vec<(Vec<u32>, Option<Vec<u32>>)>,
     },
-    /// With heads.
+    /// Sentences with gold heads.
     Heads(dependencies::ToFind),
-    /// Bracketed.
+    /// Sentences with gold trees.
     Trees(trees::ToFind),
 }
 
@@ -64,12 +64,12 @@ impl Test {
         Ok(Test { predicted, n_unknown, analysed: Analysed::Text { text: Box::new(text), unknown } })
     }
 
-    /// Sentences with tags: heads to find, and those to predict with so many that have tags the model lacks.
+    /// Tagged sentences: `to_find` to analyse, and `predicted` to measure; `n_unknown` others have tags that the model lacks.
     pub fn of_heads(to_find: dependencies::ToFind, predicted: HeldOutShards, n_unknown: usize) -> Test {
         Test { predicted, n_unknown, analysed: Analysed::Heads(to_find) }
     }
 
-    /// Trees.
+    /// Trees to find.
     pub fn of_trees(to_find: trees::ToFind) -> Test {
         Test {
             predicted: HeldOutShards::new(Vec::new(), 1),

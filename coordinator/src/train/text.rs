@@ -26,7 +26,7 @@ pub struct Source {
     path: PathBuf,
     options: Options,
     block_symbols: usize,
-    /// What is known of it.
+    /// Properties of the whole file.
     pub end: End,
     /// All of it, if it is one block.
     whole: Option<Corpus>,
@@ -92,14 +92,14 @@ pub struct Text {
     pub has_gold: bool,
     /// How the file is written.
     pub format: Format,
-    /// What a symbol is.
+    /// Unit of symbols.
     pub unit: Unit,
     /// Distinct sentences of every block, in shards.
     pub shards: Vec<Kept<Shard>>,
     blocks: Vec<Place>,
 }
 
-/// Where a block is.
+/// Place of a block.
 struct Place {
     /// Its sentences among all.
     sentences: Range<usize>,
@@ -122,15 +122,15 @@ pub struct HeldOut {
 pub struct Block {
     /// The sentences.
     pub corpus: Corpus,
-    /// Where the sentences of its shards stand in it.
+    /// Positions of the sentences of its shards.
     pub positions: Positions,
 }
 
-/// By shard and sentence of it: positions in a block, ascending.
+/// Positions in a block by shard and sentence, ascending.
 pub type Positions = Vec<Vec<Vec<u32>>>;
 
 impl Text {
-    /// Of no sentences yet, of a file that was read to this end.
+    /// A text without sentences yet, of a file that was read to this end.
     pub fn new(end: &End, options: &Options) -> Text {
         let Options { format, unit, .. } = *options;
         Text {
@@ -146,7 +146,7 @@ impl Text {
         }
     }
 
-    /// Of a corpus in memory, which stays there.
+    /// A text of a corpus in memory.
     pub fn at_hand(corpus: Corpus, shards: Vec<SentenceShard>) -> Text {
         let (n, n_symbols) = (corpus.sentences.len(), corpus.n_symbols());
         let (shards, positions): (Vec<Shard>, _) =
@@ -205,7 +205,7 @@ impl Text {
         self.blocks_with_held_out(|sentences, shards, block, _| each(sentences, shards, block))
     }
 
-    /// The same with the held-out sentences of the same lines, if there are such.
+    /// Passes all blocks with the held-out sentences of the same lines, if there are any.
     pub fn blocks_with_held_out(
         &self,
         mut each: impl FnMut(Range<usize>, Range<usize>, &Block, Option<&HeldOut>) -> Result<()>,
@@ -252,13 +252,13 @@ pub fn on_shelf(spill: &SpillStore, cut: Vec<SentenceShard>) -> Result<(Vec<Kept
 }
 
 impl Block {
-    /// What was found for distinct sentences by shard → one for each sentence of the block, in its order.
+    /// Results for distinct sentences by shard → one for each sentence of the block, in its order.
     pub fn by_sentence<'a, T>(&self, found: &'a [Vec<T>]) -> Vec<&'a T> {
         let by_sentence = self.by_sentence_in_shards(found).into_iter();
         by_sentence.map(|found| found.expect("shards hold every sentence")).collect()
     }
 
-    /// The same of a block whose shards may lack sentences, for which there is `None`.
+    /// The results of [`Block::by_sentence`] for a block whose shards may lack sentences; `None` for these.
     pub fn by_sentence_in_shards<'a, T>(&self, found: &'a [Vec<T>]) -> Vec<Option<&'a T>> {
         let mut by_sentence: Vec<Option<&T>> = vec![None; self.corpus.sentences.len()];
         for (positions, found) in self.positions.iter().zip(found) {
@@ -269,7 +269,7 @@ impl Block {
         by_sentence
     }
 
-    /// What was found for every occurrence, by shard → one for each sentence of the block, in its order; none if nothing was found.
+    /// Results for every occurrence, by shard → one for each sentence of the block, in its order; `None` without results.
     pub fn by_occurrence<'a, T>(&self, found: &'a [Vec<T>]) -> Option<Vec<&'a T>> {
         let mut by_sentence: Vec<Option<&T>> = vec![None; self.corpus.sentences.len()];
         for (positions, found) in self.positions.iter().zip(found) {

@@ -60,11 +60,11 @@ impl Trees {
         } = &job.corpus;
         let mut notices = Vec::new();
         let mut trees = read(path, *max_length, &mut notices)?;
-        let mut aside = Vec::new();
+        let mut held_out_trees = Vec::new();
         if !held_out.as_os_str().is_empty() {
-            aside = read(held_out, *max_length, &mut notices)?;
+            held_out_trees = read(held_out, *max_length, &mut notices)?;
         } else if *held_out_share > 0.0 {
-            (trees, aside) = split(trees, *held_out_share, job.corpus.held_out_seed, "trees")?;
+            (trees, held_out_trees) = split(trees, *held_out_share, job.corpus.held_out_seed, "trees")?;
         }
         let plain: Vec<Tree> = trees.iter().map(|(_, tree)| tree.clone()).collect();
         let treebank = Arc::new(Treebank::new(&plain, *unknown_threshold, *unknown));
@@ -81,7 +81,7 @@ impl Trees {
             true => None,
             false => Some(to_find(read(test, *max_length, &mut notices)?)),
         };
-        Ok((Trees { treebank, held_out: to_find(aside), test }, corpus, notices))
+        Ok((Trees { treebank, held_out: to_find(held_out_trees), test }, corpus, notices))
     }
 
     /// The trees in shards: one ends with the tree that brings it to `shard_words` words or more.

@@ -24,7 +24,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use super::sessions::{LIFETIME, Sessions};
 use super::{App, PageError};
 use crate::access::{Access, Denied, Identity, Role};
-use crate::lobby::Place;
+use crate::connection_limits::Place;
 use crate::revocation::Revocable;
 use crate::service::Service;
 

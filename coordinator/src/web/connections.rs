@@ -1,7 +1,7 @@
 //! Connections of browsers: limits, timeouts and TLS.
 //!
 //! In: a listener. Out: requests for the routes, each with the address of its peer. Invariants: there are at most [`CONNECTIONS`]
-//! at the same time; of those without a request of a user, and of those of one user, the oldest gives way to a new one ([`Lobby`]). A connection
+//! at the same time; of those without a request of a user, and of those of one user, the oldest gives way to a new one ([`ConnectionLimits`]). A connection
 //! is closed if the handshake, the request, or reading the response is slow, or if the head of a request exceeds [`HEAD`] bytes.
 
 use std::io;
@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-use crate::lobby::{Lobby, Place};
+use crate::connection_limits::{ConnectionLimits, Place};
 
 /// Maximum number of connections at the same time; others wait.
 const CONNECTIONS: usize = 2048;
@@ -40,17 +40,17 @@ const RECOVER: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>, routes: Router) -> io::Result<()> {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let acceptor = tls.map(TlsAcceptor::from);
-    let lobby = Lobby::default();
+    let limits = ConnectionLimits::default();
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return Ok(()) };
+        let Ok(permit) = places.clone().acquire_owned().await else { return Ok(()) };
         match listener.accept().await {
             Ok((tcp, peer)) => {
                 let (acceptor, routes) = (acceptor.clone(), routes.clone());
-                let (in_lobby, eviction) = lobby.enter();
+                let (place, eviction) = limits.enter();
                 tokio::spawn(async move {
-                    let _place = place;
+                    let _permit = permit;
                     tokio::select! {
-                        () = talk(tcp, peer, acceptor, routes, in_lobby.clone()) => {}
+                        () = talk(tcp, peer, acceptor, routes, place.clone()) => {}
                         _ = eviction => {}
                     }
                 });
@@ -175,7 +175,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::lobby::LOBBY;
+    use crate::connection_limits::MAX_UNKNOWN;
 
     /// However many connections say nothing, or ask for public pages alone: a request of a user is answered while they are open, the oldest of
     /// them are closed, and the connection of a user is not.
@@ -202,7 +202,7 @@ mod tests {
         let mut known = TcpStream::connect(address).await.unwrap();
         ask(&mut known, "/").await;
         let mut unknown = Vec::new();
-        for at in 0..LOBBY + 50 {
+        for at in 0..MAX_UNKNOWN + 50 {
             let mut peer = TcpStream::connect(address).await.unwrap();
             if at % 2 == 0 {
                 ask(&mut peer, "/login").await;

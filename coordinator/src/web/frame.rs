@@ -17,7 +17,7 @@ pub struct Frame<'a> {
     pub events: Option<&'a str>,
     /// User to show; `None` without tokens.
     pub who: Option<&'a Identity>,
-    /// Content.
+    /// Content of the page.
     pub body: Markup,
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::access::secret;
 
-/// How long a session lasts.
+/// Lifetime of a session.
 pub const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// Sessions at a time. Beyond it the oldest one ends.
 const MAX_SESSIONS: usize = 10_000;

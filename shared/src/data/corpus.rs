@@ -29,7 +29,7 @@ pub enum Format {
     Tokens,
 }
 
-/// What a symbol is in a [`Format::Segmented`] file.
+/// Unit of symbols in a [`Format::Segmented`] file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -43,7 +43,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What stands between symbols, and between words.
+    /// Separators of symbols and of words.
     pub fn separators(self) -> (&'static str, &'static str) {
         match self {
             Unit::Char | Unit::Grapheme => ("", " "),
@@ -63,7 +63,7 @@ impl Unit {
 pub struct Options {
     /// How the lines are written.
     pub format: Format,
-    /// What a symbol is; [`Format::Tokens`] does not ask.
+    /// Unit of symbols; [`Format::Tokens`] ignores it.
     pub unit: Unit,
     /// The most symbols a line may have (a longer one is an error), and 64 times as many bytes.
     pub max_symbols: u32,
@@ -72,7 +72,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What a symbol is: a token in [`Format::Tokens`].
+    /// Unit of symbols: a token in [`Format::Tokens`].
     pub fn effective_unit(&self) -> Unit {
         match self.format {
             Format::Segmented => self.unit,
@@ -107,7 +107,7 @@ pub struct Corpus {
     pub source_name: String,
     /// How the file is written.
     pub format: Format,
-    /// What a symbol is.
+    /// Unit of symbols.
     pub unit: Unit,
 }
 
@@ -125,11 +125,11 @@ pub struct UnknownSymbol {
     pub sentence: String,
     /// The symbol.
     pub symbol: String,
-    /// What the grammar has instead.
+    /// How it differs from the terminals of the grammar.
     pub problem: UnknownSymbolProblem,
 }
 
-/// What a grammar has instead of a terminal.
+/// How an unknown symbol differs from the terminals of a grammar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnknownSymbolProblem {
     /// A name that the grammar lacks.

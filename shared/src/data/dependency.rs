@@ -108,7 +108,7 @@ impl Sentence {
     }
 }
 
-/// What happens to punctuation.
+/// Treatment of punctuation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Punctuation {
     /// Punctuation is removed ([`Sentence::without_punctuation`]).
@@ -117,7 +117,7 @@ pub enum Punctuation {
     Kept,
 }
 
-/// What [`select`] left.
+/// Result of [`select`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection {
     /// The sentences left, in their order.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_heads_still_loses_its_punctuation() {
+    fn punctuation_is_removed_from_sentences_without_heads() {
         let mut without = sentence(&["N", "$", "PUNCT", "V"], &[0, 1, 1, 1]);
         without.heads = None;
         let left = without.without_punctuation();

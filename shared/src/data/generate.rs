@@ -110,7 +110,7 @@ struct Sampler<'a> {
     random: Pcg64Mcg,
     /// By nonterminal: the index of its first rule, and the running sums of its rules' pseudo-counts.
     rules: Vec<(usize, Vec<f64>)>,
-    /// By nonterminal.
+    /// Tables by nonterminal.
     restaurants: Vec<Option<Tables>>,
 }
 

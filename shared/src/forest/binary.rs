@@ -32,7 +32,7 @@ pub enum Adapted {
     Open,
 }
 
-/// What a symbol of the [`BinaryGrammar`] is.
+/// Origin of a symbol of the [`BinaryGrammar`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Matches one token.

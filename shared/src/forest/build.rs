@@ -68,7 +68,7 @@ impl GoalId {
     }
 }
 
-/// In the place of its node: a goal without a derivation.
+/// Stands in place of a node: a goal without a derivation.
 const UNPRODUCTIVE: u32 = u32::MAX;
 /// A goal with a derivation that is not known to be part of one of the root.
 const UNREACHED: u32 = u32::MAX - 1;
@@ -173,7 +173,7 @@ impl<'a> Builder<'a> {
     /// Builds a forest as [`Builder::build`] does, in memory that the next call uses again.
     ///
     /// # Errors
-    /// As [`Builder::build`].
+    /// [`Builder::build`] that returns a reference to the builder's own forest.
     pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<&Forest>, TooAmbiguous> {
         self.find_strings(root, tokens);
         self.ends.clear();

@@ -26,7 +26,7 @@ pub struct Chains {
 /// The chains of one forest at a time, each once, in the order of their first use.
 pub struct ActiveChains {
     chains: Vec<u32>,
-    /// By chain.
+    /// By chain, whether the forest has it.
     is_here: Vec<bool>,
 }
 
@@ -53,7 +53,7 @@ enum Placement {
 }
 
 impl ActiveChains {
-    /// Of no forest yet.
+    /// Chains without a forest.
     pub fn new(chains: &Chains) -> ActiveChains {
         ActiveChains { chains: Vec::new(), is_here: vec![false; chains.len()] }
     }
@@ -83,7 +83,7 @@ impl Chains {
         self.first.len().saturating_sub(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no chains.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -35,7 +35,7 @@ use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::num::Wide;
 
-/// With fewer binary rules, forests are small.
+/// Minimum number of binary rules; with fewer, forests are small.
 const MIN_RULES: usize = 250;
 /// Share of the tensor that has to be rules. At a tenth these passes take half the time of those over forests that have been
 /// built already, at a twentieth the same.
@@ -99,7 +99,7 @@ struct Unary {
     param: u32,
 }
 
-/// What a shard of sentences yields.
+/// Result of a shard of sentences.
 pub struct Expected {
     /// By position in the index: expected uses, multiplicities counted.
     pub counts: Vec<f64>,
@@ -160,7 +160,7 @@ impl Dense {
         &self.params
     }
 
-    /// How often each of the sentences occurs.
+    /// Numbers of occurrences of the sentences.
     pub fn multiplicities(&self) -> impl Iterator<Item = f64> + '_ {
         self.sentences.iter().map(|sentence| sentence.multiplicity)
     }

@@ -22,7 +22,7 @@ use std::ops::{Add, Mul};
 use super::{Edge, Forest};
 use crate::num::{Wide, special};
 
-/// What the passes need of a number.
+/// Operations on a number that the passes need.
 pub trait Number: Copy + Add<Output = Self> + Mul<Output = Self> {
     /// Zero.
     const ZERO: Self;
@@ -58,7 +58,7 @@ impl Number for Wide {
 
 /// Weights by parameter, in both forms.
 pub struct Weights<'a> {
-    /// Exact.
+    /// The exact weights.
     pub wide: &'a [Wide],
     /// The weights rounded to `f64` ([`real`]).
     pub real: &'a [f64],
@@ -89,7 +89,7 @@ impl<N> Default for Values<N> {
     }
 }
 
-/// Where expected counts go.
+/// Totals of expected counts.
 pub struct Counts<'a> {
     /// By parameter: expected uses are added, times the item's multiplicity.
     pub uses: &'a mut [f64],

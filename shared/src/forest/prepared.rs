@@ -13,13 +13,13 @@ const MAX_NEW_STRING: u32 = 64;
 
 /// A grammar and its strings, ready for building forests.
 pub struct Prepared {
-    /// As given.
+    /// The grammar.
     pub grammar: Arc<Grammar>,
-    /// As given.
+    /// The lexicon.
     pub lexicon: Arc<Lexicon>,
-    /// Binarised.
+    /// The binarised grammar.
     pub binary: BinaryGrammar,
-    /// Indexed.
+    /// Index of the strings.
     pub strings: StringIndex,
 }
 

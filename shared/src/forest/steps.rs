@@ -22,7 +22,7 @@ pub enum Step {
     Close,
 }
 
-/// What a node is printed as; `None` for parts of rules and for A°, which is part of its A.
+/// Text of a node; `None` for parts of rules and for A°, which is part of its A.
 pub fn printed(binary: &BinaryGrammar, forest: &Forest, node: usize) -> Option<SymbolId> {
     let symbol = forest.labels[node].symbol;
     binary.printed[symbol as usize].filter(|printed| printed.0 == symbol)
@@ -101,7 +101,7 @@ pub fn tree(grammar: &Grammar, steps: &[Step]) -> Tree {
     Tree::new(nodes).expect("steps open and close in pairs, and every constituent has a token")
 }
 
-/// What [`tree`] of the steps prints, without the tree.
+/// Text that [`tree`] of the steps prints, without building the tree.
 pub fn brackets(grammar: &Grammar, steps: &[Step]) -> String {
     let mut text = String::with_capacity(8 * steps.len());
     let mut is_first = true;
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::grammar::syntax;
 
-    /// Of terminals that need backslashes.
+    /// A grammar with terminals that need backslashes.
     fn grammar() -> Grammar {
         syntax::parse("1 1 S --> W b)\n1 1 S --> S W\n1 1 W --> a\n1 1 W --> é%'\n", "g").unwrap().0
     }

@@ -27,10 +27,10 @@ pub struct StringIndex {
     lexicon: Arc<Lexicon>,
 }
 
-/// What begins here ends where that of the next node begins.
+/// First position of the node; it ends where the next node begins.
 #[derive(Clone, Copy)]
 struct Node {
-    /// From its parent to here.
+    /// Symbol on the edge from the parent.
     symbol: SymbolId,
     first_child: u32,
     first_param: u32,
@@ -193,7 +193,7 @@ mod tests {
     use crate::grammar::lexicon::StickStrings;
     use crate::grammar::syntax;
 
-    /// Of strings on the sticks of A and B, over the letters a, b and c.
+    /// An index of strings on the sticks of A and B, over the letters a, b and c.
     fn index(sticks: [&[Vec<u32>]; 2]) -> (StringIndex, Arc<Lexicon>) {
         let text = "1 1 S --> A B\nA --> a\nA --> b\nB --> c\n";
         let grammar = syntax::parse(text, "g").unwrap().0;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_string_alone_goes_on_with_takes_no_nodes() {
+    fn suffixes_of_a_single_string_take_no_nodes() {
         let (index, _) = index([&[vec![0, 1, 2, 0, 1, 2], vec![0, 2]], &[]]);
         assert_eq!(index.nodes.len(), 1 + 3 + 1, "the root, `a`, `ab`, `ac`, and the end");
     }

@@ -27,14 +27,14 @@ pub enum Auto {
     Utterances {
         /// Levels of collocations, 0 to 3: 0 for utterances that are a sequence of words.
         levels: u8,
-        /// What words are made of.
+        /// Units of words.
         words: Words,
     },
     /// Morphemes in words.
     Morphemes(Morphemes),
 }
 
-/// What the words of an utterance are made of.
+/// Units of the words of an utterance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Words {
     /// A sequence of symbols.
@@ -254,7 +254,7 @@ pub const BEGIN: &str = "^^^";
 /// The mark at the end of every word of a corpus for MorphAGram.
 pub const END: &str = "$$$";
 
-/// What a grammar is made from.
+/// Symbols of a corpus, from which a grammar is made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alphabet<'a> {
     /// Distinct symbols of the corpus.

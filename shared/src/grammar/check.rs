@@ -1,4 +1,4 @@
-//! What makes a grammar valid, and what is wrong with one that is not.
+//! Conditions of a valid grammar, and the defects of an invalid one.
 //!
 //! In: a [`Grammar`] as built or received. Out: the first [`Defect`], by symbol and rule number;
 //! [`super::syntax`] turns those into lines and columns.
@@ -32,11 +32,11 @@ pub enum Defect {
     /// More than a grammar may have.
     #[error("{found} {what}, expected at most {limit}")]
     TooLarge {
-        /// What there is too much of.
+        /// The quantity that is too large.
         what: &'static str,
-        /// How much there is.
+        /// Its value.
         found: u64,
-        /// How much there may be.
+        /// Its maximum.
         limit: u64,
     },
     /// A right-hand side that is too long.
@@ -211,7 +211,7 @@ pub enum Defect {
     },
 }
 
-/// What a [`Defect`] is about.
+/// The thing that a [`Defect`] is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// The grammar as a whole.

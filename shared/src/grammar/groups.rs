@@ -11,7 +11,7 @@ use crate::limits::{is_count, is_parameter};
 use crate::num::Wide;
 use crate::num::special::ln_gamma;
 
-/// Which parameters are probabilities of one multinomial: the rules of each nonterminal, and the strings of each nonterminal that
+/// Groups of parameters of one multinomial: the rules of each nonterminal, and the strings of each nonterminal that
 /// rewrites to substrings. All parameters but [`ParamId::ONE`] are in one of them; strings of adapted nonterminals are not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Groups {
@@ -67,7 +67,7 @@ impl Groups {
         self.ranges.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

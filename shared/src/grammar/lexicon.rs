@@ -97,7 +97,7 @@ impl Lexicon {
 /// Too many substrings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TooManySubstrings {
-    /// In a sentence.
+    /// Too many substrings in a sentence.
     #[error(
         "a sentence of {n_symbols} symbols has substrings of up to {max_length} symbols of {found} symbols together, expected at \
          most {MAX_SUBSTRING_SYMBOLS}; lower inference.max_string, or split the sentence"
@@ -110,7 +110,7 @@ pub enum TooManySubstrings {
         /// Symbols of all its substrings.
         found: u64,
     },
-    /// In all sentences so far.
+    /// Too many substrings in all sentences so far.
     #[error(
         "{found} different substrings of up to {max_length} symbols, of {n_symbols} symbols together, expected at most \
          {MAX_SUBSTRINGS} of {MAX_SUBSTRING_SYMBOLS} symbols; lower inference.max_string, or train on fewer sentences"

@@ -75,7 +75,7 @@ impl ParamId {
     }
 }
 
-/// Where the parameters of a grammar and its strings stand.
+/// Layout of the parameters of a grammar and its strings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParamSpace {
     first_string: u32,

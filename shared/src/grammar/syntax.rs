@@ -39,9 +39,9 @@ use super::{Adaptor, Grammar, Rule, SymbolId};
 /// Position in a text: both counted from 1, columns in characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Position {
-    /// Line.
+    /// Line, counted from 1.
     pub line: u32,
-    /// Column.
+    /// Column, counted from 1.
     pub column: u32,
 }
 
@@ -51,9 +51,9 @@ pub struct Position {
 pub struct GrammarError {
     /// Name of the text, usually its file's.
     pub source_name: String,
-    /// Where.
+    /// Place in the text.
     pub at: Position,
-    /// Why.
+    /// Kind of the error.
     pub kind: GrammarErrorKind,
 }
 
@@ -68,7 +68,7 @@ pub enum GrammarErrorKind {
     /// Another arrow.
     #[error("found `{found}`, expected `-->`")]
     BadArrow {
-        /// What stands there.
+        /// Text at that place.
         found: String,
     },
     /// An arrow that touches the word before it.
@@ -142,9 +142,9 @@ pub enum GrammarErrorKind {
 pub struct Notice {
     /// Name of the text, usually its file's.
     pub source_name: String,
-    /// Where.
+    /// Place in the text.
     pub at: Position,
-    /// What.
+    /// Kind of the notice.
     pub kind: NoticeKind,
 }
 
@@ -154,7 +154,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What a [`Notice`] is about.
+/// Subjects of a [`Notice`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum NoticeKind {
     /// A weight ≤ 0, read as 1.

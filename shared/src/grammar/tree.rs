@@ -48,7 +48,7 @@ pub enum TreeError {
     Unfinished {
         /// Column, in characters, counted from 1.
         column: usize,
-        /// What could follow.
+        /// Expected continuation.
         expected: &'static str,
     },
     /// A character where another one belongs.
@@ -58,7 +58,7 @@ pub enum TreeError {
         column: usize,
         /// The character.
         found: char,
-        /// What could stand there.
+        /// Expected text.
         expected: &'static str,
     },
 }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused_by_column() {
+    fn invalid_trees_are_refused_by_column() {
         for (text, expected) in [
             ("", "column 1: the text ends inside of a tree, expected a label, `(` or `)`"),
             ("(A b", "column 5: the text ends inside of a tree, expected a label, `(` or `)`"),

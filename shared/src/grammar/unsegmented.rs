@@ -1,4 +1,4 @@
-//! What a segmentation would leave out: symbols that have no segment above them.
+//! Symbols outside of segments: symbols that have no segment above them.
 
 use super::{Grammar, Rule, SymbolId};
 
@@ -47,7 +47,7 @@ mod tests {
     use crate::grammar::syntax::parse;
 
     #[test]
-    fn what_no_segment_covers_is_named() {
+    fn symbols_outside_segments_are_named() {
         let text = "1 1 S --> Colloc\n1 1 S --> Colloc S\nColloc --> Function Word\nColloc --> Word\n\
                     Function --> Sounds\nWord --> Onset Sounds\nOnset --> x\n1 1 Sounds --> x\n1 1 Sounds --> x Sounds\n";
         let (grammar, _) = parse(text, "t").unwrap();

@@ -135,9 +135,9 @@ struct Session<'a> {
     weights: Weights<'a>,
     builder: Builder<'a>,
     scratch: Scratch,
-    /// Of a dependency grammar, for its own decoder.
+    /// The decoder of dependency grammars.
     mbr: Option<Mbr<'a>>,
-    /// What is below a string's nonterminal, by decoder.
+    /// Text below a string's nonterminal, by decoder.
     inner: FxHashMap<(Decoder, ParamId), Arc<Vec<Step>>>,
     /// The segments inside a string.
     inner_spans: FxHashMap<ParamId, Arc<Vec<Span>>>,

@@ -89,7 +89,7 @@ pub fn grammar_in_formats() -> Grammar {
         .expect("one rule over one terminal is a grammar")
 }
 
-/// What a shard answers, and what all shards together do.
+/// The answer of a shard, and of all shards together.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Expectation {
     /// Expected uses of every split rule. `[n_params]`

@@ -16,7 +16,7 @@
 //! tables of its own.
 //!
 //! With adapted nonterminals the probabilities of the rules are drawn from their posterior when a sweep begins, and trees and labels
-//! given these. The target is the same, and all that has no adapted nonterminal in it is weighed once a sweep (`docs/MATHS.md`).
+//! given these. The target is the same, and the inside of every constituent without adapted nonterminals is computed once a sweep (`docs/MATHS.md`).
 //!
 //! Reading order: [`items`], `chart` (the derivations of a sentence), `fixed`, `layout`, [`state`], `seating` (probabilities), `proposal`
 //! (draws), this file (acceptance), `hyper`, [`start`];
@@ -86,7 +86,7 @@ use proposal::{Proposer, Target};
 use seating::Seating;
 use state::{Choice, TableId};
 
-/// What a sweep does.
+/// Settings of a sweep.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
     /// T > 0; 1 samples from the posterior, more moves farther, less climbs.
@@ -97,14 +97,14 @@ pub struct Settings {
     pub hyper: Option<HyperPrior>,
 }
 
-/// What became of proposals.
+/// Numbers of proposals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Moves {
-    /// How many there were.
+    /// Number of proposals.
     pub proposed: u64,
-    /// How many were accepted.
+    /// Number of accepted proposals.
     pub accepted: u64,
-    /// How many of these were not the derivation that was there before.
+    /// Number of accepted proposals that differ from the derivation before.
     pub changed: u64,
 }
 
@@ -116,12 +116,12 @@ impl std::ops::AddAssign for Moves {
     }
 }
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sweep {
-    /// Of trees of sentences.
+    /// Proposals of trees of sentences.
     pub trees: Moves,
-    /// Of labels of tables.
+    /// Proposals of labels of tables.
     pub labels: Moves,
     /// ln of the joint probability of trees, tables and, if they are drawn, concentrations.
     pub log_posterior: f64,
@@ -130,7 +130,7 @@ pub struct Sweep {
     pub log_seating: f64,
 }
 
-/// How often a string is used in a state.
+/// Uses of a string in a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Uses {
     /// The adapted nonterminal.

@@ -16,7 +16,7 @@ use crate::grammar::tree::Tree;
 pub struct Analysis {
     /// End positions of the segments, ascending, the last one the sentence's length.
     pub ends: Vec<u32>,
-    /// Bracketed.
+    /// The tree in brackets.
     pub tree: String,
 }
 
@@ -96,7 +96,7 @@ impl Tally {
         self.segmentations.values().sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.segmentations.is_empty()
     }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_first_in_order_wins() {
+    fn the_first_of_equals_wins() {
         assert_eq!(tally(&["(S (W a b))", "(S (W a) (W b))"]).segmentation(), Some([1, 2].as_slice()));
         assert_eq!(tally(&["(S (W a) (W b))", "(S (W a b))"]).tree(), Some("(S (W a b))"));
         assert_eq!((Tally::default().tree(), Tally::default().segmentation()), (None, None));

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 /// Elements of a block: scratch memory for them stays in the first cache.
 pub const BLOCK: usize = 256;
 
-/// From so many elements on it pays to ask other cores.
+/// Number of elements from which parallel computation is faster.
 const PARALLEL_FROM: usize = 1 << 16;
 
 /// Blocks that are made before they are taken, where there are many.
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_come_in_order_and_are_all() {
+    fn blocks_are_complete_and_in_order() {
         for n in [
             0,
             1,

@@ -122,7 +122,7 @@ fn digamma(x: f64) -> f64 {
     special::digamma_series(shifted, ln) - below
 }
 
-/// That of fdlibm from 8 to 2⁵⁸ (`e_lgamma_r.c`).
+/// Asymptotic series of fdlibm from 8 to 2⁵⁸ (`e_lgamma_r.c`).
 #[inline(always)]
 fn ln_gamma_series(x: f64) -> f64 {
     const W: [f64; 7] = [

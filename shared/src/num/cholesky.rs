@@ -12,7 +12,7 @@ pub struct Cholesky {
     n: usize,
 }
 
-/// Where row `i` of a packed triangle begins.
+/// Start of row `i` in a packed triangle.
 fn row(i: usize) -> usize {
     i * (i + 1) / 2
 }

@@ -118,7 +118,7 @@ pub struct Trainer {
     totals: Totals,
 }
 
-/// What a [`Trainer`] knows after a round.
+/// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
     /// The parameters.
@@ -151,7 +151,7 @@ impl State {
     }
 }
 
-/// What a round says of the parameters that it ran with.
+/// Result of a round for the parameters of its weights.
 enum Verdict {
     /// Some item has no derivation without strings that are out of use: they return, and the round runs again.
     StringsMissing,

@@ -57,7 +57,7 @@ pub struct Trainer {
     strings: Totals,
 }
 
-/// What a [`Trainer`] knows after a round.
+/// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
     /// The parameters.
@@ -68,7 +68,7 @@ pub struct State {
     pub bound: Option<f64>,
     /// Expected uses that `params` were updated from: in sentences, averaged, and in strings. `[n_params]`
     uses: Vec<f64>,
-    /// Of sentences, averaged.
+    /// Averaged statistics of sentences.
     sentences: Statistics,
 }
 
@@ -83,7 +83,7 @@ struct Statistics {
     log_z: Option<f64>,
 }
 
-/// What a use that nothing could replace loses, so that averages stay finite: as much as one with the largest posterior that is told
+/// Loss of a use without replacement, finite so that averages stay finite: as much as one with the largest posterior that is told
 /// from one ([`crate::forest::inside`]), rounded up.
 const IRREPLACEABLE: f64 = 30.0;
 
@@ -182,7 +182,7 @@ impl Trainer {
             && self.settings.drop_share > 0.0
     }
 
-    /// As in batch, where the one first round is an epoch.
+    /// Number of rounds before drops, as in batch, where the one first round is an epoch.
     fn rounds_before_drops(&self) -> usize {
         self.schedule.first + ROUNDS_BEFORE_DROPS - 1
     }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// A temperature for every round: from `from` to `to` by equal factors in `rounds` rounds, and `to` after that.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Anneal {
-    /// Of the first round, > 0.
+    /// Temperature of the first round, > 0.
     pub from: f64,
-    /// Of the rounds after the schedule, > 0; 1 is the distribution itself, below 1 it is sharpened.
+    /// Temperature after the schedule, > 0; 1 is the distribution itself, below 1 it is sharpened.
     pub to: f64,
     /// Length of the schedule; 0: `to` from the start.
     pub rounds: usize,

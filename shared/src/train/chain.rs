@@ -1,4 +1,4 @@
-//! What the coordinator does with the answers of a round of sweeps: the same verbs as for every method.
+//! The trainer of Markov chains: answers of a round of sweeps.
 //!
 //! ```text
 //! begin → work(shard) … add(shard, answer) … → finish → Step::Next
@@ -31,9 +31,9 @@ use crate::work::task::{Answer, ChainFrom, Chained, Named, ShardState, Sweeps, W
 /// How to sample.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
-    /// Where the first trees come from.
+    /// Source of the first trees.
     pub start: Start,
-    /// Of processes of which the grammar says nothing.
+    /// Hyper-parameters of processes whose own the grammar does not set.
     pub hyper: Hyper,
     /// Whether the hyper-parameters are drawn anew after each sweep, and under which prior.
     pub draw_hyper: Option<HyperPrior>,
@@ -49,18 +49,18 @@ pub struct Settings {
     pub run: u64,
 }
 
-/// Where the first trees come from.
+/// Sources of the first trees.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Start {
-    /// From the prior, all at once.
+    /// Drawn from the prior, all at once.
     Batch,
-    /// From the prior, each given those before it.
+    /// Drawn from the prior, each given the trees before it.
     Incremental,
     /// Given, by shard and occurrence.
     Trees(Vec<Arc<Vec<String>>>),
 }
 
-/// What a [`Trainer`] knows after a round.
+/// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// Rounds that counted.
@@ -69,9 +69,9 @@ pub struct State {
     pub bound: Option<f64>,
     /// By shard; empty before the first round.
     shards: Vec<Share>,
-    /// Of the last round, if its trees were asked for.
+    /// Sums of the last round, if its trees were collected.
     last: Sums,
-    /// Of the samples that were kept.
+    /// Sums of the kept samples.
     kept: Sums,
 }
 
@@ -155,10 +155,10 @@ pub struct Trainer {
     alpha: Vec<f64>,
     settings: Settings,
     state: State,
-    /// Of the round under way.
+    /// Treatment of the trees of the current round.
     collect: Collect,
     answers: Vec<Chained>,
-    /// Of the last round, by shard and occurrence.
+    /// Analyses of the last round, by shard and occurrence.
     samples: Vec<Vec<Analysis>>,
 }
 
@@ -177,7 +177,7 @@ impl Trainer {
         Trainer { grammar, groups, alpha, settings, state, collect, answers, samples }
     }
 
-    /// What it knows.
+    /// The state.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -190,7 +190,7 @@ impl Trainer {
         }
     }
 
-    /// What a shard is asked.
+    /// The work of a shard.
     fn work(&self, shard: usize) -> Work {
         let Settings { hyper, relabel, draw_hyper, sweeps: n, ref anneal, seed, run, .. } = self.settings;
         let round = self.state.rounds + 1;
@@ -221,14 +221,14 @@ impl Trainer {
         Sums { samples: 1, uses, strings: strings.collect() }
     }
 
-    /// What was learned of a PCFG: the posterior mean, given the mean uses in the samples.
+    /// The learned PCFG: the posterior mean, given the mean uses in the samples.
     fn pcfg(&self) -> pcfg::Params {
         let estimate = Estimate { alpha: self.alpha.clone(), counts: self.means().uses };
         let weights = collapsed::weights(&self.groups, &estimate);
         pcfg::Params::new(&self.groups, estimate, weights, false)
     }
 
-    /// What was learned of an adaptor grammar, as variational parameters: the strings that samples have on sticks, the most used
+    /// The learned adaptor grammar as variational parameters: the strings that samples have on sticks, the most used
     /// first, with their mean customers for expected uses.
     fn as_sticks(&self) -> (Lexicon, adaptor::Params) {
         let grammar = &self.grammar;

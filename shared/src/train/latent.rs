@@ -1,4 +1,4 @@
-//! What the coordinator does with the answers of a round, for every [`Method`].
+//! The trainer of latent annotations: answers of a round, for every [`Method`].
 //!
 //! ```text
 //! begin → work(shard) … add(answer) … → finish → begin …
@@ -41,7 +41,7 @@ pub struct Settings {
     pub run: u64,
 }
 
-/// What a [`Trainer`] knows after a round.
+/// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
     /// Totals of the last round; none before the first.
@@ -91,7 +91,7 @@ pub struct Trainer {
     layout: Layout,
     settings: Settings,
     state: State,
-    /// Of the round under way.
+    /// Weights of the current round.
     weights: Arc<Weights>,
     totals: Arc<Vec<f64>>,
     gathered: Expectation,
@@ -117,7 +117,7 @@ impl Trainer {
         Params { method, alpha, totals: self.state.totals.clone() }
     }
 
-    /// What a shard is asked.
+    /// The work of a shard.
     fn work(&self, shard: usize) -> Work {
         let Settings { method, n_subtypes, alpha, .. } = self.settings;
         let pass = match (method, self.state.own.get(shard)) {
@@ -244,7 +244,7 @@ mod tests {
         trainer.state().clone()
     }
 
-    /// What came of each round.
+    /// Results of all rounds.
     fn rounds(treebank: &Treebank, trainer: &mut Trainer, n_rounds: usize) -> Vec<Step> {
         let engine = Engine::default();
         let shards = shards(treebank);

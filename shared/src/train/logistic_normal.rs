@@ -1,4 +1,4 @@
-//! What the coordinator does with the answers of a round: variational EM of a PCFG with logistic-normal priors (Cohen, Gimpel & Smith
+//! The trainer of logistic-normal priors: variational EM of a PCFG with logistic-normal priors (Cohen, Gimpel & Smith
 //! 2008, §3).
 //!
 //! ```text
@@ -26,13 +26,13 @@ use crate::work::task::{Answer, Fit, Fitted, Named, Weighted, Work};
 /// How to train.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
-    /// When the rounds of a sentence end.
+    /// End of the rounds of a sentence.
     pub until: Until,
-    /// What sentences are read with after training.
+    /// Weights for reading sentences after training.
     pub estimate: PointEstimate,
     /// Relative change of the bound below which training has converged, once the base's limit rises no more.
     pub tolerance: f64,
-    /// What there is beside the base, if anything is.
+    /// Components besides the base, if there are any.
     pub constrained: Option<Constrained>,
 }
 
@@ -45,10 +45,10 @@ pub struct Constrained {
     pub mixture: Mixture,
 }
 
-/// What a [`Trainer`] knows after a round.
+/// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
-    /// One for each multinomial.
+    /// Priors by multinomial.
     pub priors: Vec<Prior>,
     /// Rounds that counted.
     pub rounds: usize,
@@ -64,9 +64,9 @@ pub enum Failure {
     /// The new prior of a multinomial is none.
     #[error("multinomial {multinomial}: {source}")]
     Prior {
-        /// Which.
+        /// Number of the multinomial.
         multinomial: usize,
-        /// Why.
+        /// Cause.
         source: PriorError,
     },
     /// There are no best weights.
@@ -96,7 +96,7 @@ impl State {
         Ok(State { priors, rounds: 0, bound: None, weights: Vec::new() })
     }
 
-    /// The same before the first round with components.
+    /// Returns the state with a mixture, before its first round.
     pub fn with_mixture(self, mixture: &Mixture) -> Result<State, Failure> {
         Ok(State { weights: mixture.first()?, ..self })
     }
@@ -129,10 +129,10 @@ impl State {
 pub struct Trainer {
     settings: Settings,
     state: State,
-    /// Of the round under way.
+    /// Priors of the current round.
     fit: Named<Fit>,
     gathered: Statistics,
-    /// Of the components, the base's first, in the last round.
+    /// Shares of the components in the last round, the base's first.
     shares: Vec<Share>,
     /// The first sentence without a bound, by shard and position.
     unbounded: Option<(usize, usize)>,
@@ -146,12 +146,12 @@ impl Trainer {
         Trainer { settings, state, fit, gathered, shares, unbounded }
     }
 
-    /// What it knows.
+    /// The state.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// What to read sentences with.
+    /// Weights for reading sentences.
     pub fn params(&self) -> Params {
         Params { priors: self.state.priors.clone(), estimate: self.settings.estimate }
     }

@@ -1,11 +1,11 @@
-//! How much each component of a mixture counts: the C-step of constrained mixture variational EM.
+//! Weights of the components of a mixture: the C-step of constrained mixture variational EM.
 //!
 //! A mixture is of a model, [`BASE`], and components that are the same model with fewer analyses allowed. In: the bounds F_r of all,
 //! and a polyhedron of the simplex in which their weights λ have to be. Out: the λ in it with the largest Σ λ_r F_r, by linear
 //! programming. As the base has the largest bound, something must keep it from taking all: a [`Limit`] that rises from round to
 //! round, or an [`inequality`] that a user has written. Equations make fixed weights: `base = 0.85` of two components.
 //!
-//! Of several λ that are best, it is the one that gives most to the components that come first: to every bound a little is added,
+//! If several λ are best, the result is the one that gives most to the first components: to every bound a little is added,
 //! half as much to each as to the one before. The solver neither draws at random nor asks for the time, and adds, multiplies and divides in
 //! one order, so every machine finds the same bits.
 //!
@@ -28,23 +28,23 @@ pub const MAX_COMPONENTS: usize = 64;
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limit {
-    /// In the first round.
+    /// Limit of the first round.
     pub from: f64,
-    /// How much more in every later one.
+    /// Increase in every later round.
     pub step: f64,
-    /// At most.
+    /// Final limit.
     pub to: f64,
 }
 
 impl Default for Limit {
-    /// That of the paper, §3.
+    /// The limit of the paper, §3.
     fn default() -> Limit {
         Limit { from: 0.85, step: 0.01, to: 0.95 }
     }
 }
 
 impl Limit {
-    /// Of a round, counted from 1.
+    /// The limit of a round, counted from 1.
     pub fn at(&self, round: usize) -> f64 {
         (self.from + self.step * (round - 1) as f64).min(self.to)
     }
@@ -83,7 +83,7 @@ pub enum MixtureError {
         "no weights of {names} obey {culprit} beside what is before it; all are at least 0 and sum to 1, so loosen one"
     )]
     Empty {
-        /// Of the components.
+        /// Names of the components.
         names: String,
         /// The inequality, or limit, up to which there is none.
         culprit: String,
@@ -96,7 +96,7 @@ pub enum MixtureError {
     /// Bounds that are no numbers, or too few or many.
     #[error("expected a finite bound for each of {names}, found {found:?}")]
     Bounds {
-        /// Of the components.
+        /// Names of the components.
         names: String,
         /// The bounds.
         found: Vec<f64>,
@@ -107,7 +107,7 @@ pub enum MixtureError {
 }
 
 impl Mixture {
-    /// Of the base and of `components`, with weights that obey `inequalities` and, in every round, the limit.
+    /// A mixture of the base and `components`, with weights that obey `inequalities` and, in every round, the limit.
     ///
     /// # Errors
     /// [`MixtureError`] if some round would have no weights to choose from, or would leave all to the base.

@@ -1,4 +1,4 @@
-//! What the coordinator does with the answers of a round, for every method.
+//! The trainer of PCFGs: answers of a round over the whole corpus, for every method.
 //!
 //! ```text
 //! begin → ask, work(shard) … add(answer) … → finish ─┬─ a sentence has no derivation → Step::Again, with what it lacks
@@ -44,7 +44,7 @@ pub enum Method {
     Gibbs,
 }
 
-/// What the first round runs with.
+/// Start of the first round.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Start {
     /// Equal probabilities within each multinomial.
@@ -88,7 +88,7 @@ pub struct Settings {
     pub run: u64,
 }
 
-/// What a [`Trainer`] knows after a round.
+/// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
     /// α and counts.
@@ -103,7 +103,7 @@ pub struct State {
     revived: Vec<ParamId>,
     /// The state of each shard in collapsed methods; empty before the first round.
     shard_state: Vec<Share>,
-    /// Of the samples that were kept.
+    /// Average of the kept samples.
     average: Average,
 }
 
@@ -119,12 +119,12 @@ struct Average {
 /// A shard's part in the counts, and what it carries.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Share {
-    /// By the shard's index.
+    /// Counts by the shard's index.
     counts: Vec<f64>,
     shard_state: ShardState,
 }
 
-/// Of a parameter that is kept above zero, in a multinomial that sums to one.
+/// Probability of a parameter that is kept above zero, in a multinomial that sums to one.
 const REVIVED: f64 = 1e-10;
 impl State {
     /// Checks that a trainer of these multinomials and of shards that touch so many parameters each can go on from it.
@@ -161,11 +161,11 @@ pub struct Trainer {
     state: State,
     /// The state in which the round under way began, once it runs again.
     before_round: Option<State>,
-    /// Of the round under way.
+    /// Weights of the current round.
     weights: Arc<Vec<Wide>>,
     collect: Collect,
     gathered: Gathered,
-    /// Of the last round, by shard and occurrence.
+    /// Analyses of the last round, by shard and occurrence.
     samples: Vec<Vec<Analysis>>,
 }
 
@@ -247,7 +247,7 @@ impl Trainer {
         Params::new(&self.groups, self.estimate(), self.reading_weights(), is_point)
     }
 
-    /// What a shard is asked by collapsed variational Bayes, whose index is `params`.
+    /// The work of a shard with index `params`, for collapsed variational Bayes.
     fn collapse(&self, shard: usize, params: &[ParamId]) -> Collapse {
         let Some(share) = self.state.shard_state.get(shard) else {
             let weights = params.iter().map(|param| self.weights[param.index()]).collect();

@@ -45,7 +45,7 @@ pub struct Trainer {
     sample: Totals,
 }
 
-/// What a [`Trainer`] knows after a round.
+/// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
     /// α, and s for counts.

@@ -9,33 +9,33 @@ use crate::models::sampler::Moves;
 use crate::num::{Wide, random};
 use crate::work::task::{Expectation, Sample, Work};
 
-/// What the shards are asked in a round.
+/// Questions of a round to the shards.
 #[derive(Clone, Debug)]
 pub enum Ask {
     /// [`Work::Expect`], with the weights that the shard touches.
     Expect {
-        /// Of all parameters, `[n_params]`.
+        /// Weights of all parameters, `[n_params]`.
         weights: Arc<Vec<Wide>>,
         /// Whether losses are to be returned.
         losses: bool,
     },
     /// [`Work::Sample`], with the weights that the shard touches.
     Sample {
-        /// Of all parameters, `[n_params]`.
+        /// Weights of all parameters, `[n_params]`.
         weights: Arc<Vec<Wide>>,
         /// Seed, run and round: with the shard, they say where its random numbers come from.
         seeds: [u64; 3],
         /// The nonterminals whose constituents are the segments, if the trees are to be returned.
         keep: Option<Vec<SymbolId>>,
     },
-    /// One value for all shards.
+    /// The same work for all shards.
     Same(Work),
-    /// One value per shard.
+    /// Work by shard.
     Each(Vec<Work>),
 }
 
 impl Ask {
-    /// What shard number `shard` is asked, whose index is `params`.
+    /// The work of shard number `shard`, whose index is `params`.
     pub fn work<'a>(&'a self, shard: usize, params: &'a [ParamId]) -> Work {
         let touched = |weights: &'a [Wide]| params.iter().map(|param| weights[param.index()]);
         match self {
@@ -68,7 +68,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Of no shards yet.
+    /// Totals without shards.
     pub fn new(n_params: usize) -> Totals {
         Totals {
             counts: vec![0.0; n_params],
@@ -120,7 +120,7 @@ pub fn relative_change(before: Option<f64>, after: Option<f64>) -> Option<f64> {
     Some(if after == before { 0.0 } else { (after - before) / before.abs() })
 }
 
-/// What came of a round.
+/// Result of a round.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     /// The round has to run again, with new weights.
@@ -128,7 +128,7 @@ pub enum Step {
         /// Strings taken back into use.
         restored: usize,
     },
-    /// On to the next round.
+    /// The round is done, and the next one follows.
     Next(RoundReport),
 }
 
@@ -147,7 +147,7 @@ pub struct RoundReport {
     pub converged: bool,
     /// The temperature of the round, where it is not 1.
     pub temperature: Option<f64>,
-    /// What became of the trees that were proposed, of Metropolis–Hastings.
+    /// Outcomes of the proposed trees, with Metropolis–Hastings.
     pub moves: Option<Moves>,
 }
 

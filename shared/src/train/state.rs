@@ -12,7 +12,7 @@ pub enum StateError {
     /// A number of rounds that no run has.
     #[error("it has {rounds} rounds behind it")]
     Rounds {
-        /// In the state.
+        /// Number of rounds in the state.
         rounds: usize,
     },
     /// Counts are not as many as parameters.
@@ -24,7 +24,7 @@ pub enum StateError {
     /// The share of a stick that a round may drop is not from 0 to 1.
     #[error("a round may drop {share} of a stick")]
     DropShare {
-        /// In the state.
+        /// Share in the state.
         share: f64,
     },
     /// Averages are not as many as parameters.
@@ -69,7 +69,7 @@ pub enum StateError {
     /// Weights are not as many as components.
     #[error("it has weights of {found} components, expected {expected}")]
     Components {
-        /// Weights.
+        /// Number of weights.
         found: usize,
         /// Components of the job.
         expected: usize,
@@ -77,7 +77,7 @@ pub enum StateError {
     /// Counts are not as many as split rules.
     #[error("its counts are not those of its rules")]
     RulesLength,
-    /// What a shard carries is not of its trees.
+    /// A shard state is of other trees.
     #[error("its own counts are not those of its trees")]
     Own,
     /// The parameters of an adaptor grammar.
@@ -86,10 +86,10 @@ pub enum StateError {
     /// Pseudo-counts and counts.
     #[error(transparent)]
     Estimate(#[from] EstimateError),
-    /// Priors.
+    /// Invalid priors.
     #[error(transparent)]
     Priors(#[from] PriorsError),
-    /// What a shard carries.
+    /// Invalid counts in a shard state.
     #[error(transparent)]
     ShardCounts(#[from] CountsError),
 }

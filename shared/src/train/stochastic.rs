@@ -68,7 +68,7 @@ impl Schedule {
         sampled
     }
 
-    /// How often the sentences of a round count, for the sample to stand for the corpus.
+    /// Weight of the sentences of a round with which the sample stands for the corpus.
     pub fn scale(&self, round: usize) -> f64 {
         self.shards as f64 / self.sampled(round).len() as f64
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn at_rate_one_nothing_is_left_of_what_was() {
+    fn rate_one_replaces_the_average() {
         let mut statistics = [0.1, 3.0];
         average(&mut statistics, &[0.7, 1e-300], 1.0);
         assert_eq!(statistics, [0.7, 1e-300]);

@@ -73,7 +73,7 @@ pub trait Shards {
     /// The number of shards.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -104,7 +104,7 @@ impl Shards for Vec<Arc<Vec<ParamId>>> {
     }
 }
 
-/// What a sampler does with the trees of a round. Other methods draw none.
+/// Treatment of the trees of a round by a sampler. Other methods draw none.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Collect {
     /// The nonterminals whose constituents are the segments, if the trees are to be returned.
@@ -113,7 +113,7 @@ pub struct Collect {
     pub as_sample: bool,
 }
 
-/// What a run has learned.
+/// The learned model of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Learned {
     /// Parameters of a grammar.
@@ -143,7 +143,7 @@ pub trait Trainer: Send {
     /// Begins a round.
     fn begin(&mut self, collect: Collect);
 
-    /// What the shards of the round are asked.
+    /// The questions of the round to the shards.
     fn ask(&self, shards: &dyn Shards) -> Read<Ask>;
 
     /// Takes in the answer of a shard; shards come in ascending order. Returns whether it is an answer to what was asked.
@@ -203,7 +203,7 @@ pub fn round(
     trainer.finish()
 }
 
-/// What a component of a mixture came to in a round.
+/// Result of a mixture's component in a round.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Share {
     /// Its weight λ.

@@ -1,4 +1,4 @@
-//! What a kind of work computes with: the grammar and the shard of a task, prepared and built.
+//! The context of a task: its grammar and its shard, prepared and built.
 //!
 //! A [`Cache`] keeps what is costly to build from one task to the next: binarised grammars with the index of their strings, and the
 //! forests of shards. Nothing that it keeps changes an answer.
@@ -30,9 +30,9 @@ type ModelKey = (ContentHash, ContentHash);
 /// Prepared grammars and built shards, for the tasks of a process.
 pub struct Cache {
     models: Models,
-    /// For built shards that do not fit in memory.
+    /// Files for built shards that do not fit in memory.
     spill: Option<Spill>,
-    /// Of the grammar and the length that were asked for last.
+    /// Patterns of the latest grammar and length.
     patterns: Mutex<Option<(ContentHash, u32, Arc<Patterns>)>>,
 }
 

@@ -1,4 +1,4 @@
-//! How a worker answers a task.
+//! The engine: answers tasks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub fn engine_with(memory: usize, spill: Option<&Path>) -> Compute {
 pub const MEMORY: usize = 4 << 30;
 
 impl Default for Engine {
-    /// With room for [`MEMORY`] bytes of forests.
+    /// An engine with room for [`MEMORY`] bytes of forests.
     fn default() -> Engine {
         Engine::with_memory(MEMORY)
     }

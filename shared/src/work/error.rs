@@ -11,15 +11,15 @@ pub enum ComputeError {
     /// The weights have another length than the index of the shard, or than the parameters of the model.
     #[error("task has {found} weights, its shard or model has {expected} parameters")]
     Weights {
-        /// In the task.
+        /// Number in the task.
         found: usize,
         /// Parameters there are.
         expected: usize,
     },
-    /// What a shard carries is not of this shard.
+    /// A shard state is not of this shard.
     #[error("what the shard carries does not fit it: {problem}")]
     ShardState {
-        /// What does not hold.
+        /// The violated condition.
         problem: String,
     },
     /// A sentence with too many derivations.
@@ -42,7 +42,7 @@ pub enum ComputeError {
     /// Labels without subtypes, or with more than there can be.
     #[error("labels have {found} subtypes, expected 1 to {}", crate::models::latent::layout::MAX_SUBTYPES)]
     Subtypes {
-        /// In the task.
+        /// Number in the task.
         found: usize,
     },
     /// Split rules with too many weights.
@@ -59,7 +59,7 @@ pub enum ComputeError {
     NoSuchStrings {
         /// First parameter.
         start: u32,
-        /// One past the last.
+        /// End of the strings, exclusive.
         end: u32,
         /// Parameters there are.
         n_params: usize,

@@ -1,4 +1,4 @@
-//! What sentences and strings are computed with.
+//! A grammar with its strings, for sentences and strings.
 
 use crate::grammar::Grammar;
 use crate::grammar::lexicon::Lexicon;

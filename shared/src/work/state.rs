@@ -1,19 +1,19 @@
-//! What a shard carries from round to round.
+//! State of a shard between rounds.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::is_count;
 use crate::models::{latent, sampler};
 
-/// What a shard carries from round to round.
+/// State of a shard between rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum ShardState {
-    /// Of collapsed variational Bayes: the expected counts of every occurrence of its sentences, in the order of the sentences, as
+    /// Collapsed variational Bayes: the expected counts of every occurrence of its sentences, in the order of the sentences, as
     /// positions in the shard's index, ascending, and uses.
     Counts(Vec<Vec<(u32, f64)>>),
-    /// Of a Markov chain: trees and tables.
+    /// A Markov chain: trees and tables.
     Chain(sampler::State),
-    /// Of collapsed variational Bayes over split rules.
+    /// Collapsed variational Bayes over split rules.
     Latent(latent::collapsed::Own),
 }
 

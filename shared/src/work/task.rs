@@ -1,4 +1,4 @@
-//! What a worker is asked, and what it answers.
+//! Tasks and answers of workers.
 //!
 //! A [`Task`] names everything that its answer depends on; the same task has the same answer, bit for bit,
 //! on any worker ([`crate::work::engine`]).
@@ -22,7 +22,7 @@ use crate::work::shard::Shard;
 /// A unit of work.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// What the items are computed with; `None` for trees, which bring their rules.
+    /// The grammar and strings; `None` for trees, which contain their rules.
     pub language: Option<Language>,
     /// The items.
     pub shard: Named<Shard>,
@@ -60,28 +60,28 @@ pub enum Work {
     Fit(Named<Fit>),
 }
 
-/// What a worker answers.
+/// Answers of workers.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Answer {
-    /// To [`Work::Candidates`].
+    /// Answer to [`Work::Candidates`].
     Candidates(Candidates),
-    /// To [`Work::Cover`].
+    /// Answer to [`Work::Cover`].
     Missing(Missing),
-    /// To [`Work::Index`].
+    /// Answer to [`Work::Index`].
     Index(Index),
-    /// To [`Work::Expect`].
+    /// Answer to [`Work::Expect`].
     Expectation(Expectation),
-    /// To [`Work::Sample`].
+    /// Answer to [`Work::Sample`].
     Sampled(Sampled),
-    /// To [`Work::Collapse`].
+    /// Answer to [`Work::Collapse`].
     Collapsed(Collapsed),
-    /// To [`Work::Sweep`].
+    /// Answer to [`Work::Sweep`].
     Chained(Chained),
-    /// To [`Work::Decode`]: one per sentence of the shard.
+    /// Answer to [`Work::Decode`]: one result per sentence of the shard.
     Decoded(Vec<Decoded>),
-    /// To [`Work::Annotate`].
+    /// Answer to [`Work::Annotate`].
     Annotated(Annotated),
-    /// To [`Work::Fit`].
+    /// Answer to [`Work::Fit`].
     Fitted(Fitted),
 }
 

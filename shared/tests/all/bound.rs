@@ -369,7 +369,7 @@ fn growing_sticks_grow() {
 }
 
 #[test]
-fn sticks_that_begin_too_short_take_what_sentences_need() {
+fn short_initial_sticks_get_the_strings_that_sentences_need() {
     let grammar = colloc();
     let sentences = corpus(&grammar);
     let lexicon = choose(&grammar, &sentences, 60, 0.0);

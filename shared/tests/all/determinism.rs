@@ -65,7 +65,7 @@ fn the_cut_changes_no_more_than_rounding() {
 }
 
 #[test]
-fn what_an_engine_keeps_changes_no_bit() {
+fn caches_of_an_engine_change_no_bit() {
     let (grammar, lexicon, sentences) = setting();
     let run = Run::new(&grammar, &lexicon, &sentences);
     let other = Run::new(&grammar, &choose(&grammar, &sentences, 20, 0.2), &sentences);

@@ -35,7 +35,7 @@ fn model(n_tags: usize) -> Model {
 }
 
 #[test]
-fn there_are_as_many_trees_as_there_should_be() {
+fn the_number_of_trees_is_exact() {
     // Binomial(3n − 2, n − 1) / n of them.
     let counts: Vec<usize> = (1..=5).map(|n| all_trees(n).len()).collect();
     assert_eq!(counts, [1, 2, 7, 30, 143]);
@@ -48,7 +48,7 @@ fn there_are_as_many_trees_as_there_should_be() {
 }
 
 #[test]
-fn everything_is_as_enumerated() {
+fn posteriors_and_trees_agree_with_enumeration() {
     let model = model(3);
     for (n, seed) in (1..=5).flat_map(|n| (0..4).map(move |seed| (n, seed))) {
         let (tags, logs) = (random_tags(n, 3, seed), random_logs(model.layout, seed));
@@ -331,7 +331,7 @@ static COME_BACK: Examined = Examined::none();
 static CROSSING: Examined = Examined::none();
 
 #[test]
-fn any_heads_are_refused_or_come_back() {
+fn heads_are_refused_or_round_trip() {
     any_heads();
     COME_BACK.assert_at_least(60);
     CROSSING.assert_at_least(5);

@@ -84,7 +84,7 @@ fn assert_as_enumerated(
 }
 
 #[test]
-fn built_in_components_are_as_enumerated() {
+fn built_in_components_agree_with_enumeration() {
     let (model, with_trees) = (model(), Examined::none());
     for (n, seed) in (1..=5).flat_map(|n| (0..6).map(move |seed| (n, seed))) {
         for name in Component::BUILT_IN {
@@ -150,7 +150,7 @@ proptest! {
 static WITH_TREES: Examined = Examined::none();
 
 #[test]
-fn any_component_is_as_enumerated() {
+fn any_component_agrees_with_enumeration() {
     any_component();
     WITH_TREES.assert_at_least(60);
 }

@@ -62,7 +62,7 @@ fn parents_may_be_quoted_or_escaped_but_children_are_literal() {
 }
 
 #[test]
-fn what_may_not_be_meant_is_noticed() {
+fn suspicious_values_are_noticed() {
     assert_eq!(notices("0 1 S --> a\n"), ["g.gr:1:1: a weight of 0 is read as the default, 1"]);
     assert_eq!(
         notices("1 1 S --> a\n2 1 S --> a\n"),

@@ -285,7 +285,7 @@ fn shards_from_elsewhere_are_checked() {
 }
 
 #[test]
-fn one_tree_of_many_alike_hardly_matters() {
+fn one_tree_among_many_equal_ones_hardly_changes_the_counts() {
     let treebank = treebank();
     let layout = Layout::new(&treebank.rules, 2);
     let (one, weights) = (shard(&treebank), start(&treebank.rules, &layout, 0.9, 1));

@@ -140,10 +140,10 @@ fn both_decoders_agree_with_enumeration() {
             let weights = Weights { values: model.weights.clone(), exponents: vec![0; layout.blocks.len()] };
             let z =
                 |tree: &Anchors| expect(&layout, &weights, &Shard { trees: vec![rules_of(tree)] }).ln_z.exp();
-            let weighed: Vec<f64> = trees.iter().map(z).collect();
-            let total: f64 = weighed.iter().sum();
+            let inside: Vec<f64> = trees.iter().map(z).collect();
+            let total: f64 = inside.iter().sum();
             let mut posteriors: BTreeMap<Anchored, f64> = BTreeMap::new();
-            for (tree, z) in trees.iter().zip(weighed) {
+            for (tree, z) in trees.iter().zip(inside) {
                 tree.iter().for_each(|&anchored| *posteriors.entry(anchored).or_default() += z / total);
             }
             let product = |tree: &Anchors| tree.iter().map(|anchored| posteriors[anchored]).product::<f64>();
@@ -177,7 +177,7 @@ fn trained(treebank: &Treebank, n_subtypes: usize) -> Model {
 }
 
 #[test]
-fn the_trees_of_a_treebank_come_back() {
+fn trees_of_a_treebank_round_trip() {
     let texts = [
         "(ROOT (S (NP (D the) (J old) (N dog)) (VP (V barks))))",
         "(ROOT (S (NP (PN Kim)) (VP (V sees) (NP (D the) (N dog)))))",
@@ -212,7 +212,7 @@ fn models_from_elsewhere_are_checked() {
 }
 
 #[test]
-fn what_has_no_tree_is_flat_and_says_so() {
+fn sentences_without_a_tree_are_flat_and_marked() {
     let model = trained(
         &treebank(&["(ROOT (S (N a) (V b)))", "(ROOT (S (N a) (V a)))", "(ROOT (S (N a) (V b)))"]),
         2,

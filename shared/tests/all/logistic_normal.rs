@@ -273,7 +273,7 @@ fn lanes_do_not_see_their_neighbours() {
 }
 
 #[test]
-fn hard_cases_have_an_optimum_too() {
+fn the_optimum_is_found_in_hard_cases() {
     let mut draws = Draws::new(4);
     let n = 30;
     for variance in [100.0, 1.0, 1e-6] {
@@ -423,7 +423,7 @@ fn the_bound_is_below_the_probability_of_the_sentence_and_meets_it() {
 }
 
 #[test]
-fn what_a_sentence_cannot_use_may_be_left_out() {
+fn multinomials_without_events_may_be_left_out() {
     let mut draws = Draws::new(7);
     let priors: Vec<Prior> = [3, 4, 8, 5].into_iter().map(|n| draws.prior(n)).collect();
     let (mut all, mut used) = (Statistics::new(4), Statistics::new(4));
@@ -562,7 +562,7 @@ fn a_sentence_without_derivations_ends_at_once() {
 }
 
 #[test]
-fn what_travels_comes_back_to_the_bit() {
+fn wire_values_round_trip_bit_for_bit() {
     let mut draws = Draws::new(13);
     // one of them with jitter
     let priors = vec![draws.prior(3), Prior::new(vec![0.0; 4], vec![1.0; 16]).unwrap()];

@@ -376,7 +376,7 @@ fn families_relate_attachments_and_nothing_else() {
 
 /// Sentences are drawn from a grammar, and training begins at a flatter one.
 #[test]
-fn training_comes_nearer_to_where_sentences_came_from() {
+fn training_approaches_the_generating_parameters() {
     let model = model();
     let (groups, multinomials) = (model.groups(), multinomials(&model));
     let mut truth = model.prepared.grammar.as_ref().clone();

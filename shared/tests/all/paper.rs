@@ -393,7 +393,7 @@ fn section_3_1_recursive_nonterminals_train_and_no_string_contains_itself() {
 }
 
 #[test]
-fn alpha_far_from_the_usual_does_not_move_downhill() {
+fn extreme_alpha_never_lowers_the_bound() {
     for alpha in ["1e-9", "1e9"] {
         let grammar = support::grammar(&format!("{alpha} 1 S --> a\n{alpha} 1 S --> b\n1 1 S --> c\n"));
         let mut params = Params::new(&grammar, Vec::new());

@@ -42,7 +42,7 @@ fn the_same_seed_draws_the_same_and_a_longer_draw_begins_alike() {
 }
 
 #[test]
-fn adapted_nonterminals_repeat_themselves() {
+fn adapted_nonterminals_reuse_strings() {
     let text = |adaptor| {
         format!(
             "1 1 S --> W\n1 {adaptor} W --> C W_\n1 1 W_ --> C C C C C C\n1 1 C --> a\n1 1 C --> b\n1 1 C --> c\n"

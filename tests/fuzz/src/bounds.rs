@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_more_than_its_bound_is_a_finding() {
+    fn exceeding_a_bound_is_a_finding() {
         let bounds = Bounds { memory: (1 << 20, 100), time: (Duration::from_secs(1), Duration::ZERO) };
         let takes = |bytes: usize| bounds.check(10, || std::hint::black_box(vec![1_u8; bytes]).len());
         assert_eq!(takes(1 << 20), 1 << 20);

@@ -76,7 +76,7 @@ fn kill(folder: &Folder, lines: usize) {
 }
 
 #[test]
-fn killed_and_resumed_it_ends_with_the_same_bits() {
+fn a_killed_and_resumed_run_ends_with_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
     for lines in [1, 17] {

@@ -173,7 +173,7 @@ fn heard(job: &Handle, waits: impl Fn()) -> Vec<FleetEvent> {
         }
         heard.push(event);
     };
-    job.map_with_news(Stage::Decode, Arc::new(short_tasks(5)), &mut |_, _| {}, hear).unwrap();
+    job.map_with_events(Stage::Decode, Arc::new(short_tasks(5)), &mut |_, _| {}, hear).unwrap();
     heard
 }
 
@@ -220,7 +220,7 @@ fn a_job_that_is_cancelled_while_it_waits_waits_no_more() {
         job.cancel();
         heard.push(event);
     };
-    let cancelled = job.map_with_news(Stage::Decode, Arc::new(short_tasks(5)), &mut |_, _| {}, hear);
+    let cancelled = job.map_with_events(Stage::Decode, Arc::new(short_tasks(5)), &mut |_, _| {}, hear);
     assert!(matches!(cancelled, Err(FleetError::Cancelled)));
     assert!(matches!(heard[..], [FleetEvent::Waiting(_), FleetEvent::WaitingOver { .. }]), "{heard:?}");
     fleet.shutdown();

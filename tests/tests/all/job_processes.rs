@@ -90,7 +90,7 @@ fn a_job_whose_process_is_lost_three_times_without_a_checkpoint_fails_and_can_be
 }
 
 #[test]
-fn processes_end_with_a_service_that_is_killed_and_the_next_one_goes_on() {
+fn job_processes_end_with_a_killed_service_and_jobs_resume() {
     let folder = folder();
     let mut service = Serving::start(&folder, &["--workers", "1"]);
     let id = service.grammaton(&folder, &["submit", "job.toml"]);

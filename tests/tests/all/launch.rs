@@ -164,7 +164,7 @@ fn up_slurm_ends_as_the_job_does() {
 }
 
 #[test]
-fn a_cluster_without_slurm_is_told_so() {
+fn a_missing_slurm_is_reported() {
     let folder = folder();
     let mut command = folder.command(&["up", "slurm", "job.toml"]);
     command.env("PATH", folder.path("."));

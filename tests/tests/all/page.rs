@@ -162,7 +162,7 @@ fn a_user_watches_jobs_and_cancels_one() {
 }
 
 #[test]
-fn with_a_certificate_it_is_https() {
+fn a_certificate_makes_it_https() {
     let browser = match Browser::open() {
         Ok(browser) => browser,
         Err(why) => return requirement::missing("browser", &why),

@@ -64,7 +64,7 @@ fn await_state(service: &Serving, folder: &Folder, id: &str, state: &str) -> Val
 }
 
 #[test]
-fn twenty_jobs_of_five_clients_give_the_bits_of_train_after_kills() {
+fn jobs_of_several_clients_give_the_bits_of_train_after_kills() {
     let folder = folder();
     let seeds = ["1", "2", "3", "4"];
     let mut service = Serving::start(&folder, &["--running", "8"]);
@@ -204,7 +204,7 @@ fn invalid_jobs_are_refused_as_by_train_and_affect_no_other_job() {
 
 /// Removing the line of a token ends what its client has open: a log that is followed, an upload, and a worker. Those of other tokens go on.
 #[test]
-fn what_is_open_ends_with_its_token() {
+fn open_streams_end_with_their_token() {
     let folder = folder();
     let token = |name: &str, role: &str| {
         let secret = folder.grammaton(&["token", name, role, "--tokens", "tokens"]);

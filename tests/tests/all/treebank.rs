@@ -44,7 +44,7 @@ fn threads_and_processes_give_the_same_bits() {
 }
 
 #[test]
-fn killed_and_resumed_it_ends_with_the_same_bits() {
+fn a_killed_and_resumed_run_ends_with_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
     for lines in [1, 5, 13] {

@@ -12,7 +12,7 @@
 //! For each member that is checked:
 //! - No healthy member is idle while a task that it may have is free, or is held by suspects alone.
 //! - No member stays that was silent for `dead_after`, or has a lease as old as `lease_deadline`.
-//! - At most one member is set aside for each batch with a task that waits to go alone.
+//! - At most one member is reserved for each batch with a task that waits to go alone.
 //!
 //! A batch is done when all its tasks are, or fails for a reason that the model confirms.
 
@@ -23,8 +23,8 @@ use shared::work::lease::{BatchId, LeaseId, TaskIndex};
 
 use crate::MemberState;
 use crate::{
-    Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, Needs, POISON, Presence, Process,
-    Scheduler, Timeouts,
+    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MemberId, Needs, POISON, Presence,
+    Process, Scheduler, Timeouts,
 };
 
 /// Content of a batch.
@@ -368,14 +368,14 @@ impl Invariants {
     }
 
     /// Checks that the coordinator had a reason to remove the member.
-    pub fn forget(&mut self, now: Duration, member: MemberId, cause: &Cause) -> Result<(), String> {
+    pub fn forget(&mut self, now: Duration, member: MemberId, cause: &Cause) -> Result<(), Broken> {
         let known = self.known.get(&member).ok_or(format!("{member:?} is removed twice"))?;
         let since = match cause {
             Cause::Silent(_) => known.heard + self.timeouts.dead_after,
             Cause::NotHolder { lease } => {
                 let given = self.batches.get(&lease.batch).and_then(|page| page.given.get(lease));
                 if given == Some(&known.identity.process) {
-                    return Err(format!("{member:?} is removed for {lease}, which was given to it"));
+                    return Err(format!("{member:?} is removed for {lease}, which was given to it").into());
                 }
                 now
             }
@@ -385,10 +385,10 @@ impl Invariants {
                 let oldest = known.held.values().map(|held| held.since).min();
                 oldest.ok_or("a member without a lease is overdue")? + self.timeouts.lease_deadline
             }
-            other => return Err(format!("{member:?} is forgotten, for it {other}")),
+            other => return Err(format!("{member:?} is forgotten, for it {other}").into()),
         };
         if now < since && !self.paused {
-            return Err(format!("{member:?} is removed too early: {cause}"));
+            return Err(format!("{member:?} is removed too early: {cause}").into());
         }
         self.lose(now, member, cause);
         Ok(())
@@ -401,7 +401,7 @@ impl Invariants {
         member: MemberId,
         lease: LeaseId,
         scheduler: &Scheduler,
-    ) -> Result<(), String> {
+    ) -> Result<(), Broken> {
         let is_only = !self.has_other_healthy(member, scheduler);
         let page = self.batches.get(&lease.batch).ok_or(format!("{lease} is of no open batch"))?;
         let (account, alone) = (page.account, page.goes_alone(lease.task));
@@ -410,28 +410,32 @@ impl Invariants {
         let process = known.identity.process;
         if !page.blame_of(lease.task).is_empty() {
             if !self.ranks_best(member, page, lease.task, scheduler) {
-                return Err(format!("{member:?} is assigned {lease}, but another member ranks better"));
+                return Err(format!("{member:?} is assigned {lease}, but another member ranks better").into());
             }
         } else if page.computed_replica(member, process, lease.task)
             && !is_only
             && account.max_members != Some(1)
         {
-            return Err(format!("{member:?} is assigned {lease}, but holds or answered its replica"));
+            return Err(format!("{member:?} is assigned {lease}, but holds or answered its replica").into());
         }
         if page.free.contains(&lease.task) && !page.may_begin(lease.task) {
-            return Err(format!("{lease} begins while the backlog of answers is full"));
+            return Err(format!("{lease} begins while the backlog of answers is full").into());
         }
         if !self.admits(account, member) {
-            return Err(format!("{lease} exceeds the number of members of its account"));
+            return Err(format!("{lease} exceeds the number of members of its account").into());
         }
         let known = self.known.get_mut(&member);
         let known = known.ok_or(format!("{lease} was assigned to {member:?}, which is gone"))?;
         if known.held.values().any(|held| held.alone) || alone && !known.held.is_empty() {
-            return Err(format!("{lease} does not go alone as it should, or is beside a lease that does"));
+            return Err(
+                format!("{lease} does not go alone as it should, or is beside a lease that does").into()
+            );
         }
         known.held.insert(lease, Held { since: now, account: account.id, alone });
         if known.held.len() > known.slots as usize + 1 {
-            return Err(format!("{member:?} holds {} leases in {} slots", known.held.len(), known.slots));
+            return Err(
+                format!("{member:?} holds {} leases in {} slots", known.held.len(), known.slots).into()
+            );
         }
         if let Some(page) = self.batches.get_mut(&lease.batch) {
             page.free.remove(&lease.task);
@@ -442,14 +446,14 @@ impl Invariants {
     }
 
     /// Checks and records an accepted answer.
-    pub fn accept(&mut self, member: MemberId, lease: LeaseId) -> Result<Accepted, String> {
+    pub fn accept(&mut self, member: MemberId, lease: LeaseId) -> Result<Accepted, Broken> {
         let page = self.batches.get_mut(&lease.batch);
         let Some(page) = page.filter(|page| !page.answered_by.contains_key(&lease.task)) else {
-            return Err(format!("{lease} was accepted twice, or late"));
+            return Err(format!("{lease} was accepted twice, or late").into());
         };
         let process = self.processes.get(&member).copied();
         let Some(process) = process.filter(|process| page.given.get(&lease) == Some(process)) else {
-            return Err(format!("{lease} was answered by {member:?}, but given to another member"));
+            return Err(format!("{lease} was answered by {member:?}, but given to another member").into());
         };
         self.proven.insert(process);
         page.answered_by.insert(lease.task, (member, process));
@@ -462,16 +466,16 @@ impl Invariants {
     }
 
     /// Checks a discarded answer.
-    pub fn discard(&self, lease: LeaseId) -> Result<(), String> {
+    pub fn discard(&self, lease: LeaseId) -> Result<(), Broken> {
         let is_open = |page: &Page| !page.answered_by.contains_key(&lease.task);
         match self.batches.get(&lease.batch).is_some_and(is_open) {
-            true => Err(format!("{lease} was discarded, but its task had no answer")),
+            true => Err(format!("{lease} was discarded, but its task had no answer").into()),
             false => Ok(()),
         }
     }
 
     /// Checks and records the end of a batch.
-    pub fn end(&mut self, action: &Action, scheduler: &Scheduler) -> Result<(), String> {
+    pub fn end(&mut self, action: &Action, scheduler: &Scheduler) -> Result<(), Broken> {
         match action {
             Action::BatchDone { batch } => {
                 let page = self.batches.remove(batch).ok_or("a batch that is not open is done")?;
@@ -495,39 +499,43 @@ impl Invariants {
                     }
                     Failure::Task { task, .. } => is_hopeless(task),
                 };
-                if is_confirmed { Ok(()) } else { Err(format!("a batch failed without reason: {failure}")) }
+                if is_confirmed {
+                    Ok(())
+                } else {
+                    Err(format!("a batch failed without reason: {failure}").into())
+                }
             }
             _ => Ok(()),
         }
     }
 
     /// Checks a member: the scheduler's view of it, its timeouts, and that it is not idle without need.
-    pub fn check_member(&self, now: Duration, id: MemberId, scheduler: &Scheduler) -> Result<(), String> {
+    pub fn check_member(&self, now: Duration, id: MemberId, scheduler: &Scheduler) -> Result<(), Broken> {
         let Known { watched, heard, held, .. } = &self.known[&id];
         let presence: Presence = scheduler.member(id).ok_or(format!("{id:?} is not known"))?;
         if presence.n_leases != held.len() {
-            return Err(format!("{id:?} holds {} leases, known are {}", held.len(), presence.n_leases));
+            return Err(format!("{id:?} holds {} leases, known are {}", held.len(), presence.n_leases).into());
         }
         if *watched && now > *heard + self.timeouts.dead_after {
-            return Err(format!("{id:?} is kept, silent since {heard:?}"));
+            return Err(format!("{id:?} is kept, silent since {heard:?}").into());
         }
         let deadline = self.timeouts.lease_deadline;
         if *watched && held.values().any(|held| now > held.since + deadline) {
-            return Err(format!("{id:?} is kept with a lease older than {deadline:?}"));
+            return Err(format!("{id:?} is kept with a lease older than {deadline:?}").into());
         }
         if !self.has_free_slot(id, scheduler) {
             return Ok(());
         }
         for (batch, page) in &self.batches {
             if let Some(task) = page.ready().find(|&task| self.may(id, page, task, scheduler)) {
-                return Err(format!("{id:?} idles while {task:?} of {batch:?} is free"));
+                return Err(format!("{id:?} idles while {task:?} of {batch:?} is free").into());
             }
         }
         Ok(())
     }
 
     /// Checks that idle members have backups of the tasks that suspects alone hold.
-    pub fn check_suspects(&self, scheduler: &Scheduler) -> Result<(), String> {
+    pub fn check_suspects(&self, scheduler: &Scheduler) -> Result<(), Broken> {
         let is_suspect = |id: MemberId| state(id, scheduler) == Some(MemberState::Suspect);
         let suspects = self.known.iter().filter(|(id, _)| is_suspect(**id));
         let held = suspects.flat_map(|(_, known)| known.held.keys());
@@ -542,20 +550,20 @@ impl Invariants {
         for id in self.members().filter(|&id| self.has_free_slot(id, scheduler)) {
             let may = |(page, task): &&(&Page, TaskIndex)| self.may(id, page, *task, scheduler);
             if let Some((_, task)) = lone.iter().find(may) {
-                return Err(format!("{id:?} is idle while suspects alone hold {task:?}"));
+                return Err(format!("{id:?} is idle while suspects alone hold {task:?}").into());
             }
         }
         Ok(())
     }
 
-    /// Checks that no more members are set aside than needed; returns their number.
-    pub fn check_aside(&self, scheduler: &Scheduler) -> Result<usize, String> {
-        let is_aside = |id: &MemberId| scheduler.member(*id).is_some_and(|presence| presence.is_aside);
-        let aside = self.members().filter(is_aside).count();
+    /// Checks that no more members are reserved than needed; returns their number.
+    pub fn check_reserved(&self, scheduler: &Scheduler) -> Result<usize, Broken> {
+        let is_reserved = |id: &MemberId| scheduler.member(*id).is_some_and(|presence| presence.is_reserved);
+        let reserved = self.members().filter(is_reserved).count();
         let waits = |page: &&Page| page.ready().any(|task| page.goes_alone(task));
-        match aside <= self.batches.values().filter(waits).count() {
-            true => Ok(aside),
-            false => Err(format!("{aside} members are set aside without need")),
+        match reserved <= self.batches.values().filter(waits).count() {
+            true => Ok(reserved),
+            false => Err(format!("{reserved} members are reserved without need").into()),
         }
     }
 
@@ -568,7 +576,7 @@ impl Invariants {
             slots if self.is_proven(known) || self.known.len() == 1 => slots,
             slots => slots.min(2),
         };
-        let excused = presence.is_aside || known.held.values().any(|held| held.alone);
+        let excused = presence.is_reserved || known.held.values().any(|held| held.alone);
         let is_healthy = presence.state == MemberState::Healthy;
         self.assembled && known.held.len() < limit && is_healthy && !excused
     }

@@ -16,8 +16,8 @@ use shared::work::task::ContentHash;
 
 use super::invariants::{Accepted, Invariants, Made};
 use crate::{
-    Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, Needs, Origin, Process, Scheduler,
-    Timeouts,
+    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MemberId, Needs, Origin, Process,
+    Scheduler, Timeouts,
 };
 
 /// Size of a world.
@@ -62,7 +62,7 @@ pub(super) struct Tally {
     restarts: u64,
     backlogs: u64,
     cancelled: u64,
-    set_aside: u64,
+    reserved: u64,
     most_members: usize,
     most_batches: usize,
 }
@@ -90,7 +90,7 @@ impl Tally {
         self.restarts += other.restarts;
         self.backlogs += other.backlogs;
         self.cancelled += other.cancelled;
-        self.set_aside += other.set_aside;
+        self.reserved += other.reserved;
         self.most_members = self.most_members.max(other.most_members);
         self.most_batches = self.most_batches.max(other.most_batches);
     }
@@ -116,7 +116,7 @@ impl Tally {
             ("restarts", self.restarts),
             ("backlogs", self.backlogs),
             ("cancellations", self.cancelled),
-            ("members that were set aside", self.set_aside),
+            ("reserved members", self.reserved),
         ];
         for (what, count) in happened {
             assert!(count > 0, "the worlds had no {what}");
@@ -153,7 +153,7 @@ struct Job {
 
 /// A planned event, which may be void when its time comes.
 #[derive(Clone, Debug)]
-enum Coming {
+enum Planned {
     /// An event reaches the coordinator, if its process is still the same.
     Event(Event),
     /// A new worker starts.
@@ -190,8 +190,8 @@ pub(super) struct World {
     now: Duration,
     scheduler: Scheduler,
     /// Planned events by time and order of planning.
-    coming: BTreeMap<(Duration, u64), Coming>,
-    planned: u64,
+    planned: BTreeMap<(Duration, u64), Planned>,
+    n_planned: u64,
     workers: BTreeMap<u64, Worker>,
     next_worker: u64,
     next_member: u64,
@@ -232,8 +232,8 @@ impl World {
             rng,
             now: Duration::ZERO,
             scheduler: Scheduler::new(timeouts.clone()),
-            coming: BTreeMap::new(),
-            planned: 0,
+            planned: BTreeMap::new(),
+            n_planned: 0,
             workers: BTreeMap::new(),
             next_worker: 0,
             next_member: 0,
@@ -265,12 +265,12 @@ impl World {
     }
 
     /// Runs all jobs to their ends.
-    pub fn run(&mut self) -> Result<(), String> {
+    pub fn run(&mut self) -> Result<(), Broken> {
         let n_workers = match self.size.is_small() {
             true => self.rng.random_range(1..self.size.members),
             false => self.size.members,
         };
-        (0..n_workers).for_each(|_| self.plan(0..20_000, Coming::Arrival));
+        (0..n_workers).for_each(|_| self.plan(0..20_000, Planned::Arrival));
         self.has_threads = self.size.is_small() && self.rng.random_bool(0.2);
         if self.has_threads {
             self.join_threads()?;
@@ -285,26 +285,26 @@ impl World {
             self.jobs.push(Job { account, n_batches: 0, left, made: Made::default(), open: None });
             self.prepare(id as usize);
             let within = if id == 0 { 0..1 } else { 0..30_000 };
-            self.plan(within, Coming::Submission(id as usize));
+            self.plan(within, Planned::Submission(id as usize));
         }
         for _ in 0..2_000_000 {
             if self.jobs.iter().all(|job| job.left == 0) {
                 return Ok(());
             }
             let deadline = self.scheduler.next_deadline();
-            let next = self.coming.first_key_value().map(|(&key, _)| key);
+            let next = self.planned.first_key_value().map(|(&key, _)| key);
             match (deadline, next) {
                 (Some(deadline), next) if next.is_none_or(|(at, _)| deadline < at) => {
                     self.now = self.now.max(deadline);
                     self.happen(Event::Tick)?;
                     if self.scheduler.next_deadline().is_some_and(|again| again <= self.now) {
-                        return Err(format!("the deadline {deadline:?} is still due after its tick"));
+                        return Err(format!("the deadline {deadline:?} is still due after its tick").into());
                     }
                 }
                 (_, Some(key)) => {
                     self.now = self.now.max(key.0);
-                    let coming = self.coming.remove(&key).expect("it is the first");
-                    self.come(coming)?;
+                    let planned = self.planned.remove(&key).expect("it is the first");
+                    self.process_planned(planned)?;
                 }
                 (_, None) => return Err("no event is planned although batches are open".into()),
             }
@@ -312,19 +312,19 @@ impl World {
         Err("a batch does not end".into())
     }
 
-    fn plan(&mut self, within_millis: Range<u64>, what: Coming) {
+    fn plan(&mut self, within_millis: Range<u64>, what: Planned) {
         let at = self.now + Duration::from_millis(self.rng.random_range(within_millis));
-        self.planned += 1;
-        self.coming.insert((at, self.planned), what);
+        self.n_planned += 1;
+        self.planned.insert((at, self.n_planned), what);
     }
 
     /// Plans the event, and sometimes a repetition of it.
     fn plan_event(&mut self, within_millis: Range<u64>, event: Event) {
         if self.rng.random_bool(0.1) {
             let later = within_millis.start..3 * within_millis.end;
-            self.plan(later, Coming::Event(event.clone()));
+            self.plan(later, Planned::Event(event.clone()));
         }
-        self.plan(within_millis, Coming::Event(event));
+        self.plan(within_millis, Planned::Event(event));
     }
 
     /// Makes the job's next batch, and plans what happens to it.
@@ -352,23 +352,23 @@ impl World {
         self.jobs[job].n_batches += 1;
         self.tally.batches += 1;
         if self.rng.random_bool(0.1) {
-            self.plan(0..40_000, Coming::Restart);
+            self.plan(0..40_000, Planned::Restart);
         }
         if !self.has_threads && self.rng.random_bool(0.1) {
-            self.plan(0..40_000, Coming::Pause);
+            self.plan(0..40_000, Planned::Pause);
         }
         if self.rng.random_bool(0.15) {
-            self.plan(0..20_000, Coming::Backlog(job, true));
+            self.plan(0..20_000, Planned::Backlog(job, true));
             if self.rng.random_bool(0.7) {
-                self.plan(20_000..60_000, Coming::Backlog(job, false));
+                self.plan(20_000..60_000, Planned::Backlog(job, false));
             }
         }
         if self.rng.random_bool(0.05) {
-            self.plan(0..40_000, Coming::Cancellation(job));
+            self.plan(0..40_000, Planned::Cancellation(job));
         }
     }
 
-    fn submit(&mut self, job: usize) -> Result<(), String> {
+    fn submit(&mut self, job: usize) -> Result<(), Broken> {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
         let Job { account, made, open, .. } = &mut self.jobs[job];
@@ -398,72 +398,72 @@ impl World {
         if self.jobs[job].left > 0 {
             self.prepare(job);
             let pause = if self.rng.random_bool(0.8) { 2000 } else { 60_000 };
-            self.plan(0..pause, Coming::Submission(job));
+            self.plan(0..pause, Planned::Submission(job));
         }
         // There is always another worker in the end.
-        self.plan(0..20_000, Coming::Arrival);
+        self.plan(0..20_000, Planned::Arrival);
     }
 
-    fn come(&mut self, coming: Coming) -> Result<(), String> {
-        match coming {
-            Coming::Event(event) => {
+    fn process_planned(&mut self, planned: Planned) -> Result<(), Broken> {
+        match planned {
+            Planned::Event(event) => {
                 let event = self.readdress(event);
                 return self.happen(event);
             }
-            Coming::Arrival => return self.arrive(),
-            Coming::Join(worker) => return self.join(worker),
-            Coming::Restart => return self.restart(),
-            Coming::Submission(job) => return self.submit(job),
-            Coming::Cancellation(job) => {
+            Planned::Arrival => return self.arrive(),
+            Planned::Join(worker) => return self.join(worker),
+            Planned::Restart => return self.restart(),
+            Planned::Submission(job) => return self.submit(job),
+            Planned::Cancellation(job) => {
                 let Some(batch) = self.jobs[job].open else { return Ok(()) };
                 self.tally.cancelled += 1;
                 self.happen(Event::BatchCancelled { batch })?;
                 self.end(batch);
             }
-            Coming::Backlog(job, full) => {
+            Planned::Backlog(job, full) => {
                 let Some(batch) = self.jobs[job].open else { return Ok(()) };
                 let Some((next, _)) = self.invariants.first_open(batch) else { return Ok(()) };
                 self.tally.backlogs += u64::from(full);
                 return self.happen(Event::Backlog { batch, only: full.then_some(next) });
             }
-            Coming::Crash(worker) => {
+            Planned::Crash(worker) => {
                 let Some(worker) = self.workers.remove(&worker) else { return Ok(()) };
                 let late = if self.rng.random_bool(0.1) { 200_000 } else { 20_000 };
-                self.plan(0..late, Coming::Arrival);
+                self.plan(0..late, Planned::Arrival);
                 if self.rng.random_bool(0.7) {
                     self.disconnect(worker.member);
                 }
             }
-            Coming::Cut(id) => {
+            Planned::Cut(id) => {
                 let Some(worker) = self.workers.get_mut(&id) else { return Ok(()) };
                 let member = worker.member.take();
-                self.plan(100..5000, Coming::Join(id));
+                self.plan(100..5000, Planned::Join(id));
                 if self.rng.random_bool(0.9) {
                     self.disconnect(member);
                 }
             }
-            Coming::Drain(id) => {
+            Planned::Drain(id) => {
                 if let Some(member) = self.workers.get(&id).and_then(|worker| worker.member) {
                     self.plan_event(0..300, Event::MemberDraining { member });
                     let left = Event::MemberLost { member, cause: Cause::Left };
                     self.plan_event(3000..40_000, left);
                 }
-                self.plan(0..20_000, Coming::Arrival);
+                self.plan(0..20_000, Planned::Arrival);
             }
-            Coming::Stall(id) => {
+            Planned::Stall(id) => {
                 let until = self.now + Duration::from_millis(self.rng.random_range(0..40_000));
                 if let Some(worker) = self.workers.get_mut(&id) {
                     worker.stalled = until;
                 }
             }
-            Coming::Heartbeat(id) => {
+            Planned::Heartbeat(id) => {
                 let Some(&Worker { stalled, member, .. }) = self.workers.get(&id) else { return Ok(()) };
-                self.plan(900..1100, Coming::Heartbeat(id));
+                self.plan(900..1100, Planned::Heartbeat(id));
                 if let Some(member) = member.filter(|_| stalled <= self.now) {
                     self.plan_event(0..300, Event::Heard { member });
                 }
             }
-            Coming::Pause => {
+            Planned::Pause => {
                 let pause = Duration::from_millis(self.rng.random_range(0..60_000));
                 self.note(Line::Note(self.now, format!("the coordinator is stopped for {pause:?}")));
                 self.now += pause;
@@ -495,18 +495,18 @@ impl World {
     }
 
     /// Starts a worker's process, and plans what happens to it.
-    fn arrive(&mut self) -> Result<(), String> {
+    fn arrive(&mut self) -> Result<(), Broken> {
         let id = self.next_worker;
         self.next_worker += 1;
         let slots = self.rng.random_range(1..5);
         let kept = VecDeque::from([shard(self.rng.random_range(0..self.size.tasks))]);
         let lies = self.rng.random_bool(0.1);
         self.workers.insert(id, Worker { slots, lies, stalled: Duration::ZERO, member: None, kept });
-        self.plan(900..1100, Coming::Heartbeat(id));
+        self.plan(900..1100, Planned::Heartbeat(id));
         let fates = [
-            (0.15, 20_000, Coming::Crash(id)),
-            (0.3, 20_000, Coming::Stall(id)),
-            (0.1, 20_000, Coming::Drain(id)),
+            (0.15, 20_000, Planned::Crash(id)),
+            (0.3, 20_000, Planned::Stall(id)),
+            (0.1, 20_000, Planned::Drain(id)),
         ];
         for (probability, within, fate) in fates {
             if self.rng.random_bool(probability) {
@@ -514,12 +514,12 @@ impl World {
             }
         }
         if self.rng.random_bool(0.2) {
-            (0..self.rng.random_range(1..5)).for_each(|_| self.plan(0..20_000, Coming::Cut(id)));
+            (0..self.rng.random_range(1..5)).for_each(|_| self.plan(0..20_000, Planned::Cut(id)));
         }
         self.join(id)
     }
 
-    fn join(&mut self, id: u64) -> Result<(), String> {
+    fn join(&mut self, id: u64) -> Result<(), Broken> {
         let member = MemberId(self.next_member);
         let Some(worker) = self.workers.get_mut(&id) else { return Ok(()) };
         if worker.member.is_some() {
@@ -527,7 +527,7 @@ impl World {
         }
         if worker.stalled > self.now {
             let wait = (worker.stalled - self.now).as_millis() as u64;
-            self.plan(wait..wait + 1000, Coming::Join(id));
+            self.plan(wait..wait + 1000, Planned::Join(id));
             return Ok(());
         }
         worker.member = Some(member);
@@ -541,7 +541,7 @@ impl World {
     }
 
     /// Adds the threads of the coordinator's own process.
-    fn join_threads(&mut self) -> Result<(), String> {
+    fn join_threads(&mut self) -> Result<(), Broken> {
         let member = MemberId(self.next_member);
         self.next_member += 1;
         let slots = self.rng.random_range(1..4);
@@ -553,11 +553,11 @@ impl World {
 
     /// Replaces the coordinator's process. Each worker reconnects after some time, messages to the old process are lost, and the jobs submit
     /// their open batches again.
-    fn restart(&mut self) -> Result<(), String> {
+    fn restart(&mut self) -> Result<(), Broken> {
         self.note(Line::Note(self.now, "the coordinator restarts".into()));
         self.tally.restarts += 1;
         self.scheduler = Scheduler::new(self.timeouts.clone());
-        self.coming.retain(|_, coming| !matches!(coming, Coming::Event(_)));
+        self.planned.retain(|_, planned| !matches!(planned, Planned::Event(_)));
         self.invariants.begin_anew();
         self.worker_of.clear();
         let ids: Vec<u64> = self.workers.keys().copied().collect();
@@ -565,7 +565,7 @@ impl World {
             if let Some(worker) = self.workers.get_mut(&id) {
                 worker.member = None;
             }
-            self.plan(0..5000, Coming::Join(id));
+            self.plan(0..5000, Planned::Join(id));
         }
         if self.has_threads {
             self.join_threads()?;
@@ -575,7 +575,7 @@ impl World {
     }
 
     /// Passes the event to the scheduler and performs its actions.
-    fn happen(&mut self, event: Event) -> Result<(), String> {
+    fn happen(&mut self, event: Event) -> Result<(), Broken> {
         self.tally.events += 1;
         if !matches!(event, Event::BatchSubmitted { .. }) {
             self.note(Line::Event(self.now, event.clone()));
@@ -616,7 +616,7 @@ impl World {
             let mut members = self.invariants.members();
             members.try_for_each(|member| self.invariants.check_member(self.now, member, &self.scheduler))?;
             self.invariants.check_suspects(&self.scheduler)?;
-            self.tally.set_aside += self.invariants.check_aside(&self.scheduler)? as u64;
+            self.tally.reserved += self.invariants.check_reserved(&self.scheduler)? as u64;
         } else if let Some(member) = concerned.filter(|&member| self.invariants.knows(member)) {
             self.invariants.check_member(self.now, member, &self.scheduler)?;
         }
@@ -651,7 +651,7 @@ impl World {
     }
 
     /// Handles the removal of a member; its worker reconnects if it is alive.
-    fn forget(&mut self, member: MemberId, cause: &Cause) -> Result<(), String> {
+    fn forget(&mut self, member: MemberId, cause: &Cause) -> Result<(), Broken> {
         *self.tally.losses.entry(cause.kind()).or_default() += 1;
         self.invariants.forget(self.now, member, cause)?;
         if let Some(&id) = self.worker_of.get(&member)
@@ -659,13 +659,13 @@ impl World {
             && worker.member == Some(member)
         {
             worker.member = None;
-            self.plan(100..3000, Coming::Join(id));
+            self.plan(100..3000, Planned::Join(id));
         }
         Ok(())
     }
 
     /// Performs an action; returns the batch that it ends, if it ends one.
-    fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, String> {
+    fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, Broken> {
         self.invariants.end(action, &self.scheduler)?;
         match action {
             Action::Assign { member, lease } => {
@@ -684,7 +684,7 @@ impl World {
                 if let Some((_, true)) = before.filter(|_| self.invariants.first_open(lease.batch) != before)
                     && let Some(job) = self.jobs.iter().position(|job| job.open == Some(lease.batch))
                 {
-                    self.plan(0..300, Coming::Backlog(job, true));
+                    self.plan(0..300, Planned::Backlog(job, true));
                 }
             }
             Action::Discard { lease, .. } => {
@@ -692,7 +692,7 @@ impl World {
                 self.tally.discarded += 1;
             }
             // A report of waiting leads to one more worker.
-            Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Coming::Arrival),
+            Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Planned::Arrival),
             Action::Forget { .. } | Action::ReportWaiting { .. } => {}
             Action::BatchDone { batch } => {
                 self.tally.done += 1;
@@ -734,7 +734,7 @@ impl World {
             return;
         }
         if let Some(worker) = worker.filter(|_| is_deadly) {
-            self.plan(1..1000, Coming::Crash(worker));
+            self.plan(1..1000, Planned::Crash(worker));
             return;
         }
         let slow = if self.rng.random_bool(0.05) { 30_000 } else { 2000 };
@@ -761,7 +761,7 @@ impl World {
             true => Event::Answered { member, lease },
             false => Event::Failed { member, lease, detail: "a lie".into(), is_certain: false },
         };
-        self.plan(0..2000, Coming::Event(lie));
+        self.plan(0..2000, Planned::Event(lie));
     }
 
     fn note(&mut self, line: Line) {

@@ -172,7 +172,7 @@ impl Probe {
                 decisions: Vec::new(),
             };
             let (task, making) = timed(|| tasks.make(at));
-            let task = task.map_err(failed)?;
+            let task = task.map_err(|error| failed(format!("{error:#}")))?;
             for blob in Blob::of_task(&task).iter().filter(|_| at == 0) {
                 match blob {
                     Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, message(blob)),

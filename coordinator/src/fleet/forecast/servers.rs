@@ -1,4 +1,4 @@
-//! Something that serves requests in the order in which they come: cores, a thread, a network interface.
+//! First-in-first-out servers: cores, a thread, a network interface.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,19 +7,19 @@ use std::time::Duration;
 /// Servers with one queue.
 #[derive(Debug)]
 pub(super) struct Servers {
-    /// When each is free.
+    /// Time at which each server becomes free.
     free_at: BinaryHeap<Reverse<Duration>>,
     /// Time spent serving.
     pub busy: Duration,
 }
 
 impl Servers {
-    /// That many, all free.
+    /// That many free servers.
     pub fn new(n: usize) -> Servers {
         Servers { free_at: (0..n.max(1)).map(|_| Reverse(Duration::ZERO)).collect(), busy: Duration::ZERO }
     }
 
-    /// When a request is served that comes at `now`, and none came later before, and takes `time`.
+    /// Serves a request that arrives at `now`, not before any earlier request, and takes `time`. Returns when it is done.
     pub fn serve(&mut self, now: Duration, time: Duration) -> Duration {
         let Reverse(free_at) = self.free_at.pop().unwrap_or(Reverse(now));
         let served = free_at.max(now) + time;
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_when_all_are_busy_waits_for_the_first_to_be_free() {
+    fn requests_wait_for_the_first_free_server() {
         let seconds = Duration::from_secs;
         let mut servers = Servers::new(2);
         assert_eq!(servers.serve(seconds(0), seconds(5)), seconds(5));

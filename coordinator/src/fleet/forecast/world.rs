@@ -1,4 +1,4 @@
-//! A cluster in virtual time: no worker fails, and every step takes its measured time.
+//! A simulated cluster in virtual time: no worker fails, and every step takes its measured time.
 //!
 //! The way of a task, in which each line takes time, and `──` is a queue:
 //!
@@ -9,8 +9,7 @@
 //!                                          └─ accepted, in task order ── adding thread ─> totals
 //! ```
 //!
-//! What happens next is the earliest of what was planned, or what was planned first, so a world is the same whenever it
-//! is gone through.
+//! The next event is the earliest planned one; ties are broken by the order of planning. So every simulation of a world is the same.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -29,41 +28,41 @@ use scheduler::{Account, Action, Event, Identity, MemberId, Needs, Origin, Proce
 /// Longer than any forecast.
 const FOREVER: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
-/// Bytes of a sign of life.
+/// Bytes of a heartbeat.
 const BEAT_BYTES: u64 = 2;
 
-/// Bytes of a message that names a blob that need not be kept any more.
+/// Bytes of a message that releases a blob.
 const RELEASE_BYTES: u64 = 36;
 
-/// What was planned to happen.
+/// Planned events.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Coming {
-    /// A lease, with what its task needs, is ready to be sent: its bytes.
+enum Planned {
+    /// A lease and its blobs are encoded; the number of bytes to send.
     Encoded(MemberId, LeaseId, u64),
-    /// It has reached its member.
+    /// The lease has reached its member.
     Assigned(MemberId, LeaseId),
     /// The member has an answer.
     Computed(MemberId, LeaseId),
-    /// The first of its bytes have reached the coordinator.
+    /// The first bytes of the answer have reached the coordinator.
     Answering(MemberId, LeaseId),
-    /// The last of them have.
+    /// The last bytes of the answer have reached the coordinator.
     Received(MemberId, LeaseId),
-    /// It is a value.
+    /// The answer is decoded.
     Decoded(MemberId, LeaseId),
-    /// A member says that it lives, and will again.
+    /// A member sends a heartbeat, and plans the next one.
     Heartbeat(MemberId),
-    /// The scheduler hears of an answer,
+    /// The scheduler processes an answer.
     Answered(MemberId, LeaseId),
-    /// or of a sign of life.
+    /// The scheduler processes a heartbeat.
     Heard(MemberId),
 }
 
-/// A member, as it is far away; and what the coordinator knows that it keeps.
+/// A remote member, and the coordinator's view of its blob cache.
 struct Worker {
     blob_cache: BlobCache,
     /// Leases that wait for a thread.
     queue: VecDeque<LeaseId>,
-    /// Threads that compute.
+    /// Number of threads that compute.
     running: u32,
     /// Tasks whose forests it has.
     forests: FxHashSet<TaskIndex>,
@@ -77,30 +76,30 @@ pub(super) struct World<'a> {
     now: Duration,
     scheduler: Scheduler,
     workers: Vec<Worker>,
-    /// By time and order of planning.
-    coming: BinaryHeap<Reverse<(Duration, u64, Coming)>>,
-    planned: u64,
-    /// Answers and signs of life that wait for the scheduler: until there are none, no time passes for it.
+    /// Planned events by time and order of planning.
+    planned: BinaryHeap<Reverse<(Duration, u64, Planned)>>,
+    n_planned: u64,
+    /// Number of answers and heartbeats that wait for the scheduler; its clock stands until they are processed.
     unheard: usize,
     n_events: u64,
     /// Number of rounds begun.
     round: u64,
-    /// Whether this round is still on.
+    /// Whether this round is in progress.
     open: bool,
-    /// By task of this round, whether its answer is there.
+    /// By task of this round, whether its answer has arrived.
     accepted: Vec<bool>,
-    /// Tasks of this round that are added, or about to be.
+    /// Number of tasks of this round whose answers are added, or about to be.
     n_added: usize,
-    /// Time to compute each lease that was begun and not answered.
+    /// Computing times of leases in progress.
     begun: FxHashMap<LeaseId, Duration>,
-    /// Whether what all members need once, or once in this round, was encoded.
+    /// Whether the messages that all members are sent once, and once a round, are encoded.
     encoded_once: bool,
     encoded_this_round: bool,
     codec: Servers,
     network: Servers,
     decider: Servers,
     adder: Servers,
-    /// Sums since the beginning.
+    /// Totals since the start.
     tally: Tally,
 }
 
@@ -113,7 +112,7 @@ struct Tally {
 }
 
 impl<'a> World<'a> {
-    /// All members are there and have nothing.
+    /// A world in which all members are present with empty caches.
     pub fn new(load: &'a Load, n_tasks: usize, cluster: &'a Cluster, seed: u64) -> World<'a> {
         let timeouts = Timeouts { dead_after: FOREVER, lease_deadline: FOREVER, ..Timeouts::default() };
         let worker = |_| Worker {
@@ -130,8 +129,8 @@ impl<'a> World<'a> {
             now: Duration::ZERO,
             scheduler: Scheduler::new(timeouts),
             workers: (0..cluster.workers).map(worker).collect(),
-            coming: BinaryHeap::new(),
-            planned: 0,
+            planned: BinaryHeap::new(),
+            n_planned: 0,
             unheard: 0,
             n_events: 0,
             round: 0,
@@ -154,17 +153,17 @@ impl<'a> World<'a> {
                 Identity { process: Process::Unnamed(member), origin: Origin(name.as_str().into()) };
             world.decide(Event::MemberJoined { member, name, identity, slots, holds, watched });
             let since = proto::HEARTBEAT_INTERVAL.mul_f64(world.chance(id));
-            world.plan(since, Coming::Heartbeat(member));
+            world.plan(since, Planned::Heartbeat(member));
         }
         world
     }
 
-    /// Events that the scheduler was asked about.
+    /// Number of events of the scheduler.
     pub fn n_events(&self) -> u64 {
         self.n_events
     }
 
-    /// Goes through the next round.
+    /// Simulates the next round.
     pub fn round(&mut self) -> Round {
         let (begun, before) = (self.now, self.tally);
         let busy = |world: &Self| [&world.codec, &world.adder, &world.decider].map(|servers| servers.busy);
@@ -197,9 +196,9 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets happen what comes next, if that is before `end`; whether it was.
+    /// Processes the next event if it is before `end`. Returns whether it was.
     fn step(&mut self, end: Duration) -> bool {
-        let next = self.coming.peek().map(|Reverse((at, ..))| *at);
+        let next = self.planned.peek().map(|Reverse((at, ..))| *at);
         let deadline = self.scheduler.next_deadline().filter(|_| self.unheard == 0);
         match (deadline, next) {
             (Some(deadline), next) if deadline <= end && next.is_none_or(|at| deadline < at) => {
@@ -209,8 +208,8 @@ impl<'a> World<'a> {
             }
             (_, Some(at)) if at <= end => {
                 self.now = at;
-                if let Some(Reverse((.., coming))) = self.coming.pop() {
-                    self.come(coming);
+                if let Some(Reverse((.., planned))) = self.planned.pop() {
+                    self.process_planned(planned);
                 }
                 true
             }
@@ -218,52 +217,52 @@ impl<'a> World<'a> {
         }
     }
 
-    fn come(&mut self, coming: Coming) {
-        match coming {
-            Coming::Encoded(member, lease, bytes) => {
+    fn process_planned(&mut self, planned: Planned) {
+        match planned {
+            Planned::Encoded(member, lease, bytes) => {
                 let sent = self.transfer(bytes);
                 self.tally.bytes_down += bytes;
-                self.plan(sent + self.cluster.latency, Coming::Assigned(member, lease));
+                self.plan(sent + self.cluster.latency, Planned::Assigned(member, lease));
             }
-            Coming::Assigned(member, lease) => {
+            Planned::Assigned(member, lease) => {
                 self.worker(member).queue.push_back(lease);
                 self.compute(member);
             }
-            Coming::Computed(member, lease) => {
+            Planned::Computed(member, lease) => {
                 self.worker(member).running -= 1;
-                self.plan(self.now + self.cluster.latency, Coming::Answering(member, lease));
+                self.plan(self.now + self.cluster.latency, Planned::Answering(member, lease));
                 self.compute(member);
             }
-            Coming::Answering(member, lease) => {
+            Planned::Answering(member, lease) => {
                 let bytes = self.task(lease.task).answer_bytes;
                 let received = self.transfer(bytes);
                 self.tally.bytes_up += bytes;
-                self.plan(received, Coming::Received(member, lease));
+                self.plan(received, Planned::Received(member, lease));
             }
-            Coming::Received(member, lease) => {
+            Planned::Received(member, lease) => {
                 let decode = self.task(lease.task).decode + self.load.message;
                 let decoded = self.codec.serve(self.now, decode);
-                self.plan(decoded, Coming::Decoded(member, lease));
+                self.plan(decoded, Planned::Decoded(member, lease));
             }
-            Coming::Decoded(member, lease) => self.queue_for_decision(Coming::Answered(member, lease)),
-            Coming::Heartbeat(member) => {
+            Planned::Decoded(member, lease) => self.queue_for_decision(Planned::Answered(member, lease)),
+            Planned::Heartbeat(member) => {
                 self.tally.bytes_up += BEAT_BYTES;
-                self.plan(self.now + proto::HEARTBEAT_INTERVAL, Coming::Heartbeat(member));
-                self.queue_for_decision(Coming::Heard(member));
+                self.plan(self.now + proto::HEARTBEAT_INTERVAL, Planned::Heartbeat(member));
+                self.queue_for_decision(Planned::Heard(member));
             }
-            Coming::Answered(member, lease) => {
+            Planned::Answered(member, lease) => {
                 self.unheard -= 1;
                 self.keep_carried(member, lease);
                 self.decide(Event::Answered { member, lease });
             }
-            Coming::Heard(member) => {
+            Planned::Heard(member) => {
                 self.unheard -= 1;
                 self.decide(Event::Heard { member });
             }
         }
     }
 
-    /// Asks the scheduler and does what it says.
+    /// Passes an event to the scheduler and performs its actions.
     fn decide(&mut self, event: Event) {
         self.n_events += 1;
         for action in self.scheduler.handle(self.now, event) {
@@ -280,7 +279,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Encodes what the member lacks, and the lease.
+    /// Encodes the blobs that the member lacks, and the lease.
     fn assign(&mut self, member: MemberId, lease: LeaseId) {
         self.tally.leases += 1;
         let task = self.task(lease.task);
@@ -312,10 +311,10 @@ impl<'a> World<'a> {
         bytes += RELEASE_BYTES * blob_cache.release(&needed).len() as u64;
         blob_cache.assign();
         let encoded = self.codec.serve(self.now, time);
-        self.plan(encoded, Coming::Encoded(member, lease, bytes));
+        self.plan(encoded, Planned::Encoded(member, lease, bytes));
     }
 
-    /// Begins as many tasks as the member has threads for.
+    /// Begins tasks until all threads of the member compute.
     fn compute(&mut self, member: MemberId) {
         while self.worker(member).running < self.cluster.threads {
             let Some(lease) = self.worker(member).queue.pop_front() else { return };
@@ -327,11 +326,11 @@ impl<'a> World<'a> {
             let which = (self.chance(place) * task.again.len() as f64) as usize;
             let time = if is_first { task.first } else { task.again[which] };
             self.begun.insert(lease, time);
-            self.plan(self.now + task.handling + time, Coming::Computed(member, lease));
+            self.plan(self.now + task.handling + time, Planned::Computed(member, lease));
         }
     }
 
-    /// The answer counts: it is added once all before it are.
+    /// Accepts an answer, which is added once all answers before it are.
     fn accept(&mut self, lease: LeaseId) {
         self.tally.work += self.begun.remove(&lease).unwrap_or_default();
         self.accepted[lease.task.index()] = true;
@@ -342,7 +341,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The member keeps what its shard carries on from its answer.
+    /// Puts the shard state of an answer into the member's cache.
     fn keep_carried(&mut self, member: MemberId, lease: LeaseId) {
         let Some(shard_state) = self.task(lease.task).shard_state else { return };
         let (task, round) = (u64::from(lease.task.0), lease.batch.0);
@@ -351,25 +350,25 @@ impl<'a> World<'a> {
         blob_cache.keep(before, name(b"shard_state", task, round + 1), shard_state.bytes);
     }
 
-    /// Waits for its turn with the one who decides.
-    fn queue_for_decision(&mut self, coming: Coming) {
+    /// Queues an event for the scheduler's thread.
+    fn queue_for_decision(&mut self, planned: Planned) {
         self.unheard += 1;
         let decided = self.decider.serve(self.now, self.load.decide);
-        self.plan(decided, coming);
+        self.plan(decided, planned);
     }
 
-    /// When these bytes are through the coordinator's network.
+    /// Returns when these bytes have passed the coordinator's network.
     fn transfer(&mut self, bytes: u64) -> Duration {
         let time = Duration::from_secs_f64(bytes as f64 / self.cluster.bandwidth);
         self.network.serve(self.now, time)
     }
 
-    fn plan(&mut self, at: Duration, coming: Coming) {
-        self.planned += 1;
-        self.coming.push(Reverse((at, self.planned, coming)));
+    fn plan(&mut self, at: Duration, planned: Planned) {
+        self.n_planned += 1;
+        self.planned.push(Reverse((at, self.n_planned, planned)));
     }
 
-    /// Uniform in (0, 1), always the same at a place.
+    /// Pseudo-random number in (0, 1), a function of the place alone.
     fn chance(&self, place: u64) -> f64 {
         (self.noise.symmetric(place) + 1.0) / 2.0
     }
@@ -391,7 +390,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// What a blob is called.
+/// Hash of a blob.
 fn name(kind: &[u8], number: u64, round: u64) -> ContentHash {
     let mut hash = [0; 32];
     hash[..8].copy_from_slice(&number.to_le_bytes());

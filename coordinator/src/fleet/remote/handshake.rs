@@ -1,14 +1,14 @@
 //! The handshake: connections from the first byte to the hello.
 //!
 //! In: a listener. Out: connections that speak HTTP/2, through TLS if there is a certificate, for the services
-//! to serve; each with its [`Visitor`]. Invariants: at most [`LOBBY`](crate::lobby::LOBBY) connections are of unknown peers, and the
+//! to serve; each with its [`Visitor`]. Invariants: at most [`MAX_UNKNOWN`](crate::connection_limits::MAX_UNKNOWN) connections are of unknown peers, and the
 //! oldest of these gives way to a new one; none stays longer than [`STAY`]; a connection costs no more than a
-//! socket until its first bytes are those of the right protocol; the end of the listener's sockets (too many open
-//! files) is waited for, and ends nothing.
+//! socket until its first bytes are those of the right protocol; if the system has no more sockets (too many open
+//! files), accepting pauses and connections stay.
 //!
 //! ```text
 //!     accepted ──first byte──> [TLS handshake] ──> served ──welcomed──> member's ──left──> closed
-//!        └────────────── in the lobby ──────────────┘
+//!        └────────────── unknown peer ──────────────┘
 //! ```
 //!
 //! A peer that speaks the wrong protocol, or fails the handshake, is answered in a way that its side understands,
@@ -29,29 +29,29 @@ use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 use tracing::{Instrument as _, info, warn};
 
-use crate::lobby::{Lobby, Place};
+use crate::connection_limits::{ConnectionLimits, Place};
 use scheduler::Origin;
 
-/// How long a connection may go without belonging to a member; probes are shorter than that.
+/// Timeout of a connection that belongs to no member; probes take less.
 const STAY: Duration = Duration::from_secs(60);
 
-/// How long first byte and TLS handshake may take together.
+/// Timeout of the first byte and the TLS handshake together.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a peer that is turned away may take to hear why.
+/// Timeout for telling a refused peer the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long to wait when the operating system has no more sockets.
+/// Pause when the operating system has no more sockets.
 const RECOVER: Duration = Duration::from_millis(100);
 
 /// First byte of HTTP/2: `PRI * HTTP/2.0`.
 const PREFACE: u8 = b'P';
 
-/// What a TLS peer understands as: not TLS. And what a person does.
+/// Reply to a TLS peer that means "not TLS", also for a reader.
 const PLAIN_HERE: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-length: 34\r\n\r\nthis port speaks gRPC without TLS\n";
 
-/// A fatal alert, "protocol version": what a peer that speaks plain HTTP understands as: TLS.
+/// Reply to a peer that speaks plain HTTP: the fatal TLS alert "protocol version".
 const TLS_HERE: &[u8] = &[tls::ALERT, 3, 3, 0, 2, 2, 70];
 
 /// Accepts connections until the runtime ends, or the fleet takes no more.
@@ -61,7 +61,7 @@ pub(super) async fn keep(
     inside: mpsc::Sender<io::Result<Connection>>,
 ) {
     let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
-    let lobby = Lobby::default();
+    let limits = ConnectionLimits::default();
     while !inside.is_closed() {
         let (tcp, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -71,7 +71,7 @@ pub(super) async fn keep(
                 continue;
             }
         };
-        let (place, eviction) = lobby.enter();
+        let (place, eviction) = limits.enter();
         let (acceptor, inside) = (acceptor.clone(), inside.clone());
         let arrive = async move {
             let mut eviction: Eviction = Box::pin(evicted(eviction, Arc::downgrade(&place)));
@@ -98,9 +98,9 @@ pub(super) async fn keep(
 
 /// Why a connection was closed in the handshake.
 enum TurnedAway {
-    /// It is somebody whom this side does not know, or the other way round.
+    /// One side does not trust the certificate of the other.
     Distrusted(String),
-    /// It speaks something else, or broke off.
+    /// The peer speaks another protocol, or broke off.
     Confused(String),
 }
 
@@ -110,7 +110,7 @@ impl From<io::Error> for TurnedAway {
     }
 }
 
-/// From the first byte to a connection that speaks HTTP/2, and the names in the peer's certificate.
+/// Performs the handshake. Returns a connection that speaks HTTP/2, and the names in the peer's certificate.
 async fn shake(
     tcp: TcpStream,
     acceptor: Option<TlsAcceptor>,
@@ -157,7 +157,7 @@ async fn shake(
     }
 }
 
-/// Says one more thing and closes, once the peer has had the time to read it.
+/// Sends a last reply, and closes the connection once the peer has had the time to read it.
 async fn dismiss(mut tcp: TcpStream, words: &[u8]) {
     let farewell = async {
         tcp.write_all(words).await?;
@@ -172,7 +172,7 @@ async fn dismiss(mut tcp: TcpStream, words: &[u8]) {
 
 type Eviction = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Ends when the connection has to be closed: it is told to, or stays too long without belonging to a member.
+/// Waits until the connection has to be closed: on request, or because it belongs to no member for too long.
 async fn evicted(mut eviction: oneshot::Receiver<()>, place: Weak<Place>) {
     tokio::select! {
         _ = &mut eviction => return,
@@ -185,7 +185,7 @@ async fn evicted(mut eviction: oneshot::Receiver<()>, place: Weak<Place>) {
     }
 }
 
-/// Who is at the other end of a connection, as far as is known.
+/// The known identity of a connection's peer.
 #[derive(Clone)]
 pub struct Visitor {
     /// Its address.
@@ -196,7 +196,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// Where it is: what its certificate says, or else its address.
+    /// Origin of the peer: the names in its certificate, or else its address.
     pub fn origin(&self) -> Origin {
         match &self.certificate {
             Some(names) => Origin(format!("certificate {names}").into()),
@@ -204,12 +204,12 @@ impl Visitor {
         }
     }
 
-    /// The connection belongs to a member from now on.
+    /// Marks the connection as a member's.
     pub fn admit(&self) {
         self.place.leave();
     }
 
-    /// The connection belongs to a user from now on.
+    /// Marks the connection as a user's.
     pub fn admit_user(&self, name: &str) {
         self.place.admit(name);
     }

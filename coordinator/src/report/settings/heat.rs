@@ -89,7 +89,7 @@ fn two_that_vary(points: &[PointSummary]) -> Option<(Axis<'_>, Axis<'_>)> {
     }
 }
 
-/// What is drawn of each point: the score of the recommended decoder, or else the objective.
+/// The drawn value of each point: the score of the recommended decoder, or else the objective.
 fn measure(points: &[PointSummary]) -> Option<(String, Vec<Option<f64>>)> {
     let first = points.first()?;
     let all = |value: &dyn Fn(&PointSummary) -> Option<f64>| points.iter().map(value).collect();

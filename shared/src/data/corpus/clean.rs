@@ -48,7 +48,7 @@ pub enum Marks {
     /// Symbols like others.
     #[default]
     Keep,
-    /// Removed.
+    /// Marks are removed.
     Drop,
     /// Word boundaries of the gold segmentation.
     Boundary,

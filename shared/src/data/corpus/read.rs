@@ -17,7 +17,7 @@ use super::clean::{BOUNDARY, is_one_grapheme, symbols};
 use super::unpack::Unpack;
 use super::{Corpus, Format, Options, Unit};
 
-/// What gzip files begin with.
+/// First bytes of gzip files.
 pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a file is not a corpus.
@@ -28,7 +28,7 @@ pub enum ReadError {
     Open {
         /// Name of the file.
         source_name: String,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
     /// A file that cannot be read.
@@ -36,11 +36,11 @@ pub enum ReadError {
     Read {
         /// Name of the file.
         source_name: String,
-        /// Line.
+        /// Line, counted from 1.
         line: u32,
-        /// Where reading stopped.
+        /// Byte at which reading stopped.
         byte: u64,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
     /// A file that cannot be decompressed.
@@ -51,11 +51,11 @@ pub enum ReadError {
     Gzip {
         /// Name of the file.
         source_name: String,
-        /// Line.
+        /// Line, counted from 1.
         line: u32,
-        /// Where the text stopped.
+        /// Byte at which the text stopped.
         byte: u64,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
     /// A file that unpacks to too much.
@@ -63,9 +63,9 @@ pub enum ReadError {
     Unpacked {
         /// Name of the file.
         source_name: String,
-        /// Line.
+        /// Line, counted from 1.
         line: u32,
-        /// How much.
+        /// Cause.
         error: io::Error,
     },
     /// A line that is not UTF-8.
@@ -73,7 +73,7 @@ pub enum ReadError {
     NotUtf8 {
         /// Name of the file.
         source_name: String,
-        /// Line.
+        /// Line, counted from 1.
         line: u32,
         /// Offset of the first byte that is not.
         byte: u64,
@@ -83,7 +83,7 @@ pub enum ReadError {
     Control {
         /// Name of the file.
         source_name: String,
-        /// Line.
+        /// Line, counted from 1.
         line: u32,
         /// Offset of the character.
         byte: u64,
@@ -98,7 +98,7 @@ pub enum ReadError {
     TooLong {
         /// Name of the file.
         source_name: String,
-        /// Line.
+        /// Line, counted from 1.
         line: u32,
         /// Offset of the line.
         byte: u64,
@@ -131,7 +131,7 @@ pub enum Notice {
     NoGold {
         /// Name of the file.
         source_name: String,
-        /// What a symbol is, and so what a boundary would be.
+        /// Unit of symbols, which determines the boundary marks.
         unit: Unit,
     },
 }
@@ -205,7 +205,7 @@ pub struct Reader<'a> {
     digraphs: Vec<String>,
     gzip: bool,
     symbols: Symbols,
-    /// Of the sentence being read: grown once, for all of them.
+    /// Symbols of the current sentence; the buffer is reused.
     sentence: Vec<u32>,
     ends: Vec<u32>,
     n_sentences: usize,
@@ -270,7 +270,7 @@ pub struct End {
     pub n_symbols: usize,
     /// Whether some line marks a word boundary; else there is no gold segmentation.
     pub marks_words: bool,
-    /// What the user should know.
+    /// Notices for the user.
     pub notices: Vec<Notice>,
 }
 
@@ -425,7 +425,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is known once [`Reader::block`] has given all there is.
+    /// Properties of the whole file, known once [`Reader::block`] has returned all blocks.
     ///
     /// # Errors
     /// [`ReadError::Empty`].

@@ -17,7 +17,7 @@ use crate::data::corpus::unpack::Unpack;
 const PENN_PUNCTUATION: [&str; 9] = [",", ".", ":", "``", "''", "-LRB-", "-RRB-", "$", "#"];
 const UNIVERSAL_PUNCTUATION: &str = "PUNCT";
 
-/// Where and why a file is not one of sentences.
+/// Error in a file of sentences: its place and kind.
 #[derive(Debug, thiserror::Error)]
 #[error("{source_name}:{line}: {problem}")]
 pub struct ReadError {
@@ -29,7 +29,7 @@ pub struct ReadError {
     pub problem: Problem,
 }
 
-/// What can be wrong with a line.
+/// Faults of a line.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// A gzip file that is damaged.
@@ -181,7 +181,7 @@ fn decode(bytes: &[u8]) -> Result<String, (u32, Problem)> {
     })
 }
 
-/// What the lines look like: all are like the first that could not be a comment.
+/// Format of the lines: that of the first line that cannot be a comment.
 fn format<'t>(mut lines: impl Iterator<Item = &'t str>) -> Option<Format> {
     let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'))?;
     match first.split('\t').count() {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sentence_is_refused_by_line() {
+    fn invalid_sentences_are_refused_by_line() {
         let columns = "expected 10 (CoNLL-U), or in all lines 2 or 3 (word, tag, head)";
         let none =
             "expected the number of a word, 0 for the root, or `_` if no word of the sentence has a head";

@@ -163,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of a file that is written again, the column of heads alone differs, and the number of lines is the same.
+        /// Law: a file that is written again differs in the column of heads alone, and has the same number of lines.
         #[test]
         fn heads_alone_differ_in_conllu((text, is_word) in file(conllu()), left_out in 0..3usize) {
             check(&text, &is_word, 6, left_out)?;

@@ -45,11 +45,11 @@ pub struct BracketScores {
 /// Scores of all sentences, and of those up to a length.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ByLength {
-    /// All.
+    /// Scores of all sentences.
     pub all: BracketScores,
-    /// The longest that is short, in words.
+    /// Maximum length of a short sentence, in words.
     pub max_length: usize,
-    /// The short ones.
+    /// Scores of the short sentences.
     pub short: BracketScores,
 }
 
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_is_as_if_it_were_not_there() {
+    fn removed_punctuation_leaves_no_trace() {
         let gold = "(ROOT (S (NP (NN x)) (, ,) (VP (VB y) (`` ``) (X ('' ''))) (. .)))";
         let predicted = "(ROOT (S (NP (NN x) (NN ,)) (VP (VB y) (: ``) ('' '') (. .))))";
         let scores = scores(gold, predicted);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_without_a_parse_are_missed_and_told() {
+    fn sentences_without_a_parse_are_missed_and_reported() {
         let gold = "(S (A x))\n(S (A y))\n(S (A z))\n(A u)\n(S (-NONE- *))";
         let predicted = "(S (A x))\n(())\n(ROOT (B z))\n(A u)\n(())";
         let scores = scores(gold, predicted);

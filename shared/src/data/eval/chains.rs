@@ -1,4 +1,4 @@
-//! Whether chains agree: split R̂ and effective sample size of a quantity traced along several chains.
+//! Agreement of chains: split R̂ and effective sample size of a quantity traced along several chains.
 //!
 //! In: the values after each sweep, a slice per chain, the first sweeps left out; all chains are cut to the length of the shortest.
 //! Gelman et al. (2013), §11.4–11.5, in the form of Vehtari et al. (2021), Eqs. 1–4 and 10–13; their rank normalisation is

@@ -58,11 +58,11 @@ pub struct Comparison {
 /// A score of short sentences and of all.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ByLength<T> {
-    /// Of up to 10 words.
+    /// Value for sentences of up to 10 words.
     pub up_to_10: T,
-    /// Of up to 20 words.
+    /// Value for sentences of up to 20 words.
     pub up_to_20: T,
-    /// All.
+    /// Value for all sentences.
     pub all: T,
 }
 
@@ -153,7 +153,7 @@ pub fn compare(
 }
 
 impl<T> ByLength<T> {
-    /// Of each class, given its longest.
+    /// Values of each class, given its maximum length.
     fn of(class: impl Fn(usize) -> T) -> ByLength<T> {
         ByLength { up_to_10: class(10), up_to_20: class(20), all: class(usize::MAX) }
     }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undefined_is_none() {
+    fn undefined_statistics_are_none() {
         let none = Prf::default();
         assert_eq!(scores("a\nb\n", "a\nb\n").boundary, none);
         let no_gold = scores("ab\n", "a b\n");

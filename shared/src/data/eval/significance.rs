@@ -1,4 +1,4 @@
-//! Whether of two outputs one is better, or was lucky.
+//! Significance of a difference between two outputs.
 //!
 //! [`sign_test`] asks it of single decisions, [`paired_bootstrap`] of sentences drawn again. Decisions within a sentence hang
 //! together, which the sign test does not know: over words it is too sure of itself, and the bootstrap is the one to believe.
@@ -28,7 +28,7 @@ pub fn sign_test(wins: u64, losses: u64) -> f64 {
     (2.0 * exp(ln_choose - n * std::f64::consts::LN_2) * sum).min(1.0)
 }
 
-/// What two outputs have right of the same sentence.
+/// Correct items of two outputs in the same sentence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Paired {
     /// Decisions that each of the two has right.
@@ -37,7 +37,7 @@ pub struct Paired {
     pub of: u64,
 }
 
-/// What a paired bootstrap says of the first output against the second.
+/// Result of a paired bootstrap of the first output against the second.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Bootstrap {
     /// Accuracy of the first less that of the second, over all decisions.

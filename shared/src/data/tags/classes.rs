@@ -1,4 +1,4 @@
-//! Which tags a list names: tags, and classes of tags.
+//! Lists of tags: tags, and classes of tags.
 //!
 //! The classes are `any`, of all tags, and those of `classes.txt`, which know several tag sets. A name that is a tag of the corpus is
 //! that tag, whatever classes there are.
@@ -9,7 +9,7 @@ use crate::data::tags::families::Families;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}: nothing in {named:?} is a tag of the corpus, or a class with one; {way_out}")]
 pub struct UnknownTags {
-    /// What the list is of.
+    /// The purpose of the list, for messages.
     pub what: String,
     /// The tags named.
     pub named: Vec<String>,

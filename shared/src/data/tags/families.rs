@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Families of tags.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Families {
-    /// In the order of the file.
+    /// Names in the order of the file.
     pub names: Vec<String>,
     /// Position in `names`, by tag.
     family_of: BTreeMap<String, usize>,
@@ -22,7 +22,7 @@ pub struct FamiliesError {
     pub source_name: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// Why.
+    /// Kind of the error.
     pub kind: FamiliesErrorKind,
 }
 
@@ -52,7 +52,7 @@ pub enum FamiliesErrorKind {
     TagTwice {
         /// The tag.
         tag: String,
-        /// Where it is.
+        /// The family that has it.
         family: String,
     },
 }
@@ -98,12 +98,12 @@ impl Families {
         Ok(())
     }
 
-    /// Of the tags of the Penn Treebank.
+    /// Families of the tags of the Penn Treebank.
     pub fn ptb() -> Families {
         Families::parse(include_str!("families/ptb.txt"), "families/ptb.txt").expect("a test reads it")
     }
 
-    /// Of the universal part-of-speech tags.
+    /// Families of the universal part-of-speech tags.
     pub fn ud() -> Families {
         Families::parse(include_str!("families/ud.txt"), "families/ud.txt").expect("a test reads it")
     }

@@ -11,7 +11,7 @@ use crate::grammar::tree::{Node, Tree};
 use super::ROOT;
 use super::binary::INTERMEDIATE;
 
-/// What stands in a file where a tree should.
+/// Text in a file where a tree is expected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// The line on which it begins, from 1.
@@ -20,7 +20,7 @@ pub struct Entry {
     pub tree: Option<Tree>,
 }
 
-/// Where a text stops being trees.
+/// Error in a text of trees: its place and kind.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{source_name}:{line}:{column}: found {found}, expected {expected}")]
 pub struct ReadError {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused_by_line_and_column() {
+    fn invalid_trees_are_refused_by_line_and_column() {
         for (text, expected) in [
             ("\n  x", "t:2:3: found `x`, expected `(`: no tree is open"),
             ("(A b))", "t:1:6: found `)`, expected `(`: no tree is open"),

@@ -14,10 +14,10 @@ use crate::grammar::check::Defect;
 use crate::grammar::tree::{Node, Tree};
 use crate::grammar::{Grammar, Rule, SymbolId};
 
-/// What the sentences consist of.
+/// Terminals of the sentences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Terminals {
-    /// Words.
+    /// The words of the trees.
     Words,
     /// Their tags, in the place of words.
     Tags,

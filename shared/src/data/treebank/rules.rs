@@ -41,7 +41,7 @@ impl RuleId {
     }
 }
 
-/// What a label rewrites to.
+/// Right-hand side of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Rhs {
     /// Two labels.
@@ -67,9 +67,9 @@ impl Rhs {
 /// A label and what it rewrites to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Rule {
-    /// What rewrites.
+    /// The label that is rewritten.
     pub parent: LabelId,
-    /// To what.
+    /// The right-hand side.
     pub right: Rhs,
 }
 
@@ -85,7 +85,7 @@ pub struct Rules {
     pub words: Vec<String>,
     /// Sorted, distinct, and so grouped by parent.
     pub rules: Vec<Rule>,
-    /// How often each rule occurs in the treebank, ≥ 1. `[n_rules]`
+    /// Number of occurrences of each rule in the treebank, ≥ 1. `[n_rules]`
     pub occurrences: Vec<u64>,
 }
 
@@ -218,7 +218,7 @@ impl Rules {
         fits && open.is_empty()
     }
 
-    /// How often each rule is chosen among those of its parent. `[n_rules]`
+    /// Relative frequency of each rule among those of its parent. `[n_rules]`
     pub fn relative_frequencies(&self) -> Vec<f64> {
         let mut totals = vec![0u64; self.labels.len()];
         let with_counts = || self.rules.iter().zip(&self.occurrences);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::grammar::tree::{Node, Tree};
 
-/// What lay between the ends of chains, and how often.
+/// Chains of labels between two ends, with their counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Chains {
     /// By first and last label, then by the labels between; the counts are positive.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_frequent_chain_comes_back() {
+    fn the_most_frequent_chain_is_restored() {
         let mut chains = Chains::default();
         for text in [
             "(A (B (X x)))",

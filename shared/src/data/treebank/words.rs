@@ -27,7 +27,7 @@ const ENDINGS: [&str; 9] = ["ed", "ing", "ion", "er", "est", "ly", "ity", "y", "
 /// The words that are not rare, and what the others are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Vocabulary {
-    /// Sorted.
+    /// Known words, sorted.
     known: Vec<String>,
     classes: Classes,
 }

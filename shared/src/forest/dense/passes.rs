@@ -22,7 +22,7 @@ use super::{Block, Rules};
 use crate::forest::inside::Number;
 use crate::num::Wide;
 
-/// What lanes hold.
+/// Numbers in lanes.
 pub trait Lane: Number + Div<Output = Self> {
     /// Nearest value; zero where products of it would lose their precision.
     fn from_wide(weight: Wide) -> Self;
@@ -94,9 +94,9 @@ impl<T: Lane, const L: usize> Row<T, L> {
 pub struct Weights<T> {
     /// By block, `[n_left, n_parents, n_right]`: w[A → B C], zero where it is no rule.
     pub blocks: Vec<Vec<T>>,
-    /// By unary rule.
+    /// Values by unary rule.
     pub unaries: Vec<T>,
-    /// By word and rule, as [`Rules::lexicon`].
+    /// Values by word and rule, laid out as [`Rules::lexicon`].
     pub lexicon: Vec<Vec<T>>,
 }
 
@@ -107,7 +107,7 @@ impl<T> Weights<T> {
     }
 }
 
-/// Where counts are added up.
+/// Totals of counts.
 pub struct Totals<T> {
     /// By block, `[n_left, n_parents, n_right]`: uses of A → B C over its weight.
     pub blocks: Vec<Vec<T>>,
@@ -118,9 +118,9 @@ pub struct Totals<T> {
 /// A sentence of a batch.
 #[derive(Clone, Copy)]
 pub struct Item<'a> {
-    /// As in [`Rules::lexicon`].
+    /// Words, as in [`Rules::lexicon`].
     pub words: &'a [u32],
-    /// How often it occurs.
+    /// Number of occurrences.
     pub multiplicity: f64,
 }
 
@@ -278,7 +278,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
         }
     }
 
-    /// Where the root of an item is in the chart.
+    /// Position of an item's root in the chart.
     fn root(&self, item: usize) -> usize {
         let length = self.items[item].words.len();
         self.groups[item / L].cell(0, length) * self.rules.n_symbols + self.rules.start as usize

@@ -72,7 +72,7 @@ impl<'a> Draft<'a> {
         self.weighted_terminals(1.0, parent, takes);
     }
 
-    /// The same, of pseudo-count `alpha`.
+    /// Adds rules of terminals with pseudo-count `alpha`.
     pub fn weighted_terminals(&mut self, alpha: f64, parent: &str, takes: impl Fn(usize) -> bool) {
         for at in (0..self.symbols.len()).filter(|&at| takes(at)) {
             let children = vec![Child::Terminal(at)];

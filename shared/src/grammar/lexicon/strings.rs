@@ -27,7 +27,7 @@ use crate::grammar::SymbolId;
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Strings(Arc<Held>);
 
-/// What clones share.
+/// Data that clones share.
 #[derive(Clone, PartialEq, Eq, Default)]
 struct Held {
     symbols: Vec<SymbolId>,
@@ -46,7 +46,7 @@ impl Strings {
         self.0.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.0.ends.is_empty()
     }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_lists_of_lists() {
+    fn flat_lists_have_the_bytes_of_nested_lists() {
         let lists = [&[7, 8][..], &[], &[9]].map(symbols).to_vec();
         let strings: Strings = lists.iter().collect();
         let golden = [
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_are_what_was_put_in(lists in proptest::collection::vec(proptest::collection::vec(0u32..9, 0..5), 0..9)) {
+        fn strings_round_trip(lists in proptest::collection::vec(proptest::collection::vec(0u32..9, 0..5), 0..9)) {
             let lists: Vec<Vec<SymbolId>> = lists.iter().map(|list| symbols(list)).collect();
             let strings: Strings = lists.iter().collect();
             prop_assert_eq!(strings.len(), lists.len());

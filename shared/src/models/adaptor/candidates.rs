@@ -19,7 +19,7 @@ pub struct Ranking {
     adapted: Vec<SymbolId>,
     truncation: usize,
     rho: f64,
-    /// By adapted nonterminal.
+    /// Best strings by adapted nonterminal.
     best: Vec<Best>,
 }
 
@@ -33,7 +33,7 @@ struct Best {
 }
 
 impl Ranking {
-    /// Of at most `truncation` strings for each nonterminal in `adapted`, which are ascending.
+    /// A ranking of at most `truncation` strings for each nonterminal in `adapted`, which are ascending.
     pub fn new(adapted: &[SymbolId], truncation: usize, rho: f64) -> Ranking {
         let best = vec![Best::default(); adapted.len()];
         Ranking { adapted: adapted.to_vec(), truncation, rho, best }
@@ -64,7 +64,7 @@ impl Ranking {
         }
     }
 
-    /// What others have to reach, given all that were added.
+    /// Scores that other strings must reach, given all that were added.
     pub fn limits(&mut self) -> Limits {
         let least = self.best.iter_mut().map(|best| {
             *best = best.truncated(self.truncation);
@@ -89,12 +89,12 @@ impl Ranking {
     }
 }
 
-/// What a score adds to the expected number of constituents.
+/// Part of a score besides the expected number of constituents.
 fn bonus(rho: f64, length: usize) -> f64 {
     -(rho * special::ln(length as f64))
 }
 
-/// What strings have to reach to be among the best.
+/// Scores that strings must reach to be among the best.
 pub struct Limits {
     adapted: Vec<SymbolId>,
     /// By adapted nonterminal: the score of the last one of the best; without bounds if there is room for more.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_those_of_a_full_sort_however_they_come() {
+    fn the_best_are_those_of_a_full_sort_in_any_order_of_arrival() {
         let adapted = [SymbolId(2), SymbolId(5)];
         for truncation in [0, 1, 7, 3000, 15_000] {
             let expected = adapted.map(|adapted| {

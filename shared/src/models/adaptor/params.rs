@@ -108,7 +108,7 @@ impl Params {
         Ok(())
     }
 
-    /// As [`Params::check`], of sticks whose γ are yet to be updated.
+    /// [`Params::check`] for sticks whose γ are yet to be updated.
     pub(crate) fn check_strings(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), ParamsError> {
         let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
         let n_rules = grammar.rules.len();

@@ -12,11 +12,11 @@ use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, ParamSpace, StickId};
 
-/// What a round says about every string, `[n_params]` each.
+/// Statistics of every string in a round, `[n_params]` each.
 pub struct Evidence<'a> {
     /// Expected uses.
     pub counts: &'a [f64],
-    /// What log Z of all items would lose without the string; +∞ if some item could not do without.
+    /// Loss of log Z of all items without the string; +∞ if some item needs it.
     pub losses: &'a [f64],
     /// log Z of the string's own grammaton.
     pub log_z: &'a [f64],
@@ -68,7 +68,7 @@ pub struct StringTable {
 }
 
 impl StringTable {
-    /// Of the strings of `lexicon`.
+    /// The table of the strings of `lexicon`.
     pub fn new(grammar: &Grammar, lexicon: &Lexicon) -> StringTable {
         let strings = lexicon.sticks.iter().flat_map(|stick| &stick.strings);
         StringTable {

@@ -1,4 +1,4 @@
-//! What the first round runs with.
+//! Weights of the first round.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::num::Wide;
 
-/// What weights begin as.
+/// Initial weights.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Start {
-    /// One each.
+    /// Weight one for each.
     Uniform,
     /// e^{±j} at most.
     Jitter(f64),

@@ -237,7 +237,7 @@ pub enum Unsuited {
 }
 
 impl Constraints {
-    /// Of `components`, in their order, on `grammar`.
+    /// The constraints of `components`, in their order, on `grammar`.
     ///
     /// # Errors
     /// [`Unsuited`] if it has no dependency trees, or none of the tags that a list names.

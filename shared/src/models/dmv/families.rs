@@ -1,4 +1,4 @@
-//! Which attachments belong together before training: those of children of one family of tags (Cohen, Gimpel & Smith 2008, §5).
+//! Families of tags, whose attachments the initial prior correlates (Cohen, Gimpel & Smith 2008, §5).
 
 use super::layout::{Event, Layout};
 use crate::data::tags::families::Families;

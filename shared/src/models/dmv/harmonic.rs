@@ -28,14 +28,14 @@ pub enum Stops {
     /// From the expected numbers of children: as many heads have a first child as there can be without any count below zero,
     /// times 0.9.
     Expected,
-    /// With these probabilities, in as many decisions as the tag has words.
+    /// These probabilities, in as many decisions as the tag has words.
     Fixed {
         /// P(stop | no child yet).
         no_child: f64,
         /// P(stop | has a child).
         has_child: f64,
     },
-    /// Without counts: 1/2 each, if smoothed.
+    /// No counts: 1/2 each, if smoothed.
     Even,
 }
 

@@ -58,7 +58,7 @@ pub struct NotDependencies {
     pub label: String,
 }
 
-/// What a label says, but for the tag.
+/// Meaning of a label, apart from the tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Start,
@@ -66,7 +66,7 @@ enum Kind {
     First(Side),
     /// Before another child.
     Rest(Side),
-    /// With a child to come.
+    /// Expects another child.
     More(Side),
     /// A token.
     Half(Side),
@@ -74,7 +74,7 @@ enum Kind {
 
 use Side::{Left, Right};
 
-/// In the order of [`STATES`].
+/// Kinds in the order of [`STATES`].
 const KINDS: [Kind; 6] = [
     Kind::First(Left),
     Kind::Rest(Left),
@@ -85,7 +85,7 @@ const KINDS: [Kind; 6] = [
 ];
 
 impl Kind {
-    /// That of a label, and its tag.
+    /// Kind and tag of a label.
     fn of(label: &str) -> Option<(Kind, &str)> {
         let ends = |(ending, kind): (&&str, Kind)| label.strip_suffix(ending).map(|tag| (kind, tag));
         let halves = HALVES.iter().zip([Kind::Half(Left), Kind::Half(Right)]);

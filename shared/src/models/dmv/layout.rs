@@ -1,4 +1,4 @@
-//! Which parameter stands for which event, and which tokens for which tags.
+//! Layout of the grammar: the event of each parameter, and the tag of each token.
 //!
 //! Tags are numbered from 0 in the order in which [`super::grammar()`] was given them, so that the sentences of a
 //! [`crate::data::corpus::Corpus`] whose symbols these are can be read as they are.
@@ -24,11 +24,11 @@ pub enum Side {
 pub enum Valence {
     /// No child yet.
     NoChild,
-    /// One or more.
+    /// One or more children.
     HasChild,
 }
 
-/// What happens in a derivation; heads and children are tags.
+/// Events of a derivation; heads and children are tags.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Event {
     /// This is the root.
@@ -62,14 +62,14 @@ pub enum Event {
     },
 }
 
-/// Where everything is in the grammar of so many tags.
+/// Layout of the grammar of a number of tags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     n_tags: u32,
 }
 
 impl Layout {
-    /// That of [`super::grammar()`] of `n_tags` tags.
+    /// The layout of [`super::grammar()`] for `n_tags` tags.
     pub fn new(n_tags: usize) -> Layout {
         Layout { n_tags: n_tags as u32 }
     }
@@ -136,7 +136,7 @@ impl Layout {
     /// The arc that an edge of a forest stands for, as positions counted from 1; of head 0 if it makes the root, and none if
     /// it makes no arc. The forest is one whose edges have parameters of the whole grammar.
     ///
-    /// What such an edge joins meets between the two halves of the child, and the head's half is at the other end.
+    /// The halves that such an edge joins meet between the two halves of the child, and the head's half is at the other end.
     pub fn arc(&self, forest: &Forest, node: usize, edge: &Edge) -> Option<(usize, usize)> {
         let side = match self.event(ParamId(edge.param))? {
             Event::Root(_) => None,

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grammar_is_refused() {
+    fn invalid_grammars_are_refused() {
         let error = |nouns: &[bool], alpha| grammar(&tags("N V"), nouns, alpha).unwrap_err().to_string();
         assert!(error(&[false, false], 1.0).contains("no tag is a noun"));
         assert!(error(&[true], 0.0).contains("must be positive and at most 1e100, found 0"));

@@ -23,7 +23,7 @@ use super::{Expectation, Layout, Shard, Weights};
 /// The own counts of a shard's trees: what it carries from round to round.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Own {
-    /// Of every tree, the blocks of its nodes, in preorder.
+    /// For every tree, the blocks of its nodes, in preorder.
     pub trees: Vec<Vec<f32>>,
 }
 
@@ -62,7 +62,7 @@ pub fn begin(layout: &Layout, weights: &Weights, shard: &Shard) -> (Expectation,
     (answer(layout, shard, &own, ln_z), own)
 }
 
-/// One pass over a shard, from the totals of all shards.
+/// Makes one pass over a shard, from the totals of all shards.
 ///
 /// # Panics
 /// If `own` is not that of the shard.

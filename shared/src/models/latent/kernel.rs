@@ -11,13 +11,13 @@ pub(super) fn pair(left: &[f64], right: &[f64], pairs: &mut Vec<f64>) {
     pairs.extend(left.iter().flat_map(|left| right.iter().map(move |right| left * right)));
 }
 
-/// What of outside weights by pair goes to the left child: Σ_c above[b][c] · right[c], added.
+/// Adds to the outside weights of the left child: Σ_c above[b][c] · right[c].
 pub(super) fn to_left(above: &[f64], right: &[f64], outside: &mut [f64]) {
     let rows = above.chunks_exact(right.len());
     outside.iter_mut().zip(rows).for_each(|(outside, row)| *outside += dot(row, right));
 }
 
-/// What goes to the right child: Σ_b above[b][c] · left[b], added.
+/// Adds to the outside weights of the right child: Σ_b above[b][c] · left[b].
 pub(super) fn to_right(above: &[f64], left: &[f64], outside: &mut [f64]) {
     let rows = above.chunks_exact(outside.len());
     rows.zip(left).for_each(|(row, &left)| add(left, row, outside));

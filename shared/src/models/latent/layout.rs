@@ -23,7 +23,7 @@ pub struct TooManyWeights {
     pub n_rules: usize,
     /// Subtypes of a label.
     pub n_subtypes: usize,
-    /// Weights.
+    /// Number of weights.
     pub found: usize,
 }
 

@@ -49,7 +49,7 @@ impl Weights {
     }
 }
 
-/// What training keeps from round to round.
+/// State of training between rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Params {
     /// How they are estimated.
@@ -129,7 +129,7 @@ impl Params {
         self.totals = expectation.counts;
     }
 
-    /// What a round came to whose weights these parameters gave, with `ln_z` from its expectation. Of EM the log-likelihood of the
+    /// The objective of the round with these parameters' weights, with `ln_z` from its expectation. With EM it is the log-likelihood of the
     /// trees; of variational Bayes the lower bound Σ ln Z − Σ KL(q(θ) ‖ p(θ)); neither ever falls. Of collapsed variational Bayes
     /// the sum of every tree's log-probability given the others, which may.
     pub fn bound(&self, layout: &Layout, ln_z: f64) -> f64 {

@@ -35,9 +35,9 @@ pub mod best;
 pub struct Model {
     /// The rules, without subtypes.
     pub rules: Rules,
-    /// What unknown words are.
+    /// Classes of unknown words.
     pub vocabulary: Vocabulary,
-    /// What unary steps stand for.
+    /// Chains that unary steps stand for.
     pub chains: Chains,
     /// Number of subtypes.
     pub n_subtypes: usize,
@@ -94,7 +94,7 @@ pub enum Decoder {
     MaxRule,
 }
 
-/// What came of a sentence.
+/// Result of parsing a sentence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parse {
     /// The tree.

@@ -22,16 +22,16 @@ const NEGLIGIBLE: f64 = 1e-290;
 /// Scratch memory of the passes, used again from tree to tree.
 #[derive(Default)]
 pub struct Passes {
-    /// Of each node, its children; the number of nodes for a child that is not there.
+    /// Children of each node; the number of nodes for a missing child.
     children: Vec<[usize; 2]>,
     waiting: Vec<usize>,
     /// `[n_nodes + 1, n_subtypes]`; the last row stands for children that are not there, and is one.
     inside: Vec<f64>,
-    /// As `inside`; what arrives in the last row is not used.
+    /// Outside weights, laid out as `inside`; the last row is unused.
     outside: Vec<f64>,
     /// Factor of the inside weights of each node.
     scale: Vec<f64>,
-    /// Of one node: products of the children's inside weights, and outside weights of both together, by pair of subtypes.
+    /// For one node, by pair of subtypes: products of the children's inside weights, and outside weights of both together.
     pairs: Vec<f64>,
     above: Vec<f64>,
 }

@@ -16,7 +16,7 @@ use crate::num::Wide;
 /// Most outcomes of a multinomial: its covariance is factored once a round, in n³/6 products.
 pub const MAX_OUTCOMES: usize = 2048;
 
-/// Which parameters are the outcomes of which multinomial.
+/// Map between parameters and outcomes of multinomials.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Multinomials {
     /// Parameters of each, ascending.
@@ -27,7 +27,7 @@ pub struct Multinomials {
 /// Why a grammar has no such priors.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsuited {
-    /// It has strings.
+    /// A nonterminal has strings.
     #[error(
         "nonterminal `{symbol}` is adapted or rewrites to substrings; logistic-normal priors are of rules only"
     )]
@@ -64,15 +64,15 @@ pub enum PriorsError {
     /// The grammar cannot have logistic-normal priors.
     #[error(transparent)]
     Unsuited(#[from] Unsuited),
-    /// They are more or fewer than multinomials.
+    /// The number of priors differs from that of the multinomials.
     #[error("{found} priors, expected {expected}")]
     Number {
-        /// Priors.
+        /// Number of priors.
         found: usize,
-        /// Multinomials.
+        /// Number of multinomials.
         expected: usize,
     },
-    /// One is of more or fewer outcomes than its multinomial.
+    /// The number of outcomes of a prior differs from that of its multinomial.
     #[error("the prior of multinomial {at} has {found} outcomes, expected {expected}")]
     Outcomes {
         /// The multinomial.
@@ -85,7 +85,7 @@ pub enum PriorsError {
 }
 
 impl Multinomials {
-    /// Those of a grammar.
+    /// The multinomials of a grammar.
     pub fn new(grammar: &Grammar) -> Result<Multinomials, Unsuited> {
         if let Some(symbol) = grammar.with_strings().next() {
             return Err(Unsuited::Strings { symbol: grammar.name(symbol).to_owned() });
@@ -110,12 +110,12 @@ impl Multinomials {
         grammar.rules[self.ranges[multinomial].start - grammar.space().rules().start].parent
     }
 
-    /// How many.
+    /// Number of multinomials.
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Whether there are none, and so nothing to learn.
+    /// Whether there are no multinomials, and so nothing to learn.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

@@ -6,12 +6,12 @@ use super::{Multinomials, PointEstimate, Prior, PriorsError};
 use crate::grammar::Grammar;
 use crate::num::Wide;
 
-/// What was learned, and how sentences are read with it.
+/// The learned priors, and the weights for reading sentences.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Params {
     /// One for each of the [`Multinomials`].
     pub priors: Vec<Prior>,
-    /// What sentences are read with.
+    /// Weights for reading sentences.
     pub estimate: PointEstimate,
 }
 

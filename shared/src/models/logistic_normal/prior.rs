@@ -25,10 +25,10 @@ pub struct Prior {
 /// Why numbers are not a prior.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum PriorError {
-    /// Of another shape.
+    /// The prior has another shape.
     #[error("a covariance of {found} numbers, expected {n} · {n} for a multinomial of {n} outcomes")]
     Shape {
-        /// Outcomes.
+        /// Number of outcomes.
         n: usize,
         /// Numbers given.
         found: usize,
@@ -38,7 +38,7 @@ pub enum PriorError {
         "outcome {outcome} has mean {found}, expected a number between -1e100 and 1e100; smooth the grammar to start from"
     )]
     Mean {
-        /// Which.
+        /// Number of the outcome.
         outcome: usize,
         /// The mean.
         found: f64,
@@ -51,7 +51,7 @@ pub enum PriorError {
     Covariance,
 }
 
-/// One number for each outcome, to parse with.
+/// Point estimates of a multinomial, for parsing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PointEstimate {
@@ -158,7 +158,7 @@ impl Prior {
     }
 }
 
-/// What is written of a [`Prior`]: the rest follows from it, to the bit, for the jitter is in Σ already.
+/// The stored part of a [`Prior`]; the rest follows from it, to the bit, since Σ includes the jitter.
 #[derive(Clone, Serialize, Deserialize)]
 struct Plain {
     mean: Vec<f64>,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_prior_is_refused() {
+    fn covariances_that_are_no_priors_are_refused() {
         let error = |mean: &[f64], covariance: &[f64]| {
             Prior::new(mean.to_vec(), covariance.to_vec()).unwrap_err().to_string()
         };
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_nothing_else() {
+    fn written_records_are_read_and_nothing_else() {
         let read = |mean: Vec<f64>, covariance: Vec<f64>| Prior::try_from(Plain { mean, covariance });
         for covariance in [vec![2.0, 0.3, 0.3, 1.0], vec![2.0; 4], vec![1.0, 1.1, 1.1, 1.0]] {
             let prior = Prior::new(vec![0.5, -1.0], covariance).unwrap();

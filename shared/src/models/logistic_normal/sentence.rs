@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::Prior;
 use super::posterior::{Posteriors, Scratch};
 
-/// When the rounds of a sentence end.
+/// End of the rounds of a sentence.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Until {
     /// Change of the bound, as a share of it, below which they do.
@@ -29,13 +29,13 @@ pub struct Until {
 }
 
 impl Default for Until {
-    /// As JDageem: 10⁻⁵ of the bound, 300 rounds.
+    /// The values of JDageem: 10⁻⁵ of the bound, 300 rounds.
     fn default() -> Until {
         Until { tolerance: 1e-5, max_rounds: 300 }
     }
 }
 
-/// What became of a sentence.
+/// Result of fitting a sentence.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fit {
     /// The lower bound of the sentence's log-probability, without the multinomials that were left out
@@ -53,9 +53,9 @@ const MOST_OUTCOMES_BESIDE: usize = 64;
 /// Fits sentences, one after the other, in the same memory.
 #[derive(Clone, Debug, Default)]
 pub struct SentenceFitter {
-    /// Of the last sentence, as the vectors below.
+    /// Multinomials of the last sentence, in the order of the vectors below.
     multinomials: Vec<u32>,
-    /// Where the outcomes of each begin among those of all.
+    /// Start of each multinomial's outcomes among all outcomes.
     starts: Vec<usize>,
     small: Groups<LANES>,
     large: Groups<1>,
@@ -67,7 +67,7 @@ pub struct SentenceFitter {
     nu: Vec<f64>,
 }
 
-/// What was fitted to a multinomial: q(η) = N(λ, diag ν).
+/// The fitted q(η) = N(λ, diag ν) of a multinomial.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Posterior<'a> {
     /// λ, the means of η. `[n]`
@@ -150,7 +150,7 @@ impl SentenceFitter {
 /// The posteriors of a sentence, `L` side by side.
 #[derive(Clone, Debug, Default)]
 struct Groups<const L: usize> {
-    /// Those of the sentence, and more behind them, to be used again.
+    /// Groups of the sentence, and others behind them for reuse.
     groups: Vec<Group<L>>,
     n_groups: usize,
     counts: Vec<[f64; L]>,
@@ -161,7 +161,7 @@ struct Groups<const L: usize> {
 #[derive(Clone, Debug, Default)]
 struct Group<const L: usize> {
     posteriors: Posteriors<L>,
-    /// Where the outcomes of each begin among those of the sentence.
+    /// Start of each multinomial's outcomes among those of the sentence.
     starts: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What the sentences of a shard say about μ and Σ: sums that are merged in shard order, and the M-step.
+//! Statistics of a shard for μ and Σ: sums that are merged in shard order, and the M-step.
 //!
 //! Sums are of λ − μ, not of λ. So a sentence without events of a multinomial, in which λ = μ, adds nothing but ν, which is the same in
 //! all of them; and Σ is not the small difference of two large numbers when η lies far from 0. With M sentences, of which M_k
@@ -27,7 +27,7 @@ pub struct Moments {
     pub variance: Vec<f64>,
 }
 
-/// What a component of a mixture came to ([`crate::train::mixture`]).
+/// Result of a mixture's component ([`crate::train::mixture`]).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Part {
     /// Sum of [`Fit::bound`]; of the base where the component is empty.
@@ -36,7 +36,7 @@ pub struct Part {
     pub n_empty: u64,
 }
 
-/// What a shard answers, and all shards together.
+/// Statistics of a shard, or of all shards together.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// M, all sentences.
@@ -114,12 +114,12 @@ impl Moments {
 /// Why [`Statistics`] are not of some priors.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StatisticsError {
-    /// They are of more or fewer multinomials than there are priors.
+    /// The number of multinomials differs from that of the priors.
     #[error("{found} multinomials, expected {expected}")]
     Number {
-        /// Multinomials.
+        /// Number of multinomials.
         found: usize,
-        /// Priors.
+        /// Number of priors.
         expected: usize,
     },
     /// Sums have other lengths than the outcomes ask for, or are of more sentences than there are.
@@ -134,7 +134,7 @@ pub enum StatisticsError {
 }
 
 impl Statistics {
-    /// Of no sentences.
+    /// Statistics without sentences.
     pub fn new(n_multinomials: usize) -> Statistics {
         Statistics { moments: vec![Moments::default(); n_multinomials], ..Statistics::default() }
     }
@@ -202,7 +202,7 @@ impl Statistics {
         self.bound - self.divergence_unused(priors)
     }
 
-    /// The same of every component of a mixture. `[n_parts]`
+    /// The bound of every component of a mixture. `[n_parts]`
     pub fn part_bounds(&self, priors: &[Prior]) -> Vec<f64> {
         let unused = self.divergence_unused(priors);
         self.parts.iter().map(|part| part.bound - unused).collect()

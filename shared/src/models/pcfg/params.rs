@@ -41,7 +41,7 @@ pub enum ParamsError {
 }
 
 impl Params {
-    /// What an estimate is read with. A string that is not in the lexicon weighs as much as one that was never used: nothing, of
+    /// Parameters for reading with an estimate. A string that is not in the lexicon weighs as much as one that was never used: nothing, of
     /// a point.
     pub fn new(groups: &Groups, estimate: Estimate, weights: Vec<Wide>, is_point: bool) -> Params {
         let posterior = estimate.posterior();

@@ -101,18 +101,18 @@ pub(super) struct Chart<P> {
     pub edges: Box<[Edge<P>]>,
 }
 
-/// What derivations weigh while a tree or label is drawn.
+/// Weights of derivations while a tree or label is drawn.
 pub(super) struct Weights<'w, N, J> {
-    /// By parameter.
+    /// Weights of rules by parameter.
     pub rules: &'w [N],
-    /// By fixed node.
+    /// Weights by fixed node.
     pub fixed: &'w [N],
-    /// That an adapted nonterminal opens a table.
+    /// Weight of opening a table, by adapted nonterminal.
     pub opens: &'w [N],
     pub joins: J,
 }
 
-/// What joining any of the tables of a string weighs.
+/// Weight of joining any table of a string.
 pub(super) trait Joins<N> {
     fn weight(&self, seat: Seat) -> N;
 }
@@ -122,11 +122,11 @@ pub(super) trait Joins<N> {
 pub(super) struct Shares<'w> {
     /// By string, up to the last one that can be joined: Σ_k (n_k − d).
     pub shares: &'w [f64],
-    /// By adapted nonterminal: 1 / (n + c).
+    /// 1 / (n + c) by adapted nonterminal.
     pub inverse_totals: &'w [f64],
 }
 
-/// The same to the power 1/T.
+/// Weights to the power 1/T.
 #[derive(Clone, Copy)]
 pub(super) struct Heated<'w> {
     pub shares: Shares<'w>,
@@ -162,7 +162,7 @@ pub(super) enum Sketched {
 #[derive(Default)]
 pub(super) struct Sketch {
     pub steps: Vec<Sketched>,
-    /// What is still to be drawn, last first.
+    /// Remaining draws, last first.
     open: Vec<Open>,
     below: Vec<u32>,
 }

@@ -14,7 +14,7 @@ pub(super) struct Fixed {
     /// `[n_nodes]`: whether the node has a single derivation.
     unique: Vec<bool>,
     by_edge: FxHashMap<Edge, u32>,
-    /// Those of several edges.
+    /// Constituents of several edges.
     by_edges: FxHashMap<Box<[Edge]>, u32>,
 }
 

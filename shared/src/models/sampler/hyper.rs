@@ -11,7 +11,7 @@ use crate::num::pitman_yor::Restaurant;
 use crate::num::random::uniform;
 use crate::num::special::{exp, ln};
 
-/// How often each is drawn in turn.
+/// Number of draws of each hyper-parameter in turn.
 const PASSES: usize = 10;
 /// First guess of the width of a slice.
 const WIDTH: f64 = 1.0;
@@ -100,7 +100,7 @@ mod tests {
     use crate::num::random::stream;
 
     #[test]
-    fn what_seated_the_customers_is_found_again() {
+    fn generating_hyper_parameters_are_recovered() {
         let mut random = stream(2, 0, 0);
         for (discount, concentration) in [(0.5, 10.0), (0.8, 0.5)] {
             let mut restaurant = Restaurant::new(Hyper { discount, concentration });

@@ -233,7 +233,7 @@ impl Items {
         &self.items
     }
 
-    /// By number; the first one is none.
+    /// Strings by number; the first one is unused.
     pub(super) fn strings(&self) -> &[StringOf] {
         &self.strings
     }
@@ -257,7 +257,7 @@ impl Items {
         self.prepared.space()
     }
 
-    /// What `param` rewrites to what.
+    /// Parent and children that `param` rewrites.
     pub(super) fn expansion(&self, param: ParamId) -> Option<(SymbolId, &[SymbolId])> {
         let grammar = &self.prepared.grammar;
         match self.space().rule(param).map(|rule| grammar.rule(rule)) {

@@ -1,4 +1,4 @@
-//! What is known before the sentences: pseudo-counts of the parameters, and priors of the Pitman–Yor processes.
+//! Priors: pseudo-counts of the parameters, and priors of the Pitman–Yor processes.
 
 use crate::grammar::Grammar;
 use crate::grammar::groups::{Estimate, Groups};
@@ -8,7 +8,7 @@ use crate::num::special::{ln, ln_gamma};
 /// Dirichlet priors over the multinomials of a grammar.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prior {
-    /// Which parameters are one multinomial's.
+    /// Groups of parameters of one multinomial.
     pub groups: Groups,
     /// `[n_params]`: pseudo-counts, and the uses in other shards, which stay as they are during a sweep.
     pub pseudo: Vec<f64>,
@@ -22,7 +22,7 @@ impl Prior {
         Prior { groups, pseudo }
     }
 
-    /// The same with the uses in other shards, `[n_params]`, added.
+    /// Adds the uses in other shards, `[n_params]`.
     pub fn with_others(mut self, others: &[f64]) -> Prior {
         self.pseudo.iter_mut().zip(others).for_each(|(pseudo, &others)| *pseudo += others);
         self

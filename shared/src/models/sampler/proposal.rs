@@ -9,7 +9,7 @@
 //! Nodes toss when their label is complete, left to right, inner ones first.
 //!
 //! The probabilities of the rules are their predictive means in a PCFG. In an adaptor grammar they are drawn at the beginning of a sweep
-//! and stay during it, so that what is derived without adapted nonterminals is weighed once a sweep ([`Proposer::set_rules`]).
+//! and stay during it, so the inside of constituents without adapted nonterminals is computed once a sweep ([`Proposer::set_rules`]).
 
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
@@ -27,12 +27,12 @@ use crate::num::wide::heat;
 /// Draws derivations, reusing its memory.
 pub(super) struct Proposer {
     temperature: f64,
-    /// By parameter: probabilities of rules, before they are heated; drawn ones alone.
+    /// Probabilities of rules by parameter, before tempering; drawn ones alone.
     rules: Vec<Wide>,
     real: Values<f64>,
-    /// The same, where real space does not do.
+    /// Values with extended range, where `f64` is not enough.
     wide: Values<Wide>,
-    /// By adapted nonterminal: 1 / (n + c).
+    /// 1 / (n + c) by adapted nonterminal.
     shares: Vec<f64>,
     /// The values below the labels of strings, ascending, as far as they were asked for.
     below: FxHashMap<u32, Box<[u32]>>,
@@ -45,13 +45,13 @@ pub(super) struct Proposer {
 
 /// Weights and values, to the power 1/T.
 struct Values<N> {
-    /// By parameter.
+    /// Weights of rules by parameter.
     rules: Vec<N>,
-    /// By fixed node.
+    /// Weights by fixed node.
     fixed: Vec<N>,
-    /// By adapted nonterminal: that it opens a table.
+    /// Weight of opening a table, by adapted nonterminal.
     opens: Vec<N>,
-    /// By value of the chart at hand.
+    /// Inside weights by value of the current chart.
     beta: Vec<N>,
 }
 
@@ -61,7 +61,7 @@ impl<N> Values<N> {
     }
 }
 
-/// What is drawn.
+/// Target of a draw.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
     /// The tree of an item.
@@ -80,7 +80,7 @@ pub(super) struct Drawn {
 }
 
 impl Proposer {
-    /// For items of such.
+    /// A proposer for `items`.
     pub fn new(items: &Items) -> Proposer {
         let n_params = items.space().n_params();
         Proposer {
@@ -101,7 +101,7 @@ impl Proposer {
         self.temperature = temperature;
     }
 
-    /// From now on rules have these probabilities, by parameter.
+    /// Sets the probabilities of rules, by parameter.
     pub fn set_rules(&mut self, items: &Items, rules: Vec<Wide>) {
         let Proposer { temperature, real: values, wide, .. } = self;
         wide.rules.clone_from(&rules);
@@ -147,7 +147,7 @@ impl Proposer {
         choices
     }
 
-    /// As [`Proposer::draw`], but a node that opens a table calls `opens` with the string and the label, which gives the table.
+    /// [`Proposer::draw`] with `opens`, which returns the table that a node opens for a string and a label.
     pub fn draw_with(
         &mut self,
         seating: &mut Seating,
@@ -298,7 +298,7 @@ impl Proposer {
     }
 }
 
-/// What is drawn from: the root of a chart, or its base, with the values below that.
+/// Source of a draw: the root of a chart, or its base, with the values below that.
 struct Drawing<'c, P> {
     chart: &'c Chart<P>,
     root: usize,

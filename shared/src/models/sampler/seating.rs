@@ -45,7 +45,7 @@ pub(super) struct Seating<'a> {
     pub counts_rules: bool,
 }
 
-/// Who has a string.
+/// Customers and tables of a string.
 #[derive(Clone, Copy)]
 struct Seated {
     customers: u32,
@@ -78,9 +78,9 @@ impl Serving {
 /// The probability of customers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Joint {
-    /// Of where they sit.
+    /// Factor of the seats.
     pub seats: Wide,
-    /// Of the rules they use; one if [`Seating::counts_rules`] is not set.
+    /// Factor of the rules; one if [`Seating::counts_rules`] is not set.
     pub rules: Wide,
 }
 
@@ -465,7 +465,7 @@ impl Products {
 }
 
 impl Joint {
-    /// Of both parts.
+    /// Product of both factors.
     pub fn all(self) -> Wide {
         self.seats * self.rules
     }

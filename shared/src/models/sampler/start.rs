@@ -1,4 +1,4 @@
-//! How a chain starts.
+//! Starts of a chain.
 
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ use crate::grammar::{Grammar, StickId, SymbolId};
 use crate::num::pitman_yor::Hyper;
 use crate::num::random::permutation;
 
-/// Where the first trees come from.
+/// Sources of the first trees.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'t> {
     /// All drawn from the prior, as if there were no others. Nodes of adapted nonterminals with the same subtree share a table.
@@ -32,7 +32,7 @@ pub enum StartError {
     /// Too many or too few.
     #[error("there are {found} trees for {expected} sentences")]
     Number {
-        /// Trees.
+        /// Number of trees.
         found: usize,
         /// Occurrences of sentences.
         expected: usize,
@@ -97,7 +97,7 @@ impl<'a> Chain<'a> {
                 let mut n_known = 0;
                 for (n, occurrence) in permutation(trees.len(), random).into_iter().enumerate() {
                     let item = items.occurrences()[occurrence as usize];
-                    // Rules are weighed anew whenever there is half as much again to learn from.
+                    // Weights of rules are computed again whenever the number of trees has grown by half.
                     if n >= n_known {
                         proposer.set_mean_rules(&seating);
                         n_known = n + 1 + n / 2;

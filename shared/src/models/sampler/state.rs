@@ -30,7 +30,7 @@ pub enum Choice {
 pub struct TableId(pub u32);
 
 impl TableId {
-    /// As an index.
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -50,7 +50,7 @@ pub struct Table {
 pub struct State {
     /// `[n_occurrences]`; empty for sentences without a derivation.
     pub trees: Vec<Vec<Choice>>,
-    /// By [`TableId`].
+    /// Tables by [`TableId`].
     pub tables: Vec<Table>,
     /// One per adapted nonterminal, in symbol order.
     pub hyper: Vec<Hyper>,
@@ -198,7 +198,7 @@ pub(super) fn tree<'l>(
     choices: &'l [Choice],
     label: impl Fn(TableId) -> &'l [Choice],
 ) -> Option<Tree> {
-    /// What is left to do, last first.
+    /// Remaining work, last first.
     enum Todo {
         Symbol(SymbolId),
         /// The label that is being read ends.

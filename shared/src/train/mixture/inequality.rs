@@ -2,7 +2,7 @@
 //!
 //! Names may have hyphens in them, so all is parted by spaces. Either side is a sum of terms: a number, a name, or a number `*` a name.
 
-/// What a weighted sum has to be.
+/// Relation of a weighted sum to its bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
     /// At least the bound.
@@ -22,7 +22,7 @@ pub struct Inequality {
     pub weights: Vec<f64>,
     /// Between the sum and the bound.
     pub relation: Relation,
-    /// What the sum is compared to.
+    /// The bound of the sum.
     pub bound: f64,
 }
 
@@ -32,7 +32,7 @@ pub struct Inequality {
 pub struct BadInequality {
     /// The text.
     pub text: String,
-    /// Why.
+    /// Kind of the error.
     pub kind: BadInequalityKind,
 }
 
@@ -50,7 +50,7 @@ pub enum BadInequalityKind {
     Unexpected {
         /// The text found.
         found: String,
-        /// What could be there.
+        /// Expected text.
         expected: String,
     },
     /// An inequality that holds for all weights, or for none.

@@ -30,7 +30,7 @@ use crate::work::weights::ShardWeights;
 /// Forests by item.
 pub struct BuiltShard {
     pub index: Index,
-    /// In the place of items, if the grammar is dense.
+    /// Dense form in place of items, if the grammar is dense.
     dense: Option<Dense>,
     pub items: Vec<Item>,
     pub chains: Chains,
@@ -61,7 +61,7 @@ struct Building<'a> {
 
 /// Forests restricted to some of the parameters.
 struct Compact {
-    /// By chain.
+    /// By chain, whether it is in use.
     alive: Vec<bool>,
     n_alive: usize,
     /// `None` where no derivation is left.
@@ -87,7 +87,7 @@ impl BuiltShard {
         BuiltShard::folded(prepared, shard, &self.index.params, None)
     }
 
-    /// With forests, also of every component.
+    /// Builds a shard with forests, also of every component.
     pub fn constrained(
         prepared: &Prepared,
         shard: Arc<Shard>,

@@ -1,4 +1,4 @@
-//! What an engine keeps of models, each a grammar with its strings: both prepared, and shards built under them.
+//! Cache of models, each a grammar with its strings: both prepared, and shards built under them.
 //!
 //! In: what a task needs, built by the first task that needs it. Out: the same again. Several jobs may take turns on one engine, so there is room for
 //! several models: if a shard of the model in use does not fit, all shards of the least recently used model are removed. Prepared
@@ -44,11 +44,11 @@ struct Model {
 #[derive(Default)]
 pub struct Shards {
     pub built: Kept<BuiltShard>,
-    /// Of shards under dense grammars, for work that needs their forests.
+    /// Forests of shards under dense grammars, for work that needs them.
     pub forests: Kept<BuiltShard>,
-    /// With the forests of components.
+    /// Shards with the forests of components.
     pub constrained: Kept<BuiltShard>,
-    /// For chains.
+    /// Items of Markov chains.
     pub items: Kept<Items>,
 }
 
@@ -65,7 +65,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl Shards {
-    /// Of all forms together.
+    /// Bytes of all forms together.
     fn bytes(&self) -> usize {
         self.built.bytes + self.forests.bytes + self.constrained.bytes + self.items.bytes
     }
@@ -88,7 +88,7 @@ impl Models {
         prepared
     }
 
-    /// What `build` gives; from memory if it is there, where `form` and `key` find it. Whether it is there from now on.
+    /// Returns the entry of `form` and `key`, built by `build` unless it is cached, and whether it is cached from now on.
     pub fn shard<T>(
         &self,
         model_key: ModelKey,
@@ -164,7 +164,7 @@ mod tests {
     use crate::work::content::Named;
     use crate::work::shard::Shard;
 
-    /// What a task refers to.
+    /// References of a task.
     struct Refers {
         language: Language,
         shard: Named<Shard>,

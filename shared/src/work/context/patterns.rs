@@ -31,7 +31,7 @@ pub type Constituents = Option<Arc<[Constituent]>>;
 pub struct Patterns {
     /// Symbols of the longest constituent, in sentences that can be derived with these.
     max_length: u32,
-    /// By symbol.
+    /// Representatives by symbol.
     representatives: Vec<SymbolId>,
     known: Mutex<Known>,
 }

@@ -20,17 +20,17 @@ pub struct Annotate {
     pub pass: Pass,
 }
 
-/// What trees are read with.
+/// Parameters for reading trees.
 #[derive(Clone, Debug)]
 pub enum Pass {
-    /// Weights.
+    /// Expected counts, given weights.
     Expect {
-        /// Of all split rules.
+        /// Weights of all split rules.
         weights: Arc<latent::Weights>,
     },
     /// Weights, and own counts are kept: the first pass of collapsed variational Bayes.
     Begin {
-        /// Of all split rules.
+        /// Weights of all split rules.
         weights: Arc<latent::Weights>,
     },
     /// The posterior mean of all other trees.
@@ -47,7 +47,7 @@ pub enum Pass {
 /// Expected uses of split rules in a shard of trees.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Annotated {
-    /// Of the shard.
+    /// Expectation of the shard.
     pub expectation: latent::Expectation,
     /// [`ShardState::Latent`], for the next round; not of [`Pass::Expect`].
     pub shard_state: Option<ShardState>,

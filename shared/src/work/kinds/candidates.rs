@@ -136,13 +136,13 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
     Ok(found)
 }
 
-/// Where strings begin that are counted.
+/// Positions at which counted strings begin.
 struct Begin<'a> {
     prepared: &'a Prepared,
-    /// Everywhere.
+    /// Whether constituents may begin everywhere.
     all: bool,
     n_sticks: usize,
-    /// By token of the last sentence, then by stick.
+    /// By token of the last sentence, then by stick: whether a string may begin there.
     on: Vec<bool>,
 }
 

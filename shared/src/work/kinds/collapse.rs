@@ -24,7 +24,7 @@ use crate::work::state::ShardState;
 pub enum Collapse {
     /// The first one, in which all sentences are read with the same weights.
     Start {
-        /// By the shard's index.
+        /// Weights by the shard's index.
         weights: Vec<Wide>,
     },
     /// Any other.
@@ -43,9 +43,9 @@ pub enum Collapse {
 /// Expected counts of a shard, and of each of its sentences.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Collapsed {
-    /// Of the shard; without losses.
+    /// Expectation of the shard, without losses.
     pub expectation: Expectation,
-    /// For the next round.
+    /// State for the next round.
     pub shard_state: ShardState,
 }
 
@@ -122,9 +122,9 @@ fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapse
     Ok(Collapsed { expectation: answer, shard_state: ShardState::Counts(new) })
 }
 
-/// Where weights come from.
+/// Sources of weights.
 enum Source<'a> {
-    /// From elsewhere.
+    /// Given weights.
     Fixed(&'a [Wide]),
     /// From the counts of all other sentences: these, and those of the shard.
     Others { pseudo: &'a [f64], sums: &'a [f64], temperature: f64 },
@@ -135,17 +135,17 @@ struct Pass<'a> {
     source: Source<'a>,
     /// The multinomial of each parameter of the shard; `u32::MAX` for the constant one.
     groups: Vec<u32>,
-    /// Of the shard's sentences but the one being read, by the shard's index.
+    /// Counts of the shard's other sentences, by the shard's index.
     counts: Vec<f64>,
     /// Counts by multinomial.
     sums: Vec<f64>,
     /// The chains of the sentence.
     chains: ActiveChains,
-    /// By chain; only those of the sentence mean anything.
+    /// Weights by chain; only chains of the sentence are valid.
     wide: Vec<Wide>,
     real: Vec<f64>,
     uses: Vec<f64>,
-    /// By parameter, of the sentence.
+    /// Counts of the sentence by parameter.
     own: Vec<f64>,
     scratch: Scratch,
 }

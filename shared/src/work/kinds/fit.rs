@@ -21,12 +21,12 @@ use crate::work::error::ComputeError;
 use crate::work::heap::{flat, rows};
 use serde::{Deserialize, Serialize};
 
-/// What sentences are fitted to ([`crate::models::logistic_normal`]).
+/// Priors that sentences are fitted to ([`crate::models::logistic_normal`]).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Fit {
     /// One for each of the grammar's [`crate::models::logistic_normal::Multinomials`].
     pub priors: Vec<Prior>,
-    /// When the rounds of a sentence end.
+    /// End of the rounds of a sentence.
     pub until: Until,
     /// Components of a mixture beside the base, of a dependency grammar ([`crate::models::dmv`]) alone.
     pub components: Vec<Weighted>,
@@ -48,7 +48,7 @@ impl Fit {
     }
 }
 
-/// What the sentences of a shard say about their priors.
+/// Statistics of a shard's sentences for their priors.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fitted {
     /// Sums over those that have a derivation.
@@ -131,14 +131,14 @@ struct Reader<'a> {
     multinomials: &'a Multinomials,
     /// Multinomial and outcome of each parameter of the shard, if there is anything to learn of it.
     outcomes: Vec<Option<(usize, usize)>>,
-    /// Of the sentence.
+    /// Chains of the sentence's forest.
     chains: ActiveChains,
     /// The sentence's parameters, as positions in the shard's index, and the place of each among its outcomes.
     places: Vec<(u32, usize)>,
     /// By parameter of the shard; those of which nothing is to be learned weigh 1, of the others only the sentence's mean anything.
     weights: Vec<Wide>,
     uses: Vec<f64>,
-    /// By chain; only those of the sentence mean anything.
+    /// Weights by chain; only chains of the sentence are valid.
     wide: Vec<Wide>,
     real: Vec<f64>,
     chain_uses: Vec<f64>,

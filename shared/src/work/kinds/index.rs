@@ -1,4 +1,4 @@
-//! Which parameters a shard touches.
+//! The parameters that a shard touches.
 
 use crate::work::context::Context;
 use crate::work::counts::Index;

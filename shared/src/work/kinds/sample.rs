@@ -29,7 +29,7 @@ use crate::work::heap::{flat, rows};
 /// Draws trees from their distribution under the weights (Johnson, Griffiths & Goldwater 2007, §4).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
-    /// By the shard's index.
+    /// Weights by the shard's index.
     pub weights: Vec<Wide>,
     /// Seed of the random numbers, of this shard in this round alone.
     pub stream: u64,

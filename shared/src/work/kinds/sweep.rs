@@ -20,11 +20,11 @@ use std::sync::Arc;
 /// Sweeps of a Markov chain over the trees of a shard ([`crate::models::sampler`]).
 #[derive(Clone, Debug)]
 pub struct Sweeps {
-    /// What they go on from.
+    /// Start of the sweeps.
     pub from: ChainFrom,
-    /// How many.
+    /// Number of sweeps.
     pub n: u32,
-    /// What each does.
+    /// Settings of each sweep.
     pub settings: sampler::Settings,
     /// α and the uses in other shards, `[n_params]`.
     pub pseudo: Vec<f64>,
@@ -34,37 +34,37 @@ pub struct Sweeps {
     pub keep: Option<Vec<SymbolId>>,
 }
 
-/// What sweeps go on from.
+/// Starts of sweeps.
 #[derive(Clone, Debug)]
 pub enum ChainFrom {
-    /// Nothing: trees are drawn from the prior.
+    /// No state: trees are drawn from the prior.
     Start {
         /// Whether each is drawn given those before it.
         incremental: bool,
-        /// Of processes of which the grammar says nothing.
+        /// Hyper-parameters of processes whose own the grammar does not set.
         hyper: sampler::Hyper,
     },
     /// Given trees, bracketed, one per occurrence in the order of the sentences.
     Trees {
         /// The trees.
         trees: Arc<Vec<String>>,
-        /// Of processes of which the grammar says nothing.
+        /// Hyper-parameters of processes whose own the grammar does not set.
         hyper: sampler::Hyper,
     },
     /// The state in the shard's last answer.
     ShardState(Named<ShardState>),
 }
 
-/// Where a Markov chain is after its sweeps.
+/// Result of sweeps: the state of a Markov chain, and its samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chained {
     /// Uses of every parameter, `[n_params]`, each subtree of a table counted once.
     pub uses: Vec<u32>,
     /// The part of the log joint probability that is not of the parameters: seatings, concentrations.
     pub log_seating: f64,
-    /// Of trees of sentences, in all sweeps.
+    /// Proposals of trees of sentences, in all sweeps.
     pub trees: sampler::Moves,
-    /// Of labels of tables, in all sweeps.
+    /// Proposals of labels of tables, in all sweeps.
     pub labels: sampler::Moves,
     /// The strings of adapted nonterminals in use, sorted by nonterminal and string; empty if no trees were asked for.
     pub strings: Vec<sampler::Uses>,

@@ -36,7 +36,7 @@ pub struct Reader<'a> {
 type StringUse = (ParamId, usize, Vec<(usize, f64)>);
 
 impl<'a> Reader<'a> {
-    /// Of a grammar of [`super::grammar()`]. If it is `open`, phrases may also be none of the strings, and weights are those for decoding.
+    /// A reader for a grammar of [`super::grammar()`]. If it is `open`, phrases may also be none of the strings, and weights are those for decoding.
     pub fn new(prepared: &'a Prepared, weights: Weights<'a>, open: bool) -> Reader<'a> {
         let grammar = &prepared.grammar;
         let n_tags = (grammar.symbols.len() - grammar.n_nonterminals as usize) / 2;

@@ -15,7 +15,7 @@ use super::packed::{By, Edge, Packed};
 pub struct Step {
     /// Its label.
     pub label: LabelId,
-    /// How many of its children are labels; none if it is a tag.
+    /// Number of its children that are labels; 0 for a tag.
     pub n_children: u32,
 }
 

@@ -15,11 +15,11 @@ use crate::num::Wide;
 pub struct Grammar {
     pub(super) n_labels: usize,
     pub(super) root: LabelId,
-    /// By left child, sorted by right child.
+    /// Binary rules by left child, sorted by right child.
     pub(super) binary: Vec<Vec<Binary>>,
-    /// By child.
+    /// Unary rules by child.
     pub(super) unary: Vec<Vec<Step>>,
-    /// By word.
+    /// Lexical rules by word.
     pub(super) lexical: Vec<Vec<Step>>,
     /// Labels that have words.
     pub(super) tags: Vec<LabelId>,
@@ -78,7 +78,7 @@ pub struct Chart {
     n_labels: usize,
     pub(super) low: Table,
     pub(super) high: Table,
-    /// Of every span, what its inside weights are to be multiplied by, as a power of two.
+    /// Scale of each span's inside weights, as a power of two.
     exponents: Vec<i64>,
 }
 
@@ -133,18 +133,18 @@ impl Chart {
         shorter * n - shorter * shorter.saturating_sub(1) / 2 + i
     }
 
-    /// Where the labels of the span [i, j) begin in a table.
+    /// Start of the span [i, j) in a table of labels.
     pub(super) fn at(&self, i: usize, j: usize) -> usize {
         self.span(i, j) * self.n_labels
     }
 
-    /// What inside weights of [i, k) and [k, j) are to be multiplied by to be one of [i, j).
+    /// Scale of the product of inside weights of [i, k) and [k, j) as one of [i, j).
     pub(super) fn scale(&self, i: usize, k: usize, j: usize) -> f64 {
         let exponent = |i, j| self.exponents[self.span(i, j)];
         power_of_two(exponent(i, k) + exponent(k, j) - exponent(i, j))
     }
 
-    /// What the weight of a word's rule is to be multiplied by.
+    /// Scale of the weight of a word's rule.
     pub(super) fn word_scale(&self, i: usize) -> f64 {
         power_of_two(-self.exponents[self.span(i, i + 1)])
     }

@@ -32,9 +32,9 @@ struct Fine<'a> {
     weights: &'a [f64],
     /// `[n_nodes + 1, n_subtypes]`; the last row stands for children that are not there, and is one.
     inside: Vec<f64>,
-    /// As `inside`, relative to Z; what arrives in the last row is not used.
+    /// Outside weights relative to Z, laid out as `inside`; the last row is unused.
     outside: Vec<f64>,
-    /// Of one edge, by pair of subtypes of the children: products of inside weights, and outside weights.
+    /// For one edge, by pair of subtypes of the children: products of inside weights, and outside weights.
     pairs: Vec<f64>,
     above: Vec<f64>,
 }

@@ -1,4 +1,4 @@
-//! What is left of a chart: constituents that are probable enough, and the rules that join them.
+//! Pruned chart: constituents that are probable enough, and the rules that join them.
 //!
 //! In: a chart and a threshold. Out: [`Packed`], a hypergraph: nodes are labels over spans, low or high, and edges are rules that
 //! make a node of others, children first. Nothing in it knows of subtypes, so passes with any number of them can go over it.
@@ -7,7 +7,7 @@ use crate::data::treebank::{LabelId, RuleId};
 
 use super::coarse::{Chart, Grammar, spans};
 
-/// What makes a node.
+/// Key of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
     /// A rule over nodes, or over a word.
@@ -29,7 +29,7 @@ pub struct Edge {
     pub left: u32,
     /// The right child, or the number of nodes if there is none.
     pub right: u32,
-    /// What its weight is to be multiplied by, a power of two, so that nothing underflows; the product over the edges of a tree is
+    /// Factor of its weight, a power of two, so that nothing underflows; the product over the edges of a tree is
     /// the same for all trees.
     pub scale: f64,
 }
@@ -37,7 +37,7 @@ pub struct Edge {
 /// Constituents and the rules that join them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Packed {
-    /// Of each node its label, children before parents.
+    /// Label of each node, children before parents.
     pub labels: Vec<LabelId>,
     /// Sorted by parent.
     pub edges: Vec<Edge>,

@@ -24,7 +24,7 @@ const MODELS: usize = 8;
 /// A folder of built shards.
 pub struct Spill {
     folder: PathBuf,
-    /// What there is, by grammar and lexicon; those used last at the end.
+    /// Files by grammar and lexicon; the most recently used last.
     there: Mutex<VecDeque<(ModelKey, FxHashSet<ContentHash>)>>,
 }
 
@@ -52,13 +52,13 @@ impl Spill {
             return;
         }
         let path = self.path(model, shard);
-        let aside = path.with_extension("aside");
-        let written = fs::write(&aside, built.to_bytes()).and_then(|()| fs::rename(&aside, &path));
+        let temporary = path.with_extension("aside");
+        let written = fs::write(&temporary, built.to_bytes()).and_then(|()| fs::rename(&temporary, &path));
         if written.is_ok() {
             self.with_shards(model, |shards| shards.insert(shard));
         } else {
             // A file that cannot be removed does no harm.
-            let _ = fs::remove_file(aside);
+            let _ = fs::remove_file(temporary);
         }
     }
 
@@ -87,7 +87,7 @@ impl Spill {
     }
 }
 
-/// Of an item that is no string.
+/// Stands for an item that is no string.
 const NO_STRING: u32 = u32::MAX;
 
 impl BuiltShard {

@@ -1,4 +1,4 @@
-//! What a pass needs of the constituents of a sentence, once for each pattern of a shard.
+//! Constituents of a sentence, as a pass needs them, once for each pattern of a shard.
 
 use rustc_hash::FxHashMap;
 
@@ -20,7 +20,7 @@ pub struct Constituents<'a> {
     n_known: usize,
 }
 
-/// Of one pattern.
+/// Constituents of one pattern.
 #[derive(Default)]
 pub struct Found {
     /// Constituents of the lengths that are counted, in the order in which their posteriors are added.
@@ -65,7 +65,7 @@ impl<'a> Constituents<'a> {
         Ok(self.known[&self.pattern[..]].as_ref())
     }
 
-    /// Of all of the pattern.
+    /// Selects constituents from all of a pattern.
     fn select(&self, all: &[Constituent]) -> Found {
         let Lengths { longer_than, up_to, .. } = self.lengths;
         let n_tokens = self.pattern.len();

@@ -19,7 +19,7 @@ pub struct Substrings {
     pub counted: Vec<Option<f64>>,
     /// Sums over longer strings, by node, then by stick.
     pub longer: Vec<Option<f64>>,
-    /// Of the last sentence: the nodes of its substrings, by start and then by length.
+    /// Nodes of the last sentence's substrings, by start and then by length.
     nodes: Vec<u32>,
     /// First node of each start.
     first: Vec<usize>,
@@ -66,7 +66,7 @@ impl Substrings {
         }
     }
 
-    /// Where the amounts are of a substring of the last sentence.
+    /// Position of the amounts of a substring of the last sentence.
     pub fn place(&self, stick: StickId, start: u32, length: u32) -> usize {
         let node = self.nodes[self.first[start as usize] + length as usize - 1];
         node as usize * self.n_sticks + stick.index()

@@ -1,7 +1,7 @@
-//! What a job hears of its fleet while it goes on: workers that join and are lost, and whether its tasks wait for workers.
+//! Fleet events for a job: workers that join and are lost, and whether the job's tasks wait for workers.
 //!
 //! In: events, from the driver. Out: the same, on the thread that calls [`Map::map`](super::Map::map), while it waits for answers.
-//! Invariants: the driver never waits, and what waits for a caller is bounded, since of more events than [`EVENTS`] only the number is kept; whether
+//! Invariants: the driver never waits; the queue of a caller is bounded, since only the number of events beyond [`EVENTS`] is kept; whether
 //! tasks wait is a state and not an event, so it cannot be lost.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Stage;
 
-/// Events that may wait for a caller between two batches.
+/// Maximum number of events in the queue of a caller.
 const EVENTS: usize = 256;
 
 /// Something that happens to a fleet, as a job sees it.
@@ -20,32 +20,32 @@ const EVENTS: usize = 256;
 pub enum FleetEvent {
     /// A worker joined.
     WorkerJoined {
-        /// What it calls itself.
+        /// Its name.
         name: String,
-        /// Tasks that it computes at the same time.
+        /// Number of tasks that it computes at the same time.
         slots: u32,
-        /// Workers that are there from now on.
+        /// Number of workers after the event.
         workers: usize,
     },
-    /// A worker is gone; one that left as it should has the cause [`Cause::Left`].
+    /// A worker is gone; the cause is [`Cause::Left`] if it left in order.
     WorkerLost {
-        /// What it called itself.
+        /// Its name.
         name: String,
-        /// Why.
+        /// Cause of the loss.
         cause: Cause,
-        /// Workers that are there from now on.
+        /// Number of workers after the event.
         workers: usize,
     },
-    /// More workers came and went than could be told one by one.
+    /// The queue was full, and events were dropped.
     Missed {
-        /// Events that were left out.
+        /// Number of dropped events.
         events: usize,
     },
     /// No worker can compute the job's tasks.
     Waiting(Waiting),
     /// Workers compute again, or the batch is over.
     WaitingOver {
-        /// How long none could.
+        /// Time of waiting.
         waited: Duration,
     },
 }
@@ -53,11 +53,11 @@ pub enum FleetEvent {
 /// What tasks wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiting {
-    /// What the tasks are for.
+    /// Stage of the tasks.
     pub stage: Stage,
-    /// Workers that are there and can compute.
+    /// Number of workers that can compute.
     pub workers: usize,
-    /// Workers that have to be there.
+    /// Number of workers that are needed.
     pub wanted: usize,
 }
 
@@ -67,23 +67,23 @@ impl std::fmt::Display for Waiting {
     }
 }
 
-/// The events that a job has yet to hear, and whether its tasks wait.
+/// Queue of fleet events of a job, and whether its tasks wait.
 #[derive(Default)]
-pub(super) struct News(Mutex<Pending>);
+pub(super) struct EventQueue(Mutex<Pending>);
 
-/// What was not taken yet.
+/// Content of a queue.
 #[derive(Clone, Default)]
 pub(super) struct Pending {
-    /// The first ones, in their order.
+    /// The first events, in their order.
     pub events: Vec<FleetEvent>,
-    /// How many came after them.
+    /// Number of events after them.
     pub missed: usize,
-    /// What tasks wait for at this moment, if they do.
+    /// What the tasks wait for, if they do.
     pub waiting: Option<Waiting>,
 }
 
-impl News {
-    /// One more event, or the number of one.
+impl EventQueue {
+    /// Adds an event; beyond [`EVENTS`], counts it.
     pub fn push(&self, event: FleetEvent) {
         let mut pending = self.pending();
         if pending.events.len() < EVENTS {
@@ -93,12 +93,12 @@ impl News {
         }
     }
 
-    /// Says whether tasks wait.
+    /// Sets whether tasks wait.
     pub fn set_waiting(&self, waiting: Option<Waiting>) {
         self.pending().waiting = waiting;
     }
 
-    /// All that has not been taken, and the state.
+    /// Removes and returns all events, with the state.
     pub fn take(&self) -> Pending {
         let mut pending = self.pending();
         let waiting = pending.waiting;
@@ -116,19 +116,19 @@ mod tests {
 
     #[test]
     fn a_caller_that_does_not_listen_costs_bounded_memory_and_loses_no_state() {
-        let news = News::default();
+        let queue = EventQueue::default();
         let waiting = Waiting { stage: Stage::Decode, workers: 0, wanted: 1 };
         for at in 0..EVENTS + 10 {
-            news.push(FleetEvent::WorkerJoined { name: at.to_string(), slots: 1, workers: at + 1 });
-            news.set_waiting(Some(waiting));
+            queue.push(FleetEvent::WorkerJoined { name: at.to_string(), slots: 1, workers: at + 1 });
+            queue.set_waiting(Some(waiting));
         }
-        let Pending { events, missed, waiting: state } = news.take();
+        let Pending { events, missed, waiting: state } = queue.take();
         assert_eq!((events.len(), missed, state), (EVENTS, 10, Some(waiting)));
         let FleetEvent::WorkerJoined { name, .. } = &events[EVENTS - 1] else { panic!("{events:?}") };
         assert_eq!(*name, (EVENTS - 1).to_string());
-        let Pending { events, missed, waiting: state } = news.take();
+        let Pending { events, missed, waiting: state } = queue.take();
         assert_eq!((events.len(), missed, state), (0, 0, Some(waiting)), "a state stays");
-        news.set_waiting(None);
-        assert_eq!(news.take().waiting, None);
+        queue.set_waiting(None);
+        assert_eq!(queue.take().waiting, None);
     }
 }

@@ -1,4 +1,4 @@
-//! Connections by their peers: of unknown peers there are at most [`LOBBY`], and of a user at most [`OF_USER`]. Beyond that the oldest gives way
+//! Connections by their peers: of unknown peers there are at most [`MAX_UNKNOWN`], and of a user at most [`MAX_OF_USER`]. Beyond that the oldest gives way
 //! to the new one, so that peers who open connections and say nothing, and users who open many, keep no others out.
 
 use std::collections::BTreeMap;
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::oneshot;
 use tracing::info;
 
-/// Connections of unknown peers: enough for a large cluster that starts at once.
-pub const LOBBY: usize = 256;
-/// Connections of a user: enough for hundreds of pages that are watched.
-pub const OF_USER: usize = 1024;
+/// Maximum number of connections of unknown peers: enough for a large cluster that starts at once.
+pub const MAX_UNKNOWN: usize = 256;
+/// Maximum number of connections of a user: enough for hundreds of open pages.
+pub const MAX_OF_USER: usize = 1024;
 
-/// Connections, in the order in which they came.
+/// All connections, in the order of their arrival.
 #[derive(Clone, Default)]
-pub struct Lobby(Arc<Connections>);
+pub struct ConnectionLimits(Arc<Connections>);
 
 #[derive(Default)]
 struct Connections {
@@ -26,29 +26,29 @@ struct Connections {
 #[derive(Default)]
 struct Places {
     unknown: BTreeMap<u64, Weak<Place>>,
-    /// By user; none without connections.
+    /// Connections by user; only users with connections.
     users: BTreeMap<String, BTreeMap<u64, Weak<Place>>>,
 }
 
 /// The place of a connection, which can be closed through it at any time.
 pub struct Place {
     number: u64,
-    lobby: Lobby,
+    limits: ConnectionLimits,
     /// The user, once one is known.
     user: OnceLock<String>,
     evict: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-impl Lobby {
+impl ConnectionLimits {
     /// Returns a place for a new connection, and what tells it to close.
     pub fn enter(&self) -> (Arc<Place>, oneshot::Receiver<()>) {
         let (evict, eviction) = oneshot::channel();
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let (lobby, user, evict) = (self.clone(), OnceLock::new(), Mutex::new(Some(evict)));
-        let place = Arc::new(Place { number, lobby, user, evict });
+        let (limits, user, evict) = (self.clone(), OnceLock::new(), Mutex::new(Some(evict)));
+        let place = Arc::new(Place { number, limits, user, evict });
         let mut places = self.places();
         places.unknown.insert(number, Arc::downgrade(&place));
-        let oldest = if places.unknown.len() > LOBBY { places.unknown.pop_first() } else { None };
+        let oldest = if places.unknown.len() > MAX_UNKNOWN { places.unknown.pop_first() } else { None };
         // Not under the lock, which a place takes when it is dropped.
         drop(places);
         if let Some(oldest) = oldest.and_then(|(_, place)| place.upgrade()) {
@@ -64,9 +64,9 @@ impl Lobby {
 }
 
 impl Place {
-    /// Leaves the lobby: the peer is known, and no user. Returns whether the connection was there.
+    /// Marks the peer as known, without a user. Returns whether the connection was there.
     pub fn leave(&self) -> bool {
-        self.lobby.places().unknown.remove(&self.number).is_some()
+        self.limits.places().unknown.remove(&self.number).is_some()
     }
 
     /// Assigns the connection to a user, for good: a later user of the same connection changes nothing.
@@ -74,11 +74,11 @@ impl Place {
         if self.user.get().is_some() || self.user.set(user.to_owned()).is_err() {
             return;
         }
-        let mut places = self.lobby.places();
+        let mut places = self.limits.places();
         places.unknown.remove(&self.number);
         let of_user = places.users.entry(user.to_owned()).or_default();
         of_user.insert(self.number, Arc::downgrade(self));
-        let oldest = if of_user.len() > OF_USER { of_user.pop_first() } else { None };
+        let oldest = if of_user.len() > MAX_OF_USER { of_user.pop_first() } else { None };
         drop(places);
         if let Some(oldest) = oldest.and_then(|(_, place)| place.upgrade()) {
             info!(user, "the oldest connection of a user gives way to a new one");
@@ -94,7 +94,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut places = self.lobby.places();
+        let mut places = self.limits.places();
         places.unknown.remove(&self.number);
         if let Some(user) = self.user.get()
             && let Some(of_user) = places.users.get_mut(user)
@@ -119,15 +119,15 @@ mod tests {
 
     #[test]
     fn the_oldest_unknown_peer_gives_way_and_known_ones_do_not() {
-        let lobby = Lobby::default();
-        let mut places: Vec<_> = (0..LOBBY).map(|_| lobby.enter()).collect();
+        let limits = ConnectionLimits::default();
+        let mut places: Vec<_> = (0..MAX_UNKNOWN).map(|_| limits.enter()).collect();
         places[0].0.leave();
         places[3].0.admit("ann");
-        let _late = [lobby.enter(), lobby.enter(), lobby.enter()];
+        let _late = [limits.enter(), limits.enter(), limits.enter()];
         let evicted: Vec<bool> = places[..5].iter_mut().map(is_evicted).collect();
         assert_eq!(evicted, [false, true, false, false, false]);
         drop(places);
-        let left = lobby.places();
+        let left = limits.places();
         assert_eq!((left.unknown.len(), left.users.len()), (3, 0));
         drop(left);
     }
@@ -135,19 +135,19 @@ mod tests {
     /// However many connections a user opens: the user's own oldest ones give way, and those of others stay.
     #[test]
     fn the_oldest_connection_of_a_user_gives_way_to_their_newest() {
-        let lobby = Lobby::default();
+        let limits = ConnectionLimits::default();
         let admit = |user: &str| {
-            let entered = lobby.enter();
+            let entered = limits.enter();
             entered.0.admit(user);
             entered.0.admit("another user of the same connection");
             entered
         };
         let mut of_bob = admit("bob");
-        let mut of_ann: Vec<_> = (0..OF_USER + 3).map(|_| admit("ann")).collect();
+        let mut of_ann: Vec<_> = (0..MAX_OF_USER + 3).map(|_| admit("ann")).collect();
         let evicted: Vec<bool> = of_ann.iter_mut().map(is_evicted).collect();
         assert!(evicted.iter().enumerate().all(|(at, &is_evicted)| is_evicted == (at < 3)));
         assert!(!is_evicted(&mut of_bob));
         drop((of_ann, of_bob));
-        assert!(lobby.places().users.is_empty());
+        assert!(limits.places().users.is_empty());
     }
 }

@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 const MIN_RATE: u64 = 64 << 10;
 
 /// Minimum transfer rate of an upload.
-pub struct Pace {
+pub struct MinimumRate {
     /// End of the interval.
     end: Instant,
     /// Bytes that have not come yet, once it is known how many come.
@@ -24,10 +24,10 @@ pub struct Pace {
     due: u64,
 }
 
-impl Pace {
+impl MinimumRate {
     /// Starts with the first message.
-    pub fn begin() -> Pace {
-        Pace { end: Instant::now() + INTERVAL, left: None, due: 1 }
+    pub fn begin() -> MinimumRate {
+        MinimumRate { end: Instant::now() + INTERVAL, left: None, due: 1 }
     }
 
     /// So many bytes are to come.
@@ -95,13 +95,13 @@ mod tests {
                 sleep(Duration::from_secs(1 << 30)).await;
                 drop(sender);
             });
-            let mut pace = Pace::begin();
-            pace.expect(size);
+            let mut rate = MinimumRate::begin();
+            rate.expect(size);
             let mut left = size;
             while left > 0 {
-                match pace.next(async { Ok(received.recv().await) }).await {
+                match rate.next(async { Ok(received.recv().await) }).await {
                     Ok(Some(bytes)) => {
-                        pace.received(bytes as usize);
+                        rate.received(bytes as usize);
                         left = left.saturating_sub(bytes);
                     }
                     Ok(None) | Err(_) => break,

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// What temporary names begin with.
+/// Prefix of temporary names.
 const PREFIX: &str = ".writing-";
 
-/// A new file beside `place`, whose folder is created if it does not exist. It is removed when it is dropped.
-pub fn beside(place: &Path) -> io::Result<NamedTempFile> {
+/// Creates a temporary file in the folder of `place`, which is created if it does not exist. The file is removed when it is dropped.
+pub fn create(place: &Path) -> io::Result<NamedTempFile> {
     let folder = folder_of(place);
     fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
@@ -20,15 +20,15 @@ pub fn beside(place: &Path) -> io::Result<NamedTempFile> {
     builder.prefix(PREFIX).tempfile_in(folder)
 }
 
-/// Renames a file of [`beside`] to `place`, where it stays even after a power failure.
-pub fn put(file: NamedTempFile, place: &Path) -> io::Result<()> {
+/// Renames a file from [`create`] to `place`, where it stays even after a power failure.
+pub fn commit(file: NamedTempFile, place: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(place).map_err(|error| error.error)?;
     File::open(folder_of(place))?.sync_all()
 }
 
-/// Removes the files of [`beside`] that killed processes left in `folder`; no other process may write there.
-pub fn sweep(folder: &Path) {
+/// Removes the files from [`create`] that killed processes left in `folder`; no other process may write there.
+pub fn remove_temporary(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
         if let Err(error) = fs::remove_file(entry.path()) {
@@ -49,15 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_there_once_it_is_complete_and_what_is_left_is_removed() {
+    fn a_file_appears_complete_and_temporary_ones_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("model/model.bin");
-        drop(beside(&place).unwrap());
-        let left = beside(&place).unwrap().keep().unwrap().1;
+        drop(create(&place).unwrap());
+        let left = create(&place).unwrap().keep().unwrap().1;
         fs::write(dir.path().join("model/other"), "").unwrap();
         assert!(left.exists() && !place.exists());
-        put(beside(&place).unwrap(), &place).unwrap();
-        sweep(&dir.path().join("model"));
+        commit(create(&place).unwrap(), &place).unwrap();
+        remove_temporary(&dir.path().join("model"));
         assert!(!left.exists() && place.exists() && dir.path().join("model/other").exists());
         assert_eq!(fs::read_dir(dir.path().join("model")).unwrap().count(), 2);
     }
