@@ -6,6 +6,7 @@ use std::time::Duration;
 use coordinator::commands::segment::model;
 use coordinator::commands::segment::sampling::Sampling;
 use coordinator::commands::segment::text::Text;
+use proto::log::Form;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use shared::data::corpus::Unit;
@@ -49,9 +50,9 @@ pub fn segment_job(
     let unit = self::unit(unit)?;
     interruptible(py, move || {
         let text = Text::read(&text, unit)?;
-        let names: Vec<&str> = grammar.iter().map(String::as_str).collect();
-        let model = model(&text, &names, &vowels)?;
-        let sampling = Sampling { chains, sweeps, seconds, seed, workers, ..Sampling::default() };
+        let sampling =
+            Sampling { chains, sweeps, seconds, seed, workers, quiet: true, ..Sampling::default() };
+        let model = model(&text, &grammar, &vowels, &sampling, Form::Text)?;
         sampling.write_job(&text, &model, &dir)
     })
 }

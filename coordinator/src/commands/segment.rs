@@ -16,6 +16,8 @@ use shared::grammar::auto::Auto;
 
 use super::Answer;
 use super::eval::UnitName;
+use crate::clock;
+use choice::Choice;
 use sampling::{Effort, ModelFile, Sampling};
 use text::Text;
 
@@ -55,26 +57,34 @@ const MANY_SYMBOLS: usize = 200;
 /// Runs the command.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let text = Text::read(&args.text, args.unit.into())?;
-    let names: Vec<&str> = args.grammar.iter().map(|name| name.trim()).collect();
-    let mut model = model(&text, &names, &args.vowels)?;
+    let folder = args.sampling.folder()?;
+    let begun = clock::now();
+    let mut model = model(&text, &args.grammar, &args.vowels, &args.sampling, log)?;
     if !args.stress.trim().is_empty() {
         model.keys.push(("stress", args.stress.trim().to_owned()));
     }
-    args.sampling.segment(&text, &model, log)
+    args.sampling.after(clock::now().saturating_sub(begun)).segment_in(&folder, &text, &model, log)
 }
 
-/// The model of a text with these grammars, and vowels with spaces between them, found in the text if there are none.
-pub fn model(text: &Text, names: &[&str], vowels: &str) -> Result<ModelFile> {
+/// The model of a text with these grammars and vowels; if vowels are not given, training finds them.
+pub fn model(
+    text: &Text,
+    names: &[String],
+    vowels: &str,
+    sampling: &Sampling,
+    log: Form,
+) -> Result<ModelFile> {
     let vowels = vowels.trim();
     let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
-    let (names, effort, reason) = match names {
+    let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
+    let (names, effort, reason) = match names[..] {
         [AUTO] if text.n_symbols() > MANY_SYMBOLS => (vec!["colloc"], SHORT, None),
         [AUTO] => {
-            let choice = choice::choose(text, &keys)?;
+            let Choice { grammars, reason } = choice::choose(text, &keys, sampling, log)?;
             let effort = Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) };
-            (choice.grammars.to_vec(), effort, choice.reason)
+            (grammars.to_vec(), effort, reason)
         }
-        names => (names.to_vec(), Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None),
+        _ => (names, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None),
     };
     ensure!(!names.is_empty(), "--grammar: name a grammar, or auto");
     let mut grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<Vec<Auto>>>()?;

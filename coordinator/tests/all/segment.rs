@@ -75,36 +75,33 @@ fn drawn(language: &str, n: usize) -> String {
 }
 
 #[test]
-fn grammars_are_chosen_by_the_syllables_of_words_and_the_job_says_why() {
-    let (short, long) = (drawn("isolating", 150), drawn("poor-syllables", 150));
-    let dir = folder(&[("short.txt", short.as_bytes()), ("long.txt", long.as_bytes())]);
-    let job = |name: &str| {
-        segment(&[&at(&dir, &format!("{name}.txt")), "--out", &at(&dir, name)]);
-        read(&dir, &format!("{name}/job.toml"))
-    };
-    let (short, long) = (job("short"), job("long"));
-    let grammars =
-        |first: &str, second: &str| format!("grammar = \"auto:{first}\"\nvoters = [\"auto:{second}\"]\n");
-    assert!(short.contains(&grammars("colloc-syllable", "colloc3-syllable")), "{short}");
-    assert!(long.contains(&grammars("colloc3-syllable", "colloc-syllable")), "{long}");
-    for job in [short, long] {
-        assert!(job.contains("% of the different words of a short trial have one syllable"), "{job}");
-        assert!(!job.contains("voter_chains"), "--chains is the number of chains of every grammar: {job}");
-    }
-}
-
-#[test]
-fn second_grammar_of_the_choice_has_one_chain_and_short_texts_more_sweeps() {
-    let dir = folder(&[("text.txt", drawn("poor-syllables", 20).as_bytes())]);
-    grammaton(&["segment", &at(&dir, "text.txt"), "--out", &at(&dir, "out"), "-q"]).success();
+fn grammars_are_chosen_by_trials_which_are_shown_and_the_job_says_why() {
+    let dir = folder(&[("text.txt", drawn("poor-syllables", 150).as_bytes())]);
+    let args = ["segment", &at(&dir, "text.txt"), "--out", &at(&dir, "out"), "--sweeps", "4"];
+    let told = grammaton(&args).success();
+    let told = String::from_utf8(told.get_output().stderr.clone()).unwrap();
     let job = read(&dir, "out/job.toml");
-    for line in ["restarts = 2\n", "voter_chains = 1\n", "max_rounds = 200\n"] {
-        assert!(job.contains(line), "{job}");
+    let reason = job.lines().find(|line| line.contains("words of a short trial have one syllable")).unwrap();
+    assert!(told.contains(&format!("notice: {}\n", &reason[2..])), "{told}");
+    assert!(reason.contains("a trial with one level of collocations agrees by 0."), "{reason}");
+    assert!(!reason.contains("a trial with function words"), "for short words only: {reason}");
+    let of_trials = told.split(&reason[2..]).next().unwrap();
+    for shown in ["notice: trial of ", "\nround 30: "] {
+        assert_eq!(of_trials.matches(shown).count(), 2, "{told}");
     }
     let summary: serde_json::Value = serde_json::from_str(&read(&dir, "out/summary.json")).unwrap();
     let n_chains = |point: &serde_json::Value| point["bounds"].as_array().unwrap().len();
-    let points: Vec<usize> = summary["points"].as_array().unwrap().iter().map(n_chains).collect();
-    assert_eq!(points, [2, 1]);
+    assert_eq!(summary["points"].as_array().unwrap().iter().map(n_chains).sum::<usize>(), 3, "{job}");
+}
+
+#[test]
+fn short_texts_have_more_sweeps_and_a_number_of_chains_is_that_of_every_grammar() {
+    let dir = folder(&[("text.txt", drawn("poor-syllables", 20).as_bytes())]);
+    let args = ["segment", &at(&dir, "text.txt"), "--out", &at(&dir, "out"), "-q", "--chains", "2"];
+    grammaton(&args).success();
+    let job = read(&dir, "out/job.toml");
+    assert!(job.contains("restarts = 2\n") && job.contains("max_rounds = 200\n"), "{job}");
+    assert!(!job.contains("voter_chains"), "{job}");
 }
 
 #[test]

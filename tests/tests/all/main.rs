@@ -6,6 +6,7 @@ mod dmv;
 mod methods;
 mod product;
 mod schemas;
+mod segment;
 mod test_corpus;
 mod train;
 mod treebank;

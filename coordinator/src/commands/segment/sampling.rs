@@ -30,7 +30,7 @@ pub struct Sampling {
     /// Number of sweeps of each chain [default: chosen with the grammar]
     #[arg(help_heading = "Sampling", long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub sweeps: Option<u32>,
-    /// Time for the sweeps in seconds, from which their number is estimated; job.toml has the number
+    /// Time for the choice of a grammar and for the sweeps in seconds, from which the number of sweeps is estimated; job.toml has the number
     #[arg(help_heading = "Sampling", long, value_name = "N", conflicts_with = "sweeps", value_parser = seconds)]
     pub seconds: Option<Duration>,
     /// Seed of all random choices
@@ -107,6 +107,17 @@ impl Folder {
 }
 
 impl Sampling {
+    /// The arguments with less time for the sweeps, if a time is given.
+    pub fn after(&self, spent: Duration) -> Sampling {
+        let left = self.seconds.map(|seconds| seconds.saturating_sub(spent));
+        Sampling { seconds: left, ..self.clone() }
+    }
+
+    /// How progress is shown.
+    pub fn style(&self, log: Form) -> Style {
+        Style::choose(self.quiet || log == Form::Json, false)
+    }
+
     /// Segments `text` with `model`: writes a corpus and a job, trains the job, and prints the vote of its chains.
     pub fn segment(&self, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
         self.segment_in(&self.folder()?, text, model, log)
@@ -152,9 +163,8 @@ impl Sampling {
     pub fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
         let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
         let file = self.write_job(text, model, dir)?;
-        let style = Style::choose(self.quiet || log == Form::Json, false);
         let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
-        train_job(&Job::load(&file, &[])?, &file, earlier, style, &options)
+        train_job(&Job::load(&file, &[])?, &file, earlier, self.style(log), &options)
     }
 
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
@@ -207,4 +217,18 @@ impl Sampling {
 fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
     let path = dir.join(name);
     fs::write(&path, text).with_context(|| format!("{}: cannot write the file", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_spent_leaves_less_time_for_sweeps() {
+        let left = |seconds: Option<u64>| {
+            let sampling = Sampling { seconds: seconds.map(Duration::from_secs), ..Sampling::default() };
+            sampling.after(Duration::from_secs(4)).seconds.map(|left| left.as_secs())
+        };
+        assert_eq!([left(Some(10)), left(Some(3)), left(None)], [Some(6), Some(0), None]);
+    }
 }

@@ -1,0 +1,74 @@
+//! The job that `grammaton segment` writes, over the fleet. Law: `grammaton train` gives the bits of `segment` on every fleet, and after the death
+//! of a worker while the voters train.
+
+use std::fs;
+
+use grammaton_tests::cluster::{Coordinator, check_two_workers};
+use grammaton_tests::folder::{Folder, Trained, examples};
+
+/// More sweeps than fit in a pipe, so that a worker is killed before the end.
+const SWEEPS: &str = "250";
+/// Two chains of the first grammar, and one of the voter.
+const RUNS: u64 = 3;
+
+/// The results of `segment`, and a folder with the job that it wrote.
+fn segmented() -> (Trained, Folder) {
+    let text = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
+    let text: String = text.split_inclusive('\n').take(25).collect();
+    let folder = Folder::new(&[("text.txt", &text)]);
+    folder.grammaton(&["segment", "text.txt", "--sweeps", SWEEPS, "--out", "out", "--quiet"]);
+    let job = Folder::new(&[
+        ("job.toml", &folder.read("out/job.toml")),
+        ("corpus.txt", &folder.read("out/corpus.txt")),
+        ("vote.txt", &folder.read("out/segmentation.mbr-vote.txt")),
+    ]);
+    (Trained::read(&folder.path("out")), job)
+}
+
+#[test]
+fn written_job_gives_the_same_bits_on_every_fleet() {
+    let (segmented, job) = segmented();
+    assert!(segmented.summary["points"].as_array().unwrap().len() > 1, "{}", segmented.summary);
+    let check_vote = |out: &str| {
+        assert_eq!(job.read(&format!("{out}/segmentation.mbr-vote.txt")), job.read("vote.txt"), "{out}");
+    };
+
+    job.train("one", &["--workers", "1"]).check_equals(&segmented);
+    check_vote("one");
+
+    check_two_workers(&job, &segmented);
+    check_vote("remote");
+
+    let coordinator = Coordinator::start(&job, "killed", &["--min-workers", "2"]);
+    let mut workers = ["alice", "bob"].map(|name| coordinator.worker(name));
+    while coordinator.read_event("round")["run"].as_u64() < Some(RUNS) {}
+    workers[0].kill();
+    let killed = coordinator.finish(&job, "killed");
+    assert!(killed.summary["losses"]["disconnected"].as_u64() >= Some(1), "{}", killed.summary);
+    killed.check_equals(&segmented);
+    check_vote("killed");
+    assert_eq!(workers[1].wait().code(), Some(0), "{}", workers[1].log());
+}
+
+#[test]
+fn example_jobs_train_on_a_part_of_their_corpus() {
+    for (folder, job, corpus) in [
+        ("segmentation", "words.toml", "corpus.txt"),
+        ("segmentation", "function-words.toml", "corpus.txt"),
+        ("morphemes", "standard.toml", "words.txt"),
+        ("morphemes", "seeded.toml", "words.txt"),
+    ] {
+        let read = |name: &str| fs::read_to_string(examples().join(folder).join(name));
+        let part: String = read(corpus).unwrap().split_inclusive('\n').step_by(40).collect();
+        let [prefixes, suffixes] =
+            ["prefixes.txt", "suffixes.txt"].map(|name| read(name).unwrap_or_default());
+        let made = Folder::new(&[
+            ("job.toml", &read(job).unwrap()),
+            (corpus, &part),
+            ("prefixes.txt", &prefixes),
+            ("suffixes.txt", &suffixes),
+        ]);
+        let trained = made.train("out", &["--set", "inference.max_rounds=4"]);
+        assert!(trained.f1("mbr-vote") > 0.0, "{job}: {}", trained.summary);
+    }
+}
