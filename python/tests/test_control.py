@@ -55,7 +55,7 @@ def test_stop_and_resume(corpus: Path, tmp_path: Path, undisturbed: str) -> None
     next(iter(run))
     run.stop()
     assert run.state == "stopped"
-    with pytest.raises(grammaton.Stopped, match=r"stopped after round \d+; go on with resume\(\)"):
+    with pytest.raises(grammaton.Stopped, match=r"stopped after round \d+; resume with resume\(\)"):
         run.result()
     assert any((tmp_path / "checkpoints").iterdir())
     run.resume()
