@@ -73,7 +73,13 @@ def test_another_run_goes_on_from_the_checkpoint(corpus: Path, tmp_path: Path, u
 def python(code: str, *arguments: object, **more: Any) -> subprocess.Popen[str]:
     """Another interpreter that runs `code`."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=hear_interrupts, **more)
+
+
+def hear_interrupts() -> None:
+    """Restores the default action of SIGINT, which background jobs of a shell inherit as ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 INTERRUPTED = """
