@@ -457,7 +457,7 @@ impl Admission {
         blob_cache: &Mutex<BlobCache>,
     ) -> Result<(Arriving, Step), Breach> {
         let lease = blob::lease_id_from_wire(head.id)?;
-        let task = self.task(lease)?;
+        let task = self.task(member, lease).await?;
         if let Some(kept) = head.kept {
             let hash = blob::hash_from_wire("answer.kept", &kept.hash)?;
             let before =
@@ -470,7 +470,7 @@ impl Admission {
             head.extent.as_ref().map_or((0, 0), |extent| (extent.size, extent.whole.len() as u64));
         let busy = Duration::from_micros(head.busy_micros);
         let Some(task) = task else {
-            // Its batch has ended, so its answer is dropped without taking memory.
+            // Nobody waits for the answer, so it is dropped without taking memory.
             let left = size.saturating_sub(arrived);
             let answer = Arriving { lease, busy, body: Body::Unwanted { left }, room: None, due: due(size) };
             let step = if left == 0 { Step::Whole(None) } else { Step::Partial };
@@ -490,8 +490,8 @@ impl Admission {
         Ok((answer, step))
     }
 
-    /// The task of a lease; `None` if its batch is over.
-    fn task(&self, lease: LeaseId) -> Result<Option<Arc<Task>>, Breach> {
+    /// The task of a lease; `None` if its batch is over, or ends now because the coordinator cannot make the task again.
+    async fn task(&self, member: MemberId, lease: LeaseId) -> Result<Option<Arc<Task>>, Breach> {
         if !self.register.knows(lease.batch) {
             return Err(Breach::UnknownBatch(lease));
         }
@@ -500,7 +500,20 @@ impl Admission {
         if lease.task.index() >= n_tasks {
             return Err(Breach::UnknownTask { lease, n_tasks });
         }
-        tasks.task(lease.task).map(Some).map_err(Breach::Task)
+        match tasks.task(lease.task) {
+            Ok(task) => Ok(Some(task)),
+            Err(error) => {
+                self.cannot_make(member, lease, &error).await;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reports that the coordinator cannot make a task, which ends its batch and is not the worker's failure. Returns whether the
+    /// fleet goes on.
+    async fn cannot_make(&self, member: MemberId, lease: LeaseId, error: &anyhow::Error) -> bool {
+        let failed = Event::Failed { member, lease, detail: format!("{error:#}"), is_certain: true };
+        self.to_fleet.send(Input::Happened(failed)).await.is_ok()
     }
 
     /// Allots room for an answer of that many bytes. While it waits, the member counts as heard.
@@ -579,13 +592,7 @@ impl Admission {
         let make = move || job.task().map(|task| (lease::to_wire(lease, &task), task));
         let ((head, bytes), task) = match tokio::task::spawn_blocking(make).await {
             Ok(Ok(made)) => made,
-            Ok(Err(error)) => {
-                let detail = format!("{error:#}");
-                // An error means that the fleet has stopped.
-                let failed = Event::Failed { member, lease, detail, is_certain: true };
-                let failed = Input::Happened(failed);
-                return self.to_fleet.send(failed).await.is_ok();
-            }
+            Ok(Err(error)) => return self.cannot_make(member, lease, &error).await,
             Err(_) => return false,
         };
         let blobs = Blob::of_task(&task);
@@ -738,6 +745,10 @@ impl Encodings {
 
 #[cfg(test)]
 mod tests {
+    use shared::work::lease::{Attempt, TaskIndex};
+
+    use super::super::audit::Replicas;
+    use super::super::tasks::{Open, Tasks};
     use super::*;
 
     fn hello() -> v1::Hello {
@@ -794,6 +805,52 @@ mod tests {
             drop(all);
             assert!(waiting.await.unwrap());
             assert_eq!(admission.room.available_permits() as u64, ROOM / CELL);
+        });
+    }
+
+    /// Tasks that can no longer be made, as those of a disk that fails.
+    struct Lost;
+
+    impl Tasks for Lost {
+        fn len(&self) -> usize {
+            1
+        }
+
+        fn needs(&self, _: usize) -> scheduler::Needs {
+            scheduler::Needs { shard: ContentHash([0; 32]), shard_state: None }
+        }
+
+        fn make(&self, _: usize) -> anyhow::Result<Task> {
+            anyhow::bail!("shards: cannot read the file")
+        }
+    }
+
+    #[test]
+    fn a_task_that_cannot_be_made_again_ends_its_batch_and_not_its_worker() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (to_fleet, mut inputs) = mpsc::channel(8);
+            let (session, traffic, register) =
+                (SessionId([0; 16]), Arc::default(), Arc::<Register>::default());
+            let (_open, opened) = watch::channel(true);
+            let admission =
+                Admission::new(Access::Open, session, to_fleet, traffic, register.clone(), opened);
+            let lease = LeaseId { batch: register.next(), task: TaskIndex(0), attempt: Attempt(0) };
+            register.insert(lease.batch, Arc::new(Open::new(Arc::new(Lost), Replicas::choose(1, 0.0, 0))));
+            let bytes = [7; 3];
+            let head = v1::AnswerHead {
+                id: Some(blob::lease_id_to_wire(lease)),
+                extent: Some(payload::extent(&Bytes::copy_from_slice(&bytes))),
+                ..v1::AnswerHead::default()
+            };
+            let member = MemberId(1);
+            let blob_cache = Mutex::new(BlobCache::new(1 << 20, []));
+            let (_, step) = admission.begin(member, head, &blob_cache).await.unwrap();
+            assert!(matches!(step, Step::Whole(None) | Step::Partial));
+            let Some(Input::Happened(Event::Failed { detail, is_certain, .. })) = inputs.recv().await else {
+                panic!("no failure is reported");
+            };
+            assert_eq!((&detail[..], is_certain), ("shards: cannot read the file", true));
         });
     }
 

@@ -37,9 +37,6 @@ pub(super) enum Breach {
     /// An answer to a task that its batch does not have.
     #[error("answer {lease} is to a task that never was: there are {n_tasks}")]
     UnknownTask { lease: LeaseId, n_tasks: usize },
-    /// The task of an answer, which cannot be made again to check the answer.
-    #[error("{0:#}")]
-    Task(anyhow::Error),
     /// An answer whose decoding panicked.
     #[error(transparent)]
     Panic(#[from] tokio::task::JoinError),
