@@ -1,50 +1,59 @@
-//! The choice of grammars for a text, without gold.
+//! The choice of grammars for a corpus, without gold: `grammar = "auto"` in a job file, and `grammaton segment`.
 //!
-//! In: a text. Out: two grammars whose models vote, and the reason.
+//! In: a corpus. Out: a grammar, another one whose models vote with its models, and the reason.
 //!
 //! Words are syllables in one or several levels of collocations. Three levels find words in some texts and the syllables of words in others, where
 //! one level is better. Function words at the left edge of collocations have one syllable each. They help where most words are as short, as
 //! in English, and elsewhere cut the first syllables from words. Likelihoods do not tell: they prefer one level, and function words over none,
 //! nearly everywhere. But a grammar that cuts words segments a text otherwise than a simpler one does. So short chains segment a part of
 //! the text, and the agreement of two grammars is the F1 of the segments of one against the other's (docs/results/segment.md).
+//!
+//! Law: the choice depends on the corpus and on what the model table says of the language, and on nothing else; so a job that
+//! goes on from a checkpoint chooses the same grammars.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
-use anyhow::{Context as _, Result};
-use proto::log::Form;
-use shared::data::corpus::{Corpus, Options};
+use anyhow::{Context as _, Result, ensure};
+use shared::data::corpus::{Corpus, write_line};
 use shared::data::eval::segmentation::score;
 use shared::data::vowels::{Sentences, n_nuclei};
+use shared::grammar::auto::Auto;
 use shared::models::decode::Decoder;
 
-use super::sampling::{self, Effort, ModelFile, Sampling};
-use super::text::Text;
-use crate::commands::train::FleetOptions;
-use crate::events::{Observer as _, RunEvent};
-use crate::fleet::Fleet;
-use crate::job::Job;
+use crate::events::{Observer, RunEvent};
+use crate::fleet::Map;
+use crate::input;
+use crate::job::{CorpusTable, GrammarSource, Job, ModelTable};
 use crate::metrics::decoder_name;
-use crate::progress::Progress;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
 use crate::train::train;
 
 /// Grammars, and why.
 pub struct Choice {
-    /// Names of two grammars, the better one first.
-    pub grammars: [&'static str; 2],
-    /// A sentence, if something was measured.
-    pub reason: Option<String>,
+    /// The grammar.
+    pub grammar: Auto,
+    /// Another grammar, whose models vote with its models; none for texts of many symbols.
+    pub voter: Option<Auto>,
+    /// A sentence.
+    pub reason: String,
 }
 
-const MOSTLY_FUNCTION_WORDS: [&str; 2] = [FUNCTION_WORDS, THREE_LEVELS];
-const MOSTLY_THREE_LEVELS: [&str; 2] = [THREE_LEVELS, ONE_LEVEL];
-const MOSTLY_ONE_LEVEL: [&str; 2] = [ONE_LEVEL, THREE_LEVELS];
+/// A grammar and its voter.
+type Pair = [Auto; 2];
 
-const FUNCTION_WORDS: &str = "colloc3-syllable-functionwords-left";
-const THREE_LEVELS: &str = "colloc3-syllable";
-const ONE_LEVEL: &str = "colloc-syllable";
+const MOSTLY_FUNCTION_WORDS: Pair = [FUNCTION_WORDS, THREE_LEVELS];
+const MOSTLY_THREE_LEVELS: Pair = [THREE_LEVELS, ONE_LEVEL];
+const MOSTLY_ONE_LEVEL: Pair = [ONE_LEVEL, THREE_LEVELS];
+
+const FUNCTION_WORDS: Auto = Auto::COLLOC3_SYLLABLE_FUNCTION_WORDS;
+const THREE_LEVELS: Auto = Auto::COLLOC3_SYLLABLE;
+const ONE_LEVEL: Auto = Auto::COLLOC_SYLLABLE;
+
+/// Number of symbols above which a script writes more than single sounds, as syllables or morphemes.
+const MANY_SYMBOLS: usize = 200;
 
 /// Lowest share of different words of one syllable with function words: between English (.57 to .76) and French (.45).
 const MOST: f64 = 0.53;
@@ -59,35 +68,62 @@ const UTTERANCES: usize = 1_000;
 const SYMBOLS: usize = 15_000;
 const SWEEPS: u32 = 30;
 
-/// The choice for `text`. `keys` are those of the model that say what is known of the language.
-pub fn choose(
-    text: &Text,
-    keys: &[(&'static str, String)],
-    sampling: &Sampling,
-    log: Form,
-) -> Result<Choice> {
-    let (utterances, symbols) = text.utterances();
-    let vowels = match keys.iter().find(|(key, _)| *key == "vowels") {
-        Some((_, vowels)) => vowels.split_whitespace().map(str::to_owned).collect(),
-        None => found_vowels(utterances, symbols),
-    };
-    // Without both classes every word would have one syllable, or as many as symbols.
-    if vowels.is_empty() || symbols.iter().all(|symbol| vowels.contains(symbol)) {
-        return Ok(Choice { grammars: MOSTLY_THREE_LEVELS, reason: None });
+/// The job with the grammars that are chosen for its corpus, if it leaves the choice open; `fleet` computes the trials.
+pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<Option<Job>> {
+    if job.model.grammar != GrammarSource::Choose {
+        return Ok(None);
     }
-    let n = UTTERANCES.min((SYMBOLS * utterances.len() / text.length().max(1)).max(1));
-    let part = text.part(n);
-    let three_levels = trial(&part, THREE_LEVELS, keys, sampling, log)?;
-    let agreement = |grammar: &str| -> Result<f64> {
-        Ok(agreement(&three_levels, &trial(&part, grammar, keys, sampling, log)?))
+    let (corpus, _) = input::corpus(&job.corpus.path, &job.corpus.options())?;
+    let Choice { grammar, voter, reason } = choose(&corpus, &job.corpus, &job.model, fleet, observer)?;
+    let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
+    observer.on(&RunEvent::Notice(&reason))?;
+    Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
+}
+
+/// The choice for a corpus that was read as `table` says. The vowels are those of `model`, or found.
+pub fn choose(
+    corpus: &Corpus,
+    table: &CorpusTable,
+    model: &ModelTable,
+    fleet: &dyn Map,
+    observer: &mut dyn Observer,
+) -> Result<Choice> {
+    let n_symbols = corpus.symbols.len();
+    if n_symbols > MANY_SYMBOLS {
+        let reason = format!("{n_symbols} symbols are more than single sounds");
+        return Ok(Choice { grammar: Auto::COLLOC, voter: None, reason });
+    }
+    let vowels: BTreeSet<String> = match model.vowels.trim() {
+        "" => found_vowels(&corpus.sentences, &corpus.symbols),
+        vowels => vowels.split_whitespace().map(str::to_owned).collect(),
     };
-    let (grammars, reason) = decide(share_of_one_syllable(&three_levels, &vowels), agreement)?;
-    Progress::new(sampling.style(log)).on(&RunEvent::Notice(&reason))?;
-    Ok(Choice { grammars, reason: Some(reason) })
+    let ([grammar, voter], reason) =
+        match corpus.symbols.iter().filter(|symbol| vowels.contains(*symbol)).count() {
+            // Every word would have one syllable, or as many as symbols.
+            n if n == 0 || n == n_symbols => {
+                (MOSTLY_THREE_LEVELS, "vowels and consonants cannot be told apart".to_owned())
+            }
+            _ => {
+                let part = part(corpus);
+                let mut trial = |grammar| trial(&part, grammar, table, model, fleet, observer);
+                let three_levels = trial(THREE_LEVELS)?;
+                let share = share_of_one_syllable(&three_levels, &vowels);
+                decide(share, |grammar| Ok(agreement(&three_levels, &trial(grammar)?)))?
+            }
+        };
+    Ok(Choice { grammar, voter: Some(voter), reason })
+}
+
+/// At most [`UTTERANCES`] utterances of at most [`SYMBOLS`] symbols in all, evenly spaced.
+fn part(corpus: &Corpus) -> Corpus {
+    let length: usize = corpus.sentences.iter().map(Vec::len).sum();
+    let total = corpus.sentences.len();
+    let n = UTTERANCES.min((SYMBOLS * total / length.max(1)).max(1)).min(total);
+    corpus.subset(&(0..n).map(|at| at * total / n).collect::<Vec<_>>())
 }
 
 /// The grammars, and the reason, by the share of different words of one syllable and the agreement of three levels with another grammar.
-fn decide(share: f64, agreement: impl Fn(&str) -> Result<f64>) -> Result<([&'static str; 2], String)> {
+fn decide(share: f64, mut agreement: impl FnMut(Auto) -> Result<f64>) -> Result<(Pair, String)> {
     let percent = 100.0 * share;
     let mut reason = format!("{percent:.0} % of the different words of a short trial have one syllable");
     if share >= MOST {
@@ -132,41 +168,59 @@ fn found_vowels(utterances: &[Vec<u32>], symbols: &[String]) -> BTreeSet<String>
 
 /// `part` as the model of a short chain segments it.
 fn trial(
-    part: &Text,
-    grammar: &str,
-    keys: &[(&'static str, String)],
-    sampling: &Sampling,
-    log: Form,
+    part: &Corpus,
+    grammar: Auto,
+    table: &CorpusTable,
+    model: &ModelTable,
+    fleet: &dyn Map,
+    observer: &mut dyn Observer,
 ) -> Result<Corpus> {
+    let n = part.sentences.len();
+    observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {n} utterances")))?;
     let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let model = ModelFile {
-        grammar: sampling::grammar(grammar)?,
-        voters: Vec::new(),
-        effort: Effort { chains: 1, voter_chains: None, sweeps: SWEEPS },
-        reason: None,
-        keys: keys.to_vec(),
-        files: Vec::new(),
-    };
-    let mut progress = Progress::new(sampling.style(log));
-    let n = part.utterances().0.len();
-    progress.on(&RunEvent::Notice(&format!("trial of {grammar} on {n} utterances")))?;
-    let file = Sampling { seed: 1, ..Sampling::default() }.write_job(part, &model, dir.path())?;
-    let job = Job::load(&file, &[])?;
-    let inputs = Inputs::load(&job)?;
-    let options = FleetOptions { workers: sampling.workers, ..FleetOptions::default() };
-    let fleet = Fleet::start(options.config()?)?;
-    let trained = train(&job, &inputs, &fleet, &mut Checkpoints::none(), &mut progress);
-    fleet.shutdown();
+    let job = trial_job(grammar, table, model, dir.path())?;
+    let lines = part.sentences.iter().zip(part.segmentation());
+    let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, part.unit) + "\n");
+    std::fs::write(&job.corpus.path, lines.collect::<String>())
+        .with_context(|| format!("{}: cannot write the file", job.corpus.path.display()))?;
+    let mut observer = OfFleet(observer);
+    let mut outcome = train(&job, &Inputs::load(&job)?, fleet, &mut Checkpoints::none(), &mut observer)?;
     let name = decoder_name(Decoder::Mbr);
-    let mut outcome = trained?;
     let decoding = outcome.decodings.iter_mut().find(|decoding| decoding.name == name);
-    let mut lines = Vec::new();
+    let mut segmented = Vec::new();
     decoding
         .context("internal error: a trial has no segmentation; please report it")?
         .segmentations
-        .copy_to(&mut lines)?;
-    let options = Options { unit: job.corpus.unit, ..Options::default() };
-    Ok(Corpus::read(&lines[..], "the trial", &options)?.0)
+        .copy_to(&mut segmented)?;
+    let (corpus, _) = Corpus::read(&segmented[..], "the trial", &job.corpus.options())?;
+    ensure!(corpus.sentences.len() == n, "internal error: a trial lost utterances; please report it");
+    Ok(corpus)
+}
+
+/// The job of a trial: one chain, with what the tables say of the text and of its vowels.
+fn trial_job(grammar: Auto, table: &CorpusTable, model: &ModelTable, dir: &Path) -> Result<Job> {
+    let text = format!(
+        "[model]\ngrammar = \"auto:{grammar}\"\n[corpus]\npath = \"corpus.txt\"\n\
+         [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\nmax_rounds = {SWEEPS}\nkeep_every = 2\n\
+         [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
+    );
+    let mut job = Job::parse(&text, "the trial", dir, &[])?;
+    job.model.vowels = model.vowels.clone();
+    let CorpusTable { path, held_out, held_out_share, .. } = job.corpus;
+    job.corpus = CorpusTable { path, held_out, held_out_share, ..table.clone() };
+    Ok(job)
+}
+
+/// Passes on what happens to the fleet during a trial, and nothing that would look like the run that follows.
+struct OfFleet<'a>(&'a mut dyn Observer);
+
+impl Observer for OfFleet<'_> {
+    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        match event {
+            RunEvent::Fleet(_) => self.0.on(event),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -182,11 +236,9 @@ mod tests {
             (0.9, 0.75, 0.69, MOSTLY_ONE_LEVEL),
             (0.1, 0.9, 0.69, MOSTLY_ONE_LEVEL),
         ] {
-            let agreement =
-                |grammar: &str| Ok(if grammar == FUNCTION_WORDS { function_words } else { one_level });
+            let agreement = |grammar| Ok(if grammar == FUNCTION_WORDS { function_words } else { one_level });
             assert_eq!(decide(share, agreement).unwrap().0, grammars);
             assert_ne!(grammars[0], grammars[1]);
-            assert!(grammars.iter().all(|name| sampling::grammar(name).is_ok()));
         }
     }
 }

@@ -331,7 +331,13 @@ impl Job {
             .points
             .iter()
             .map(|point| point.inference.restarts.saturating_mul(point.inference.max_rounds));
-        let (runs, rounds) = (job.n_runs(), rounds.fold(0, usize::saturating_add));
+        let runs = match job.model.grammar {
+            GrammarSource::Choose => {
+                job.with_grammars(GrammarSource::Choose, vec![GrammarSource::Choose]).n_runs()
+            }
+            _ => job.n_runs(),
+        };
+        let rounds = rounds.fold(0, usize::saturating_add);
         if runs > MAX_RUNS || rounds > MAX_ROUNDS_OF_ALL {
             let found = format!("{n_points} points with {runs} runs and {rounds} rounds in all");
             let most = format!("at most {MAX_RUNS} runs and {MAX_ROUNDS_OF_ALL} rounds");
@@ -339,6 +345,18 @@ impl Job {
             return Err(Fault::new(&root, Problem::Other(problem)));
         }
         Ok(job)
+    }
+
+    /// The job with other grammars, and points for the voters. It must have no voters yet.
+    pub fn with_grammars(&self, grammar: GrammarSource, voters: Vec<GrammarSource>) -> Job {
+        let mut job = self.clone();
+        (job.model.grammar, job.model.voters) = (grammar, voters);
+        if job.model.voter_chains == 0 && !job.model.voters.is_empty() {
+            job.model.voter_chains = job.inference.restarts.div_ceil(2);
+        }
+        let points = std::mem::take(&mut job.points).into_iter();
+        job.points = points.flat_map(|point| point.with_voters(&job.model)).collect();
+        job
     }
 
     /// Number of runs of all points.
@@ -465,6 +483,43 @@ mod tests {
             error,
             "--set model.grammar=auto:unigrm: unknown model.grammar \"unigrm\"; did you mean \"unigram\"?"
         );
+    }
+
+    #[test]
+    fn grammars_are_chosen_for_chains_over_an_adaptor_grammar_alone() {
+        let job = |more: &[&str]| {
+            let open = ["model.grammar=auto", "inference.method=hastings", "inference.restarts=5"];
+            parse(JOB, &[&open[..], more].concat())
+        };
+        let open = job(&[]).unwrap();
+        assert_eq!((&open.model.grammar, open.n_runs()), (&GrammarSource::Choose, 5));
+        assert_eq!(parse(&open.to_toml(), &[]).unwrap().model.grammar, GrammarSource::Choose);
+        let chosen = |job: &Job| {
+            let [grammar, voter] = [Auto::COLLOC3_SYLLABLE, Auto::COLLOC_SYLLABLE].map(GrammarSource::Auto);
+            job.with_grammars(grammar, vec![voter])
+        };
+        assert_eq!(chosen(&open).n_runs(), 5 + 3, "a voter has half of the chains");
+        assert_eq!(chosen(&job(&["model.voter_chains=1"]).unwrap()).n_runs(), 5 + 1);
+        let read_again = parse(&chosen(&open).to_toml(), &[]).unwrap();
+        assert_eq!(read_again.points, chosen(&open).points, "the job that was chosen is a job like others");
+        for (more, expected) in [
+            (
+                "inference.method=vb",
+                "--set model.grammar=auto: model.grammar must be a grammar, or model.kind = \"adaptor\" and inference.method = \"hastings\", \
+                 for which grammars are chosen, found auto",
+            ),
+            (
+                "model.voters=[\"auto:colloc\"]",
+                "--set model.voters=[\"auto:colloc\"]: model.voters must be left out: model.grammar = \"auto\" chooses a voter too, found auto:colloc",
+            ),
+            (
+                "inference.start=model",
+                "--set inference.start=model: inference.start must be \"uniform\" or \"incremental\" with model.grammar = \"auto\", found \"model\"",
+            ),
+        ] {
+            assert_eq!(job(&[more]).unwrap_err(), expected);
+        }
+        assert!(job(&["inference.restarts=700"]).unwrap_err().contains("1050 runs"));
     }
 
     #[test]

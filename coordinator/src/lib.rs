@@ -7,7 +7,7 @@
 //!   of unknown peers);
 //! - *computing*: [`fleet`];
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`decoding`] (with a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
-//!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`row`];
+//!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`];
 //! - *results*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its
 //!   results), [`job_process`] (the same in a process of its own);
 //! - *service*: [`status`] (the status of a run), [`service`], [`web`] (its pages, and Prometheus metrics);
@@ -59,6 +59,8 @@ pub mod events;
 pub mod time_left;
 
 pub mod train;
+
+pub mod choice;
 
 pub mod progress;
 

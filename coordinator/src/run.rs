@@ -8,9 +8,10 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use tempfile::TempDir;
 
+use crate::choice;
 use crate::events::{All, Observer, RunEvent};
-use crate::fleet::{Fleet, FleetConfig, FleetError, engine_with};
-use crate::job::{Job, OutputTable};
+use crate::fleet::{Fleet, FleetConfig, FleetError, Map, engine_with};
+use crate::job::{GrammarSource, Job, ModelTable, OutputTable};
 use crate::metrics::{RoundMetrics, Summary};
 use crate::outcome::{Crew, Outcome};
 use crate::output::Output;
@@ -20,7 +21,7 @@ use crate::train::{spill, train};
 
 /// A job that may write to its folder.
 pub struct Run<'a> {
-    job: &'a Job,
+    job: Job,
     job_file: &'a Path,
     output: Output,
     checkpoints: Checkpoints,
@@ -40,7 +41,7 @@ pub enum Earlier {
 
 impl<'a> Run<'a> {
     /// Takes the output folder of `job`, which was read from `job_file`.
-    pub fn open(job: &'a Job, job_file: &'a Path, earlier: Earlier) -> Result<Run<'a>> {
+    pub fn open(job: &Job, job_file: &'a Path, earlier: Earlier) -> Result<Run<'a>> {
         let output = Output::open(&job.output.dir)?;
         let checkpoints = Checkpoints::open(&job.output, earlier == Earlier::Resume)?;
         if earlier == Earlier::Refuse {
@@ -54,7 +55,7 @@ impl<'a> Run<'a> {
                 );
             }
         }
-        Ok(Run { job, job_file, output, checkpoints, rounds: Vec::new() })
+        Ok(Run { job: job.clone(), job_file, output, checkpoints, rounds: Vec::new() })
     }
 
     /// Whether the result of this very job is in the folder. Refuses the result of another job from which nothing can be gone on.
@@ -65,7 +66,12 @@ impl<'a> Run<'a> {
         let found = self.output.job().map(|found| {
             let dir = self.job.output.dir.clone();
             let output = OutputTable { dir, ..found.output.clone() };
-            Job { output, ..found }.to_toml()
+            let mut model = found.model.clone();
+            if self.job.model.grammar == GrammarSource::Choose {
+                let ModelTable { grammar, voters, voter_chains, .. } = self.job.model.clone();
+                model = ModelTable { grammar, voters, voter_chains, ..model };
+            }
+            Job { output, model, ..found }.to_toml()
         });
         if found.is_some_and(|found| found == self.job.to_toml()) {
             return Ok(true);
@@ -89,15 +95,29 @@ impl<'a> Run<'a> {
         self.output.dir()
     }
 
+    /// Chooses the grammars of a job that leaves the choice open; `fleet` computes the trials. `inputs` are those before the choice;
+    /// returns those of the job that is trained.
+    pub fn choose(&mut self, inputs: Inputs, fleet: &dyn Map, told: &mut dyn Observer) -> Result<Inputs> {
+        let Some(chosen) = choice::chosen(&self.job, fleet, told)? else { return Ok(inputs) };
+        drop(inputs);
+        self.job = chosen;
+        Inputs::load(&self.job)
+    }
+
+    /// The job; once its grammars are chosen, with them.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
     /// Trains as `train` does, given checkpoints and whom to tell; metrics are written as they come, and `told` hears of all.
     pub fn train(
         &mut self,
         told: &mut dyn Observer,
-        train: impl FnOnce(&mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
+        train: impl FnOnce(&Job, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
     ) -> Result<Outcome> {
         let Run { job, job_file, output, checkpoints, rounds } = self;
         let mut recorder = Recorder { job, job_file, output, rounds };
-        let trained = train(checkpoints, &mut All(vec![&mut recorder, told]));
+        let trained = train(job, checkpoints, &mut All(vec![&mut recorder, told]));
         if let Err(error) = &trained
             && let Some(FleetError::Batch { decisions, .. }) = error.downcast_ref()
             && !decisions.is_empty()
@@ -130,10 +150,11 @@ impl<'a> Run<'a> {
 
     /// Trains on a fleet of its own, stops the fleet, and writes the result. If the fleet's handle is cancelled, the error is
     /// [`Stopped`](crate::train::stopped::Stopped).
-    pub fn complete(mut self, inputs: &Inputs, own: OwnFleet, told: &mut dyn Observer) -> Result<Summary> {
+    pub fn complete(mut self, inputs: Inputs, own: OwnFleet, told: &mut dyn Observer) -> Result<Summary> {
         let OwnFleet { fleet, local_workers, _forests } = own;
-        let job = self.job;
-        let outcome = self.train(told, |checkpoints, told| train(job, inputs, &fleet, checkpoints, told))?;
+        let inputs = self.choose(inputs, &fleet, told)?;
+        let outcome =
+            self.train(told, |job, checkpoints, told| train(job, &inputs, &fleet, checkpoints, told))?;
         let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());
         fleet.shutdown();
         self.finish(outcome, &crew, told)
@@ -145,7 +166,7 @@ impl<'a> Run<'a> {
             told.on(&RunEvent::Notice(&notice))?;
             outcome.notices.push(notice);
         }
-        let summary = self.output.finish(self.job, &self.rounds, &mut outcome, crew)?;
+        let summary = self.output.finish(&self.job, &self.rounds, &mut outcome, crew)?;
         told.on(&RunEvent::Finished(&summary))?;
         Ok(summary)
     }
@@ -217,7 +238,7 @@ mod tests {
         job.output.dir = out.to_owned();
         let told = &mut Progress::new(Style::Quiet);
         let mut run = Run::open(&job, &file, Earlier::Overwrite)?;
-        let outcome = run.train(told, |_, observer| train(observer))?;
+        let outcome = run.train(told, |_, _, observer| train(observer))?;
         run.finish(outcome, &Crew { workers: 2, ..Crew::default() }, told)
     }
 

@@ -402,7 +402,7 @@ impl Shared {
         }
         state.handle = Some(handle);
         drop(state);
-        let summary = run.complete(&inputs, own, &mut Recorder(self))?;
+        let summary = run.complete(inputs, own, &mut Recorder(self))?;
         Ok(serde_json::to_string(&summary)?)
     }
 

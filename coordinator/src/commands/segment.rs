@@ -4,7 +4,6 @@
 //! job as `grammaton train` does, and prints one of its segmentations; so `grammaton train` on the job file gives the same result.
 
 mod budget;
-mod choice;
 pub mod sampling;
 pub mod text;
 
@@ -16,8 +15,13 @@ use shared::grammar::auto::Auto;
 
 use super::Answer;
 use super::eval::UnitName;
+use super::train::FleetOptions;
+use crate::choice::{self, Choice};
 use crate::clock;
-use choice::Choice;
+use crate::events::{Observer as _, RunEvent};
+use crate::fleet::Fleet;
+use crate::job::{CorpusTable, ModelTable};
+use crate::progress::Progress;
 use sampling::{Effort, ModelFile, Sampling};
 use text::Text;
 
@@ -51,8 +55,6 @@ pub struct Args {
 
 /// The choice of a grammar by the text.
 const AUTO: &str = "auto";
-/// Number of symbols above which a script writes more than single sounds, as syllables or morphemes.
-const MANY_SYMBOLS: usize = 200;
 
 /// Runs the command.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
@@ -77,17 +79,22 @@ pub fn model(
     let vowels = vowels.trim();
     let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
-    let (names, effort, reason) = match names[..] {
-        [AUTO] if text.n_symbols() > MANY_SYMBOLS => (vec!["colloc"], SHORT, None),
+    let (mut grammars, effort, reason): (Vec<Auto>, Effort, Option<String>) = match names[..] {
         [AUTO] => {
-            let Choice { grammars, reason } = choice::choose(text, &keys, sampling, log)?;
-            let effort = Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) };
-            (grammars.to_vec(), effort, reason)
+            let Choice { grammar, voter, reason } = choose(text, vowels, sampling, log)?;
+            let effort = match voter {
+                Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
+                None => SHORT,
+            };
+            let grammars = std::iter::once(grammar).chain(voter).collect();
+            (grammars, effort, Some(reason))
         }
-        _ => (names, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None),
+        _ => {
+            let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
+            (grammars, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None)
+        }
     };
-    ensure!(!names.is_empty(), "--grammar: name a grammar, or auto");
-    let mut grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<Vec<Auto>>>()?;
+    ensure!(!grammars.is_empty(), "--grammar: name a grammar, or auto");
     let (grammar, voters) = (grammars.remove(0), grammars);
     if let Some(at) =
         (0..voters.len()).find(|&at| voters[at] == grammar || voters[..at].contains(&voters[at]))
@@ -95,6 +102,20 @@ pub fn model(
         bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
     }
     Ok(ModelFile { grammar, voters, effort, reason, keys, files: Vec::new() })
+}
+
+/// The choice of grammars for a text, by trials on a fleet of their own.
+fn choose(text: &Text, vowels: &str, sampling: &Sampling, log: Form) -> Result<Choice> {
+    let table = CorpusTable { unit: text.corpus().unit, ..CorpusTable::default() };
+    let model = ModelTable { vowels: vowels.to_owned(), ..ModelTable::default() };
+    let mut progress = Progress::new(sampling.style(log));
+    let fleet =
+        Fleet::start(FleetOptions { workers: sampling.workers, ..FleetOptions::default() }.config()?)?;
+    let choice = choice::choose(text.corpus(), &table, &model, &fleet, &mut progress);
+    fleet.shutdown();
+    let choice = choice?;
+    progress.on(&RunEvent::Notice(&choice.reason))?;
+    Ok(choice)
 }
 
 /// The number of sweeps of a chain: about as many symbols are read in all, whatever the length of the text.

@@ -321,7 +321,7 @@ pub fn train_job(
     stopper.train_on(fleet.handle());
     let mut posting = Posting::new(name, run_status);
     let told = &mut All(vec![&mut posting, &mut progress]);
-    match (run.complete(&inputs, own, told), stopper.signal()) {
+    match (run.complete(inputs, own, told), stopper.signal()) {
         (Err(error), Some(signal)) if error.is::<Stopped>() => {
             told.on(&RunEvent::Stopped(&error.to_string()))?;
             Ok(End::Stopped(signal))

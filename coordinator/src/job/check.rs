@@ -93,9 +93,21 @@ impl Job {
             }
         };
         holds("model.grammar", is_made, source, expected)?;
+        if *source == GrammarSource::Choose {
+            let suits = kind == ModelKind::Adaptor && inference.method == Method::Hastings;
+            let expected = "a grammar, or model.kind = \"adaptor\" and inference.method = \"hastings\", for which grammars are chosen";
+            holds("model.grammar", suits, source, expected)?;
+            let voters: Vec<String> = self.model.voters.iter().map(ToString::to_string).collect();
+            let expected = "left out: model.grammar = \"auto\" chooses a voter too";
+            holds("model.voters", voters.is_empty(), &voters.join(", "), expected)?;
+            let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);
+            let found = format!("\"{}\"", inference.start.name());
+            let expected = "\"uniform\" or \"incremental\" with model.grammar = \"auto\"";
+            holds("inference.start", is_free, &found, expected)?;
+        }
         for (at, voter) in self.model.voters.iter().enumerate() {
             let expected = "a grammar that `grammaton grammars` lists, such as \"auto:colloc-syllable\"";
-            holds("model.voters", voter.is_made(|_| true), voter, expected)?;
+            holds("model.voters", matches!(voter, GrammarSource::Auto(_)), voter, expected)?;
             let is_new = voter != source && !self.model.voters[..at].contains(voter);
             holds("model.voters", is_new, voter, "different grammars, each once")?;
             let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);

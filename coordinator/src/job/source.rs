@@ -12,6 +12,8 @@ use shared::grammar::auto::{Auto, NAMES};
 pub enum GrammarSource {
     /// Made from the corpus, as `auto:unigram`.
     Auto(Auto),
+    /// Chosen by trials among those that are made from the corpus: `auto`.
+    Choose,
     /// A file in py-cfg's syntax.
     File(PathBuf),
     /// The rules of a treebank corpus: `auto:treebank`.
@@ -21,18 +23,28 @@ pub enum GrammarSource {
 }
 
 const AUTO: &str = "auto:";
+const CHOOSE: &str = "auto";
 const TREEBANK: &str = "treebank";
 const DMV: &str = "dmv";
 
 impl GrammarSource {
     /// Whether a text is a keyword and not a file.
     pub fn is_word(text: &str) -> bool {
-        text.starts_with(AUTO)
+        text == CHOOSE || text.starts_with(AUTO)
     }
 
     /// Whether it is made from the corpus and `has` holds for it.
     pub fn is_made(&self, has: fn(Auto) -> bool) -> bool {
-        matches!(self, GrammarSource::Auto(auto) if has(*auto))
+        self.made().is_some_and(has)
+    }
+
+    /// The grammar that is made from the corpus; before the choice, the one that choices have in common.
+    pub fn made(&self) -> Option<Auto> {
+        match self {
+            GrammarSource::Auto(auto) => Some(*auto),
+            GrammarSource::Choose => Some(Auto::COLLOC3_SYLLABLE),
+            GrammarSource::File(_) | GrammarSource::Treebank | GrammarSource::Dmv => None,
+        }
     }
 }
 
@@ -40,6 +52,7 @@ impl fmt::Display for GrammarSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GrammarSource::Auto(auto) => write!(out, "{AUTO}{auto}"),
+            GrammarSource::Choose => write!(out, "{CHOOSE}"),
             GrammarSource::File(path) => write!(out, "{}", path.display()),
             GrammarSource::Treebank => write!(out, "{AUTO}{TREEBANK}"),
             GrammarSource::Dmv => write!(out, "{AUTO}{DMV}"),
@@ -63,6 +76,7 @@ impl<'de> Deserialize<'de> for GrammarSource {
                 let auto = name.parse().map_err(|_| de::Error::unknown_variant(name, &NAMES));
                 auto.map(GrammarSource::Auto)
             }
+            None if text == CHOOSE => Ok(GrammarSource::Choose),
             None => Ok(GrammarSource::File(text.into())),
         }
     }

@@ -49,7 +49,10 @@ macro_rules! table {
     };
 }
 
-const VOTERS: Need = Need { text: "`voters`", holds: |job, _| !job.model.voters.is_empty() };
+const VOTERS: Need = Need {
+    text: "`voters`, or `grammar = \"auto\"`",
+    holds: |job, _| !job.model.voters.is_empty() || job.model.grammar == GrammarSource::Choose,
+};
 const SYLLABLES: Need = Need {
     text: "a `grammar` with syllables, such as `auto:colloc3-syllable`",
     holds: |job, _| job.model.grammars().any(|source| source.is_made(Auto::has_syllables)),
@@ -130,7 +133,8 @@ table! {
     /// valence over tags.
     kind: ModelKind = ModelKind::default(), Rules::read_by(EVERY);
 
-    /// The grammar: a file or URL in py-cfg's syntax, or a grammar made from the corpus, such as `auto:colloc3-syllable` (see below).
+    /// The grammar: a file or URL in py-cfg's syntax, or a grammar made from the corpus, such as `auto:colloc3-syllable` (see below). With
+    /// `auto`, short trials without gold choose it and a voter, as `grammaton segment` does.
     grammar: GrammarSource = GrammarSource::File(PathBuf::new()),
         Rules::read_by(EVERY)
             .required()
@@ -141,7 +145,7 @@ table! {
     /// `grammar` (`mbr-vote`); the model that is written is of `grammar`.
     voters: Vec<GrammarSource> = Vec::new(), Rules::read_by(TABLES);
 
-    /// Number of chains of each voter; 0: as many as `inference.restarts`.
+    /// Number of chains of each voter; 0: as many as `inference.restarts`, and half as many with `grammar = "auto"`.
     voter_chains: usize = 0, Rules::read_by(TABLES).from_to(0.0, 1000.0).with(VOTERS);
 
     /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found in the corpus (Sukhotin 1962).

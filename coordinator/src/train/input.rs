@@ -363,8 +363,12 @@ fn grammar(
 ) -> Result<(Grammar, Vec<SymbolId>)> {
     let symbols = &source.end.symbols;
     let (mut grammar, default_segments) = match &job.model.grammar {
-        GrammarSource::Auto(kind) => {
-            let made = made(*kind, source, &Known::from(&job.model), notices)?;
+        source_of @ (GrammarSource::Auto(_) | GrammarSource::Choose) => {
+            let kind = source_of.made().context("internal error: no such grammar; please report it")?;
+            if *source_of == GrammarSource::Choose {
+                notices.push(format!("model.grammar: chosen when training begins; checked with auto:{kind}"));
+            }
+            let made = made(kind, source, &Known::from(&job.model), notices)?;
             (made.grammar, made.segments)
         }
         GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),
@@ -489,8 +493,7 @@ const NAMED: usize = 10;
 /// Says so if the symbols of a corpus in tokens look like words, of which a grammar of strings would be made: more than
 /// [`MANY_SYMBOLS`] different ones, most of them of three letters or more.
 fn words_as_symbols(job: &Job, symbols: &[String]) -> Option<String> {
-    let finds_words =
-        job.model.kind == ModelKind::Adaptor || matches!(job.model.grammar, GrammarSource::Auto(_));
+    let finds_words = job.model.kind == ModelKind::Adaptor || job.model.grammar.is_made(|_| true);
     let is_long = |symbol: &&String| symbol.chars().nth(2).is_some();
     let look_like_words =
         symbols.len() > MANY_SYMBOLS && 2 * symbols.iter().filter(is_long).count() > symbols.len();

@@ -168,7 +168,7 @@ fn trained(dir: &Path, settings: &[&str]) -> Summary {
     let job = Job::load(&file, &settings).unwrap();
     let inputs = Inputs::load(&job).unwrap();
     let mut run = Run::open(&job, &file, Earlier::Overwrite).unwrap();
-    let outcome = run.train(&mut All(Vec::new()), |checkpoints, observer| {
+    let outcome = run.train(&mut All(Vec::new()), |_, checkpoints, observer| {
         train(&job, &inputs, &Inline::default(), checkpoints, observer)
     });
     run.finish(outcome.unwrap(), &Crew::default(), &mut All(Vec::new())).unwrap()

@@ -113,6 +113,12 @@ impl Auto {
     pub const UNIGRAM: Auto = words(0);
     /// Utterances of collocations of words of symbols.
     pub const COLLOC: Auto = words(1);
+    /// Utterances of collocations of words of syllables.
+    pub const COLLOC_SYLLABLE: Auto = syllables(1);
+    /// The same with three levels of collocations.
+    pub const COLLOC3_SYLLABLE: Auto = syllables(3);
+    /// The same with function words at their left edges.
+    pub const COLLOC3_SYLLABLE_FUNCTION_WORDS: Auto = function_words(3, Edge::Left);
 
     /// Whether known prefixes and suffixes can enter as rules.
     pub fn has_affixes(self) -> bool {
@@ -184,16 +190,16 @@ pub const FAMILY: [(&str, Auto); 35] = [
     ("colloc2", words(2)),
     ("colloc3", words(3)),
     ("unigram-syllable", syllables(0)),
-    ("colloc-syllable", syllables(1)),
+    ("colloc-syllable", Auto::COLLOC_SYLLABLE),
     ("colloc2-syllable", syllables(2)),
-    ("colloc3-syllable", syllables(3)),
+    ("colloc3-syllable", Auto::COLLOC3_SYLLABLE),
     ("colloc-syllable-functionwords-left", function_words(1, Edge::Left)),
     ("colloc-syllable-functionwords-right", function_words(1, Edge::Right)),
     ("colloc-syllable-functionwords-both", function_words(1, Edge::Both)),
     ("colloc2-syllable-functionwords-left", function_words(2, Edge::Left)),
     ("colloc2-syllable-functionwords-right", function_words(2, Edge::Right)),
     ("colloc2-syllable-functionwords-both", function_words(2, Edge::Both)),
-    ("colloc3-syllable-functionwords-left", function_words(3, Edge::Left)),
+    ("colloc3-syllable-functionwords-left", Auto::COLLOC3_SYLLABLE_FUNCTION_WORDS),
     ("colloc3-syllable-functionwords-right", function_words(3, Edge::Right)),
     ("colloc3-syllable-functionwords-both", function_words(3, Edge::Both)),
     ("unigram-syllable-stress", stress(0, None)),

@@ -3,8 +3,10 @@
 
 use std::fs;
 
-use grammaton_tests::cluster::{Coordinator, check_two_workers};
+use grammaton_tests::Process;
+use grammaton_tests::cluster::{Coordinator, check_two_workers, worker_command};
 use grammaton_tests::folder::{Folder, Trained, examples};
+use grammaton_tests::serving::Serving;
 
 /// More sweeps than fit in a pipe, so that a worker is killed before the end.
 const SWEEPS: &str = "250";
@@ -71,4 +73,40 @@ fn example_jobs_train_on_a_part_of_their_corpus() {
         let trained = made.train("out", &["--set", "inference.max_rounds=4"]);
         assert!(trained.f1("mbr-vote") > 0.0, "{job}: {}", trained.summary);
     }
+}
+
+/// Law: `grammar = "auto"` is the grammar and the voter that `segment` chooses, wherever the job is trained.
+#[test]
+fn a_job_without_a_grammar_is_the_job_with_the_chosen_ones() {
+    let (segmented, written) = segmented();
+    let is_open = |line: &&str| !line.starts_with("voter");
+    let open = |line: &str| match line.starts_with("grammar = ") {
+        true => "grammar = \"auto\"\n".to_owned(),
+        false => format!("{line}\n"),
+    };
+    let text: String = written.read("job.toml").lines().filter(is_open).map(open).collect();
+    let job = Folder::new(&[("job.toml", &text), ("corpus.txt", &written.read("corpus.txt"))]);
+    let check_vote = |out: &str| {
+        let vote = job.read(&format!("{out}/segmentation.mbr-vote.txt"));
+        assert_eq!(vote, written.read("vote.txt"), "{out}");
+    };
+
+    job.train("one", &["--workers", "1"]).check_equals(&segmented);
+    check_vote("one");
+    let chosen = job.read("one/job.toml");
+    assert!(chosen.contains("grammar = \"auto:") && chosen.contains("voters = [\"auto:"), "{chosen}");
+    let again = job.run(&["train", "job.toml", "--out", "one", "--resume"]);
+    assert!(again.code == 0 && again.log.contains("already finished"), "{}", again.log);
+
+    check_two_workers(&job, &segmented);
+    check_vote("remote");
+
+    let mut service = Serving::start(&job, &[]);
+    let _worker = Process::spawn(&mut worker_command(&service.url, "alice"));
+    service.grammaton(&job, &["submit", "job.toml", "--wait"]);
+    service.grammaton(&job, &["fetch", "1", "--out", "fetched"]);
+    Trained::read(&job.path("fetched")).check_equals(&segmented);
+    check_vote("fetched");
+    let (code, log) = service.stop();
+    assert_eq!(code, Some(0), "{log}");
 }

@@ -169,11 +169,6 @@ impl Sampling {
 
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
     pub fn write_job(&self, text: &Text, model: &ModelFile, dir: &Path) -> Result<PathBuf> {
-        ensure!(
-            text.n_symbols() > 1,
-            "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
-            text.name()
-        );
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &text.corpus_file()?)?;
         model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;

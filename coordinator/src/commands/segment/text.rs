@@ -28,6 +28,11 @@ impl Text {
             Unit::Token => Unit::Token,
         };
         let (mut corpus, end) = input::corpus(path, &Options { unit: graphemes, ..Options::default() })?;
+        ensure!(
+            corpus.symbols.len() > 1,
+            "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
+            corpus.source_name
+        );
         // Most texts have no marks, and any tool takes them apart.
         if graphemes == Unit::Grapheme && corpus.symbols.iter().all(|symbol| symbol.chars().count() == 1) {
             corpus.unit = Unit::Char;
@@ -35,34 +40,14 @@ impl Text {
         Ok(Text { corpus, n_lines: end.n_lines })
     }
 
-    /// Number of different symbols.
-    pub fn n_symbols(&self) -> usize {
-        self.corpus.symbols.len()
-    }
-
     /// Number of symbols of all utterances.
     pub fn length(&self) -> usize {
         self.corpus.sentences.iter().map(Vec::len).sum()
     }
 
-    /// The utterances, as indices of symbols, and the symbols.
-    pub fn utterances(&self) -> (&[Vec<u32>], &[String]) {
-        (&self.corpus.sentences, &self.corpus.symbols)
-    }
-
-    /// At most `n` of the utterances, evenly spaced, without empty lines.
-    pub fn part(&self, n: usize) -> Text {
-        let total = self.corpus.sentences.len();
-        let n = n.min(total);
-        let positions: Vec<usize> = (0..n).map(|at| at * total / n).collect();
-        let mut corpus = self.corpus.subset(&positions);
-        corpus.lines = (1..=n as u32).collect();
-        Text { corpus, n_lines: n as u32 }
-    }
-
-    /// Name of the text, for messages.
-    pub fn name(&self) -> &str {
-        &self.corpus.source_name
+    /// The utterances.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
     }
 
     /// Value of `corpus.unit` for [`Text::corpus_file`].
