@@ -8,22 +8,21 @@
 //! [`handshake`] accepts connections. Besides the workers' service there are the standard services for health and
 //! reflection, which tell every client whether the coordinator accepts workers and which protocol it speaks, and nothing else.
 
-use std::collections::VecDeque;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prost::Message;
 use prost::bytes::Bytes;
+use proto::MAX_MESSAGE;
 use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits, lease};
+use proto::convert::{Wire, fits, lease};
 use proto::payload::{self, Assembly, Progress};
 use proto::route;
 use proto::tls::ServerTls;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
-use proto::{MAX_HELD, MAX_MESSAGE, MAX_NAME, MAX_SLOTS};
-use shared::work::lease::{InstanceId, LeaseId, SessionId};
+use shared::work::lease::{LeaseId, SessionId};
 use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
@@ -34,7 +33,10 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tracing::{Instrument as _, Span, info, warn};
 
+use self::arriving::{Arriving, Body, CELL, ROOM, Step, due};
 use self::breach::Breach;
+use self::encodings::Encodings;
+use self::greeting::{Guest, Refused, greet};
 pub use self::handshake::Visitor;
 use super::Traffic;
 use super::blob_cache::BlobCache;
@@ -44,7 +46,10 @@ use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
 use scheduler::{Cause, Event, MemberId};
 
+mod arriving;
 mod breach;
+mod encodings;
+mod greeting;
 mod handshake;
 
 /// Timeout for the hello of a new stream.
@@ -59,19 +64,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Maximum number of messages that wait for a slow worker: a few pieces.
 const UNDER_WAY: usize = 4;
 
-/// Maximum size of the arriving answers of all members, in bytes. It is that of the largest payload, so that every answer finds room in
-/// the end, and a thousand members cannot exhaust the memory.
-const ROOM: u64 = payload::MAX_PAYLOAD;
-
-/// Unit in which [`ROOM`] is allotted, in bytes.
-const CELL: u64 = 1 << 10;
-
-/// Time for an answer to arrive, besides the time for its bytes.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-
-/// Minimum transfer rate of answers in bytes a second: 2 Mbit/s. A slower answer would hold up others.
-const SLOWEST: u64 = 256 << 10;
-
 /// Flow-control window in bytes: two pieces. It bounds the bytes that wait while [`ROOM`] is full.
 const WINDOW: u32 = 2 * payload::PIECE as u32;
 
@@ -83,6 +75,11 @@ const HEADERS: u32 = 16 << 10;
 
 /// Maximum size of a request for health or reflection, in bytes.
 pub const QUESTION: usize = 4 << 10;
+
+/// Text from a peer for the log: one line of at most that many letters.
+fn printable(text: &str, letters: usize) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(letters).collect()
+}
 
 /// Admission of workers.
 #[derive(Clone)]
@@ -209,85 +206,6 @@ impl Work for Admission {
         tokio::spawn(stay.instrument(span));
         Ok(Response::new(stream))
     }
-}
-
-/// An answer that is arriving in pieces.
-struct Arriving {
-    lease: LeaseId,
-    busy: Duration,
-    body: Body,
-    /// Released when the answer has reached the driver.
-    #[expect(dead_code, reason = "held, not read")]
-    room: Option<OwnedSemaphorePermit>,
-    /// Deadline of its last piece.
-    due: tokio::time::Instant,
-}
-
-/// The bytes of an arriving answer.
-enum Body {
-    /// An answer to an open task.
-    Wanted { task: Arc<Task>, assembly: Assembly },
-    /// An answer to a finished batch; its bytes are discarded as they arrive.
-    Unwanted { left: u64 },
-    /// A complete answer.
-    Whole,
-}
-
-/// State of an answer after a head or a piece.
-enum Step {
-    Partial,
-    /// A complete answer with its task; `None` if its batch is over.
-    Whole(Option<(Arc<Task>, Bytes)>),
-}
-
-impl Arriving {
-    fn push(&mut self, piece: &v1::Piece) -> Result<Step, Breach> {
-        let lease = self.lease;
-        match std::mem::replace(&mut self.body, Body::Whole) {
-            Body::Wanted { task, assembly } => {
-                match assembly.push(piece).map_err(|error| Breach::Payload(lease, error))? {
-                    Progress::Partial(assembly) => {
-                        self.body = Body::Wanted { task, assembly };
-                        Ok(Step::Partial)
-                    }
-                    Progress::Whole(bytes) => Ok(Step::Whole(Some((task, bytes)))),
-                }
-            }
-            Body::Unwanted { left } => match left.checked_sub(piece.data.len() as u64) {
-                None => Err(Breach::TooLong(lease)),
-                Some(0) => Ok(Step::Whole(None)),
-                Some(_) if piece.data.is_empty() => Err(Breach::EmptyPiece(lease)),
-                Some(left) => {
-                    self.body = Body::Unwanted { left };
-                    Ok(Step::Partial)
-                }
-            },
-            Body::Whole => Err(Breach::Order),
-        }
-    }
-}
-
-/// Deadline of an answer of that size.
-fn due(size: u64) -> tokio::time::Instant {
-    let time = ANSWER_WITHIN + Duration::from_secs(size.min(ROOM) / SLOWEST);
-    super::messages::clock().checked_add(time).unwrap_or_else(super::messages::clock).into()
-}
-
-/// Text from a peer for the log: one line of at most that many letters.
-fn printable(text: &str, letters: usize) -> String {
-    text.chars().filter(|letter| !letter.is_control()).take(letters).collect()
-}
-
-/// Refusal of a worker: the reason and its details.
-struct Refused(refusal::Reason, String);
-
-/// A checked hello.
-struct Guest {
-    name: String,
-    instance: Option<InstanceId>,
-    slots: u32,
-    holds: Vec<ContentHash>,
-    blob_cache: BlobCache,
 }
 
 impl Admission {
@@ -629,40 +547,6 @@ fn lock(blob_cache: &Mutex<BlobCache>) -> MutexGuard<'_, BlobCache> {
     blob_cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
-    let v1::Hello { version, name, slots, cache_bytes, held, instance } = hello;
-    if version != proto::VERSION {
-        let detail = format!(
-            "the worker speaks version {version}, the coordinator {}; install the same release on both",
-            proto::VERSION
-        );
-        return Err(Refused(refusal::Reason::Version, detail));
-    }
-    if !(1..=MAX_SLOTS).contains(&slots) || held.len() > MAX_HELD {
-        let detail = format!("slots: {slots}, expected 1 to {MAX_SLOTS}; held: {}", held.len());
-        return Err(Refused(refusal::Reason::Malformed, detail));
-    }
-    if name.len() > MAX_NAME {
-        let detail =
-            format!("name of {} bytes, expected at most {MAX_NAME}; choose another (--name)", name.len());
-        return Err(Refused(refusal::Reason::Malformed, detail));
-    }
-    let instance = match <[u8; 16]>::try_from(&instance[..]) {
-        _ if instance.is_empty() => None,
-        Ok(instance) => Some(InstanceId(instance)),
-        Err(_) => {
-            let detail = format!("hello.instance: length {}, expected 16", instance.len());
-            return Err(Refused(refusal::Reason::Malformed, detail));
-        }
-    };
-    let entry = |held: v1::Held| Ok((blob::hash_from_wire("hello.held", &held.hash)?, held.size));
-    let held: Result<Vec<_>, WireError> = held.into_iter().map(entry).collect();
-    let held = held.map_err(|error| Refused(refusal::Reason::Malformed, error.to_string()))?;
-    let holds = held.iter().map(|&(hash, _)| hash).collect();
-    let (name, blob_cache) = (printable(&name, 64), BlobCache::new(cache_bytes, held));
-    Ok(Guest { name, instance, slots, holds, blob_cache })
-}
-
 /// Sender of messages to a worker.
 struct Line {
     outgoing: mpsc::Sender<Result<FromCoordinator, Status>>,
@@ -696,53 +580,6 @@ impl Line {
     }
 }
 
-/// Cache of encoded blobs that all members need, so that a thousand members cost one encoding; the most recently used is last.
-///
-/// It is bounded by bytes, as number and size of the blobs depend on the job.
-#[derive(Default)]
-struct Encodings(Mutex<Kept>);
-
-type Kept = VecDeque<(ContentHash, Arc<OnceLock<Bytes>>)>;
-
-impl Encodings {
-    /// Maximum size in bytes; a larger encoding is kept alone.
-    const ROOM: usize = 512 << 20;
-
-    /// Minimum size that an encoding counts as, which bounds their number.
-    const LEAST: usize = 4 << 20;
-
-    fn of(&self, blob: &Blob) -> Bytes {
-        if matches!(blob, Blob::Shard(_) | Blob::ShardState(_)) {
-            return blob.to_bytes(); // mostly for one member only
-        }
-        let encoding = self.find(blob.hash());
-        // A second task that needs the encoding waits for the first one; others do not.
-        let bytes = encoding.get_or_init(|| blob.to_bytes()).clone();
-        self.make_room();
-        bytes
-    }
-
-    fn find(&self, hash: ContentHash) -> Arc<OnceLock<Bytes>> {
-        let mut kept = self.kept();
-        let at = kept.iter().position(|(known, _)| *known == hash);
-        let (_, encoding) = at.and_then(|at| kept.remove(at)).unwrap_or((hash, Arc::default()));
-        kept.push_back((hash, encoding.clone()));
-        encoding
-    }
-
-    fn make_room(&self) {
-        let mut kept = self.kept();
-        let size = |encoding: &OnceLock<Bytes>| encoding.get().map_or(0, Bytes::len).max(Self::LEAST);
-        while kept.len() > 1 && kept.iter().map(|(_, encoding)| size(encoding)).sum::<usize>() > Self::ROOM {
-            kept.pop_front();
-        }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use shared::work::lease::{Attempt, TaskIndex};
@@ -750,38 +587,6 @@ mod tests {
     use super::super::audit::Replicas;
     use super::super::tasks::{Open, Tasks};
     use super::*;
-
-    fn hello() -> v1::Hello {
-        v1::Hello { version: proto::VERSION, name: "a\nb".into(), slots: 2, ..v1::Hello::default() }
-    }
-
-    #[test]
-    fn a_hello_is_checked_and_its_refusal_says_why() {
-        let guest = greet(hello()).ok().unwrap();
-        assert_eq!((&guest.name[..], guest.slots), ("ab", 2));
-
-        let held = v1::Held { hash: Bytes::from_static(b"short"), size: 1 };
-        let cases = [
-            (v1::Hello { version: 99, ..hello() }, refusal::Reason::Version, "the worker speaks version 99"),
-            (v1::Hello { slots: 0, ..hello() }, refusal::Reason::Malformed, "slots: 0"),
-            (v1::Hello { slots: u32::MAX, ..hello() }, refusal::Reason::Malformed, "slots: 4294967295"),
-            (
-                v1::Hello { name: "n".repeat(1 << 20), ..hello() },
-                refusal::Reason::Malformed,
-                "name of 1048576 bytes, expected at most 256",
-            ),
-            (v1::Hello { held: vec![held], ..hello() }, refusal::Reason::Malformed, "hello.held: length 5"),
-            (
-                v1::Hello { instance: Bytes::from_static(b"short"), ..hello() },
-                refusal::Reason::Malformed,
-                "hello.instance: length 5, expected 16",
-            ),
-        ];
-        for (hello, reason, message) in cases {
-            let Refused(found, detail) = greet(hello).err().unwrap();
-            assert!(found == reason && detail.starts_with(message), "{found:?}: {detail}");
-        }
-    }
 
     #[test]
     fn a_member_that_waits_for_room_is_heard_of() {
@@ -852,14 +657,5 @@ mod tests {
             };
             assert_eq!((&detail[..], is_certain), ("shards: cannot read the file", true));
         });
-    }
-
-    #[test]
-    fn the_deadline_of_an_answer_grows_with_its_size() {
-        let now = super::super::messages::clock();
-        let after = |size| due(size).into_std().duration_since(now).as_secs();
-        assert!((60..70).contains(&after(0)));
-        assert!((64..74).contains(&after(1 << 20)));
-        assert!(after(u64::MAX) < 2 * 3600);
     }
 }
