@@ -71,7 +71,7 @@ struct Batch {
 struct Client {
     account: Arc<Account>,
     events: Arc<EventQueue>,
-    /// What its tasks wait for, as last put into `events`.
+    /// The wait of its tasks that was last put into `events`.
     waiting: Option<Waiting>,
 }
 

@@ -50,7 +50,7 @@ pub enum FleetEvent {
     },
 }
 
-/// What tasks wait for.
+/// A wait of tasks for workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     /// Stage of the tasks.
@@ -78,7 +78,7 @@ pub(super) struct Pending {
     pub events: Vec<FleetEvent>,
     /// Number of events after them.
     pub missed: usize,
-    /// What the tasks wait for, if they do.
+    /// The wait of the tasks, if they wait.
     pub waiting: Option<Waiting>,
 }
 

@@ -272,7 +272,7 @@ impl Link {
 struct Listener<'a> {
     events: &'a EventQueue,
     hear: &'a mut dyn FnMut(FleetEvent),
-    /// What the tasks wait for, as last told to the caller, and since when.
+    /// The wait of which the caller was told last, and its begin.
     waits: Option<(Waiting, Instant)>,
 }
 

@@ -55,7 +55,7 @@ impl FleetStatus {
 pub struct AccountStatus {
     /// The account, as its latest batch declared it.
     pub account: Account,
-    /// What its batch is for that is open the longest, if there is one.
+    /// Stage of the batch that is open the longest, if there is one.
     pub stage: Option<Stage>,
     /// Numbers of tasks of its open batches.
     pub shards: Shards,

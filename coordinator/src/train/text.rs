@@ -49,7 +49,7 @@ impl Source {
         &self.options
     }
 
-    /// What the user should know, of a file with or without a gold segmentation to score against.
+    /// Notices for the user about a file with or without a gold segmentation to score against.
     pub fn notices(&self, wants_gold: bool) -> Vec<String> {
         let told = |notice: &&Notice| wants_gold || !matches!(notice, Notice::NoGold { .. });
         self.end.notices.iter().filter(told).map(ToString::to_string).collect()

@@ -121,7 +121,7 @@ pub fn brackets(grammar: &Grammar, steps: &[Step]) -> String {
     text
 }
 
-/// What [`Tree::segment_ends`] finds in the [`tree`] of the steps, without the tree.
+/// The segment ends of the [`tree`] of the steps, as [`Tree::segment_ends`] finds them, without making the tree.
 pub fn segment_ends(steps: &[Step], is_segment: impl Fn(SymbolId) -> bool) -> Vec<u32> {
     let (mut ends, mut n_terminals) = (Vec::new(), 0);
     // Constituents that are open, from the current segment on.

@@ -95,9 +95,9 @@ impl Decoder {
 pub struct Decoded {
     /// Log probability mass of the sentence under the decoding weights; −∞ if it has no analysis.
     pub log_z: f64,
-    /// One per decoder asked for: end positions of the segments, ascending, the last one the sentence's length.
+    /// End positions of the segments by each decoder asked for: ascending, the last one the sentence's length.
     pub segmentations: Vec<Vec<u32>>,
-    /// One per decoder that gives trees, bracketed; empty if not asked for.
+    /// Bracketed tree by each decoder that gives trees; empty if not asked for.
     pub trees: Vec<String>,
 }
 

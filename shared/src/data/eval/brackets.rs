@@ -149,7 +149,7 @@ fn first_difference(found: &[String], expected: &[String]) -> Option<(usize, Str
 /// A tree as words, tags and labelled spans.
 struct Spans {
     words: Vec<String>,
-    /// One per word.
+    /// Tag of each word.
     tags: Vec<String>,
     /// Labels over words [i, j), top and tags left out.
     brackets: Vec<(String, usize, usize)>,

@@ -183,7 +183,7 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
         }
     }
 
-    /// Of all that was added.
+    /// Scores of all sentences that were added.
     pub fn scores(&self) -> SegmentationScores {
         let lexicon = Count {
             right: self.gold_lexicon.intersection(&self.predicted_lexicon).count(),

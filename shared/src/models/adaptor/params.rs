@@ -25,7 +25,7 @@ pub struct Params {
     pub tau: Vec<f64>,
     /// α of every rule, `[n_rules]`: Dirichlet parameters of the prior.
     pub alpha: Vec<f64>,
-    /// One per adapted nonterminal, in symbol order.
+    /// Stick of each adapted nonterminal, in symbol order.
     pub sticks: Vec<Stick>,
 }
 

@@ -59,7 +59,7 @@ impl Block {
 /// The blocks of all rules.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// One per rule.
+    /// Block of each rule.
     pub blocks: Vec<Block>,
     /// Number of entries of each group. `[n_groups]`
     pub group_sizes: Vec<usize>,

@@ -45,9 +45,9 @@ pub struct Statistics {
     pub bound: f64,
     /// Rounds of the sentences.
     pub n_rounds: u64,
-    /// One per multinomial.
+    /// Moments of each multinomial.
     pub moments: Vec<Moments>,
-    /// One per component of a mixture, the base first; empty without one.
+    /// Sums of each component of a mixture, the base first; empty without a mixture.
     pub parts: Vec<Part>,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Seating<'a> {
     uses: Vec<u32>,
     /// `[n_groups]`: the sum of its uses.
     totals: Vec<u32>,
-    /// One per adapted nonterminal.
+    /// Restaurant of each adapted nonterminal.
     pub restaurants: Vec<Restaurant>,
     /// `[n_strings + 1]`.
     seated: Vec<Seated>,

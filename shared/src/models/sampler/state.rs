@@ -52,7 +52,7 @@ pub struct State {
     pub trees: Vec<Vec<Choice>>,
     /// Tables by [`TableId`].
     pub tables: Vec<Table>,
-    /// One per adapted nonterminal, in symbol order.
+    /// Hyper-parameters of each adapted nonterminal, in symbol order.
     pub hyper: Vec<Hyper>,
 }
 

@@ -135,7 +135,7 @@ struct Reader<'a> {
     chains: ActiveChains,
     /// The sentence's parameters, as positions in the shard's index, and the place of each among its outcomes.
     places: Vec<(u32, usize)>,
-    /// By parameter of the shard; those of which nothing is to be learned weigh 1, of the others only the sentence's mean anything.
+    /// By parameter of the shard; those that are not learned weigh 1; of the others only those of the sentence are read.
     weights: Vec<Wide>,
     uses: Vec<f64>,
     /// Weights by chain; only chains of the sentence are valid.

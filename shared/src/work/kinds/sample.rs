@@ -42,7 +42,7 @@ pub struct Sample {
 pub struct Sampled {
     /// Uses in the trees, in the order of the shard's index.
     pub counts: Vec<f64>,
-    /// One per occurrence of each sentence, in the order of the sentences; empty if not asked for.
+    /// Analysis of each occurrence of each sentence, in the order of the sentences; empty if not asked for.
     pub analyses: Vec<Analysis>,
     /// Parameters of weight zero without which some sentence has no derivation; sorted. The rest means nothing if there are
     /// any.

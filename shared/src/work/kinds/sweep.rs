@@ -68,7 +68,7 @@ pub struct Chained {
     pub labels: sampler::Moves,
     /// The strings of adapted nonterminals in use, sorted by nonterminal and string; empty if no trees were asked for.
     pub strings: Vec<sampler::Uses>,
-    /// One per occurrence of each sentence, in the order of the sentences; empty if not asked for.
+    /// Analysis of each occurrence of each sentence, in the order of the sentences; empty if not asked for.
     pub analyses: Vec<Analysis>,
     /// [`ShardState::Chain`], for the next round.
     pub shard_state: ShardState,
