@@ -21,6 +21,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use shared::grammar::auto::Auto;
 
 use crate::store;
 use key::Key;
@@ -347,6 +348,18 @@ impl Job {
         Ok(job)
     }
 
+    /// The job that is measured: exactly `n` rounds of every run, without scores in between.
+    pub fn of_rounds(&self, n: usize) -> Job {
+        let mut job = self.clone();
+        job.output.score_every = 0;
+        for inference in
+            std::iter::once(&mut job.inference).chain(job.points.iter_mut().map(|point| &mut point.inference))
+        {
+            (inference.max_rounds, inference.tolerance, inference.patience) = (n, Some(0.0), 0);
+        }
+        job
+    }
+
     /// The job with other grammars, and points for the voters. It must have no voters yet.
     pub fn with_grammars(&self, grammar: GrammarSource, voters: Vec<GrammarSource>) -> Job {
         let mut job = self.clone();
@@ -357,6 +370,15 @@ impl Job {
         let points = std::mem::take(&mut job.points).into_iter();
         job.points = points.flat_map(|point| point.with_voters(&job.model)).collect();
         job
+    }
+
+    /// The job with the grammars that are chosen most often, for estimates, if it leaves the choice open.
+    pub fn with_likely_grammars(&self) -> Job {
+        if self.model.grammar != GrammarSource::Choose {
+            return self.clone();
+        }
+        let [grammar, voter] = [Auto::COLLOC3_SYLLABLE, Auto::COLLOC_SYLLABLE].map(GrammarSource::Auto);
+        self.with_grammars(grammar, vec![voter])
     }
 
     /// Number of runs of all points.
@@ -438,7 +460,6 @@ fn from_table<T: for<'de> Deserialize<'de>>(table: toml::Table) -> T {
 
 #[cfg(test)]
 mod tests {
-    use shared::grammar::auto::Auto;
     use shared::models::decode::Decoder;
     use shared::models::logistic_normal::PointEstimate;
     use shared::train::mixture::Limit;

@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     let notices = [&job.notices[..], &inputs.notices()].concat();
     drop(inputs);
     let estimate = match found.is_empty() && !args.no_estimate {
-        true => Some(estimate(&job, &folder)?),
+        true => Some(estimate(&job.with_likely_grammars(), &folder)?),
         false => None,
     };
     let report = Report { settings: job.to_toml(), notices, underivable: found, estimate };
@@ -102,13 +102,8 @@ pub fn run(args: &Args) -> Result<Answer> {
 const ROUNDS: usize = 2;
 
 fn estimate(job: &Job, folder: &tempfile::TempDir) -> Result<Estimate> {
-    let mut short = job.clone();
+    let mut short = job.of_rounds(1 + ROUNDS);
     short.output.dir = folder.path().to_owned();
-    short.output.score_every = 0;
-    short.inference.max_rounds = 1 + ROUNDS;
-    for point in &mut short.points {
-        point.inference.max_rounds = 1 + ROUNDS;
-    }
     let begun = clock();
     let (_, measured) = measure(&short)?;
     let Measured { first_seconds, work_seconds, rounds, .. } = measured;

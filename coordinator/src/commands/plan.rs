@@ -97,9 +97,7 @@ struct Report<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
-    let last = ["inference.tolerance=0", "inference.patience=0", "output.score_every=0"].map(str::to_owned);
-    let rounds = format!("inference.max_rounds={}", 1 + args.rounds);
-    let mut job = Job::load(&args.job, &[&args.set[..], &last, &[rounds]].concat())?;
+    let mut job = Job::load(&args.job, &args.set)?.with_likely_grammars().of_rounds(1 + args.rounds as usize);
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     job.output.dir = folder.path().to_owned();
     let (load, measured) = measure(&job)?;

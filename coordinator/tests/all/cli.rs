@@ -145,6 +145,22 @@ fn plan_estimates_a_job_on_clusters() {
     assert!(!dir.path().join("out").exists(), "nothing is written");
 }
 
+/// Law: every job that `train` takes has a plan and an estimate.
+#[test]
+fn chains_and_open_choices_have_a_plan_and_an_estimate() {
+    let chains = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmethod = \"hastings\"\n";
+    let open = chains.replace("auto:unigram", "auto");
+    for job in [chains, &open] {
+        let dir = folder(&[("job.toml", job.as_bytes()), ("corpus.txt", b"baba ba\nba baba\nba\n")]);
+        let args = ["plan", &at(&dir, "job.toml"), "--workers", "2", "--rounds", "1", "--json"];
+        let report: serde_json::Value = serde_json::from_str(&stdout(&grammaton(&args).success())).unwrap();
+        assert_eq!(report["measured"]["sentences"], 3, "{report}");
+        let checked = grammaton(&["check", &at(&dir, "job.toml"), "--json"]).success();
+        let checked: serde_json::Value = serde_json::from_str(&stdout(&checked)).unwrap();
+        assert_eq!(checked["estimate"]["rounds"], 40, "{checked}");
+    }
+}
+
 #[test]
 fn plan_refuses_invalid_options() {
     let dir = folder(&[("job.toml", JOB.as_bytes()), ("corpus.txt", b"ab a\n")]);
