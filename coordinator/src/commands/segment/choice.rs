@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use proto::log::Form;
@@ -144,6 +145,7 @@ fn trial(
         voters: Vec::new(),
         effort: Effort { chains: 1, voter_chains: None, sweeps: SWEEPS },
         reason: None,
+        spent: Duration::ZERO,
         keys: keys.to_vec(),
         files: Vec::new(),
     };
