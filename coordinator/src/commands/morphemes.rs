@@ -4,6 +4,7 @@
 //! run finds the affixes that the second one knows (Eskander, Rambow & Yang 2016).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use proto::log::Form;
@@ -14,6 +15,7 @@ use super::eval::UnitName;
 use super::segment::sampling::{self, Effort, Folder, ModelFile, Sampling};
 use super::segment::text::Text;
 use super::train::End;
+use crate::clock;
 use crate::input;
 use crate::model::{SavedModel, top};
 
@@ -52,8 +54,15 @@ pub struct Args {
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let text = Text::read(&args.words, args.unit.into())?;
     let grammar = sampling::grammar(&args.grammar)?;
-    let model =
-        |keys, files| ModelFile { grammar, voters: Vec::new(), effort: EFFORT, reason: None, keys, files };
+    let model = |keys, files| ModelFile {
+        grammar,
+        voters: Vec::new(),
+        effort: EFFORT,
+        reason: None,
+        spent: Duration::ZERO,
+        keys,
+        files,
+    };
     if let Some(n) = args.cascade {
         ensure!(
             grammar.has_affixes(),
@@ -74,14 +83,17 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
 /// The keys of a model with their values, and the files that it needs with their names.
 type ModelOf<'a> = dyn Fn(Vec<(&'static str, String)>, Vec<(&'static str, String)>) -> ModelFile + 'a;
 
-/// Two runs, each of half the time if a time is given; the results of the first one are in the folder `first`.
+/// Two runs. If a time is given, the first one has half of it for its sweeps, and the second one what is left. The results of the first one are
+/// in the folder `first`.
 fn cascade(args: &Args, text: &Text, n: usize, model: &ModelOf<'_>, log: Form) -> Result<Answer> {
-    let sampling =
-        Sampling { seconds: args.sampling.seconds.map(|seconds| seconds / 2), ..args.sampling.clone() };
+    let sampling = &args.sampling;
+    let of_first = Sampling { seconds: sampling.seconds.map(|seconds| seconds / 2), ..sampling.clone() };
     let folder: Folder = sampling.folder()?;
     let first = folder.path().join("first");
-    let of_first = ModelFile { grammar: sampling::grammar(FIRST_GRAMMAR)?, ..model(Vec::new(), Vec::new()) };
-    if let End::Stopped(signal) = sampling.train(&first, text, &of_first, log)? {
+    let first_model =
+        ModelFile { grammar: sampling::grammar(FIRST_GRAMMAR)?, ..model(Vec::new(), Vec::new()) };
+    let begun = clock::now();
+    if let End::Stopped(signal) = of_first.train(&first, text, &first_model, log)? {
         return Ok(Answer::Stopped(signal));
     }
     let saved = SavedModel::load(&first.join("model/model.bin"))?;
@@ -93,7 +105,8 @@ fn cascade(args: &Args, text: &Text, n: usize, model: &ModelOf<'_>, log: Form) -
             files.push((affixes.file, found));
         }
     }
-    sampling.segment_in(&folder, text, &model(keys, files), log)
+    let spent = clock::now().saturating_sub(begun);
+    sampling.segment_in(&folder, text, &ModelFile { spent, ..model(keys, files) }, log)
 }
 
 /// The `n` strings of a nonterminal with the most expected uses, one a line.

@@ -60,15 +60,15 @@ const AUTO: &str = "auto";
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let text = Text::read(&args.text, args.unit.into())?;
     let folder = args.sampling.folder()?;
-    let begun = clock::now();
     let mut model = model(&text, &args.grammar, &args.vowels, &args.sampling, log)?;
     if !args.stress.trim().is_empty() {
         model.keys.push(("stress", args.stress.trim().to_owned()));
     }
-    args.sampling.after(clock::now().saturating_sub(begun)).segment_in(&folder, &text, &model, log)
+    args.sampling.segment_in(&folder, &text, &model, log)
 }
 
-/// The model of a text with these grammars and vowels; if vowels are not given, training finds them.
+/// The model of a text with these grammars and vowels; if vowels are not given, training finds them. The time of trials is in
+/// [`ModelFile::spent`].
 pub fn model(
     text: &Text,
     names: &[String],
@@ -79,6 +79,7 @@ pub fn model(
     let vowels = vowels.trim();
     let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
+    let begun = clock::now();
     let (mut grammars, effort, reason): (Vec<Auto>, Effort, Option<String>) = match names[..] {
         [AUTO] => {
             let Choice { grammar, voter, reason } = choose(text, vowels, sampling, log)?;
@@ -94,6 +95,7 @@ pub fn model(
             (grammars, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None)
         }
     };
+    let spent = clock::now().saturating_sub(begun);
     ensure!(!grammars.is_empty(), "--grammar: name a grammar, or auto");
     let (grammar, voters) = (grammars.remove(0), grammars);
     if let Some(at) =
@@ -101,7 +103,7 @@ pub fn model(
     {
         bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
     }
-    Ok(ModelFile { grammar, voters, effort, reason, keys, files: Vec::new() })
+    Ok(ModelFile { grammar, voters, effort, reason, spent, keys, files: Vec::new() })
 }
 
 /// The choice of grammars for a text, by trials on a fleet of their own.
@@ -129,3 +131,47 @@ const FEWEST_SWEEPS: usize = 40;
 const MOST_SWEEPS: usize = 200;
 /// More and shorter chains, for texts of many symbols.
 const SHORT: Effort = Effort { chains: 4, voter_chains: None, sweeps: 50 };
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use shared::data::corpus::Unit;
+
+    use super::*;
+    use crate::job::Job;
+
+    fn text() -> Text {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "abab\nba\nab\n").unwrap();
+        Text::read(file.path(), Unit::Char).unwrap()
+    }
+
+    /// The model of [`text`] with a grammar of that name.
+    fn model_of(name: &str, sampling: &Sampling) -> ModelFile {
+        model(&text(), &[name.to_owned()], "a", sampling, Form::Text).unwrap()
+    }
+
+    #[test]
+    fn trials_are_part_of_the_time_spent() {
+        let sampling = Sampling { quiet: true, workers: Some(1), ..Sampling::default() };
+        let [chosen, named] = [AUTO, "unigram"].map(|name| model_of(name, &sampling));
+        assert!(chosen.reason.is_some() && chosen.voters.len() == 1);
+        assert!(chosen.spent > named.spent, "{:?} {:?}", chosen.spent, named.spent);
+    }
+
+    #[test]
+    fn time_spent_leaves_less_time_for_sweeps() {
+        let seconds = Duration::from_secs(1_000_000);
+        let sampling = Sampling { seconds: Some(seconds), workers: Some(1), ..Sampling::default() };
+        let sweeps = |spent: Duration| {
+            let dir = tempfile::tempdir().unwrap();
+            let model = ModelFile { spent, ..model_of("unigram", &sampling) };
+            let job = Job::load(&sampling.write_job(&text(), &model, dir.path()).unwrap(), &[]).unwrap();
+            job.points[0].inference.max_rounds
+        };
+        // The largest number of sweeps for a text of three lines, and the smallest one.
+        assert_eq!([Duration::ZERO, seconds, 2 * seconds].map(sweeps), [10_000, 2, 2]);
+    }
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::clock;
 use crate::commands::train::FleetOptions;
 use crate::events::{Observer, RunEvent};
 use crate::fleet::Fleet;
@@ -15,8 +16,9 @@ use crate::train::train;
 /// Sweeps that are run for the measurement. The first ones after the start are the slowest, so the last one counts.
 pub const PROBE_SWEEPS: usize = 4;
 
-/// How many sweeps of `job` this machine computes in `time`, at least two; nothing is written.
+/// How many sweeps of `job` this machine computes in `time`, less that of the measurement; at least two. Nothing is written.
 pub fn sweeps(job: &Job, time: Duration, workers: Option<u16>) -> Result<usize> {
+    let begun = clock::now();
     let inputs = Inputs::load(job)?;
     let options = FleetOptions { workers, ..FleetOptions::default() };
     let fleet = Fleet::start(options.config()?)?;
@@ -27,7 +29,8 @@ pub fn sweeps(job: &Job, time: Duration, workers: Option<u16>) -> Result<usize> 
         Err(error) if error.is::<Measured>() => {}
         probed => drop(probed?),
     }
-    let sweeps = time.as_secs_f64() / probe.of_last_round.max(f64::MIN_POSITIVE);
+    let left = time.saturating_sub(clock::now().saturating_sub(begun));
+    let sweeps = left.as_secs_f64() / probe.of_last_round.max(f64::MIN_POSITIVE);
     Ok((sweeps as usize).clamp(2, MAX_SWEEPS))
 }
 

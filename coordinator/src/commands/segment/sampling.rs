@@ -57,6 +57,8 @@ pub struct ModelFile {
     pub effort: Effort,
     /// Why these grammars; for the job file.
     pub reason: Option<String>,
+    /// Time that the choice of the model took, which is left out of the time for its sweeps.
+    pub spent: Duration,
     /// Further keys of `[model]` with their values.
     pub keys: Vec<(&'static str, String)>,
     /// Further files of the job, each with its name in the folder.
@@ -107,12 +109,6 @@ impl Folder {
 }
 
 impl Sampling {
-    /// The arguments with less time for the sweeps, if a time is given.
-    pub fn after(&self, spent: Duration) -> Sampling {
-        let left = self.seconds.map(|seconds| seconds.saturating_sub(spent));
-        Sampling { seconds: left, ..self.clone() }
-    }
-
     /// How progress is shown.
     pub fn style(&self, log: Form) -> Style {
         Style::choose(self.quiet || log == Form::Json, false)
@@ -175,7 +171,7 @@ impl Sampling {
         let sweeps = match self.seconds {
             Some(seconds) => {
                 let probe = Job::parse(&self.job(text, model, budget::PROBE_SWEEPS), JOB, dir, &[])?;
-                budget::sweeps(&probe, seconds, self.workers)?
+                budget::sweeps(&probe, seconds.saturating_sub(model.spent), self.workers)?
             }
             None => self.sweeps.unwrap_or(model.effort.sweeps) as usize,
         };
@@ -212,18 +208,4 @@ impl Sampling {
 fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
     let path = dir.join(name);
     fs::write(&path, text).with_context(|| format!("{}: cannot write the file", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_spent_leaves_less_time_for_sweeps() {
-        let left = |seconds: Option<u64>| {
-            let sampling = Sampling { seconds: seconds.map(Duration::from_secs), ..Sampling::default() };
-            sampling.after(Duration::from_secs(4)).seconds.map(|left| left.as_secs())
-        };
-        assert_eq!([left(Some(10)), left(Some(3)), left(None)], [Some(6), Some(0), None]);
-    }
 }
