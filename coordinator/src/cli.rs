@@ -26,7 +26,11 @@ use crate::streams::{Closed, tell};
     long_version = proto::BUILD,
     propagate_version = true,
     after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad input or usage, 130 stopped by Ctrl-C, 143 by SIGTERM.\n\
-    GRAMMATON_LOG sets the level of logs on standard error (error, warn, info, debug, trace)."
+    GRAMMATON_LOG sets the level of logs on standard error (error, warn, info, debug, trace).\n\n\
+    Examples:\n\
+    \x20 grammaton segment text.txt --out words\n\
+    \x20 grammaton train job.toml\n\
+    \x20 grammaton parse results new.txt"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -51,12 +55,22 @@ enum Command {
     /// Train in all tasks of a cluster's job, as in: srun grammaton run JOB
     Run(Box<run::Args>),
     /// Train on a cluster: submit a batch job that runs in many tasks, and follow it
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n\
+        \x20 grammaton up slurm job.toml -n 16 --out results"
+    )]
     Up(up::Args),
     /// Segment or parse text with a trained model
     Parse(parse::Args),
     /// Compare an analysis with a gold standard
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n\
+        \x20 grammaton eval segmentation gold.txt results/segmentation.mbr.txt\n\
+        \x20 grammaton eval brackets gold.mrg parsed.mrg\n\
+        \x20 grammaton eval dependencies gold.conllu predicted.conllu"
+    )]
     Eval(eval::Args),
     /// Draw sentences, with their analysis, from a grammar
     Sample(sample::Args),
@@ -250,6 +264,7 @@ mod tests {
             let (_, examples) =
                 help.split_once("Examples:\n").unwrap_or_else(|| panic!("{name}: no examples"));
             for example in examples.lines().map(str::trim) {
+                let example = example.strip_prefix("srun -n 16 ").unwrap_or(example);
                 assert!(example.starts_with(&name), "{name}: {example}");
                 let parsed = Cli::try_parse_from(example.split_whitespace());
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());

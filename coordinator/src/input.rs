@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::iter;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
@@ -15,6 +16,13 @@ use shared::grammar::{Grammar, syntax};
 
 use crate::store::{self, Download};
 
+mod arriving;
+
+use arriving::Arriving;
+
+/// Name of standard input in messages.
+const STANDARD_INPUT: &str = "standard input";
+
 /// Bytes that [`first_lines`] reads at most.
 const MAX_HEAD: u64 = 1 << 24;
 
@@ -23,20 +31,33 @@ pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, End)> {
     Ok(Corpus::whole(given(path, options)?)?)
 }
 
-/// Reads a text to parse at `path`; `-` is standard input. Returns its number of lines too, and no corpus if all lines are
-/// empty.
-pub fn text_to_parse(path: &Path, options: &Options) -> Result<(Option<Corpus>, u32)> {
-    match Corpus::whole(given(path, options)?) {
-        Ok((corpus, end)) => Ok((Some(corpus), end.n_lines)),
-        Err(ReadError::Empty { empty_lines, .. }) if empty_lines > 0 => Ok((None, empty_lines)),
-        Err(error) => Err(error.into()),
+/// A part of a text to parse.
+pub struct Part {
+    /// Sentences; `None` if all lines of the part are empty.
+    pub corpus: Option<Corpus>,
+    /// Number of lines of the text, up to the end of the part.
+    pub n_lines: u32,
+}
+
+/// Reads a text to parse at `path`. Standard input (`-`) has a part for each group of lines that arrive together; a file is one part.
+pub fn text_to_parse(path: &Path, options: &Options) -> Result<Box<dyn Iterator<Item = Result<Part>>>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(Arriving::new(io::stdin().lock(), options)));
     }
+    let part = match Corpus::whole(reader(path, options)?) {
+        Ok((corpus, end)) => Part { corpus: Some(corpus), n_lines: end.n_lines },
+        Err(ReadError::Empty { empty_lines, .. }) if empty_lines > 0 => {
+            Part { corpus: None, n_lines: empty_lines }
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Box::new(iter::once(Ok(part))))
 }
 
 /// Opens the corpus at `path`; `-` is standard input.
 fn given(path: &Path, options: &Options) -> Result<Reader<'static>> {
     match path.as_os_str() == "-" {
-        true => Ok(Reader::new(io::stdin().lock(), "standard input", options)?),
+        true => Ok(Reader::new(io::stdin().lock(), STANDARD_INPUT, options)?),
         false => reader(path, options),
     }
 }
@@ -112,7 +133,7 @@ pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Document)> {
 /// Reads the bytes at `path`; `-` is standard input. Returns the file's name for messages as well.
 fn named_bytes(path: &Path, what: &str) -> Result<(String, Vec<u8>)> {
     let standard = path.as_os_str() == "-";
-    let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
+    let name = if standard { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
     let read = if standard { all(io::stdin()) } else { bytes(path) };
     let bytes = read.with_context(|| format!("{name}: cannot read the {what}"))?;
     Ok((name, bytes))

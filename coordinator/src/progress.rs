@@ -169,7 +169,7 @@ impl Progress {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Resumed { round, checkpoint }),
             Style::Bar | Style::Lines if round == 0 => {
-                self.say(&format!("going on before the first round, with checkpoint {checkpoint}"));
+                self.say(&format!("resumed before the first round, with checkpoint {checkpoint}"));
             }
             Style::Bar | Style::Lines => {
                 self.say(&format!("resumed after round {round} of checkpoint {checkpoint}"));

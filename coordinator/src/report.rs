@@ -551,7 +551,7 @@ mod tests {
         contains(
             &page,
             &[
-                "<code>concentration=1000</code>: its objective is the highest",
+                "<code>concentration=1000</code> was kept: its objective is the highest",
                 "<tr class=\"kept\"><td>concentration=1000</td><td>3</td><td>40</td><td>−4.000</td><td>0.012</td>",
                 "<tr><td>concentration=1</td><td>1</td>",
                 "Tokens and exact sentences by concentration, mbr",

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Launches grammaton.sbatch on a real Slurm, with four nodes on this machine, with faults: a worker
 # is killed, and the job is requeued, once from outside and once by itself before its time limit. Then service.sbatch: a job is submitted, and
-# a worker killed in the middle of it. The results must equal a plain run's, bit for bit.
+# a worker killed in the middle of it; then `grammaton up slurm` and `srun grammaton run`, each with a killed worker. The results must equal a
+# plain run's, bit for bit.
 #
 #   deploy/slurm/test.sh         as root, with slurm-wlm and munge. Exit code 77: skipped, with the reason.
 #
-# GRAMMATON_BIN: folder of programs to use instead of compiling them.
+# GRAMMATON_BIN: folder of programs to use instead of compiling them. PRINTED: folder for what `up` and `srun` print.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -174,4 +175,19 @@ kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/up/" 
 wait "$up" || fail "up ended with exit code $?: $(tail -5 "$scratch/up.log")"
 say "it ended with exit code 0 and printed $(basename "$(cat "$scratch/up.out")")"
 same_result "$scratch/plain" "$scratch/up" 0
+
+say "srun grammaton run: 3 tasks on 3 nodes"
+cd "$scratch" || exit
+srun --ntasks=3 --nodes=3 grammaton run job/job.toml --out srun >"$scratch/srun.out" 2>"$scratch/srun.log" &
+srun=$!
+srun_reached() { [ "$( (wc -l <"$scratch/srun/metrics.jsonl") 2>/dev/null || echo 0)" -ge "$1" ]; }
+within 180 srun_reached 50 || fail "no 50 rounds: $(tail -5 "$scratch/srun.log")"
+say "killing a worker"
+kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*srun/" | head -1)"
+status=0
+wait "$srun" || status=$?
+[ "$status" = 137 ] || fail "srun ended with exit code $status, not that of the killed task, 137: $(tail -5 "$scratch/srun.log")"
+say "it ended with exit code 137, that of the killed task, and printed $(basename "$(cat "$scratch/srun.out")")"
+same_result "$scratch/plain" "$scratch/srun" 0
+if [ -n "${PRINTED:-}" ]; then cp "$scratch"/{up,srun}.{out,log} "$PRINTED"; fi
 say "passed"

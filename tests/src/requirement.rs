@@ -11,7 +11,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 
 /// Names allowed in `GRAMMATON_REQUIRE`; scripts use some of them.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "browser",
     "cargo-deny",
     "corpora",
@@ -19,6 +19,7 @@ const NAMES: [&str; 15] = [
     "helm",
     "kubernetes",
     "mdbook",
+    "musl",
     "namespaces",
     "nightly",
     "openssl",

@@ -13,12 +13,17 @@ use shared::work::engine::engine_with;
 use tokio::signal::unix::{SignalKind, signal};
 use worker::WorkerConfig;
 
+/// Memory of static programs.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Compute for a Grammaton coordinator until its job is finished.
 #[derive(Parser)]
 #[command(name = "grammaton-worker", version, long_version = proto::BUILD, after_help = format!(
     "Exit codes: 0 job finished, or stopped by SIGTERM or Ctrl-C (open tasks are finished first; a second signal \
     ends at once); 2 refused, given up, or bad usage.\n\
-     The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG chooses them.\n\n\
+     The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG sets their level.\n\n\
      Examples:\n\
      \x20 grammaton-worker --coordinator http://127.0.0.1:7600\n\
      \x20 grammaton-worker --coordinator https://HOST:7600 --ca ca.pem --cert worker.pem --key worker.key"

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
+use shared::data::corpus::UnknownSymbol;
 
 use super::Answer;
 use super::plan::clock;
@@ -73,9 +74,11 @@ pub fn run(args: &Args) -> Result<Answer> {
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let mut temporary = job.clone();
     temporary.output.dir = folder.path().to_owned();
-    let inputs = Inputs::load(&temporary)?;
+    let (inputs, mut found) = match Inputs::load(&temporary) {
+        Err(error) if error.is::<UnknownSymbol>() => Inputs::load_known(&temporary).map_err(|_| error)?,
+        inputs => (inputs?, Vec::new()),
+    };
     let fleet = Fleet::start(FleetConfig::default())?;
-    let mut found = Vec::new();
     for group in &inputs.groups {
         found.extend(underivable(&fleet.handle(), &group.input)?);
     }
@@ -88,7 +91,8 @@ pub fn run(args: &Args) -> Result<Answer> {
         true => Some(estimate(&job.with_likely_grammars(), &folder)?),
         false => None,
     };
-    let report = Report { settings: job.to_toml(), notices, underivable: found, estimate };
+    let underivable = found.into_iter().map(|(_, described)| described).collect();
+    let report = Report { settings: job.to_toml(), notices, underivable, estimate };
     if args.json {
         streams::show_json(&report)?;
     } else {
@@ -134,18 +138,29 @@ fn peak_memory() -> Option<u64> {
 fn text(report: &Report) -> String {
     let mut lines = vec![report.settings.trim_end().to_owned(), String::new()];
     if !report.underivable.is_empty() {
-        lines.push(format!("the grammar cannot derive {} sentences:", report.underivable.len()));
+        let sentences = match report.underivable.len() {
+            1 => "1 sentence".to_owned(),
+            n => format!("{n} sentences"),
+        };
+        lines.push(format!("the grammar cannot derive {sentences}:"));
         lines.extend(report.underivable.iter().map(|sentence| format!("  {sentence}")));
     }
     if let Some(estimate) = &report.estimate {
         let Estimate { cores, rounds, preparing_cpu_seconds, round_cpu_seconds, seconds, peak_bytes } =
             estimate;
         let seconds = Duration::from_secs_f64(*seconds).as_secs_f64();
+        let time = match seconds {
+            s if s < 0.1 => "less than 0.1 s".to_owned(),
+            s => format!("about {}", duration(s)),
+        };
+        let round = match *round_cpu_seconds {
+            s if s < 0.001 => "less than 0.001".to_owned(),
+            s => format!("{s:.3}"),
+        };
         lines.push("every sentence has a derivation".to_owned());
         lines.push(format!(
-            "estimate: about {} on {cores} cores for preparing ({preparing_cpu_seconds:.1} CPU-s) and at most {rounds} rounds \
-             ({round_cpu_seconds:.3} CPU-s each, all runs together); decoding comes on top",
-            duration(seconds)
+            "estimate: {time} on {cores} cores for preparing ({preparing_cpu_seconds:.1} CPU-s) and at most {rounds} rounds \
+             ({round} CPU-s each, all runs together); decoding comes on top"
         ));
         let memory = peak_bytes.map(|size| format!("memory: about {}", bytes(size)));
         lines.extend(memory);

@@ -37,10 +37,10 @@ pub struct Args {
     /// Symbols that mark stress, with spaces between them, for a grammar with stress
     #[arg(long, value_name = "SYMBOLS", default_value = STRESS_MARKS)]
     stress: String,
-    /// Known prefixes, one a line, for a grammar of morphemes
+    /// Known prefixes, one per line, for a grammar of morphemes
     #[arg(help_heading = "Morphemes", long, value_name = "FILE")]
     prefixes: Option<PathBuf>,
-    /// Known suffixes, one a line, for a grammar of morphemes
+    /// Known suffixes, one per line, for a grammar of morphemes
     #[arg(help_heading = "Morphemes", long, value_name = "FILE")]
     suffixes: Option<PathBuf>,
 }

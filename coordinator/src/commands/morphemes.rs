@@ -26,13 +26,13 @@ use crate::model::{SavedModel, top};
     \x20 grammaton morphemes words.txt --suffixes suffixes.txt --out morphemes\n\
     \x20 grammaton morphemes words.txt --cascade --out morphemes")]
 pub struct Args {
-    /// Words, one a line, plain or .gz; `-` for standard input. Spaces in a line are gold morpheme boundaries, which are scored against and
+    /// Words, one per line, plain or .gz; `-` for standard input. Spaces in a line are gold morpheme boundaries, which are scored against and
     /// otherwise ignored
     words: PathBuf,
-    /// File of known prefixes, one a line
+    /// File of known prefixes, one per line
     #[arg(long, value_name = "FILE")]
     prefixes: Option<PathBuf>,
-    /// File of known suffixes, one a line
+    /// File of known suffixes, one per line
     #[arg(long, value_name = "FILE")]
     suffixes: Option<PathBuf>,
     /// Run twice: the N prefixes and N suffixes that a first run with morph15 uses most are known to the second [without N: 40]
@@ -109,7 +109,7 @@ fn cascade(args: &Args, text: &Text, n: usize, model: &ModelOf<'_>, log: Form) -
     sampling.segment_in(&folder, text, &ModelFile { spent, ..model(keys, files) }, log)
 }
 
-/// The `n` strings of a nonterminal with the most expected uses, one a line.
+/// The `n` strings of a nonterminal with the most expected uses, one per line.
 fn most_used(saved: &SavedModel, nonterminal: &str, n: usize) -> String {
     let Trained::Grammar(Model { grammar, lexicon, .. }) = &saved.model else { return String::new() };
     let stick = lexicon.sticks.iter().position(|stick| grammar.name(stick.symbol) == nonterminal);

@@ -58,9 +58,23 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     let has_tokens = lines().any(|line| line.split(' ').any(|token| token == "|"));
     let path = toml::Value::from(path.unwrap_or(default_path)).to_string();
-    let job = template.replace("\"@CORPUS@\"", &path);
-    streams::print(&job.replace("@UNIT@", if has_tokens { "token" } else { "char" }))?;
+    let job = fill(template, "\"@CORPUS@\"", &path);
+    streams::print(&fill(&job, "@UNIT@", if has_tokens { "token" } else { "char" }))?;
     Ok(Answer::Yes)
+}
+
+/// Column of the comments after the values of a template.
+const COMMENTS: usize = 40;
+
+/// Replaces a placeholder of a template. The comment after it stays in its column if the value leaves room.
+fn fill(template: &str, placeholder: &str, value: &str) -> String {
+    let filled = |line: &str| {
+        let Some((before, after)) = line.split_once(placeholder) else { return format!("{line}\n") };
+        let (rest, comment) = after.split_at(after.find('#').unwrap_or(after.len()));
+        let code = format!("{before}{value}{}", rest.trim_end());
+        format!("{code:<width$} {comment}\n", width = COMMENTS - 1)
+    };
+    template.lines().map(filled).collect()
 }
 
 /// The kind of a corpus by its first lines.
@@ -77,6 +91,19 @@ fn guess<'a>(mut lines: impl Iterator<Item = &'a str>) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn comments_stand_in_one_column() {
+        let long = "\"a/very/long/path/to/a/corpus.txt\"";
+        for template in [include_str!("new/words.toml"), include_str!("new/morphemes.toml")] {
+            for path in ["\"c.txt\"", "\"corpora/brent.txt\""] {
+                let job = fill(&fill(template, "\"@CORPUS@\"", path), "@UNIT@", "token");
+                let commented = job.lines().filter_map(|line| line.split_once("\" ").and(line.find('#')));
+                assert!(commented.filter(|&at| at > 0).all(|at| at == COMMENTS), "{job}");
+            }
+            assert!(fill(template, "\"@CORPUS@\"", long).contains(&format!("path = {long} #")));
+        }
+    }
 
     #[test]
     fn the_kind_is_guessed_from_the_lines() {

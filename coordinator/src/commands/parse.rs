@@ -137,34 +137,38 @@ pub fn run(args: &Args) -> Result<Answer> {
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let cleaning = saved.cleaning.clone();
     let options = Options { format: saved.format, unit: saved.unit, max_symbols, cleaning };
-    let (corpus, n_lines) = input::text_to_parse(&args.corpus, &options)?;
+    let parts = input::text_to_parse(&args.corpus, &options)?;
     let mut out = Printer::new(args.format)?;
-    let Some(corpus) = corpus else {
-        out.finish(n_lines)?;
-        return Ok(Answer::Yes);
-    };
-    // `None` for a sentence with an unknown symbol; the other sentences are parsed.
-    let mut unknown = Vec::new();
-    let sentences = corpus.each_tokens_for(&model.grammar);
-    let sentences: Vec<Option<Vec<SymbolId>>> =
-        sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let grammar = model.grammar.clone();
     let decoding = Decoding::new(model, decoder, args.format == Format::Brackets, args.closed);
-    let mut without = Vec::new();
-    for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
-        let decoded = pool.install(|| decoding.all(batch))?;
-        for ((decoded, tokens), at) in decoded.into_iter().zip(batch).zip(first..) {
-            let found = match (decoded, tokens) {
-                (Some(decoded), _) => Ok(decoded),
-                (None, Some(_)) => Err(Status::NoAnalysis),
-                (None, None) => Err(Status::UnknownSymbol),
-            };
-            if found.is_err() {
-                without.push(corpus.lines[at]);
+    let (mut n_sentences, mut n_lines) = (0, 0);
+    let (mut without, mut unknown) = (Vec::new(), Vec::new());
+    for part in parts {
+        let part = part?;
+        n_lines = part.n_lines;
+        let Some(corpus) = part.corpus else { continue };
+        // `None` for a sentence with an unknown symbol; the other sentences are parsed.
+        let sentences = corpus.each_tokens_for(&grammar);
+        let sentences: Vec<Option<Vec<SymbolId>>> =
+            sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
+        n_sentences += sentences.len();
+        for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
+            let decoded = pool.install(|| decoding.all(batch))?;
+            for ((decoded, tokens), at) in decoded.into_iter().zip(batch).zip(first..) {
+                let found = match (decoded, tokens) {
+                    (Some(decoded), _) => Ok(decoded),
+                    (None, Some(_)) => Err(Status::NoAnalysis),
+                    (None, None) => Err(Status::UnknownSymbol),
+                };
+                if found.is_err() {
+                    without.push(corpus.lines[at]);
+                }
+                out.sentence(&corpus, at, found)?;
             }
-            out.sentence(&corpus, at, found)?;
         }
+        out.flush()?;
     }
     out.finish(n_lines)?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
@@ -176,7 +180,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     streams::tell(&format!(
         "notice: without an analysis and printed {printed}: {} of {} sentences, the first one in line {first}{}",
         without.len(),
-        sentences.len(),
+        n_sentences,
         of_unknown(&unknown),
     ));
     Ok(args.partly())
@@ -249,6 +253,11 @@ impl Printer {
             Format::Segmentation | Format::Brackets => self.out.line(""),
             Format::Tsv => self.out.line(&Row::empty(line).to_string()),
         })
+    }
+
+    /// Hands over what was printed.
+    fn flush(&mut self) -> Result<()> {
+        self.out.flush()
     }
 
     /// Prints the empty lines at the end of a text of `n_lines` lines.

@@ -28,10 +28,10 @@ use crate::access;
 /// Arguments of `run`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "In a Slurm allocation, `srun -n 16 grammaton run …` starts the first one in every task. The second one is for other launchers, with another \
-    number in each task. The output folder must be on a file system that all tasks share.\n\n\
+    after_help = "The first example starts 16 tasks in a Slurm allocation. The second one is for other launchers, with another number in each task. \
+    The output folder must be on a file system that all tasks share.\n\n\
     Examples:\n\
-    \x20 grammaton run job.toml --out results\n\
+    \x20 srun -n 16 grammaton run job.toml --out results\n\
     \x20 grammaton run job.toml --out results --launch a1 --task 0"
 )]
 pub struct Args {

@@ -28,7 +28,7 @@ pub(super) fn start(
         let body = move || work(member, &orders, &compute, &to_fleet);
         let spawned = std::thread::Builder::new().name(format!("compute-{thread}")).spawn(body);
         if let Err(error) = spawned {
-            tracing::error!(%error, thread, "cannot start a compute thread; going on with fewer");
+            tracing::error!(%error, thread, "cannot start a compute thread; continuing with fewer");
         }
     }
 }

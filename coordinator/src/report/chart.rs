@@ -6,7 +6,7 @@
 //! Colours are in the style sheet of the page (`.s0`, `.s1`, …), so that one drawing serves the light and the dark scheme.
 
 use maud::{Markup, html};
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::markup::Tenths;
 use crate::human::{number, whole};
@@ -59,7 +59,11 @@ const HEIGHT: f64 = 250.0;
 /// Minimum width left of the y axis, in pixels, as all lengths here.
 const LEFT: f64 = 50.0;
 const LETTER: f64 = 6.8;
+const BOLD_LETTER: f64 = 7.6;
+/// Minimum width right of the x axis, for the names at line ends.
 const RIGHT: f64 = 88.0;
+/// Maximum length of a name at a line end in terminal columns; the tooltip of the line's end has the whole name.
+const NAME: usize = 18;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
 /// Minimum distance between two names at line ends.
@@ -120,13 +124,15 @@ impl Chart<'_> {
         let y_ticks = self.y_scale.ticks(y_range, 5, 0.0);
         let longest = y_ticks.iter().map(|(_, label)| label.width()).max().unwrap_or(0);
         let left = LEFT.max(14.0 + LETTER * longest as f64);
+        let names = self.series.iter().map(|series| short(&series.name).width());
+        let margin = RIGHT.max(14.0 + BOLD_LETTER * names.max().unwrap_or(0) as f64);
         let (x_low, x_high) = x_range;
         let (y_low, y_high) = spread(y_range, &y_ticks);
         let x_span = if x_high > x_low { x_high - x_low } else { 1.0 };
-        let x = |value: f64| left + (value - x_low) / x_span * (WIDTH - left - RIGHT);
+        let x = |value: f64| left + (value - x_low) / x_span * (WIDTH - left - margin);
         let y = |value: f64| HEIGHT - BOTTOM - (value - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM);
 
-        let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        let (right, floor) = (WIDTH - margin, HEIGHT - BOTTOM);
         let n_quiet = self.series.iter().filter(|series| series.quiet).count();
         let (behind, front): (Vec<&Series>, Vec<&Series>) =
             self.series.iter().partition(|series| series.quiet);
@@ -172,7 +178,7 @@ impl Chart<'_> {
                 }
                 @for (at, index) in apart(ends, floor) {
                     @let Line { name, class, .. } = named[index];
-                    text class={ "name " (class) } x=(Tenths(right + 8.0)) y=(Tenths(at + 4.0)) { (name) }
+                    text class={ "name " (class) } x=(Tenths(right + 8.0)) y=(Tenths(at + 4.0)) { (short(name)) }
                 }
             }
         })
@@ -237,6 +243,19 @@ fn spread((low, high): (f64, f64), ticks: &[(f64, String)]) -> (f64, f64) {
     (low.min(first) - room, high.max(last) + room)
 }
 
+/// A name, with an ellipsis if it is longer than [`NAME`].
+fn short(name: &str) -> String {
+    if name.width() <= NAME {
+        return name.to_owned();
+    }
+    let mut columns = 0;
+    let kept = name.chars().take_while(|&letter| {
+        columns += letter.width().unwrap_or(0);
+        columns < NAME
+    });
+    kept.chain(['…']).collect()
+}
+
 /// Formats a power of 10 with a superscript.
 fn power_of_ten(power: f64) -> String {
     let raised = |c: char| match c.to_digit(10) {
@@ -278,6 +297,21 @@ mod tests {
     fn names_do_not_overlap() {
         let placed = apart(vec![(100.0, 0), (101.0, 1), (199.0, 2), (200.0, 3)], 200.0);
         assert_eq!(placed, [(100.0, 0), (114.0, 1), (186.0, 2), (200.0, 3)]);
+    }
+
+    #[test]
+    fn names_at_line_ends_fit_into_the_drawing() {
+        for name in ["Word", "StemSuffixMorph", "AVeryLongNameOfANonterminal", "語語語語語語語語語語語語"]
+        {
+            let series = vec![Series { name: name.to_owned(), points: vec![(1.0, 2.0)], quiet: false }];
+            let svg = Chart { series, ..Chart::default() }.svg().unwrap().into_string();
+            let (_, text) = svg.rsplit_once("<text class=\"name s0\" x=\"").expect(&svg);
+            let (x, text) = text.split_once('"').unwrap();
+            let (shown, _) = text.split_once('>').unwrap().1.split_once("</text>").unwrap();
+            let end = x.parse::<f64>().unwrap() + BOLD_LETTER * shown.width() as f64;
+            assert!(end <= WIDTH && shown.width() <= NAME, "{shown}: {end}");
+            assert_eq!(shown == name, name.width() <= NAME);
+        }
     }
 
     fn chart(points: Vec<(f64, f64)>) -> Chart<'static> {

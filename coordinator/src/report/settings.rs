@@ -25,15 +25,15 @@ pub fn section(report: &Report<'_>) -> Markup {
     html! {
         h2 { "Settings" }
         p.quiet {
-            "Kept is " code { (best.name) } ": "
+            "The setting " code { (best.name) } " was kept: "
             @if report.job.points.iter().any(|point| point.voter.is_some()) {
                 "its grammar is that of the job, and the models of the others vote with its models."
             } @else if best.held_out.is_some() {
                 "its held-out sentences are the most probable."
             } @else {
-                "its objective is the highest. Objectives of different methods and priors are not on one scale; held-out sentences ("
+                "its objective is the highest. Objectives of different methods and priors cannot be compared; the probability of held-out sentences can ("
                 code { "corpus.held_out_share" }
-                ") are."
+                ")."
             }
         }
         (table(report))

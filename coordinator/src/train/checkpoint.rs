@@ -374,7 +374,7 @@ impl Checkpoints {
                     "{place}: checkpoint {older}; finish the job with the version that wrote it, or start over in another folder"
                 ),
                 Err(defect) => {
-                    notice(format!("{place}: checkpoint is {defect}; going on from an older one"));
+                    notice(format!("{place}: checkpoint is {defect}; continuing with an older one"));
                     continue;
                 }
             };
@@ -392,7 +392,9 @@ impl Checkpoints {
                     found = Some(Resumed { name: file, checkpoint });
                     self.resumed = Some(*number);
                 }
-                Err(defect) => notice(format!("{place}: checkpoint is {defect}; going on from an older one")),
+                Err(defect) => {
+                    notice(format!("{place}: checkpoint is {defect}; continuing with an older one"))
+                }
             }
         }
         if found.is_none() {
@@ -691,7 +693,9 @@ pub(crate) mod tests {
             let (found, notices) = resumed(dir.path(), &origin(""));
             assert_eq!(found.unwrap().unwrap().place(), (1, 1), "{why}");
             assert!(notices.len() == 1 && notices[0].contains(why), "{why}: {notices:?}");
-            assert!(notices[0].contains("000002.ckpt") && notices[0].ends_with("going on from an older one"));
+            assert!(
+                notices[0].contains("000002.ckpt") && notices[0].ends_with("continuing with an older one")
+            );
         }
         std::fs::write(dir.path().join("checkpoints/000001.ckpt"), b"").unwrap();
         let error = resumed(dir.path(), &origin("")).0.unwrap_err().to_string();

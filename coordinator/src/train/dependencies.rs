@@ -102,7 +102,7 @@ impl Dependencies {
         let Selection { sentences: trained, n_long, .. } = up_to(&all, *max_length);
         if n_long > 0 {
             notices.push(format!(
-                "{name}: {n_long} sentences of more than {max_length} words are not trained on; corpus.max_length says how many"
+                "{name}: {n_long} sentences of more than {max_length} words are not used in training; corpus.max_length sets the limit"
             ));
         }
         if trained.is_empty() {

@@ -45,6 +45,20 @@ impl Inputs {
         Ok(Inputs { groups: job.preparations().into_iter().map(load).collect::<Result<_>>()? })
     }
 
+    /// Reads the files of `job` without the sentences that have symbols which the grammar lacks. Returns these sentences too, by
+    /// line and description.
+    pub fn load_known(job: &Job) -> Result<(Inputs, Vec<(u32, String)>)> {
+        let mut unknown = Vec::new();
+        let load = |(points, mut job): (Vec<usize>, Job)| {
+            job.corpus.on_unparsable = OnUnparsable::Skip;
+            let input = Input { skipped: None, ..Input::load(&job)? };
+            unknown.extend(input.unknown(&job)?);
+            Ok(Group { job, points, input })
+        };
+        let groups = job.preparations().into_iter().map(load).collect::<Result<_>>()?;
+        Ok((Inputs { groups }, unknown))
+    }
+
     /// Input of the first point. All points read the same corpus.
     pub fn first(&self) -> &Input {
         &self.groups[0].input
@@ -70,7 +84,9 @@ impl Inputs {
     /// Notices for the user about the files, each once.
     pub fn notices(&self) -> Vec<String> {
         let mut notices: Vec<String> = Vec::new();
-        for notice in self.groups.iter().flat_map(|group| &group.input.notices) {
+        for notice in
+            self.groups.iter().flat_map(|Group { input, .. }| input.notices.iter().chain(&input.skipped))
+        {
             if !notices.contains(notice) {
                 notices.push(notice.clone());
             }

@@ -22,7 +22,7 @@ use super::held_out::HeldOutShards;
 use super::made::{Known, made};
 use super::spill::{Kept, SpillStore};
 use super::test::Test;
-use super::text::{Block, HeldOut, Source, Text, on_shelf};
+use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
 use super::trees::Trees;
 use crate::input;
 use crate::job::{GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
@@ -49,6 +49,8 @@ pub struct Input {
     pub spill: SpillStore,
     /// Notices for the user about the files.
     pub notices: Vec<String>,
+    /// Notice on skipped sentences, if there are some.
+    pub skipped: Option<String>,
 }
 
 /// The kind of data that a job trains on.
@@ -228,7 +230,6 @@ impl Input {
             text.push(&spill, block, shard::cut(&sentences, shard_symbols), not_trained)
         })?;
         notices.extend(marks.notice(&job.corpus.path));
-        notices.extend(skipped.notice(&job.corpus.path));
         if text.n_sentences == 0 && skipped.n() > 0 {
             bail!(
                 "{}: the grammar can derive no sentence; add the rules that it lacks",
@@ -267,6 +268,7 @@ impl Input {
             strings,
             spill,
             notices,
+            skipped: skipped.notice(&job.corpus.path),
         })
     }
 
@@ -294,6 +296,7 @@ impl Input {
             },
             spill: SpillStore::new_in(&job.output.dir),
             notices,
+            skipped: None,
         })
     }
 
@@ -313,7 +316,24 @@ impl Input {
             start: None,
             spill: SpillStore::new_in(&job.output.dir),
             notices,
+            skipped: None,
         })
+    }
+
+    /// Sentences of the training corpus that have symbols which the grammar lacks, by line and description.
+    pub fn unknown(&self, job: &Job) -> Result<Vec<(u32, String)>> {
+        let mut found = Vec::new();
+        let Dataset::Text { grammar } = &self.dataset else { return Ok(found) };
+        Source::open(&job.corpus.path, job.corpus.options(), DEFAULT_SHARD_SYMBOLS)?.blocks(|block| {
+            for (at, tokens) in block.each_tokens_for(grammar).enumerate() {
+                if let Err(UnknownSymbol { line, symbol, .. }) = tokens {
+                    let described = described(&block, at);
+                    found.push((line, format!("{described} (the grammar has no terminal `{symbol}`)")));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// Tokens of the grammar that a symbol of the corpus is.
@@ -581,7 +601,7 @@ fn refuse_without_adaptors(job: &Job, grammar: &Grammar) -> Result<()> {
     Ok(())
 }
 
-/// Reads bracketed trees, one a line; if there are `n_sentences`, without the trees of the sentences at the positions `held_out`.
+/// Reads bracketed trees, one per line; if there are `n_sentences`, without the trees of the sentences at the positions `held_out`.
 fn trees(path: &Path, held_out: &[usize], n_sentences: usize) -> Result<Vec<Tree>> {
     let name = path.display().to_string();
     let text = input::text(path, &name, "trees")?;
@@ -591,7 +611,7 @@ fn trees(path: &Path, held_out: &[usize], n_sentences: usize) -> Result<Vec<Tree
     let lines = lines().enumerate().filter(is_left).map(|(_, line)| line);
     let tree = |(line, number)| {
         Tree::parse(line)
-            .with_context(|| format!("{name}:{number}: not a tree; write one a line, as parses.txt is"))
+            .with_context(|| format!("{name}:{number}: not a tree; write one per line, as parses.txt is"))
     };
     lines.map(tree).collect()
 }

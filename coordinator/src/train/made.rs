@@ -21,9 +21,9 @@ pub struct Known {
     pub vowels: String,
     /// Symbols that mark stress, with spaces between them.
     pub stress: String,
-    /// File of prefixes, one a line; none if empty.
+    /// File of prefixes, one per line; none if empty.
     pub prefixes: PathBuf,
-    /// File of suffixes, one a line; none if empty.
+    /// File of suffixes, one per line; none if empty.
     pub suffixes: PathBuf,
 }
 
@@ -144,7 +144,7 @@ fn affixes(path: &Path, source: &Source, notices: &mut Vec<String>) -> Result<Ve
     let affixes: Vec<Vec<usize>> = lines.iter().filter_map(|line| symbols(line)).collect();
     ensure!(
         !affixes.is_empty(),
-        "{name}: no affix of symbols of the corpus; write one a line, as the corpus is written"
+        "{name}: no affix of symbols of the corpus; write one per line, as the corpus is written"
     );
     if affixes.len() < lines.len() {
         let n = lines.len() - affixes.len();

@@ -131,10 +131,13 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
     Ok((chosen, Plan { basis: Basis::Language(language), shards: Arc::new(shards.collect()) }))
 }
 
-/// Sentences that the grammar cannot derive, as file, line and text; none of treebanks, whose trees are derivations.
-pub fn underivable(fleet: &dyn Map, input: &Input) -> Result<Vec<String>> {
+/// Sentences that the grammar cannot derive, by line and description; none of treebanks, whose trees are derivations. A sentence
+/// that occurs several times has the line of its first occurrence.
+pub fn underivable(fleet: &dyn Map, input: &Input) -> Result<Vec<(u32, String)>> {
     let found = underivable_items(fleet, input)?.into_iter();
-    found.map(|(shard, item)| input.text.describe(shard, item)).collect()
+    let described =
+        |(shard, item)| Ok((input.text.lines(shard, item)?[0], input.text.describe(shard, item)?));
+    found.map(described).collect()
 }
 
 /// The lines of these sentences.

@@ -224,20 +224,24 @@ impl Text {
         Ok(positions.iter().map(|&position| corpus.lines[position as usize]).collect())
     }
 
-    /// Line and text of a sentence, by shard and position in it, for messages.
+    /// File, line and text of a sentence, by shard and position in it, for messages.
     pub fn describe(&self, shard: usize, item: u32) -> Result<String> {
         let place = self.blocks.partition_point(|place| place.shards.end <= shard);
         let Place { shards, block, .. } = &self.blocks[place];
         let Block { corpus, positions } = &*block.value()?;
-        let position = positions[shard - shards.start][item as usize][0] as usize;
-        let whole = [corpus.sentences[position].len() as u32];
-        let mut text: String = corpus.line(position, &whole);
-        if let Some((end, _)) = text.char_indices().nth(60) {
-            text.truncate(end);
-            text.push('…');
-        }
-        Ok(format!("{}:{}: {text}", corpus.source_name, corpus.lines[position]))
+        Ok(described(corpus, positions[shard - shards.start][item as usize][0] as usize))
     }
+}
+
+/// File, line and text of a sentence of a corpus, for messages.
+pub fn described(corpus: &Corpus, position: usize) -> String {
+    let whole = [corpus.sentences[position].len() as u32];
+    let mut text: String = corpus.line(position, &whole);
+    if let Some((end, _)) = text.char_indices().nth(60) {
+        text.truncate(end);
+        text.push('…');
+    }
+    format!("{}:{}: {text}", corpus.source_name, corpus.lines[position])
 }
 
 /// Puts shards on the spill, and gives them with their [`Block::positions`].

@@ -161,7 +161,7 @@ fn read(path: &Path, max_length: u32, notices: &mut Vec<String>) -> Result<Vec<(
         let n_long = long.len();
         notices.push(format!(
             "{name}:{line}: left out {n_long} trees of more than {max_length} words, this being the first; \
-             corpus.max_length says how many"
+             corpus.max_length sets the limit"
         ));
     }
     if short.is_empty() {

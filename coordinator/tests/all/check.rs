@@ -48,6 +48,27 @@ fn all_sentences_without_a_derivation_are_named() {
 }
 
 #[test]
+fn sentences_with_symbols_that_the_grammar_lacks_are_named_among_the_others() {
+    for (kind, method) in [("adaptor", "vb"), ("adaptor", "hastings"), ("pcfg", "em")] {
+        let job = job(kind, method);
+        let corpus = "ab\naxb\nba\n\naab\nab\nab\nab\nab\nyab\n";
+        let dir =
+            folder(&[("g.gr", GRAMMAR), ("job.toml", job.as_bytes()), ("corpus.txt", corpus.as_bytes())]);
+        let told = stdout(&grammaton(&["check", &at(&dir, "job.toml")]).code(1));
+        let (_, named) = told.split_once("the grammar cannot derive 3 sentences:\n").expect(&told);
+        let named: Vec<&str> = named.lines().filter(|line| !line.is_empty()).collect();
+        let expected = [
+            "corpus.txt:2: axb (the grammar has no terminal `x`)",
+            "corpus.txt:3: ba",
+            "corpus.txt:10: yab (the grammar has no terminal `y`)",
+        ];
+        assert_eq!(named.len(), expected.len(), "{named:?}");
+        assert!(named.iter().zip(expected).all(|(line, expected)| line.ends_with(expected)), "{named:?}");
+        grammaton(&["train", &at(&dir, "job.toml"), "--quiet"]).code(2);
+    }
+}
+
+#[test]
 fn a_corpus_is_cleaned_as_the_job_says_and_models_read_new_text_likewise() {
     let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\nunit = \"grapheme\"\nnormalise = \"nfc\"\n\
         lowercase = true\npunctuation = \"drop\"\ndigraphs = [\"sh\"]\n[inference]\nmax_rounds = 5\n";

@@ -396,6 +396,7 @@ fn no_secret_is_logged_or_on_a_command_line() {
         "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 3\n";
     let folder = Folder::new(&[("job.toml", job), ("corpus.txt", &corpus), ("token", SECRET)]);
     fs::set_permissions(folder.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(folder.path("."), fs::Permissions::from_mode(0o755)).unwrap();
     let private = fs::read_to_string(&papers.server.key).unwrap();
     let private = private.lines().nth(1).expect("a key has a line of base 64").to_owned();
     for scheme in ["http", "https"] {

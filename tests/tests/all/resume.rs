@@ -351,7 +351,7 @@ fn a_damaged_checkpoint_is_skipped() {
     let resumed = folder.train("out", &["--resume"]);
     assert_eq!(resumed.digest(), one.digest());
     let notice = resumed.summary["notices"][0].as_str().unwrap();
-    assert!(notice.contains(&newest) && notice.ends_with("going on from an older one"), "{notice}");
+    assert!(notice.contains(&newest) && notice.ends_with("continuing with an older one"), "{notice}");
 }
 
 #[test]

@@ -25,32 +25,36 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
     };
     let max_symbols = args.max_symbols.unwrap_or(LONGEST);
     let options = Options { format: Format::Tokens, unit: Unit::Token, max_symbols, ..Options::default() };
-    let (corpus, n_lines) = input::text_to_parse(&args.corpus, &options)?;
+    let parts = input::text_to_parse(&args.corpus, &options)?;
     let mut out = Printer::new(super::Format::Brackets)?;
-    let Some(corpus) = corpus else {
-        out.finish(n_lines)?;
-        return Ok(Answer::Yes);
-    };
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let parser = Parser::new(model, THRESHOLD);
-    let parse = |at: usize| parser.parse(&words(&corpus, at), decoder);
     let mut flat: Vec<u32> = Vec::new();
-    let n = corpus.sentences.len();
-    for first in (0..n).step_by(BATCH) {
-        let batch = first..n.min(first + BATCH);
-        let parses: Vec<Parse> = pool.install(|| batch.clone().into_par_iter().map(parse).collect());
-        for (parse, at) in parses.iter().zip(batch) {
-            if parse.flat {
-                flat.push(corpus.lines[at]);
+    let (mut n_sentences, mut n_lines) = (0, 0);
+    for part in parts {
+        let part = part?;
+        n_lines = part.n_lines;
+        let Some(corpus) = part.corpus else { continue };
+        let parse = |at: usize| parser.parse(&words(&corpus, at), decoder);
+        let n = corpus.sentences.len();
+        n_sentences += n;
+        for first in (0..n).step_by(BATCH) {
+            let batch = first..n.min(first + BATCH);
+            let parses: Vec<Parse> = pool.install(|| batch.clone().into_par_iter().map(parse).collect());
+            for (parse, at) in parses.iter().zip(batch) {
+                if parse.flat {
+                    flat.push(corpus.lines[at]);
+                }
+                out.line(corpus.lines[at], &brackets::line(&parse.tree))?;
             }
-            out.line(corpus.lines[at], &brackets::line(&parse.tree))?;
         }
+        out.flush()?;
     }
     out.finish(n_lines)?;
     let Some(first) = flat.first() else { return Ok(Answer::Yes) };
     streams::tell(&format!(
-        "notice: without a tree and printed flat: {} of {n} sentences, the first one in line {first}",
+        "notice: without a tree and printed flat: {} of {n_sentences} sentences, the first one in line {first}",
         flat.len(),
     ));
     Ok(args.partly())
