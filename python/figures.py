@@ -3,7 +3,6 @@
 Both sides run as processes of their own, in turn. Times are CPU time of user and system, memory is the largest that was resident.
 """
 
-import itertools
 import os
 import random
 import signal
@@ -29,10 +28,11 @@ with open(sys.argv[3], "w", encoding="utf-8") as out:
         out.write(parse.text + "\\n")
 """
 MILLION = """
-import itertools, sys, grammaton, random
-sys.path.insert(0, sys.argv[2])
-from figures import utterances
-grammaton.train(utterances(1_000_000), "auto:unigram", method="vb", max_rounds=2, workers=2, dir=sys.argv[1]).result(progress=False)
+import sys, grammaton
+def utterances():
+    with open(sys.argv[1], encoding="utf-8") as lines:
+        yield from lines
+grammaton.train(utterances(), "auto:unigram", method="vb", max_rounds=2, workers=2, dir=sys.argv[2], memory=int(sys.argv[3])).result(progress=False)
 """
 ENDLESS = """
 import sys, grammaton
@@ -43,14 +43,15 @@ run.result()
 """
 
 
-def utterances(n: int):
-    """Random sentences of a language of 2,000 words, one at a time."""
+def language() -> str:
+    """A grammar of 20,000 words of one to three syllables by Zipf's law, as in docs/results/speed.md."""
     chance = random.Random(1)
-    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 7))) for _ in range(2000)]
-    weights = [1 / rank for rank in range(1, 2001)]
-    cumulative = list(itertools.accumulate(weights))
-    for _ in range(n):
-        yield " ".join(chance.choices(words, cum_weights=cumulative, k=chance.randint(2, 6)))
+    syllables = [consonant + vowel for consonant in "bdfghjklmnprstvwz" for vowel in "aeiou"]
+    words: dict[str, None] = {}
+    while len(words) < 20_000:
+        words["".join(chance.choices(syllables, k=chance.randint(1, 3)))] = None
+    rules = [f"{1000 / (rank + 1.7)} 1 Word --> {' '.join(word)}" for rank, word in enumerate(words, 1)]
+    return "\n".join(["0.65 1 Words --> Word Words", "0.35 1 Words --> Word", *rules, ""])
 
 
 def measured(*command: object, out: Path | None = None) -> tuple[float, float]:
@@ -114,14 +115,16 @@ def main(corpus: str, *names: str) -> None:
                 assert any((dir / f"run{at}" / "checkpoints").iterdir())
             print(f"interrupt: median {median(waits):.2f} s, longest {max(waits):.2f} s until the process has ended")
         if "million" in wanted:
-            seconds, megabytes = python(MILLION, dir / "million", HERE_OF_FIGURES)
+            (dir / "lex.gr").write_text(language(), encoding="utf-8")
+            lines = dir / "million.txt"
+            measured(grammaton, "sample", dir / "lex.gr", "-n", 1_000_000, "--segments", "Word", out=lines)
             million = dir / "million.toml"
-            million.write_text(text.replace(corpus, str(dir / "million" / "corpus.txt")).replace("max_rounds = 40\ntolerance = 0", "max_rounds = 2"))
-            also = measured(grammaton, "train", million, "--out", dir / "also-million", "--workers", 2, "--quiet")
-            print(f"million: {seconds:.0f} s, {megabytes:.0f} MB; command line {also[0]:.0f} s, {also[1]:.0f} MB", flush=True)
+            million.write_text(text.replace(corpus, str(lines)).replace("max_rounds = 40\ntolerance = 0", "max_rounds = 2"), encoding="utf-8")
+            for memory in (4096, 64):
+                seconds, megabytes = python(MILLION, lines, dir / f"ours{memory}", memory)
+                also = measured(grammaton, "train", million, "--out", dir / f"theirs{memory}", "--workers", 2, "--memory", memory, "--quiet")
+                print(f"million, memory {memory}: {seconds:.0f} s, {megabytes:.0f} MB; command line {also[0]:.0f} s, {also[1]:.0f} MB", flush=True)
 
-
-HERE_OF_FIGURES = Path(__file__).resolve().parent
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -74,7 +74,7 @@ class Client:
         if corpus is None:
             raise TypeError("give a corpus or a job file")
         with tempfile.TemporaryDirectory(prefix="grammaton-") as folder:
-            found = job_keys(corpus, grammar, {"method": method, **keys}, Path(folder), may_replace=False)
+            found = job_keys(corpus, grammar, {"method": method, **keys}, Path(folder))
             job = Path(folder) / "job.toml"
             job.write_text(_lib.job_file(found), encoding="utf-8")
             wishes["name"] = name or "python"

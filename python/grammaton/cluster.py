@@ -49,6 +49,8 @@ class Launcher(Protocol):
         ...
 
 
+#: Seconds between two looks at a job at most.
+_LONGEST_PAUSE = 2.0
 _LOG = logging.getLogger("grammaton.cluster")
 #: Clusters of this process, which end with the interpreter at the latest.
 _CLUSTERS: weakref.WeakSet[Cluster] = weakref.WeakSet()
@@ -65,6 +67,8 @@ class Cluster:
 
     def __init__(self, launcher: Launcher | None = None, *, workers: int = 0, threads: int | None = None, dir: StrPath | None = None) -> None:
         """Starts the coordinator, and asks for `workers` with `threads` each. `dir` keeps the jobs; by default they end with the cluster."""
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be 1 or more, found {threads}")
         self.launcher = launcher or Processes()
         self.threads = threads
         self._temporary = tempfile.mkdtemp(prefix="grammaton-cluster-")
@@ -100,6 +104,8 @@ class Cluster:
 
     def scale(self, workers: int) -> None:
         """Asks for as many workers as are missing, or ends those that are too many, the last ones first. Ends adapting."""
+        if workers < 0:
+            raise ValueError(f"workers must be 0 or more, found {workers}")
         self._end_adapting()
         self._set_number(workers)
 
@@ -159,13 +165,27 @@ class Cluster:
             self._adapting = None
 
     def train(self, corpus: Corpus, grammar: StrPath | None = None, method: str | None = None, *, dir: StrPath | None = None, **keys: Any) -> Result:
-        """Trains on the workers as `grammaton.train` does here, and returns the result. Ctrl-C cancels the job."""
+        """Trains on the workers as `grammaton.train` does here, and returns the result. Ctrl-C cancels the job.
+
+        `RuntimeError` if the job fails, or if it has no workers: none were asked for, or all have ended, and the cluster does not adapt.
+        """
         job = self.client.submit(corpus, grammar, method, **keys)
+        pause = 0.05
         try:
+            while self.client.job(job)["state"] in ("queued", "running"):
+                if self._adapting is None and not self._has_workers():
+                    raise RuntimeError("the job has no workers: none were asked for, or all have ended; call scale or adapt")
+                time.sleep(pause)
+                pause = min(1.2 * pause, _LONGEST_PAUSE)
             return self.client.result(job, dir)
-        except KeyboardInterrupt:
-            self.client.cancel(job)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self.client.cancel(job)
             raise
+
+    def _has_workers(self) -> bool:
+        with self._changing:
+            return any(self.launcher.is_alive(worker) for worker in self._workers)
 
     def close(self) -> None:
         """Ends workers and coordinator. Does nothing in a process that was forked from the one that started them."""
@@ -224,13 +244,11 @@ class Slurm:
         cores = [f"--cpus-per-task={threads}"] if threads else []
         command = ["sbatch", "--parsable", "--job-name=grammaton-worker", "--output=/dev/null", "--export=ALL", *cores, *self.options]
         command.append("--wrap=exec " + " ".join(worker_command(url, threads)))
-        return subprocess.run(
-            command, check=True, capture_output=True, text=True, env={**os.environ, "GRAMMATON_TOKEN": token}
-        ).stdout.strip().split(";")[0]
+        return _slurm(command, {**os.environ, "GRAMMATON_TOKEN": token}).split(";")[0]
 
     def stop(self, worker: str) -> None:
         """Cancels the batch job."""
-        subprocess.run(["scancel", worker], check=True, capture_output=True)
+        _slurm(["scancel", worker])
 
     def is_alive(self, worker: str) -> bool:
         """Whether the batch job is pending or running."""
@@ -239,6 +257,14 @@ class Slurm:
         if found.returncode != 0 and "Invalid job id" not in found.stderr:
             raise RuntimeError(f"squeue: {found.stderr.strip()}")
         return bool(found.stdout.strip())
+
+
+def _slurm(command: list[str], env: dict[str, str] | None = None) -> str:
+    """What a command of Slurm prints. `RuntimeError` with its message if it fails."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]}: {done.stderr.strip() or done.returncode}")
+    return done.stdout.strip()
 
 
 class Dask:

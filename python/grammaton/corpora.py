@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, SupportsIndex
 
 from .trees import Tree
 
@@ -18,48 +19,74 @@ def is_path(corpus: Any) -> bool:
     return isinstance(corpus, (str, os.PathLike))
 
 
-def write(corpus: Iterable[Any], file: Path) -> dict[str, Any]:
-    """Writes sentences to a file, one at a time, and returns the keys of the job that go with their form.
+#: Kinds of models that forms of sentences are for; text and lists of tokens are for all others.
+_KINDS = {"lists of rows": "dmv", "trees": "pcfg-la"}
+
+
+def write(corpus: Iterable[Any], file: Path, kind: str | None = None, *, resume: bool = False) -> dict[str, Any]:
+    """Writes sentences for a model of that kind to a file, one at a time, and returns the keys of the job that go with their form.
 
     A sentence is text; a list of tokens; a list of rows `(word, tag)` or `(word, tag, head)`, the head being the number of a word from 1, or 0;
-    or a `Tree`. An exception of the iterator leaves an earlier file as it was.
+    or a `Tree`. An exception of the iterator leaves an earlier file as it was. With `resume`, an earlier file must be the same.
     """
-    if isinstance(corpus, (bytes, bytearray)):
-        raise TypeError("a corpus is a path or an iterable of sentences, found bytes; decode them first")
+    if isinstance(corpus, (bytes, bytearray)) or not isinstance(corpus, Iterable):
+        raise TypeError(f"a corpus is a path or an iterable of sentences, found {type(corpus).__name__}")
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     form: str | None = None
     try:
-        with open(aside, "w", encoding="utf-8", newline="\n") as out:
+        with open(aside, "wb") as out:
             for at, sentence in enumerate(corpus):
-                found = _write_sentence(sentence, at, out)
+                try:
+                    found, text = _written(sentence)
+                    out.write(text.encode("utf-8"))
+                except (TypeError, ValueError) as error:
+                    raise (TypeError if isinstance(error, TypeError) else ValueError)(f"sentence {at}: {error}") from None
                 if found != (form := form or found):
                     raise TypeError(f"sentence {at}: found {found}, the ones before are {form}")
+                if kind != _KINDS.get(form, kind):
+                    raise ValueError(f'sentence {at}: {form} are for train(..., kind="{_KINDS[form]}")')
+        if resume and file.exists() and not filecmp.cmp(aside, file, shallow=False):
+            raise ValueError(f"{file}: the run to resume has another corpus")
         os.replace(aside, file)
     finally:
         aside.unlink(missing_ok=True)
     return {"format": "tokens"} if form == "lists of tokens" else {}
 
 
-def _write_sentence(sentence: Any, at: int, out: TextIO) -> str:
+def _written(sentence: Any) -> tuple[str, str]:
+    """The form of a sentence, and its lines."""
     if isinstance(sentence, str):
-        if "\n" in sentence.rstrip("\n") or "\r" in sentence:
-            raise ValueError(f"sentence {at}: has a line break; give each line as a sentence of its own")
-        out.write(sentence.rstrip("\n") + "\n")
-        return "text"
+        line = sentence.rstrip("\r\n")
+        if "\n" in line or "\r" in line:
+            raise ValueError("has a line break; give each line as a sentence of its own")
+        return "text", line + "\n"
     if isinstance(sentence, Tree):
-        out.write(f"{sentence}\n")
-        return "trees"
-    if not isinstance(sentence, Sequence):
-        raise TypeError(f"sentence {at}: expected text, a list of tokens or of rows, or a Tree, found {type(sentence).__name__}")
+        return "trees", f"{sentence}\n"
+    if not isinstance(sentence, Sequence) or isinstance(sentence, (bytes, bytearray)):
+        raise TypeError(f"expected text, a list of tokens or of rows, or a Tree, found {type(sentence).__name__}")
     if sentence and not isinstance(sentence[0], str):
-        for number, row in enumerate(sentence, 1):
-            word, tag, *rest = row
-            head = rest[0] if rest else "_"
-            out.write(f"{number}\t{word}\t_\t{tag}\t_\t_\t{head}\t_\t_\t_\n")
-        out.write("\n")
-        return "lists of rows"
-    for token in sentence:
-        if not token or token.split() != [token]:
-            raise ValueError(f"sentence {at}: the token {token!r} is empty or has white space")
-    out.write(" ".join(sentence) + "\n")
-    return "lists of tokens"
+        return "lists of rows", "".join(_row(row, number) for number, row in enumerate(sentence, 1)) + "\n"
+    return "lists of tokens", " ".join(_token(token) for token in sentence) + "\n"
+
+
+def _row(row: Any, number: int) -> str:
+    """A word with its tag, and its head if that is known, as a line of CoNLL-U."""
+    if not isinstance(row, (tuple, list)) or len(row) not in (2, 3):
+        raise TypeError(f"expected rows (word, tag) or (word, tag, head), found {row!r}")
+    word, tag, head = (*row, None)[:3]
+    if head is not None and (not isinstance(head, SupportsIndex) or isinstance(head, bool)):
+        raise TypeError(f"the head must be the number of a word from 1, or 0 for the root, found {head!r}")
+    for text, kind in ((word, "word"), (tag, "tag")):
+        if not isinstance(text, str):
+            raise TypeError(f"the {kind} must be text, found {text!r}")
+        if not text.strip() or any(letter in text for letter in "\t\r\n"):
+            raise ValueError(f"the {kind} {text!r} is empty, or has a tab or line break")
+    return f"{number}\t{word}\t_\t{tag}\t_\t_\t{'_' if head is None else head}\t_\t_\t_\n"
+
+
+def _token(token: Any) -> str:
+    if not isinstance(token, str):
+        raise TypeError(f"the token must be text, found {token!r}")
+    if token.split() != [token]:
+        raise ValueError(f"the token {token!r} is empty or has white space")
+    return token

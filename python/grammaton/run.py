@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import shutil
@@ -26,14 +27,25 @@ class Folder:
     """The output folder of a run: the user's, or a temporary one that is removed with the last object that reads it."""
 
     def __init__(self, dir: StrPath | None) -> None:
+        if dir is not None and not os.fspath(dir):
+            raise ValueError("dir must be the path of a folder, found an empty one")
         self.is_temporary = dir is None
         self.path = Path(tempfile.mkdtemp(prefix="grammaton-") if dir is None else dir)
         self._pid = os.getpid()
 
     def __del__(self) -> None:
         # A forked process has a copy of this object, but not of the folder.
-        if self.is_temporary and os is not None and os.getpid() == self._pid:
+        if getattr(self, "is_temporary", False) and os is not None and os.getpid() == self._pid:
             shutil.rmtree(self.path, ignore_errors=True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Folder:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another object would remove the folder of this one, or find it removed.
+        if self.is_temporary:
+            raise TypeError("results in a temporary folder cannot be pickled; train with dir=..., or pickle the model: result.model")
+        return Folder, (self.path,)
 
 
 class Run:
@@ -148,11 +160,16 @@ def train(
     >>> len(run.result().parameters_sha256)
     64
     """
+    if resume and overwrite:
+        raise ValueError("give resume or overwrite, not both")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function, found {callback!r}")
     folder = Folder(dir)
-    keys = job_keys(corpus, grammar, {"method": method, **keys}, folder.path, may_replace=overwrite or resume)
     told = None if callback is None else _Callback(callback)
     earlier = "resume" if resume else "overwrite" if overwrite else "refuse"
-    return Run(_lib.Run.start(keys, earlier=earlier, workers=workers, memory=memory, callback=told), folder)
+    with _new_files_go_on_failure(folder.path, "corpus.txt", "grammar.gr"):
+        keys = job_keys(corpus, grammar, {"method": method, **keys}, folder.path, earlier)
+        return Run(_lib.Run.start(keys, earlier=earlier, workers=workers, memory=memory, callback=told, folder=folder), folder)
 
 
 def segment(
@@ -182,18 +199,18 @@ def segment(
     folder = Folder(dir)
     if not overwrite and (folder.path / "summary.json").exists():
         raise FileExistsError(f"{folder.path}: the folder has a finished result; use overwrite=True, or choose another dir")
-    if corpora.is_path(text):
-        path = Path(os.fspath(text))  # type: ignore[arg-type]
-    else:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        path = folder.path / "text.txt"
-        if corpora.write(text, path) and unit != "token":  # type: ignore[arg-type]
-            raise ValueError('lists of tokens need unit="token"')
     names = [grammar] if isinstance(grammar, str) else list(grammar)
-    job = _lib.segment_job(
-        path, folder.path, unit=unit, grammar=names, vowels=vowels, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
-    )
-    run = _lib.Run.start({}, file=job, earlier="overwrite" if overwrite else "refuse", workers=workers)
+    with _new_files_go_on_failure(folder.path, "text.txt", "corpus.txt", "job.toml"):
+        if corpora.is_path(text):
+            path = Path(os.fspath(text))  # type: ignore[arg-type]
+        else:
+            path = _new_file(folder.path, "text.txt", overwrite)
+            if corpora.write(text, path) and unit != "token":  # type: ignore[arg-type]
+                raise ValueError('lists of tokens need unit="token"')
+        job = _lib.segment_job(
+            path, folder.path, unit=unit, grammar=names, vowels=vowels, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
+        )
+        run = _lib.Run.start({}, file=job, earlier="overwrite" if overwrite else "refuse", workers=workers, folder=folder)
     _show(run, progress)
     run.summary()
     segmented = _lib.segmented(path, unit, folder.path).splitlines()
@@ -206,22 +223,41 @@ def _show(run: _lib.Run, wanted: bool | None) -> None:
         progress.show(run)
 
 
-def job_keys(corpus: Corpus, grammar: StrPath | None, keys: dict[str, Any], dir: Path, *, may_replace: bool) -> dict[str, Any]:
+def job_keys(corpus: Corpus, grammar: StrPath | None, keys: dict[str, Any], dir: Path, earlier: str = "refuse") -> dict[str, Any]:
     """The keys of a job with its results in `dir`. What is no file yet, a corpus of Python values or the text of a grammar, is written there."""
+    if "path" in keys:
+        raise TypeError("the corpus is the first argument; leave out path")
     keys = {**keys, "dir": dir}
     if isinstance(grammar, str) and "-->" in grammar:
-        dir.mkdir(parents=True, exist_ok=True)
-        keys["grammar"] = dir / "grammar.gr"
+        keys["grammar"] = _new_file(dir, "grammar.gr", earlier != "refuse")
         keys["grammar"].write_text(grammar, encoding="utf-8")
     elif grammar is not None:
         keys["grammar"] = grammar
     if corpora.is_path(corpus):
         return {**keys, "path": corpus}
-    dir.mkdir(parents=True, exist_ok=True)
-    file = dir / "corpus.txt"
+    file = _new_file(dir, "corpus.txt", earlier != "refuse")
+    return {**corpora.write(corpus, file, keys.get("kind"), resume=earlier == "resume"), **keys, "path": file}  # type: ignore[arg-type]
+
+
+def _new_file(dir: Path, name: str, may_replace: bool) -> Path:
+    """The path of a file to write in `dir`, which is made if it is not there. `FileExistsError` if the file may not be replaced."""
+    file = dir / name
     if file.exists() and not may_replace:
-        raise FileExistsError(f"{file}: exists; use overwrite=True or resume=True, or choose another dir")
-    return {**corpora.write(corpus, file), **keys, "path": file}  # type: ignore[arg-type]
+        raise FileExistsError(f"{file}: exists; use overwrite=True, or choose another dir")
+    dir.mkdir(parents=True, exist_ok=True)
+    return file
+
+
+@contextlib.contextmanager
+def _new_files_go_on_failure(dir: Path, *names: str) -> Iterator[None]:
+    """Removes those of these files that are new if the block raises, so that it can be tried again."""
+    new = [dir / name for name in names if not (dir / name).exists()]
+    try:
+        yield
+    except BaseException:
+        for file in new:
+            file.unlink(missing_ok=True)
+        raise
 
 
 class _Callback:

@@ -3,13 +3,14 @@
 //! Arguments have the names of the keys of a job file, which are unique over its tables; so the table need not be named. Values are checked as those
 //! of a job file are, with the same errors.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use coordinator::job::Job;
 use coordinator::nearest::nearest;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 /// Tables `[[sweep]]` of a job file.
 const SWEEP: &str = "sweep";
@@ -63,10 +64,25 @@ pub fn job(arguments: &Bound<'_, PyDict>) -> PyResult<Job> {
     job.map_err(|fault| PyValueError::new_err(fault.without_place().to_string()))
 }
 
+/// An argument that is a number in `range`.
+pub fn count<T: TryFrom<i64> + Into<i64> + Copy>(
+    name: &str,
+    number: Option<i64>,
+    range: RangeInclusive<T>,
+) -> PyResult<Option<T>> {
+    let Some(number) = number else { return Ok(None) };
+    let (least, most): (i64, i64) = ((*range.start()).into(), (*range.end()).into());
+    match T::try_from(number) {
+        Ok(count) if (least..=most).contains(&number) => Ok(Some(count)),
+        _ => Err(PyValueError::new_err(format!("{name} must be from {least} to {most}, found {number}"))),
+    }
+}
+
 /// A Python value as one of TOML. Errors name `key`.
 fn value(key: &str, value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
-    if value.is_instance_of::<PyBool>() {
-        return Ok(toml::Value::Boolean(value.extract()?));
+    // NumPy's too, which are no instances of `bool`.
+    if let Ok(flag) = value.extract::<bool>() {
+        return Ok(toml::Value::Boolean(flag));
     }
     if value.is_instance_of::<PyString>() {
         return Ok(toml::Value::String(value.extract()?));
@@ -83,7 +99,9 @@ fn value(key: &str, value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
     }
     // Before numbers of other libraries, which convert themselves.
     if let Ok(path) = value.extract::<PathBuf>() {
-        return Ok(toml::Value::String(path.display().to_string()));
+        let text = path.into_os_string().into_string();
+        let not_text = |path| PyValueError::new_err(format!("{key}: the path {path:?} is not UTF-8"));
+        return Ok(toml::Value::String(text.map_err(not_text)?));
     }
     if let Ok(number) = value.extract::<i64>() {
         return Ok(toml::Value::Integer(number));

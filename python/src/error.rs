@@ -27,8 +27,12 @@ create_exception!(
 );
 
 /// Options of the command line in messages, and the arguments that do the same.
-const OPTIONS: [(&str, &str); 3] =
-    [("--overwrite", "overwrite=True"), ("--resume", "resume=True"), ("--out DIR", "dir=...")];
+const OPTIONS: [(&str, &str); 4] = [
+    ("--overwrite", "overwrite=True"),
+    ("--resume", "resume=True"),
+    ("--out DIR", "dir=..."),
+    ("--grammar", "grammar"),
+];
 
 /// The exception for an error.
 pub fn exception(py: Python<'_>, error: anyhow::Error) -> PyErr {

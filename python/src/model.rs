@@ -24,6 +24,7 @@ use shared::models::dmv::heads::flat;
 use shared::models::dmv::nouns;
 use shared::models::latent::parse;
 
+use crate::arguments::count;
 use crate::error::exception;
 use crate::wait::interruptible;
 
@@ -97,7 +98,8 @@ impl Model {
     }
 
     /// The learned parameters as JSON, with `top` strings of each adapted nonterminal.
-    fn inspect(&self, py: Python<'_>, top: usize) -> PyResult<String> {
+    fn inspect(&self, py: Python<'_>, top: i64) -> PyResult<String> {
+        let top = count("top", Some(top), 0..=u32::MAX)?.map_or(0, |top| top as usize);
         let saved = self.0.clone();
         interruptible(
             py,
@@ -105,8 +107,9 @@ impl Model {
         )
     }
 
-    /// The strings of the nonterminal `symbol` as JSON, the most used first.
-    fn strings(&self, py: Python<'_>, symbol: &str, limit: usize) -> PyResult<String> {
+    /// The strings of the nonterminal `symbol` as JSON, the most used first; all of them, or `limit`.
+    fn strings(&self, py: Python<'_>, symbol: &str, limit: Option<i64>) -> PyResult<String> {
+        let limit = count("limit", limit, 0..=u32::MAX)?.map_or(usize::MAX, |limit| limit as usize);
         let (grammar, sticks) = match &self.0.model {
             Trained::Grammar(model) => (&model.grammar, &model.lexicon.sticks[..]),
             Trained::Treebank(_) => return Err(PyKeyError::new_err("a model of trees has no strings")),
@@ -126,13 +129,8 @@ impl Model {
 
     /// A parser with that decoder. If `closed`, it uses learned strings only.
     #[pyo3(signature = (decoder, *, closed = false, threads = None))]
-    fn parser(
-        &self,
-        py: Python<'_>,
-        decoder: &str,
-        closed: bool,
-        threads: Option<usize>,
-    ) -> PyResult<Parser> {
+    fn parser(&self, py: Python<'_>, decoder: &str, closed: bool, threads: Option<i64>) -> PyResult<Parser> {
+        let threads = count("threads", threads, 1..=u16::MAX)?.map(usize::from);
         let of_kind: &[&str] = match kind(&self.0) {
             Kind::Segments => &["viterbi", "mbr", "mbr-tree"],
             Kind::Trees => &["viterbi", "max-rule"],
@@ -181,6 +179,11 @@ const OK: &str = "ok";
 impl Parser {
     /// Segments lines of text, in the format of the training corpus. A line without an analysis is one segment.
     fn segments(&self, py: Python<'_>, lines: Vec<String>) -> PyResult<Vec<Segmented>> {
+        let breaks = ['\r', '\n'];
+        if let Some(line) = lines.iter().find(|line| line.trim_end_matches(breaks).contains(breaks)) {
+            let message = format!("the text {line:?} has a line break; give each line as a text of its own");
+            return Err(PyValueError::new_err(message));
+        }
         self.run(py, move |analyser| analyser.segment(&lines))
     }
 
@@ -250,7 +253,8 @@ impl Analyser {
         let options = Options { format, unit, cleaning: cleaning.clone(), ..Options::default() };
         let mut found: Vec<Segmented> =
             lines.iter().map(|_| (String::new(), None, None, Status::Empty.to_string())).collect();
-        let text = lines.join("\n") + "\n";
+        let text: String =
+            lines.iter().flat_map(|line| [line.trim_end_matches(['\r', '\n']), "\n"]).collect();
         let corpus = match Corpus::whole(Reader::new(text.as_bytes(), "texts", &options)?) {
             Ok((corpus, _)) => corpus,
             Err(ReadError::Empty { .. }) => return Ok(found),

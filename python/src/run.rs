@@ -25,7 +25,7 @@ use coordinator::job::{Job, Point};
 use coordinator::metrics::RoundMetrics;
 use coordinator::run::{self, Earlier};
 use coordinator::train::group::Inputs;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -57,6 +57,8 @@ struct Shared {
     memory: usize,
     /// Called with each round, as JSON, on the run's thread.
     callback: Option<Py<PyAny>>,
+    /// The output folder, if Python removes it when it is used no more: not before the run's thread has ended, which writes to it.
+    _folder: Option<Py<PyAny>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -124,16 +126,20 @@ static RUNS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 impl Run {
     /// Checks a job and starts to train it. The job is given by its keys, or by the path of its file. Returns once corpus and grammar are read.
     #[staticmethod]
-    #[pyo3(signature = (keys, *, file = None, earlier = "refuse", workers = None, memory = None, callback = None))]
+    #[pyo3(signature = (keys, *, file = None, earlier = "refuse", workers = None, memory = None, callback = None, folder = None))]
+    #[expect(clippy::too_many_arguments, reason = "those of `grammaton.train`")]
     fn start(
         py: Python<'_>,
         keys: &Bound<'_, PyDict>,
         file: Option<PathBuf>,
         earlier: &str,
-        workers: Option<usize>,
-        memory: Option<usize>,
+        workers: Option<i64>,
+        memory: Option<i64>,
         callback: Option<Py<PyAny>>,
+        folder: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
+        let workers = arguments::count("workers", workers, 1..=u16::MAX)?;
+        let memory = arguments::count("memory", memory, 0..=u32::MAX)?;
         let pid = process::id();
         let first = FIRST.compare_exchange(0, pid, Ordering::SeqCst, Ordering::SeqCst);
         if first.is_err_and(|first| first != pid) {
@@ -151,12 +157,9 @@ impl Run {
             "overwrite" => Earlier::Overwrite,
             _ => Earlier::Refuse,
         };
-        if workers == Some(0) {
-            return Err(PyValueError::new_err("workers must be 1 or more, found 0"));
-        }
         logging::start(py)?;
-        let workers = workers.unwrap_or(FleetConfig::default().local_workers);
-        let memory = memory.map_or(MEMORY, |mebibytes| mebibytes.saturating_mul(1 << 20));
+        let workers = workers.map_or(FleetConfig::default().local_workers, usize::from);
+        let memory = memory.map_or(MEMORY, |mebibytes| (mebibytes as usize).saturating_mul(1 << 20));
         let state = State {
             stage: Stage::Reading,
             rounds: Vec::new(),
@@ -168,7 +171,7 @@ impl Run {
             raised: None,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let shared = Arc::new(Shared { job, workers, memory, callback, state, changed });
+        let shared = Arc::new(Shared { job, workers, memory, callback, _folder: folder, state, changed });
         let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|run| run.strong_count() > 0);
         runs.push(Arc::downgrade(&shared));
@@ -380,6 +383,8 @@ impl Shared {
             shared.end(trained.unwrap_or_else(|_| {
                 Err(anyhow::anyhow!("internal error: the run panicked, as told above; please report it"))
             }));
+            // With the interpreter lock, so that a temporary folder of a run that was dropped is removed at once.
+            Python::try_attach(|_| drop(shared));
         };
         thread.spawn(body).map(drop)
     }

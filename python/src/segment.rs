@@ -11,6 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use shared::data::corpus::Unit;
 
+use crate::arguments::count;
 use crate::error::exception;
 use crate::wait::interruptible;
 
@@ -33,15 +34,16 @@ pub fn segment_job(
     unit: &str,
     grammar: Vec<String>,
     vowels: String,
-    chains: Option<u16>,
-    sweeps: Option<u32>,
+    chains: Option<i64>,
+    sweeps: Option<i64>,
     seconds: Option<f64>,
-    seed: u64,
-    workers: Option<u16>,
+    seed: i64,
+    workers: Option<i64>,
 ) -> PyResult<PathBuf> {
-    if chains == Some(0) || sweeps.is_some_and(|sweeps| sweeps < 2) || workers == Some(0) {
-        return Err(PyValueError::new_err("chains and workers must be 1 or more, and sweeps 2 or more"));
-    }
+    let chains = count("chains", chains, 1..=1000u16)?;
+    let sweeps = count("sweeps", sweeps, 2..=1_000_000u32)?;
+    let workers = count("workers", workers, 1..=u16::MAX)?;
+    let seed = u64::try_from(seed).map_err(|_| PyValueError::new_err("seed must be 0 or more"))?;
     if seconds.is_some() && sweeps.is_some() {
         return Err(PyValueError::new_err("give sweeps or seconds, not both"));
     }

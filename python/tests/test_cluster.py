@@ -109,6 +109,24 @@ def test_a_scheduler_that_refuses_is_asked_again(corpus: Path, alone: str, caplo
     assert sum("the queue is full" in record.getMessage() for record in caplog.records) == 3
 
 
+def test_a_job_without_workers_ends(corpus: Path) -> None:
+    class Ending(Processes):
+        def start(self, url: str, token: str, threads: int | None) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(["false"])
+
+    with Cluster() as cluster, pytest.raises(RuntimeError, match="the job has no workers: none were asked for"):
+        cluster.train(corpus, **JOB)
+    with Cluster(Ending(), workers=2) as cluster:
+        with pytest.raises(RuntimeError, match="or all have ended"):
+            cluster.train(corpus, **JOB)
+        [job] = cluster.client.jobs()
+        assert cluster.client.wait(job["id"])["state"] == "cancelled"
+        with pytest.raises(ValueError, match="workers must be 0 or more, found -1"):
+            cluster.scale(-1)
+    with pytest.raises(ValueError, match="threads must be 1 or more, found 0"):
+        Cluster(threads=0)
+
+
 def test_a_cluster_that_is_not_closed_ends_with_the_interpreter() -> None:
     code = """
         import os, grammaton

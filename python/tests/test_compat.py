@@ -29,6 +29,14 @@ def test_segment_as_wordseg_has_it(corpus: Path, tmp_path: Path) -> None:
     assert names[:5] == ["train_text", "grammar_file", "category", "args", "test_text"]
     with pytest.raises(ValueError, match="-H: no such option"):
         ag.segment(phones, args="-H")
+    for args in ("-n", "-n x", "-x 0", "-n 0"):
+        with pytest.raises(ValueError, match="takes a number|1 or more"):
+            ag.segment(phones, args=args)
+    assert [line.replace(" ", "") for line in ag.segment(["( a", "% \\"], args="-n 4 -r 1", nruns=1)] == ["(a", "%\\"]
+    with pytest.raises(TypeError, match="found str"):
+        ag.segment("a b\nc d")
+    with pytest.raises(ValueError, match="no utterances"):
+        ag.segment(["", " "])
     with pytest.raises(ValueError, match="cannot ignore 7 of 7 parses"):
         ag.segment(phones, args=ARGS, ignore_first_parses=7)
     with pytest.raises(ValueError, match="Words"):

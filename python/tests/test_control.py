@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,24 @@ def test_a_dropped_run_ends(corpus: Path, tmp_path: Path) -> None:
             break
         except ValueError as error:
             assert "another run writes to this folder" in str(error)
+
+
+def test_a_dropped_run_leaves_no_temporary_folder(corpus: Path) -> None:
+    def threads() -> list[str]:
+        names = []
+        for file in Path("/proc/self/task").glob("*/comm"):
+            with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+                names.append(file.read_text().strip())
+        return names
+
+    run = grammaton.train(corpus, **LONG)
+    next(iter(run))
+    dir = run.dir
+    del run
+    # Its thread writes a checkpoint, and ends.
+    while "grammaton-run" in threads():
+        time.sleep(0.01)
+    assert not dir.exists()
 
 
 def _in_child(run: grammaton.Run, model: grammaton.Model, parses: Any, corpus: Path, answers: Any) -> None:

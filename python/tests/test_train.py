@@ -1,5 +1,6 @@
 """Training: the same bits as the command line, all forms of corpora, errors as exceptions."""
 
+import copy
 import json
 import pickle
 from collections.abc import Iterator
@@ -186,16 +187,91 @@ def test_bad_input_is_an_exception(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(grammaton.GrammarError) as caught:
         grammaton.train(["ab"], GRAMMAR + "2 1 Word -> a\n")
     assert (caught.value.line, caught.value.column) == (9, 10) and isinstance(caught.value, ValueError)
-    with pytest.raises(ValueError, match="workers must be 1 or more"):
-        grammaton.train(corpus, "auto:unigram", workers=0)
+    refused: list[dict[str, Any]] = [{"workers": 0}, {"workers": -1}, {"memory": -1}, {"workers": 100_000}]
+    for counts in refused:
+        with pytest.raises(ValueError, match="must be from [01] to [0-9]+, found"):
+            grammaton.train(corpus, "auto:unigram", **counts)
     with pytest.raises(ValueError, match="no terminal `b`"):
         grammaton.train(["abc"], GRAMMAR.replace("Char --> b", "Char --> c"), max_rounds=1).result()
     with pytest.raises(ValueError, match="sentence 1: has a line break"):
         grammaton.train(["ab", "a\nb"], "auto:unigram")
     with pytest.raises(TypeError, match="sentence 1: found lists of tokens, the ones before are text"):
         grammaton.train(["ab", ["a"]], "auto:unigram")
-    with pytest.raises(TypeError, match="sentence 0: expected text"):
-        grammaton.train([5], "auto:unigram")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="leave out path"):
+        grammaton.train(corpus, "auto:unigram", path="other.txt")
+    with pytest.raises(TypeError, match="callback must be a function"):
+        grammaton.train(corpus, "auto:unigram", callback=5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="dir must be the path of a folder"):
+        grammaton.train(corpus, "auto:unigram", dir="")
+    with pytest.raises(ValueError, match="resume or overwrite, not both"):
+        grammaton.train(corpus, "auto:unigram", resume=True, overwrite=True)
+    with pytest.raises(ValueError, match="no sentence|empty"):
+        grammaton.train([], "auto:unigram")
+
+
+@pytest.mark.parametrize(
+    ("sentences", "kind", "message"),
+    [
+        ([5], TypeError, "sentence 0: expected text, a list of tokens or of rows, or a Tree, found int"),
+        ([b"ab"], TypeError, "sentence 0: expected text, .*found bytes"),
+        (b"ab", TypeError, "an iterable of sentences, found bytes"),
+        (5, TypeError, "an iterable of sentences, found int"),
+        (None, TypeError, "an iterable of sentences, found NoneType"),
+        ([["a", 5]], TypeError, "sentence 0: the token must be text, found 5"),
+        ([["a b"]], ValueError, "sentence 0: the token 'a b' is empty or has white space"),
+        ([["a"], "b"], TypeError, "sentence 1: found text, the ones before are lists of tokens"),
+        ([[1, 2]], TypeError, "sentence 0: expected rows .*, found 1"),
+        ([[("dogs", "NOUN", "2")]], TypeError, "sentence 0: the head must be the number of a word"),
+        ([[("dogs", 5)]], TypeError, "sentence 0: the tag must be text, found 5"),
+        ([[("do\tgs", "NOUN")]], ValueError, "sentence 0: the word .* tab"),
+        ([[("dogs", "NOUN", 0)]], ValueError, 'sentence 0: lists of rows are for train.*kind="dmv"'),
+        ([grammaton.Tree.parse("(S a)")], ValueError, 'sentence 0: trees are for train.*kind="pcfg-la"'),
+        (["ab", "\ud800"], ValueError, "sentence 1: 'utf-8' codec"),
+    ],
+)
+def test_sentences_of_other_types_are_refused(sentences: Any, kind: type[Exception], message: str, tmp_path: Path) -> None:
+    with pytest.raises(kind, match=message):
+        grammaton.train(sentences, "auto:unigram", dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_failed_at_the_start_can_be_tried_again(tmp_path: Path) -> None:
+    lines = ["ab ba", "ab"]
+    with pytest.raises(ValueError, match="did you mean"):
+        grammaton.train(lines, "auto:unigrm", dir=tmp_path / "one")
+    assert grammaton.train(lines, "auto:unigram", max_rounds=1, dir=tmp_path / "one").result().summary["rounds"] == 1
+    with pytest.raises(grammaton.GrammarError):
+        grammaton.train(lines, GRAMMAR + "Word ->", dir=tmp_path / "two")
+    assert grammaton.train(lines, GRAMMAR, max_rounds=1, dir=tmp_path / "two").result().summary["rounds"] == 1
+    with pytest.raises(ValueError, match="^grammar unigrm: not a grammar"):
+        grammaton.segment(lines, grammar="unigrm", dir=tmp_path / "three")
+    assert grammaton.segment(lines, grammar="unigram", chains=1, sweeps=2, dir=tmp_path / "three").summary["rounds"] == 2
+    # Files of the user stay.
+    (tmp_path / "four").mkdir()
+    for name in ("grammar.gr", "text.txt"):
+        (tmp_path / "four" / name).write_text("mine\n")
+    with pytest.raises(FileExistsError, match="grammar.gr"):
+        grammaton.train(lines, GRAMMAR, dir=tmp_path / "four")
+    with pytest.raises(FileExistsError, match="text.txt"):
+        grammaton.segment(lines, dir=tmp_path / "four")
+    assert {file.name: file.read_text() for file in (tmp_path / "four").iterdir()} == {"grammar.gr": "mine\n", "text.txt": "mine\n"}
+
+
+def test_results_are_copied_and_pickled(tmp_path: Path) -> None:
+    result = grammaton.train(["ab ba", "ab"], "auto:unigram", max_rounds=1).result()
+    with pytest.raises(TypeError, match="train with dir=..., or pickle the model"):
+        pickle.dumps(result)
+    del (other := copy.deepcopy(result)).summary
+    del other
+    assert result.dir.exists() and len(result.trees) == 2
+    kept = grammaton.train(["ab ba", "ab"], "auto:unigram", max_rounds=1, dir=tmp_path).result()
+    assert pickle.loads(pickle.dumps(kept)).parameters_sha256 == result.parameters_sha256 and tmp_path.exists()
+
+
+def test_numbers_of_numpy_are_values() -> None:
+    numpy = pytest.importorskip("numpy")
+    run = grammaton.train(["ab ba", "ab"], "auto:unigram", max_rounds=numpy.int32(2), tolerance=numpy.float32(0), lowercase=numpy.bool_(False))
+    assert run.result().summary["rounds"] == 2
 
 
 def test_an_earlier_result_stays_unless_asked(corpus: Path, tmp_path: Path) -> None:
@@ -211,6 +287,15 @@ def test_an_earlier_result_stays_unless_asked(corpus: Path, tmp_path: Path) -> N
         (tmp_path / "corpus.txt").write_text("mine\n")
         grammaton.train(["ab"], "auto:unigram", dir=tmp_path)
     assert (tmp_path / "corpus.txt").read_text() == "mine\n"
+
+
+def test_a_run_is_resumed_with_its_own_corpus(tmp_path: Path) -> None:
+    first = grammaton.train(["ab ba", "ab"], "auto:unigram", max_rounds=1, dir=tmp_path).result()
+    again = grammaton.train(iter(["ab ba", "ab"]), "auto:unigram", max_rounds=1, dir=tmp_path, resume=True).result()
+    assert again.parameters_sha256 == first.parameters_sha256
+    with pytest.raises(ValueError, match="the run to resume has another corpus"):
+        grammaton.train(["xy yx", "xy"], "auto:unigram", max_rounds=1, dir=tmp_path, resume=True)
+    assert (tmp_path / "corpus.txt").read_text() == "ab ba\nab\n"
 
 
 def test_an_iterator_that_raises_leaves_nothing(tmp_path: Path) -> None:
@@ -261,6 +346,14 @@ def test_models_parse_and_are_pickled(corpus: Path, tmp_path: Path, grammaton_co
         list(model.parse(["a\nb"]))
     with pytest.raises(TypeError, match="iterable of sentences"):
         model.parse("ab")
+    sentences: list[Any] = [5, b"ab", ["a", 5]]
+    for sentence in sentences:
+        with pytest.raises(TypeError, match="a sentence is text or a list of tokens, found"):
+            list(model.parse([sentence]))
+    with pytest.raises(ValueError, match="threads must be from 1"):
+        model.parse([], threads=0)
+    with pytest.raises(ValueError, match="limit must be from 0"):
+        model.strings("Word", -1)
     with pytest.raises(FileNotFoundError, match="no model here"):
         grammaton.Model.load(tmp_path / "nowhere")
     (tmp_path / "model.bin").write_bytes(b"GRMTNMDL?")
@@ -293,5 +386,14 @@ def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command:
         grammaton.segment(lines, grammar="unigrm")
     with pytest.raises(ValueError, match="sweeps or seconds"):
         grammaton.segment(lines, sweeps=3, seconds=1)
+    refused: list[dict[str, Any]] = [{"chains": 0}, {"chains": 70_000}, {"sweeps": 1}, {"workers": -1}]
+    for counts in refused:
+        with pytest.raises(ValueError, match="must be from"):
+            grammaton.segment(lines, **counts)
+    for seconds in (-1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="seconds must be a positive number"):
+            grammaton.segment(lines, seconds=seconds)
+    with pytest.raises(ValueError, match="seed must be 0 or more"):
+        grammaton.segment(lines, seed=-1)
     with pytest.raises(ValueError, match="single symbol"):
         grammaton.segment(["aa"])

@@ -55,7 +55,11 @@ def segment(
     The answer for each utterance is the segmentation that most samples of all runs have; of `test_text`, the most probable one by the best run.
     `njobs` is the number of threads. A seed in `args` (`-r`) makes it repeatable. `ValueError` for options of py-cfg that have no counterpart, and for `category` not in the grammar.
     """
+    if isinstance(train_text, str) or isinstance(test_text, str):
+        raise TypeError("a text is an iterable of utterances, found str; give its lines: text.splitlines()")
     train_text = [" ".join(line.split()) for line in train_text if line.strip()]
+    if not train_text:
+        raise ValueError("the text to train on has no utterances")
     tests = None if test_text is None else [" ".join(line.split()) for line in test_text if line.strip()]
     if grammar_file is None:
         grammar = build_colloc0_grammar(phone for line in [*train_text, *(tests or [])] for phone in line.split())
@@ -90,12 +94,18 @@ def job_keys(args: str, ignore_first_parses: int = 0) -> dict[str, Any]:
         if option in _SWITCHES:
             found[option] = True
         elif name in _NUMBERS:
-            found[name] = float(value or words.pop(0))
+            number = value or (words.pop(0) if words else "")
+            try:
+                found[name] = float(number)
+            except ValueError:
+                raise ValueError(f"{name} takes a number, found {number!r}") from None
         else:
             raise ValueError(f"{option}: no such option of py-cfg here; see COMPATIBILITY.md")
     if found["-w"] != 1:
         raise ValueError(f"-w {found['-w']}: write the weights into the grammar")
     rounds, every = int(found["-n"]), int(found["-x"])
+    if rounds < 1 or every < 1:
+        raise ValueError("-n and -x must be 1 or more")
     # The first parse of py-cfg is that of the start, which is no sample here.
     n_parses = rounds // every + 1
     ignored = ignore_first_parses if ignore_first_parses >= 0 else max(0, n_parses + ignore_first_parses)
