@@ -33,7 +33,7 @@ use shared::work::shard::Shard;
 use shared::work::task::{Answer, Collapse, Collapsed, Expectation, Language, Named, ShardState, Task, Work};
 
 /// Timeout of events that should happen at once, for a busy machine.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_secs(180);
 
 /// Path of a binary that the same `cargo test` built.
 pub fn binary(name: &str) -> PathBuf {
