@@ -134,7 +134,7 @@ docker cp "$(container):/results" "$scratch/results" >/dev/null
 same_result "$scratch/plain" "$scratch/results" 1
 "${compose[@]}" down --volumes --timeout 5 >/dev/null 2>&1
 
-rounds=300
+rounds=$((rounds * 3 / 10))
 job=$scratch/short
 make_job "$job"
 train_plainly "$job" "$scratch/plain-short"
