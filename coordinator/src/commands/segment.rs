@@ -38,8 +38,8 @@ pub struct Args {
     /// Unit of a symbol: char, with spaces between words, or token (phonemes between spaces), with | between words
     #[arg(long, value_enum, default_value = "char")]
     unit: UnitName,
-    /// Grammars, as listed by `grammaton grammars`, with commas between them, whose models vote; auto: chosen by the symbols
-    /// and by how many words of a short trial have one syllable
+    /// Grammars, as listed by `grammaton grammars`, with commas between them, whose models vote; auto: chosen by short trials
+    /// on the text
     #[arg(long, value_name = "NAMES", default_value = AUTO, value_delimiter = ',')]
     grammar: Vec<String>,
     /// Vowels, with spaces between them [default: found in the text]

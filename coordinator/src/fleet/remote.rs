@@ -198,10 +198,11 @@ impl Work for Admission {
                 warn!(%peer, detail, "a worker was refused");
                 line.refuse(reason, &detail).await;
             }
-            drop(line);
-            // Its connection is of no more use, and is its own to close first.
-            tokio::time::sleep(LEAVE_WITHIN).await;
-            visitor.dismiss();
+            // Its connection is of no more use, and is its own to close first. A task of its own waits, since this one takes kilobytes.
+            tokio::spawn(async move {
+                tokio::time::sleep(LEAVE_WITHIN).await;
+                visitor.dismiss();
+            });
         };
         tokio::spawn(stay.instrument(span));
         Ok(Response::new(stream))
