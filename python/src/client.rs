@@ -21,7 +21,7 @@ use serde::Serialize;
 use tonic::{Code, Status};
 
 use crate::error::exception;
-use crate::wait::{LOOK, interruptible};
+use crate::wait::{LOOK, detached, interruptible};
 
 /// A service at an address.
 #[pyclass(frozen, module = "grammaton._lib")]
@@ -170,7 +170,7 @@ impl Watch {
     /// Waits for the next line, as JSON; `None` if the job has ended.
     fn next(&self, py: Python<'_>) -> PyResult<Option<String>> {
         loop {
-            let found = py.detach(|| {
+            let found = detached(py, || {
                 let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 lines.recv_timeout(LOOK)
             });

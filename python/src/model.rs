@@ -26,7 +26,7 @@ use shared::models::latent::parse;
 
 use crate::arguments::count;
 use crate::error::exception;
-use crate::wait::interruptible;
+use crate::wait::{detached, interruptible};
 
 /// A trained model.
 #[pyclass(frozen, module = "grammaton._lib")]
@@ -53,7 +53,7 @@ impl Model {
     /// Reads a folder of results, its folder `model`, or a `model.bin`.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Model> {
-        let saved = py.detach(|| SavedModel::load(&path));
+        let saved = detached(py, || SavedModel::load(&path));
         Ok(Model(Arc::new(saved.map_err(|error| exception(py, error.into()))?)))
     }
 
@@ -66,7 +66,7 @@ impl Model {
 
     /// Encodes a `model.bin`.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &py.detach(|| self.0.to_bytes()))
+        PyBytes::new(py, &detached(py, || self.0.to_bytes()))
     }
 
     /// What it finds: `segments`, `trees` or `dependencies`.
@@ -94,7 +94,7 @@ impl Model {
     /// The digest of the parameters.
     #[getter]
     fn parameters_sha256(&self, py: Python<'_>) -> String {
-        py.detach(|| model::parameters_sha256(&self.0.model))
+        detached(py, || model::parameters_sha256(&self.0.model))
     }
 
     /// The learned parameters as JSON, with `top` strings of each adapted nonterminal.

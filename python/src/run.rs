@@ -19,8 +19,9 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use coordinator::commands::train::FleetOptions;
 use coordinator::events::{Observer, RunEvent};
-use coordinator::fleet::{FleetConfig, Handle, MEMORY};
+use coordinator::fleet::Handle;
 use coordinator::job::{Job, Point};
 use coordinator::metrics::RoundMetrics;
 use coordinator::run::{self, Earlier};
@@ -32,7 +33,7 @@ use pyo3::types::PyDict;
 use crate::arguments;
 use crate::error::{Stopped, exception};
 use crate::logging;
-use crate::wait::LOOK;
+use crate::wait::{LOOK, detached, interpreter_ends};
 
 /// Longest wait for a run that is stopped, in which it writes its checkpoint.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -45,20 +46,18 @@ const LOG: &str = "coordinator::run";
 #[pyclass(frozen, module = "grammaton._lib")]
 pub struct Run {
     shared: Arc<Shared>,
+    /// The object that removes a temporary output folder when it is used no more.
+    folder: Option<Py<PyAny>>,
     pid: u32,
 }
 
 /// What a run's thread and its callers have in common.
 struct Shared {
     job: Job,
-    /// Threads that compute.
-    workers: usize,
-    /// Bytes for forests.
-    memory: usize,
+    /// Threads that compute, and memory.
+    options: FleetOptions,
     /// Called with each round, as JSON, on the run's thread.
     callback: Option<Py<PyAny>>,
-    /// The output folder, if Python removes it when it is used no more: not before the run's thread has ended, which writes to it.
-    _folder: Option<Py<PyAny>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -158,8 +157,7 @@ impl Run {
             _ => Earlier::Refuse,
         };
         logging::start(py)?;
-        let workers = workers.map_or(FleetConfig::default().local_workers, usize::from);
-        let memory = memory.map_or(MEMORY, |mebibytes| (mebibytes as usize).saturating_mul(1 << 20));
+        let options = FleetOptions { workers, memory, ..FleetOptions::default() };
         let state = State {
             stage: Stage::Reading,
             rounds: Vec::new(),
@@ -171,13 +169,13 @@ impl Run {
             raised: None,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let shared = Arc::new(Shared { job, workers, memory, callback, _folder: folder, state, changed });
+        let shared = Arc::new(Shared { job, options, callback, state, changed });
         let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|run| run.strong_count() > 0);
         runs.push(Arc::downgrade(&shared));
         drop(runs);
-        shared.spawn(earlier)?;
-        let run = Run { shared, pid };
+        shared.spawn(earlier, folder.as_ref().map(|folder| folder.clone_ref(py)))?;
+        let run = Run { shared, folder, pid };
         run.wait(py, |state| !matches!(state.stage, Stage::Reading))?;
         run.raise(py)?;
         Ok(run)
@@ -251,7 +249,7 @@ impl Run {
     }
 
     /// Lets a paused run go on, or one that was stopped, which goes on from its checkpoint.
-    fn resume(&self) -> PyResult<()> {
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.look()?;
         state.is_paused = false;
         match state.stage {
@@ -262,7 +260,8 @@ impl Run {
             Stage::Stopped(_) => {
                 (state.stage, state.is_stopped) = (Stage::Reading, false);
                 drop(state);
-                self.shared.spawn(Earlier::Resume)?;
+                self.shared
+                    .spawn(Earlier::Resume, self.folder.as_ref().map(|folder| folder.clone_ref(py)))?;
             }
             _ => {}
         }
@@ -280,16 +279,17 @@ impl Run {
     }
 }
 
-/// Stops all runs of this process, and waits until their checkpoints are written.
+/// Stops all runs of this process when the interpreter ends, and waits until their checkpoints are written.
 #[pyfunction]
 pub fn stop_all(py: Python<'_>) {
+    interpreter_ends();
     if FIRST.load(Ordering::SeqCst) != process::id() {
         return; // there are none, or they are in the parent
     }
     // The lock is free again before anything waits.
     let runs: Vec<Arc<Shared>> =
         RUNS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
-    py.detach(|| {
+    detached(py, || {
         runs.iter().for_each(|run| run.stop());
         for run in runs {
             run.wait(STOP_WITHIN, &|state| state.stage.is_over());
@@ -315,13 +315,13 @@ impl Run {
                 "a callback cannot wait for its own run, which waits for the callback; call stop() or pause() in it, and wait elsewhere",
             ));
         }
-        while !py.detach(|| self.shared.wait(LOOK, &is_there)) {
+        while !detached(py, || self.shared.wait(LOOK, &is_there)) {
             let Err(raised) = py.check_signals() else { continue };
             self.shared.stop();
             // A run that still reads its files has nothing to keep.
             let is_over = |state: &State| state.stage.is_over() || state.handle.is_none();
             for _ in 0..STOP_WITHIN.div_duration_f64(LOOK) as usize {
-                if py.detach(|| self.shared.wait(LOOK, &is_over)) || py.check_signals().is_err() {
+                if detached(py, || self.shared.wait(LOOK, &is_over)) || py.check_signals().is_err() {
                     break;
                 }
             }
@@ -373,18 +373,18 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Trains on a new thread.
-    fn spawn(self: &Arc<Shared>, earlier: Earlier) -> std::io::Result<()> {
+    /// Trains on a new thread, which writes to `folder` and keeps it until it has ended.
+    fn spawn(self: &Arc<Shared>, earlier: Earlier, folder: Option<Py<PyAny>>) -> std::io::Result<()> {
         let shared = self.clone();
         let thread = thread::Builder::new().name("grammaton-run".into()).stack_size(STACK);
         let body = move || {
             shared.state().thread = Some(thread::current().id());
             let trained = catch_unwind(AssertUnwindSafe(|| shared.train(earlier)));
+            // With the interpreter lock, so that the temporary folder of a run that was dropped is removed at once.
+            Python::try_attach(|_| drop(folder));
             shared.end(trained.unwrap_or_else(|_| {
                 Err(anyhow::anyhow!("internal error: the run panicked, as told above; please report it"))
             }));
-            // With the interpreter lock, so that a temporary folder of a run that was dropped is removed at once.
-            Python::try_attach(|_| drop(shared));
         };
         thread.spawn(body).map(drop)
     }
@@ -396,10 +396,7 @@ impl Shared {
             return self.earlier_result();
         }
         let inputs = Inputs::load(&self.job)?;
-        let own = run.start_fleet(
-            FleetConfig { local_workers: self.workers, ..FleetConfig::default() },
-            self.memory,
-        )?;
+        let own = run.start_fleet(self.options.config()?, self.options.memory())?;
         let handle = own.fleet().handle();
         let mut state = self.state();
         if state.is_stopped {

@@ -13,7 +13,7 @@ use shared::data::corpus::Unit;
 
 use crate::arguments::count;
 use crate::error::exception;
-use crate::wait::interruptible;
+use crate::wait::{detached, interruptible};
 
 fn unit(name: &str) -> PyResult<Unit> {
     match name {
@@ -63,5 +63,5 @@ pub fn segment_job(
 #[pyfunction]
 pub fn segmented(py: Python<'_>, text: PathBuf, unit: &str, dir: PathBuf) -> PyResult<String> {
     let unit = self::unit(unit)?;
-    py.detach(|| Text::read(&text, unit)?.segmented_in(&dir)).map_err(|error| exception(py, error))
+    detached(py, || Text::read(&text, unit)?.segmented_in(&dir)).map_err(|error| exception(py, error))
 }
