@@ -103,6 +103,33 @@ fn short_texts_have_more_sweeps_and_a_number_of_chains_is_that_of_every_grammar(
     assert!(!job.contains("voter_chains"), "{job}");
 }
 
+/// Law: a command overwrites only what an earlier run of it wrote.
+#[test]
+fn files_of_the_user_are_not_overwritten() {
+    let run = |dir: &tempfile::TempDir, args: &[&str]| {
+        let (text, out) = (at(dir, "corpus.txt"), at(dir, ""));
+        grammaton(
+            &[&["segment", &text, "--sweeps", "2", "-q", "--grammar", "unigram", "--out", &out], args]
+                .concat(),
+        )
+    };
+    let text = "a b\nba ab\n";
+    for (name, args) in
+        [("corpus.txt", &[][..]), ("corpus.txt", &["--overwrite"]), ("job.toml", &["--overwrite"])]
+    {
+        let dir = folder(&[("corpus.txt", text.as_bytes()), (name, text.as_bytes())]);
+        let told = String::from_utf8(run(&dir, args).code(2).get_output().stderr.clone()).unwrap();
+        assert!(told.contains("corpus.txt: the file would be overwritten; choose another folder"), "{told}");
+        assert_eq!(read(&dir, name), text);
+    }
+    let dir = folder(&[("text.txt", text.as_bytes())]);
+    let out = at(&dir, "out");
+    let again =
+        ["segment", &at(&dir, "text.txt"), "--sweeps", "2", "-q", "--grammar", "unigram", "--out", &out];
+    grammaton(&again).success();
+    grammaton(&[&again[..], &["--overwrite"]].concat()).success();
+}
+
 #[test]
 fn phonemes_are_tokens_between_spaces() {
     let text = "t uu | m ii\n\nt uu t uu\nm ii\n";

@@ -87,6 +87,8 @@ pub fn grammar(name: &str) -> Result<Auto> {
 
 const CORPUS: &str = "corpus.txt";
 const JOB: &str = "job.toml";
+/// The begin of every job file that the commands write.
+const MARK: &str = "# Written by grammaton";
 /// The segmentation, as the text is written.
 const SEGMENTED: &str = "segmented.txt";
 
@@ -146,6 +148,7 @@ impl Sampling {
             return Ok(Folder::Temporary(tempfile::tempdir().context("cannot create a temporary folder")?));
         };
         ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
+        check_own(dir)?;
         if !self.overwrite && dir.join("summary.json").exists() {
             bail!(
                 "{}: the folder has a finished result; replace it with --overwrite, or choose another folder with --out DIR",
@@ -165,6 +168,7 @@ impl Sampling {
 
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
     pub fn write_job(&self, text: &Text, model: &ModelFile, dir: &Path) -> Result<PathBuf> {
+        check_own(dir)?;
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &text.corpus_file()?)?;
         model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;
@@ -195,13 +199,28 @@ impl Sampling {
         let voter_chains = voter_chains.map(|n| format!("voter_chains = {n}\n")).unwrap_or_default();
         let (chains, seed) = (self.chains.unwrap_or(effort.chains), self.seed);
         format!(
-            "# Written by grammaton. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
+            "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
              [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\nunit = \"{unit}\"\n\n\
              [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\n\
              max_rounds = {sweeps}\nkeep_every = 2\nrestarts = {chains}\nseed = {seed}\n\n\
              [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
         )
+    }
+}
+
+/// Files that the commands write, besides those of `train`, and that a user may have in a folder.
+const WRITTEN: [&str; 5] = [CORPUS, JOB, SEGMENTED, "prefixes.txt", "suffixes.txt"];
+
+/// Refuses a folder with files of these names that no earlier run wrote: they may be the text itself.
+fn check_own(dir: &Path) -> Result<()> {
+    let is_ours = fs::read_to_string(dir.join(JOB)).is_ok_and(|job| job.starts_with(MARK));
+    match WRITTEN.iter().find(|name| !is_ours && dir.join(name).exists()) {
+        Some(name) => bail!(
+            "{}: the file would be overwritten; choose another folder with --out DIR",
+            dir.join(name).display()
+        ),
+        None => Ok(()),
     }
 }
 
