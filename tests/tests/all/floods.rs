@@ -61,7 +61,8 @@ impl Target {
     }
 }
 
-fn with_token<T>(token: &str, message: T) -> Request<T> {
+/// A request that shows a token.
+pub(super) fn with_token<T>(token: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     request

@@ -15,6 +15,8 @@ use grammaton_tests::serving::Serving;
 use grammaton_tests::{Process, clock, eventually};
 use serde_json::Value;
 
+use super::floods::with_token;
+
 /// A setting from the environment, or its default of `docs/results/cluster.md`.
 fn setting(name: &str, usual: usize) -> usize {
     std::env::var(name).map_or(usual, |value| value.parse().expect("a number"))
@@ -214,8 +216,8 @@ fn attacks() -> Vec<(&'static str, String, Vec<u8>)> {
     ]
 }
 
-/// Submits an attack repeatedly until `over`; returns the number of submissions and the last error.
-async fn attack(url: String, job: String, file: Vec<u8>, over: &AtomicBool) -> (u64, String) {
+/// Submits an attack by the user of `token` repeatedly until `over`; returns the number of submissions and the last error.
+async fn attack(url: String, token: String, job: String, file: Vec<u8>, over: &AtomicBool) -> (u64, String) {
     use proto::v1::{self, jobs_client::JobsClient, upload_message::Message};
     let hash = blake3::hash(&file).as_bytes().to_vec();
     let head = v1::InputFile { hash: hash.clone().into(), size: file.len() as u64 };
@@ -225,11 +227,13 @@ async fn attack(url: String, job: String, file: Vec<u8>, over: &AtomicBool) -> (
     let mut jobs = JobsClient::connect(url).await.unwrap();
     let (mut n, mut told) = (0, String::new());
     while !over.load(Ordering::Relaxed) {
-        jobs.upload(tokio_stream::iter(upload.clone().collect::<Vec<_>>())).await.unwrap();
+        let upload = tokio_stream::iter(upload.clone().collect::<Vec<_>>());
+        jobs.upload(with_token(&token, upload)).await.unwrap();
         let input = v1::JobInput { path: "file".to_owned(), hash: hash.clone().into() };
         let (job, name) = (job.clone(), "attack".to_owned());
         let request = v1::SubmitRequest { job, name, inputs: vec![input], ..Default::default() };
-        told = jobs.submit(request).await.expect_err("it is refused").message().to_owned();
+        told =
+            jobs.submit(with_token(&token, request)).await.expect_err("it is refused").message().to_owned();
         n += 1;
     }
     (n, told)
@@ -241,12 +245,18 @@ fn another_user_submits_while_the_service_is_attacked() {
     let seconds = Duration::from_secs(setting("LOAD_SECONDS", 20) as u64);
     let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\ntruncation = 3000\n";
     let folder = Folder::new(&[("corpus.txt", &corpus(1)), ("job.toml", job)]);
-    let service = Serving::start(&folder, &[]);
+    let [ann, mallory] = ["ann", "mallory"].map(|name| {
+        let secret = folder.grammaton(&["token", name, "submit", "--tokens", "tokens"]);
+        secret.trim_end().to_owned()
+    });
+    fs::write(folder.path("ann"), ann).unwrap();
+    let args = ["--tokens", "tokens", "--max-user-jobs", "100000", "--max-jobs", "100000"];
+    let service = Serving::start(&folder, &args);
     let submits = || {
         let (begun, mut took) = (clock(), Vec::new());
         while begun.elapsed() < seconds {
             let begun = clock();
-            service.grammaton(&folder, &["submit", "job.toml"]);
+            service.grammaton(&folder, &["submit", "job.toml", "--token-file", "ann"]);
             took.push(begun.elapsed());
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -264,7 +274,8 @@ fn another_user_submits_while_the_service_is_attacked() {
             .flat_map(|attack| [attack; 2])
             .map(|(_, job, file)| {
                 let (url, job, file, over) = (service.url.clone(), job.clone(), file.clone(), over.clone());
-                runtime.spawn(async move { attack(url, job, file, &over).await })
+                let token = mallory.clone();
+                runtime.spawn(async move { attack(url, token, job, file, &over).await })
             })
             .collect();
         let (n, attacked) = submits();
