@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use shared::data::corpus::{Corpus, write_line};
+use shared::data::corpus::{Corpus, Format, Options, write_line};
 use shared::data::eval::segmentation::score;
 use shared::data::vowels::{Sentences, n_nuclei};
 use shared::grammar::auto::Auto;
@@ -179,8 +179,9 @@ fn trial(
     observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {n} utterances")))?;
     let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
     let job = trial_job(grammar, table, model, dir.path())?;
+    let unit = job.corpus.options().effective_unit();
     let lines = part.sentences.iter().zip(part.segmentation());
-    let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, part.unit) + "\n");
+    let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, unit) + "\n");
     std::fs::write(&job.corpus.path, lines.collect::<String>())
         .with_context(|| format!("{}: cannot write the file", job.corpus.path.display()))?;
     let mut observer = OfFleet(observer);
@@ -192,7 +193,8 @@ fn trial(
         .context("internal error: a trial has no segmentation; please report it")?
         .segmentations
         .copy_to(&mut segmented)?;
-    let (corpus, _) = Corpus::read(&segmented[..], "the trial", &job.corpus.options())?;
+    let options = Options { unit, format: Format::Segmented, ..job.corpus.options() };
+    let (corpus, _) = Corpus::read(&segmented[..], "the trial", &options)?;
     ensure!(corpus.sentences.len() == n, "internal error: a trial lost utterances; please report it");
     Ok(corpus)
 }
@@ -206,8 +208,8 @@ fn trial_job(grammar: Auto, table: &CorpusTable, model: &ModelTable, dir: &Path)
     );
     let mut job = Job::parse(&text, "the trial", dir, &[])?;
     job.model.vowels = model.vowels.clone();
-    let CorpusTable { path, held_out, held_out_share, .. } = job.corpus;
-    job.corpus = CorpusTable { path, held_out, held_out_share, ..table.clone() };
+    let CorpusTable { path, held_out, held_out_share, test, .. } = job.corpus;
+    job.corpus = CorpusTable { path, held_out, held_out_share, test, ..table.clone() };
     Ok(job)
 }
 

@@ -103,6 +103,27 @@ fn short_texts_have_more_sweeps_and_a_number_of_chains_is_that_of_every_grammar(
     assert!(!job.contains("voter_chains"), "{job}");
 }
 
+/// Law: the choice does not depend on how the symbols are written.
+#[test]
+fn grammars_are_chosen_alike_for_characters_and_tokens() {
+    let text = drawn("poor-syllables", 60);
+    let tokens: String = text.lines().map(|line| spaced(&line.replace(' ', "")) + "\n").collect();
+    let reasons = [(text, "unit = \"char\""), (tokens, "format = \"tokens\"")].map(|(text, form)| {
+        let job = format!(
+            "[model]\ngrammar = \"auto\"\n[corpus]\npath = \"text.txt\"\n{form}\n[inference]\nmethod = \"hastings\"\nmax_rounds = 2\n"
+        );
+        let dir = folder(&[("text.txt", text.as_bytes()), ("job.toml", job.as_bytes())]);
+        let told = grammaton(&["train", &at(&dir, "job.toml")]).success().get_output().stderr.clone();
+        let told = String::from_utf8(told).unwrap();
+        told.lines().find(|line| line.contains("of a short trial")).unwrap_or(&told).to_owned()
+    });
+    assert_eq!(reasons[0], reasons[1]);
+}
+
+fn spaced(line: &str) -> String {
+    line.chars().map(String::from).collect::<Vec<_>>().join(" ")
+}
+
 /// Law: a command overwrites only what an earlier run of it wrote.
 #[test]
 fn files_of_the_user_are_not_overwritten() {
