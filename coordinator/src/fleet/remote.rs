@@ -392,7 +392,7 @@ impl Admission {
             head.extent.as_ref().map_or((0, 0), |extent| (extent.size, extent.whole.len() as u64));
         let busy = Duration::from_micros(head.busy_micros);
         let Some(task) = task else {
-            // Nobody waits for the answer, so it is dropped without taking memory.
+            // The batch is over, so the answer is dropped without taking memory.
             let left = size.saturating_sub(arrived);
             let answer = Arriving { lease, busy, body: Body::Unwanted { left }, room: None, due: due(size) };
             let step = if left == 0 { Step::Whole(None) } else { Step::Partial };

@@ -1,6 +1,6 @@
 //! Answers that arrive in pieces.
 //!
-//! In: the head of an answer and its pieces. Out: the bytes with their task. Bytes for which nobody waits are counted and dropped.
+//! In: the head of an answer and its pieces. Out: the bytes with their task. Bytes of an answer to a batch that is over are counted and dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
