@@ -45,16 +45,19 @@ fn a_process_that_is_killed_is_started_again_and_changes_no_bit() {
     let service = Serving::start(&folder, &["--workers", "1"]);
     let [first, second] =
         ["first", "second"].map(|name| service.grammaton(&folder, &["submit", "job.toml", "--name", name]));
-    let round = |id: &str| service.job(&folder, id)["progress"]["round"].as_u64().unwrap_or_default();
+    // More kills than a job survives without a checkpoint in between.
+    let checkpoint = || service.job(&folder, &first)["progress"]["checkpoint"]["round"].as_u64();
     let mut process = 0;
+    let mut advanced_to = None;
     for kills in 1..=4 {
-        let before = round(&first);
-        eventually(&|| service.log(), || round(&first) > before + 2);
+        eventually(&|| service.log(), || checkpoint() > advanced_to);
+        advanced_to = checkpoint();
         process = process_of(&service, &first, process);
         assert!(oom_score(process) > oom_score(service.id()), "the service is ended sooner than its jobs");
         kill(process);
         let log = || service.grammaton(&folder, &["logs", &first]);
-        eventually(&|| service.log(), || log().matches("starting again").count() == kills);
+        let state = || format!("{}\n{}\n{}", service.log(), log(), service.job(&folder, &first));
+        eventually(&state, || log().matches("starting again").count() == kills);
         assert!(log().contains("signal 9") && log().contains("--job-memory"), "{}", log());
     }
     is_in(&service, &folder, &first, "done");
