@@ -162,7 +162,7 @@ fn agreement(one: &Corpus, other: &Corpus) -> f64 {
 fn found_vowels(utterances: &[Vec<u32>], symbols: &[String]) -> BTreeSet<String> {
     let mut sentences = Sentences::default();
     sentences.add(utterances);
-    let is_vowel = sentences.vowels(symbols.len());
+    let is_vowel = sentences.vowels(symbols);
     symbols.iter().zip(is_vowel).filter(|(_, is_vowel)| *is_vowel).map(|(symbol, _)| symbol.clone()).collect()
 }
 

@@ -82,7 +82,7 @@ fn found(source: &Source, stress_marks: &[bool]) -> Result<Vec<bool>> {
         sentences.add(&block.sentences);
         Ok(())
     })?;
-    Ok(sentences.vowels(source.end.symbols.len()))
+    Ok(sentences.vowels(&source.end.symbols))
 }
 
 /// Whether a symbol is among `symbols`, with spaces between them.

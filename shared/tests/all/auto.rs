@@ -11,7 +11,7 @@ use crate::support::derives;
 fn made(kind: Auto, symbols: &[String], corpus: &[Vec<u32>]) -> (AutoGrammar, Vec<Vec<SymbolId>>) {
     let mut sentences = Sentences::default();
     sentences.add(corpus);
-    let vowels = sentences.vowels(symbols.len());
+    let vowels = sentences.vowels(symbols);
     // The third symbol, a vowel or not, marks stress.
     let stress_marks: Vec<bool> = (0..symbols.len()).map(|at| at == 2).collect();
     let of = Alphabet { symbols, vowels: &vowels, stress_marks: &stress_marks, ..Alphabet::default() };
