@@ -29,9 +29,11 @@ Values of `model.grammar` for corpora of sentences. A name has parts: the levels
 syllables instead of symbols, `stress` for marks of stress, and the edge at which function words stand. Segments are the words with the function words, or the prefixes, stems and
 suffixes. `grammaton grammars NAME --corpus FILE` prints any of them as a file to edit.
 
-With syllables every symbol is a vowel or a consonant. A nucleus is a sequence of vowels, onsets and codas are sequences of consonants; a
-sequence of consonants alone is a syllable of small weight (pseudo-count 0.01), so that every utterance has a derivation. Vowels are
-found by Sukhotin's algorithm unless `model.vowels` names them.
+With syllables every symbol is a vowel or a consonant. A nucleus is a sequence of vowels, onsets and codas are sequences of consonants. An
+utterance without a vowel is a segment, the nonterminal `WithoutNucleus`, so that every utterance has a derivation. Vowels are those that
+`model.vowels` names. If it is empty, letters that are vowels or consonants in whatever is written with them (Latin, Cyrillic and Greek script, the
+International Phonetic Alphabet) are known, and other symbols are told apart by their neighbours (Sukhotin's algorithm). Letters of transcriptions that
+use them otherwise are not believed: where vowels and consonants would alternate much less than by neighbours alone.
 
 With `stress` a mark after a nucleus makes its syllable a stressed one (Börschinger & Johnson 2014), and words learn which patterns of stressed
 and unstressed syllables they have. The marks are those of `model.stress`.

@@ -384,9 +384,27 @@ mod tests {
     #[test]
     fn classes_without_symbols_leave_no_rules() {
         let consonants = printed("colloc-syllable", "t s");
-        assert!(!consonants.contains("Nucleus") && consonants.contains("0.01 1 SyllableIF --> Consonants"));
+        assert!(!consonants.contains("Nucleus") && consonants.contains("1 1 SyllableIF --> Consonants"));
         let vowels = printed("colloc-syllable", "a");
         assert!(!vowels.contains("Onset") && vowels.contains("SyllableI Syllable SyllableF"));
+        assert!(!vowels.contains("WithoutNucleus"));
+    }
+
+    #[test]
+    fn an_utterance_without_a_vowel_is_one_segment_and_no_word_is_without_one() {
+        let text = printed("colloc-syllable", "a t");
+        assert!(text.contains("1 1 Sentence --> WithoutNucleus\n"), "{text}");
+        let parents: Vec<&str> = text.lines().filter(|line| line.ends_with("--> Consonants")).collect();
+        assert_eq!(
+            parents,
+            [
+                "1 WithoutNucleus --> Consonants",
+                "1 OnsetI --> Consonants",
+                "1 Onset --> Consonants",
+                "1 Coda --> Consonants",
+                "1 CodaF --> Consonants"
+            ]
+        );
     }
 
     #[test]
@@ -396,8 +414,8 @@ mod tests {
             segments.iter().map(|&segment| grammar.name(segment).to_owned()).collect()
         };
         assert_eq!(segments("colloc3"), ["Word"]);
-        assert_eq!(segments("colloc3-syllable"), ["Word"]);
-        assert_eq!(segments("colloc-syllable-functionwords-both"), ["FuncWord", "Word"]);
+        assert_eq!(segments("colloc3-syllable"), ["Word", "WithoutNucleus"]);
+        assert_eq!(segments("colloc-syllable-functionwords-both"), ["FuncWord", "Word", "WithoutNucleus"]);
         for name in ["morph0", "morph1", "morph2", "morph15", "morph18", "morph19"] {
             assert_eq!(
                 segments(name),

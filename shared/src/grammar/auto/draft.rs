@@ -39,21 +39,18 @@ impl<'a> Draft<'a> {
         Draft { symbols, marks, rules: Vec::new(), adapted: FxHashSet::default(), segments: Vec::new() }
     }
 
-    /// Adds a rule of pseudo-count `alpha`; `children` are names of nonterminals or marks, with spaces between them. Marks that the corpus
-    /// does not have are left out.
-    pub fn weighted(&mut self, alpha: f64, parent: &str, children: &str) {
+    /// Adds a rule for each of the `alternatives`: names of nonterminals or marks, with spaces between them. Marks that the corpus does not
+    /// have are left out.
+    pub fn rules(&mut self, parent: &str, alternatives: &[&str]) {
         let child = |name: &str| match name {
             BEGIN => self.marks.map(|[begin, _]| Child::Terminal(begin)),
             END => self.marks.map(|[_, end]| Child::Terminal(end)),
             name => Some(Child::Nonterminal(name.to_owned())),
         };
-        let children = children.split_whitespace().filter_map(child).collect();
-        self.rules.push(DraftRule { parent: parent.to_owned(), children, alpha });
-    }
-
-    /// Adds a rule for each of the `alternatives`, of pseudo-count 1.
-    pub fn rules(&mut self, parent: &str, alternatives: &[&str]) {
-        alternatives.iter().for_each(|children| self.weighted(1.0, parent, children));
+        for children in alternatives {
+            let children = children.split_whitespace().filter_map(child).collect();
+            self.rules.push(DraftRule { parent: parent.to_owned(), children, alpha: 1.0 });
+        }
     }
 
     /// Adds the rules of an adapted nonterminal.

@@ -8,8 +8,11 @@
 //! RhymeF -> Nucleus (CodaF)     Rhyme -> Nucleus (Coda)     OnsetI*, Onset*, Coda*, CodaF* -> Consonant+     Nucleus* -> Vowel+
 //! ```
 //!
-//! after Johnson, Christophe, Demuth & Dupoux (2014), with one more rule, `SyllableIF -> Consonant+` of pseudo-count [`WITHOUT_NUCLEUS`].
-//! A single level and its function words have names without a number.
+//! after Johnson, Christophe, Demuth & Dupoux (2014). A single level and its function words have names without a number.
+//!
+//! So that every utterance has a derivation, one without a vowel ("mhm", "sh") is a segment: `Sentence -> WithoutNucleus`,
+//! `WithoutNucleus* -> Consonant+`. Words without a vowel beside others would be learned from the ends of words, as "t" and "z" in English, however small
+//! their pseudo-count (docs/results/segment.md). If all symbols are consonants, words are sequences of them: `SyllableIF -> Consonant+`.
 //!
 //! With stress (Börschinger & Johnson 2014) a mark follows the nucleus of a stressed syllable, and a word has a rule for each pattern of
 //! stressed and unstressed syllables, so that it learns which patterns are words:
@@ -20,13 +23,13 @@
 //! FuncWordN* -> SyllableIF | StressedSyllableIF
 //! ```
 //!
-//! A mark elsewhere is a consonant of pseudo-count [`WITHOUT_NUCLEUS`].
+//! A mark elsewhere is a consonant of pseudo-count [`STRAY_MARK`].
 
 use super::draft::Draft;
 use super::{Alphabet, Edge, Words};
 
-/// Pseudo-count of a syllable without a nucleus and of a stress mark outside of a nucleus, so that every utterance has a derivation.
-pub(super) const WITHOUT_NUCLEUS: f64 = 0.01;
+/// Pseudo-count of a stress mark outside of a nucleus, so that every utterance has a derivation.
+const STRAY_MARK: f64 = 0.01;
 
 /// Adds the rules of utterances with that many levels of collocations.
 pub(super) fn draft(draft: &mut Draft<'_>, levels: u8, words: Words, of: &Alphabet<'_>) {
@@ -90,13 +93,18 @@ fn syllables(draft: &mut Draft<'_>, has_stress: bool, of: &Alphabet<'_>) {
         {
             let (syllable, rhyme) = (format!("{stress}Syllable{place}"), format!("{stress}Rhyme{last}"));
             draft.rules(&syllable, &[&rhyme, &format!("{onset} {rhyme}")]);
-            if syllable == "SyllableIF" {
-                draft.weighted(WITHOUT_NUCLEUS, &syllable, "Consonants");
-            }
         }
         let nucleus = if stress.is_empty() { "Nucleus" } else { "Nucleus Stress" };
         draft.rules(&format!("{stress}Rhyme"), &[nucleus, &format!("{nucleus} Coda")]);
         draft.rules(&format!("{stress}RhymeF"), &[nucleus, &format!("{nucleus} CodaF")]);
+    }
+    let is_vowel = |at: usize| of.vowels[at] && !is_mark(at);
+    if (0..of.symbols.len()).any(is_vowel) {
+        draft.rules("Sentence", &["WithoutNucleus"]);
+        draft.adapted("WithoutNucleus", &["Consonants"]);
+        draft.segment("WithoutNucleus");
+    } else {
+        draft.rules("SyllableIF", &["Consonants"]);
     }
     for cluster in ["OnsetI", "Onset", "Coda", "CodaF"] {
         draft.adapted(cluster, &["Consonants"]);
@@ -105,8 +113,8 @@ fn syllables(draft: &mut Draft<'_>, has_stress: bool, of: &Alphabet<'_>) {
     draft.list("Consonants", "Consonant");
     draft.list("Vowels", "Vowel");
     draft.terminals("Consonant", |at| !of.vowels[at] && !is_mark(at));
-    draft.weighted_terminals(WITHOUT_NUCLEUS, "Consonant", is_mark);
-    draft.terminals("Vowel", |at| of.vowels[at] && !is_mark(at));
+    draft.weighted_terminals(STRAY_MARK, "Consonant", is_mark);
+    draft.terminals("Vowel", is_vowel);
     draft.terminals("Stress", is_mark);
 }
 
