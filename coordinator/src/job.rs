@@ -8,6 +8,7 @@
 //! (`train/laws.rs`).
 
 mod check;
+mod derived;
 pub mod key;
 pub mod located;
 pub mod method;
@@ -21,7 +22,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use shared::grammar::auto::Auto;
 
 use crate::store;
 use key::Key;
@@ -92,9 +92,6 @@ impl Point {
         std::iter::once(of(&model.grammar, None)).chain(voters).collect()
     }
 }
-
-/// The common part of a group of points: the grammar of a voter, and the keys that act before the rounds.
-type Preparation<'j> = (Option<&'j GrammarSource>, String);
 
 /// Number of runs of all points.
 const MAX_RUNS: usize = 1000;
@@ -348,39 +345,6 @@ impl Job {
         Ok(job)
     }
 
-    /// The job that is measured: exactly `n` rounds of every run, without scores in between.
-    pub fn of_rounds(&self, n: usize) -> Job {
-        let mut job = self.clone();
-        job.output.score_every = 0;
-        for inference in
-            std::iter::once(&mut job.inference).chain(job.points.iter_mut().map(|point| &mut point.inference))
-        {
-            (inference.max_rounds, inference.tolerance, inference.patience) = (n, Some(0.0), 0);
-        }
-        job
-    }
-
-    /// The job with other grammars, and points for the voters. It must have no voters yet.
-    pub fn with_grammars(&self, grammar: GrammarSource, voters: Vec<GrammarSource>) -> Job {
-        let mut job = self.clone();
-        (job.model.grammar, job.model.voters) = (grammar, voters);
-        if job.model.voter_chains == 0 && !job.model.voters.is_empty() {
-            job.model.voter_chains = job.inference.restarts.div_ceil(2);
-        }
-        let points = std::mem::take(&mut job.points).into_iter();
-        job.points = points.flat_map(|point| point.with_voters(&job.model)).collect();
-        job
-    }
-
-    /// The job with the grammars that are chosen most often, for estimates, if it leaves the choice open.
-    pub fn with_likely_grammars(&self) -> Job {
-        if self.model.grammar != GrammarSource::Choose {
-            return self.clone();
-        }
-        let [grammar, voter] = [Auto::COLLOC3_SYLLABLE, Auto::COLLOC_SYLLABLE].map(GrammarSource::Auto);
-        self.with_grammars(grammar, vec![voter])
-    }
-
     /// Number of runs of all points.
     pub fn n_runs(&self) -> usize {
         self.points.iter().map(|point| point.inference.restarts).sum()
@@ -391,35 +355,6 @@ impl Job {
         let of_point =
             |(at, point): (usize, &Point)| (1..=point.inference.restarts).map(move |run| (at, run));
         self.points.iter().enumerate().flat_map(of_point)
-    }
-
-    /// Groups the points that agree on everything before the rounds. Returns each group as a job with the indexes of its points, in the
-    /// order of their first points.
-    pub fn preparations(&self) -> Vec<(Vec<usize>, Job)> {
-        let keys = InferenceTable::keys();
-        let model = self.model.model();
-        let mut groups: Vec<(Preparation<'_>, Vec<usize>)> = Vec::new();
-        for (at, point) in self.points.iter().enumerate() {
-            let mut table = to_table(&point.inference);
-            let prepares = |key: &Key| (key.prepares)(model, &point.inference) && key.acts_at(self, point);
-            table.retain(|name, _| keys.iter().any(|key| key.name == name && prepares(key)));
-            let common = (point.voter.as_ref(), table.to_string());
-            match groups.iter_mut().find(|(known, _)| *known == common) {
-                Some((_, points)) => points.push(at),
-                None => groups.push((common, vec![at])),
-            }
-        }
-        let job = |((voter, _), points): (Preparation<'_>, Vec<usize>)| {
-            let of_group: Vec<Point> = points.iter().map(|&at| self.points[at].clone()).collect();
-            let inference = of_group[0].inference.clone();
-            let mut job = Job { inference, points: of_group, ..self.clone() };
-            if let Some(voter) = voter {
-                job.model.grammar = voter.clone();
-                job.output.segments.clear(); // they are nonterminals of the other grammar
-            }
-            (points, job)
-        };
-        groups.into_iter().map(job).collect()
     }
 
     /// Writes the job as a job file that has the same effect from any folder: with absolute paths, and every value that is read.
@@ -463,6 +398,8 @@ mod tests {
     use shared::models::decode::Decoder;
     use shared::models::logistic_normal::PointEstimate;
     use shared::train::mixture::Limit;
+
+    use shared::grammar::auto::Auto;
 
     use super::*;
 
