@@ -2,13 +2,13 @@
 //!
 //! In: sentences as indices of symbols, and the symbols. Out: which symbols are vowels.
 //!
-//! Some letters are vowels or consonants in whatever is written with them ([`VOWELS`], [`CONSONANTS`]). A symbol next to which vowels stand is a
+//! Some letters are vowels or consonants in whatever is written with them (`VOWELS`, `CONSONANTS`). A symbol next to which vowels stand is a
 //! consonant and vice versa: with symmetric counts of neighbours over distinct sentences, diagonal zero, the known vowels count first; then
 //! the symbol that is not known with the greatest positive sum is a vowel, and twice the counts of each vowel are subtracted from the sums of
 //! the others, until no sum is positive.
 //!
 //! Transcriptions may use letters as they like. So letters are believed if vowels and consonants alternate nearly as often as with classes
-//! that are found by neighbours alone ([`BELIEVED`]).
+//! that are found by neighbours alone (`BELIEVED`).
 //!
 //! By neighbours alone the two classes come out exchanged where the most frequent symbols are consonants. Sentences need a nucleus but no
 //! margin, so the vowels are the class that fewer distinct sentences lack; if as many lack one as the other, the class with fewer distinct
