@@ -301,7 +301,7 @@ pub struct AutoGrammar {
 /// let of = Alphabet { symbols: &symbols, vowels: &[true, false], ..Alphabet::default() };
 /// let made = auto("colloc3-syllable-functionwords-left".parse().unwrap(), &of)?;
 /// let segments: Vec<&str> = made.segments.iter().map(|&segment| made.grammar.name(segment)).collect();
-/// assert_eq!(segments, ["FuncWord3", "FuncWord2", "FuncWord1", "Word"]);
+/// assert_eq!(segments, ["FuncWord3", "FuncWord2", "FuncWord1", "Word", "WithoutNucleus"]);
 /// # Ok::<(), shared::grammar::check::Defect>(())
 /// ```
 ///
