@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use shared::work::lease::{BatchId, InstanceId, LeaseId, SessionId, TaskIndex};
 use shared::work::task::{Answer, ContentHash};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
@@ -116,30 +117,7 @@ pub(super) async fn run(
 ) {
     let (open, opened) = watch::channel(true);
     let traffic = Arc::new(Traffic::default());
-    let timeouts = Timeouts {
-        min_members: config.min_members,
-        no_workers_grace: config.no_workers_grace,
-        suspect_after: config.suspect_after,
-        dead_after: config.dead_after,
-        lease_deadline: config.lease_deadline,
-        ..Timeouts::default()
-    };
-    let mut driver = Driver {
-        started: clock(),
-        max_members: config.max_members,
-        scheduler: Scheduler::new(timeouts),
-        members: BTreeMap::new(),
-        next_member: 0,
-        batches: BTreeMap::new(),
-        clients: BTreeMap::new(),
-        register: register.clone(),
-        open,
-        traffic: traffic.clone(),
-        tally: Tally::default(),
-        decisions: Decisions::default(),
-        expelled: Expelled::default(),
-        farewell: None,
-    };
+    let mut driver = Driver::new(&config, register.clone(), traffic.clone(), open);
     if config.local_workers > 0 {
         let slots = config.local_workers as u32;
         let (desk, orders, _) = Desk::new(slots, false);
@@ -195,6 +173,38 @@ impl Batch {
 }
 
 impl Driver {
+    fn new(
+        config: &FleetConfig,
+        register: Arc<Register>,
+        traffic: Arc<Traffic>,
+        open: watch::Sender<bool>,
+    ) -> Driver {
+        let timeouts = Timeouts {
+            min_members: config.min_members,
+            no_workers_grace: config.no_workers_grace,
+            suspect_after: config.suspect_after,
+            dead_after: config.dead_after,
+            lease_deadline: config.lease_deadline,
+            ..Timeouts::default()
+        };
+        Driver {
+            started: clock(),
+            max_members: config.max_members,
+            scheduler: Scheduler::new(timeouts),
+            members: BTreeMap::new(),
+            next_member: 0,
+            batches: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            register,
+            open,
+            traffic,
+            tally: Tally::default(),
+            decisions: Decisions::default(),
+            expelled: Expelled::default(),
+            farewell: None,
+        }
+    }
+
     fn next_deadline(&self) -> Instant {
         let idle = self.started + self.started.elapsed() + Duration::from_secs(3600);
         let scheduler = self.scheduler.next_deadline().map(|at| self.started + at);
@@ -379,7 +389,7 @@ impl Driver {
                 match action {
                     Action::Assign { member, lease } => {
                         if !self.assign(member, lease) {
-                            let cause = Cause::Disconnected("its connection is closed".into());
+                            let cause = Cause::Disconnected("it takes no more orders".into());
                             events.push(Event::MemberLost { member, cause });
                         }
                     }
@@ -448,7 +458,7 @@ impl Driver {
         batch.map_or_else(Span::none, |batch| batch.span.clone())
     }
 
-    /// Sends a lease to a member. Returns whether the member could be reached.
+    /// Sends a lease to a member. Returns false if orders of cancelled batches, which it has not taken, leave no room.
     fn assign(&mut self, id: MemberId, lease: LeaseId) -> bool {
         let (shard, member) = (self.shard(lease), self.name(id));
         let Some(batch) = self.batches.get_mut(&lease.batch) else { return true };
@@ -458,7 +468,9 @@ impl Driver {
         self.tally.attempts += 1;
         let job = Job { lease, tasks: batch.tasks.clone() };
         let desk = self.members.get(&id).and_then(|member| member.desk.as_ref());
-        desk.is_some_and(|desk| desk.orders.try_send(Order::Compute(job)).is_ok())
+        let sent = desk.map(|desk| desk.orders.try_send(Order::Compute(job)));
+        // A connection that has ended takes no order either; it says why itself, when it reports that the member is lost.
+        !matches!(sent, Some(Err(TrySendError::Full(_))))
     }
 
     /// Passes an answer on to the caller. If this makes the backlog full, returns the task whose answer is processed next.
@@ -611,5 +623,59 @@ impl Driver {
             joined: now - member.joined,
             silent,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::work::task::Task;
+
+    use super::super::tasks::Tasks;
+    use super::*;
+
+    /// One task, which is never made.
+    struct One;
+
+    impl Tasks for One {
+        fn len(&self) -> usize {
+            1
+        }
+
+        fn needs(&self, _: usize) -> scheduler::Needs {
+            scheduler::Needs { shard: ContentHash([0; 32]), shard_state: None }
+        }
+
+        fn make(&self, _: usize) -> anyhow::Result<Task> {
+            anyhow::bail!("never made")
+        }
+    }
+
+    #[test]
+    fn the_cause_of_a_loss_is_what_the_connection_says_even_if_an_order_finds_it_closed_before() {
+        let register = Arc::<Register>::default();
+        let (open, _opened) = watch::channel(true);
+        let mut driver = Driver::new(&FleetConfig::default(), register.clone(), Arc::default(), open);
+        let (desk, orders, _dismissed) = Desk::new(1, true);
+        let member = driver.join("alice".into(), None, Origin("here".into()), 1, Vec::new(), desk).unwrap();
+        drop(orders);
+        let (progress, _received) = mpsc::channel(4);
+        driver.handle(Input::Submitted(Submission {
+            batch: register.next(),
+            account: Arc::default(),
+            stage: Stage::Cover,
+            tasks: Arc::new(One),
+            replicas: Replicas::choose(1, 0.0, 0),
+            progress,
+            backlog: Arc::new(Backlog::new(1)),
+            events: Arc::default(),
+            is_told: Arc::default(),
+        }));
+        assert_eq!((driver.tally.attempts, driver.tally.losses.len()), (1, 0));
+
+        let cause = Cause::Disconnected("the other process was killed".into());
+        driver.handle(Input::Happened(Event::MemberLost { member, cause: cause.clone() }));
+        let losses = driver.batches.values().flat_map(|batch| &batch.report.losses);
+        assert_eq!(losses.map(|loss| &loss.cause).collect::<Vec<_>>(), [&cause]);
+        assert_eq!(driver.tally.losses.get("disconnected"), Some(&1));
     }
 }
