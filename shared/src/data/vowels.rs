@@ -23,6 +23,7 @@
 //! assert_eq!(sentences.vowels(&["t".into(), "?".into(), "n".into()]), [false, true, false]);
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_normalization::UnicodeNormalization;
@@ -137,22 +138,14 @@ type Neighbours = Vec<BTreeMap<u32, i64>>;
 fn sukhotin(neighbours: &Neighbours, known: &[Option<bool>]) -> Vec<bool> {
     let mut sums: Vec<i64> = neighbours.iter().map(|counts| counts.values().sum()).collect();
     let mut is_vowel = vec![false; neighbours.len()];
-    let add = |vowel: usize, sums: &mut [i64]| {
-        neighbours[vowel].iter().for_each(|(&other, count)| sums[other as usize] -= 2 * count);
-    };
-    for vowel in (0..known.len()).filter(|&symbol| known[symbol] == Some(true)) {
-        is_vowel[vowel] = true;
-        add(vowel, &mut sums);
-    }
     loop {
         let left = (0..known.len())
-            .filter(|&symbol| known[symbol].is_none() && !is_vowel[symbol] && sums[symbol] > 0);
-        // Of equal sums the first symbol.
-        let Some(vowel) = left.max_by_key(|&symbol| (sums[symbol], std::cmp::Reverse(symbol))) else {
-            return is_vowel;
-        };
+            .filter(|&symbol| !is_vowel[symbol] && known[symbol].unwrap_or_else(|| sums[symbol] > 0));
+        // Known vowels are first; of equal sums the first symbol.
+        let next = left.max_by_key(|&symbol| (known[symbol], sums[symbol], Reverse(symbol)));
+        let Some(vowel) = next else { return is_vowel };
         is_vowel[vowel] = true;
-        add(vowel, &mut sums);
+        neighbours[vowel].iter().for_each(|(&other, count)| sums[other as usize] -= 2 * count);
     }
 }
 
