@@ -55,7 +55,7 @@ pub fn choose(
     loop {
         let sums = count(fleet, tasks(beginnings, Work::Candidates(lengths)), folder)?;
         refuse(&sums.unparsable)?;
-        ranking.merge(sums.counted.fold(empty, Ranking::add, Ranking::merge)?);
+        sums.counted.fold(&mut ranking, empty, Ranking::add, Ranking::merge)?;
         let limits = ranking.limits();
         let left = lengths.up_to as usize + 1..=sums.longest as usize;
         let add = |open: &mut Vec<StickStrings>, symbol: SymbolId, string: &[SymbolId], expected: f64| {
@@ -68,16 +68,27 @@ pub fn choose(
         let merge = |open: &mut Vec<StickStrings>, others: Vec<StickStrings>| {
             open.iter_mut().zip(others).for_each(|(open, others)| open.strings.extend(&others.strings));
         };
-        let open = sums.longer.fold(|| no_strings(grammar).sticks, add, merge)?;
+        let mut open = no_strings(grammar).sticks;
+        sums.longer.fold(&mut open, || no_strings(grammar).sticks, add, merge)?;
         let n_open: usize = open.iter().map(|stick| stick.strings.len()).sum();
         if n_open == 0 {
             return Ok(Lexicon { sticks: ranking.top() });
         }
-        beginnings = if n_open <= MAX_BEGINNINGS { Lexicon { sticks: open } } else { no_strings(grammar) };
+        beginnings = match n_open {
+            0..=MAX_BEGINNINGS => Lexicon { sticks: open.into_iter().map(sorted).collect() },
+            _ => no_strings(grammar),
+        };
         // Where there is room for all strings, more passes would spare nothing.
         let up_to = if limits.are_finite() { 2 * lengths.up_to } else { u32::MAX };
         lengths = Lengths { longer_than: lengths.up_to, up_to, ..lengths };
     }
+}
+
+/// The strings in lexicographic order, which does not depend on the threads that found them.
+fn sorted(StickStrings { symbol, strings }: StickStrings) -> StickStrings {
+    let mut order: Vec<&[SymbolId]> = strings.iter().collect();
+    order.sort_unstable();
+    StickStrings { symbol, strings: order.into_iter().collect() }
 }
 
 /// The lexicon of a grammar before strings are chosen.

@@ -12,6 +12,7 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use prost::bytes::{Buf as _, BufMut as _};
@@ -101,19 +102,20 @@ impl Shuffle {
         Ok(())
     }
 
-    /// Folds the sums of all strings: one partition after the other is summed, on all cores, and added to values like `empty`, which are
-    /// then merged.
+    /// Adds the sums of all strings to `total`: on all cores, each partition is summed and added to a value like `empty`, which is then
+    /// merged. So there is one total, however many cores there are; the order of the partitions differs from run to run.
     pub fn fold<T: Send>(
         self,
+        total: &mut T,
         empty: impl Fn() -> T + Sync + Send,
         add: impl Fn(&mut T, SymbolId, &[SymbolId], f64) + Sync,
         merge: impl Fn(&mut T, T) + Sync,
-    ) -> Result<T> {
-        let (part, file) = (self.part, self.file);
-        let fold = |mut folded: T, partition: Partition| -> Result<T> {
+    ) -> Result<()> {
+        let (part, file, total) = (self.part, self.file, Mutex::new(total));
+        self.partitions.into_par_iter().try_for_each(|partition| {
             let parts =
                 partition.parts(file.as_ref(), part).context("candidate strings cannot be read again")?;
-            let mut string = Vec::new();
+            let (mut folded, mut string) = (empty(), Vec::new());
             for part in parts {
                 for (mut key, sum) in sums(&part)? {
                     string.clear();
@@ -123,16 +125,9 @@ impl Shuffle {
                     add(&mut folded, string[0], &string[1..], sum);
                 }
             }
-            Ok(folded)
-        };
-        let merge = |mut one: T, other: T| -> Result<T> {
-            merge(&mut one, other);
-            Ok(one)
-        };
-        // A value for every core, and no more: each ranking has twice as many strings as there will be.
-        let at_least = PARTITIONS.div_ceil(rayon::current_num_threads());
-        let partitions = self.partitions.into_par_iter().with_min_len(at_least);
-        partitions.try_fold(&empty, fold).try_reduce(&empty, merge)
+            merge(&mut total.lock().unwrap_or_else(PoisonError::into_inner), folded);
+            Ok(())
+        })
     }
 }
 
@@ -242,7 +237,9 @@ mod tests {
             (0..200).for_each(|at| shuffle.add(&shard(at)).unwrap());
             let spilled = shuffle.written;
             let empty = || Ranking::new(&adapted, 100, -0.2);
-            (shuffle.fold(empty, Ranking::add, Ranking::merge).unwrap().top(), spilled)
+            let mut ranking = empty();
+            shuffle.fold(&mut ranking, empty, Ranking::add, Ranking::merge).unwrap();
+            (ranking.top(), spilled)
         };
         let mut sums: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
         for found in (0..200).map(shard) {

@@ -76,6 +76,25 @@ impl Strings {
         held.symbols.extend_from_slice(string);
         held.end_string();
     }
+
+    /// Keeps the strings at the positions of which `is_kept` is true, in their order, without another list of them.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
+        let Held { symbols, ends } = Arc::make_mut(&mut self.0);
+        let (mut start, mut n_symbols, mut n) = (0, 0, 0);
+        for at in 0..ends.len() {
+            let string = start..ends[at] as usize;
+            start = string.end;
+            if is_kept(at) {
+                let length = string.len();
+                symbols.copy_within(string, n_symbols);
+                n_symbols += length;
+                ends[n] = n_symbols as u32;
+                n += 1;
+            }
+        }
+        symbols.truncate(n_symbols);
+        ends.truncate(n);
+    }
 }
 
 impl Held {
@@ -267,6 +286,13 @@ mod tests {
             prop_assert_eq!(strings.n_symbols(), lists.iter().map(Vec::len).sum::<usize>());
             prop_assert!(strings.iter().eq(lists.iter().map(Vec::as_slice)));
             prop_assert!((0..lists.len()).all(|at| strings[at] == lists[at][..]));
+            for kept in [0, 1, 2, u32::MAX] {
+                let is_kept = |at: usize| kept >> (at % 2) & 1 == 1;
+                let mut some = strings.clone();
+                some.retain(is_kept);
+                let expected = lists.iter().enumerate().filter(|(at, _)| is_kept(*at)).map(|(_, list)| list);
+                prop_assert_eq!(some, expected.collect());
+            }
             prop_assert_eq!(format!("{strings:?}"), format!("{lists:?}"));
             let config = bincode::config::standard();
             let bytes = bincode::serde::encode_to_vec(&strings, config).unwrap();

@@ -8,6 +8,7 @@
 //! strings it has [`Limits`], which tell from an upper bound on the sums of others whether one of them can still be among the best: most
 //! strings of a large corpus need not be counted.
 
+use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use crate::grammar::SymbolId;
@@ -28,8 +29,8 @@ pub struct Ranking {
 struct Best {
     strings: Strings,
     scores: Vec<f64>,
-    /// Lowest score that can still be among the best; `None` while there is room for all.
-    least: Option<f64>,
+    /// Position of the last one of the best, which others have to beat; `None` while there is room for all.
+    last: Option<usize>,
 }
 
 impl Ranking {
@@ -42,35 +43,24 @@ impl Ranking {
     /// Ranks a string among those of `symbol`; each comes once.
     pub fn add(&mut self, symbol: SymbolId, string: &[SymbolId], expected: f64) {
         let Ok(stick) = self.adapted.binary_search(&symbol) else { return };
-        let best = &mut self.best[stick];
-        let score = expected + bonus(self.rho, string.len());
-        if best.least.is_some_and(|least| score.total_cmp(&least).is_lt()) {
-            return;
-        }
-        best.scores.push(score);
-        best.strings.push(string);
-        // Twice as many, so that the cost of selecting the best is amortised.
-        if best.scores.len() > self.truncation.saturating_mul(2).max(1 << 12) {
-            *best = best.truncated(self.truncation);
-        }
+        self.best[stick].add(string, expected + bonus(self.rho, string.len()), self.truncation);
     }
 
     /// Merges another ranking of the same kind.
     pub fn merge(&mut self, other: Ranking) {
         for (best, other) in self.best.iter_mut().zip(other.best) {
-            best.scores.extend(&other.scores);
-            other.strings.iter().for_each(|string| best.strings.push(string));
-            *best = best.truncated(self.truncation);
+            let scored = other.strings.iter().zip(&other.scores);
+            scored.for_each(|(string, &score)| best.add(string, score, self.truncation));
         }
     }
 
     /// Scores that other strings must reach, given all that were added.
     pub fn limits(&mut self) -> Limits {
         let least = self.best.iter_mut().map(|best| {
-            *best = best.truncated(self.truncation);
+            best.truncate(self.truncation);
             match self.truncation {
                 0 => f64::INFINITY,
-                _ => best.least.unwrap_or(f64::NEG_INFINITY),
+                _ => best.last.map_or(f64::NEG_INFINITY, |last| best.scores[last]),
             }
         });
         Limits { least: least.collect(), adapted: self.adapted.clone(), rho: self.rho }
@@ -79,8 +69,9 @@ impl Ranking {
     /// The best strings of every nonterminal, best first; ties by string.
     pub fn top(self) -> Vec<StickStrings> {
         let truncation = self.truncation;
-        let top = |best: Best| -> Strings {
-            let mut order = best.order(truncation);
+        let top = |mut best: Best| -> Strings {
+            best.truncate(truncation);
+            let mut order: Vec<u32> = (0..best.scores.len() as u32).collect();
             order.sort_unstable_by(|&a, &b| best.compare(a, b));
             order.into_iter().map(|at| &best.strings[at as usize]).collect()
         };
@@ -121,32 +112,45 @@ impl Limits {
 }
 
 impl Best {
-    /// Compares two candidates by position: a higher score is better, then the lesser string.
-    fn compare(&self, a: u32, b: u32) -> std::cmp::Ordering {
-        let (a, b) = (a as usize, b as usize);
-        let by_score = self.scores[b].total_cmp(&self.scores[a]);
-        by_score.then_with(|| self.strings[a].cmp(&self.strings[b]))
-    }
-
-    /// Positions of the best `n`, in any order.
-    fn order(&self, n: usize) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.scores.len() as u32).collect();
-        if n < order.len() {
-            if n > 0 {
-                order.select_nth_unstable_by(n - 1, |&a, &b| self.compare(a, b));
-            }
-            order.truncate(n);
+    /// Adds a string if it can be among the best `n`.
+    fn add(&mut self, string: &[SymbolId], score: f64, n: usize) {
+        let is_behind = |last: usize| {
+            order((score, string), (self.scores[last], &self.strings[last])) == Ordering::Greater
+        };
+        if n == 0 || self.last.is_some_and(is_behind) {
+            return;
         }
-        order
+        self.scores.push(score);
+        self.strings.push(string);
+        // A quarter more, so that the cost of selecting the best is amortised.
+        if self.scores.len() > n.saturating_add((n / 4).max(1 << 12)) {
+            self.truncate(n);
+        }
     }
 
-    fn truncated(&self, n: usize) -> Best {
-        let order = self.order(n);
-        let scores: Vec<f64> = order.iter().map(|&at| self.scores[at as usize]).collect();
-        // Of equal ones the string decides.
-        let least = scores.iter().copied().min_by(f64::total_cmp).filter(|_| scores.len() == n);
-        Best { strings: order.iter().map(|&at| &self.strings[at as usize]).collect(), scores, least }
+    /// Compares two candidates by position.
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        let [a, b] = [a, b].map(|at| (self.scores[at as usize], &self.strings[at as usize]));
+        order(a, b)
     }
+
+    /// Leaves the best `n`, which stay where they are in memory.
+    fn truncate(&mut self, n: usize) {
+        let Some(before) = n.checked_sub(1).filter(|_| n <= self.scores.len()) else { return };
+        let mut order: Vec<u32> = (0..self.scores.len() as u32).collect();
+        let last = *order.select_nth_unstable_by(before, |&a, &b| self.compare(a, b)).1 as usize;
+        let mut is_best = vec![false; order.len()];
+        order[..n].iter().for_each(|&at| is_best[at as usize] = true);
+        let mut of_scores = is_best.iter();
+        self.scores.retain(|_| of_scores.next() == Some(&true));
+        self.strings.retain(|at| is_best[at]);
+        self.last = Some(is_best[..last].iter().filter(|&&is_best| is_best).count());
+    }
+}
+
+/// Compares two candidates: a higher score is better, then the lesser string.
+fn order((score, string): (f64, &[SymbolId]), (other_score, other): (f64, &[SymbolId])) -> Ordering {
+    other_score.total_cmp(&score).then_with(|| string.cmp(other))
 }
 
 #[cfg(test)]
