@@ -112,7 +112,7 @@ pub struct Trainer {
     state: State,
     /// The state in which the round under way began, once it runs again.
     before_round: Option<State>,
-    /// The weights of the round under way.
+    /// The weights of the round under way; empty between two rounds.
     weights: Arc<Vec<Wide>>,
     /// The sums over its shards.
     totals: Totals,
@@ -194,7 +194,7 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
-        let (weights, totals) = (Arc::default(), Totals::new(0));
+        let (weights, totals) = (Arc::default(), Totals::new(0, false));
         Trainer { grammar, lexicon, table, settings, noise, state, before_round: None, weights, totals }
     }
 
@@ -339,7 +339,7 @@ impl trainer::Trainer for Trainer {
 
     fn begin(&mut self, _: Collect) {
         self.weights = Arc::new(self.weights());
-        self.totals = Totals::new(self.weights.len());
+        self.totals = Totals::new(self.weights.len(), self.wants_losses());
     }
 
     fn ask(&self, _: &dyn Shards) -> Read<Ask> {
@@ -354,7 +354,8 @@ impl trainer::Trainer for Trainer {
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let totals = std::mem::replace(&mut self.totals, Totals::new(0));
+        let totals = std::mem::replace(&mut self.totals, Totals::new(0, false));
+        self.weights = Arc::default();
         Ok(self.absorb(totals)?)
     }
 

@@ -134,7 +134,7 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
-        let (weights, sample, strings) = (Arc::default(), Totals::new(0), Totals::new(0));
+        let (weights, sample, strings) = (Arc::default(), Totals::new(0, false), Totals::new(0, false));
         let before_round = None;
         Trainer {
             grammar,
@@ -291,8 +291,8 @@ impl trainer::Trainer for Trainer {
 
     fn begin(&mut self, _: Collect) {
         self.weights = Arc::new(self.weights());
-        let n_params = self.weights.len();
-        (self.sample, self.strings) = (Totals::new(n_params), Totals::new(n_params));
+        let totals = || Totals::new(self.weights.len(), self.wants_losses());
+        (self.sample, self.strings) = (totals(), totals());
     }
 
     fn ask(&self, _: &dyn Shards) -> Read<Ask> {
@@ -308,8 +308,8 @@ impl trainer::Trainer for Trainer {
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let [sample, strings] =
-            [&mut self.sample, &mut self.strings].map(|totals| std::mem::replace(totals, Totals::new(0)));
+        let [sample, strings] = [&mut self.sample, &mut self.strings]
+            .map(|totals| std::mem::replace(totals, Totals::new(0, false)));
         Ok(self.absorb(sample, strings))
     }
 

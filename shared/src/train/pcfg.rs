@@ -179,7 +179,7 @@ struct Gathered {
 
 impl Gathered {
     fn new(n_params: usize) -> Gathered {
-        Gathered { totals: Totals::new(n_params), shard_state: Vec::new(), samples: Vec::new() }
+        Gathered { totals: Totals::new(n_params, false), shard_state: Vec::new(), samples: Vec::new() }
     }
 }
 

@@ -82,7 +82,15 @@ impl Trainer {
     pub fn resume(groups: Groups, method: Method, start: Start, schedule: Schedule, state: State) -> Trainer {
         let first = if matches!(start, Start::Counts(_)) { 0 } else { schedule.first };
         let schedule = Schedule { first, ..schedule };
-        Trainer { groups, method, start, schedule, state, weights: Arc::default(), sample: Totals::new(0) }
+        Trainer {
+            groups,
+            method,
+            start,
+            schedule,
+            state,
+            weights: Arc::default(),
+            sample: Totals::new(0, false),
+        }
     }
 
     /// Returns the state between two rounds.
@@ -161,7 +169,7 @@ impl trainer::Trainer for Trainer {
 
     fn begin(&mut self, _: Collect) {
         self.weights = Arc::new(self.weights());
-        self.sample = Totals::new(self.weights.len());
+        self.sample = Totals::new(self.weights.len(), false);
     }
 
     fn ask(&self, _: &dyn Shards) -> Read<Ask> {
@@ -175,7 +183,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let sample = std::mem::replace(&mut self.sample, Totals::new(0));
+        let sample = std::mem::replace(&mut self.sample, Totals::new(0, false));
         Ok(self.absorb(sample))
     }
 

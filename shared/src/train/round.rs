@@ -57,9 +57,9 @@ impl Ask {
 pub struct Totals {
     /// Expected uses by parameter, `[n_params]`.
     pub counts: Vec<f64>,
-    /// Losses by parameter, `[n_params]`; zero where nothing was asked for.
+    /// Losses by parameter, `[n_params]`; empty if nothing was asked for.
     pub losses: Vec<f64>,
-    /// log Z of every string's own grammaton by parameter, `[n_params]`.
+    /// log Z of every string's own grammaton by parameter, which is compared with its loss, `[n_params]`; empty without losses.
     pub log_z_strings: Vec<f64>,
     /// Σ log Z over all items.
     pub log_z: f64,
@@ -68,12 +68,13 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Totals without shards.
-    pub fn new(n_params: usize) -> Totals {
+    /// Totals without shards; `with_losses` if the shards are asked for them.
+    pub fn new(n_params: usize, with_losses: bool) -> Totals {
+        let n_losses = if with_losses { n_params } else { 0 };
         Totals {
             counts: vec![0.0; n_params],
-            losses: vec![0.0; n_params],
-            log_z_strings: vec![0.0; n_params],
+            losses: vec![0.0; n_losses],
+            log_z_strings: vec![0.0; n_losses],
             log_z: 0.0,
             missing: Vec::new(),
         }
@@ -94,6 +95,9 @@ impl Totals {
         self.log_z += found.log_z;
         for (param, count) in params.clone().zip(&found.counts) {
             self.counts[param.index()] += count;
+        }
+        if self.losses.is_empty() {
+            return;
         }
         for (param, loss) in params.zip(&found.losses) {
             self.losses[param.index()] += loss;

@@ -88,7 +88,7 @@ impl Shards {
     }
 
     fn sums(&self, shards: impl Iterator<Item = usize>, weights: &[Wide], losses: bool) -> Totals {
-        let mut totals = Totals::new(weights.len());
+        let mut totals = Totals::new(weights.len(), losses);
         for at in shards {
             let (shard, index) = (&self.run.shards[at], &self.indexes[at]);
             let local = index.iter().map(|param| weights[param.index()]).collect();

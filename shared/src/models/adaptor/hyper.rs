@@ -32,8 +32,11 @@ impl Params {
     /// Moves the hyper-parameters uphill.
     pub fn fit(&mut self, grammar: &Grammar, fit: Fit) {
         for stick in self.sticks.iter_mut().filter(|stick| stick.order.len() > 1) {
-            let logs = stick.logs();
-            let (sum_e_ln_v, e_ln_1mv) = (logs.e_ln_v.iter().sum(), logs.e_ln_1mv);
+            let (mut sum_e_ln_v, mut e_ln_1mv) = (0.0, Vec::with_capacity(stick.order.len()));
+            stick.each_log(|e_ln_v, left| {
+                sum_e_ln_v += e_ln_v;
+                e_ln_1mv.push(left);
+            });
             if fit.concentration {
                 stick.fit_concentration(&e_ln_1mv);
             }

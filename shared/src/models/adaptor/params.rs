@@ -46,14 +46,6 @@ pub struct Stick {
     pub concentration: f64,
 }
 
-/// E[ln v_i] and E[ln(1 − v_i)] under q, `[order.len() − 1]` each.
-pub(crate) struct StickLogs {
-    /// E_q[ln v_i].
-    pub(crate) e_ln_v: Vec<f64>,
-    /// E_q[ln(1 − v_i)].
-    pub(crate) e_ln_1mv: Vec<f64>,
-}
-
 /// Why [`Params`] do not belong to a grammar and a lexicon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParamsError {
@@ -239,17 +231,17 @@ impl Stick {
 
     /// φ_i = E[ln v_i] + Σ_{j<i} E[ln(1 − v_j)], with v_N = 1. `[n_strings]`
     fn phi(&self) -> Vec<f64> {
-        let StickLogs { e_ln_v: mut phi, e_ln_1mv } = self.logs();
+        let mut phi = Vec::with_capacity(self.order.len());
         let mut left_before = 0.0; // Σ_{j<i} E[ln(1 − v_j)]
-        for (phi, left) in phi.iter_mut().zip(e_ln_1mv) {
-            *phi += left_before;
-            left_before += left;
-        }
+        self.each_log(|e_ln_v, e_ln_1mv| {
+            phi.push(e_ln_v + left_before);
+            left_before += e_ln_1mv;
+        });
         phi.extend((!self.order.is_empty()).then_some(left_before));
         phi
     }
 
-    /// Sorts the strings by expected uses, most used first, if that raises the bound; whether it did.
+    /// Sorts the strings by expected uses, most used first, if that raises the bound; whether it did. γ are to be updated then, in any case.
     ///
     /// With q(z) fixed and γ at its optimum, the stick's part of the bound is Σ_{i<N} ln B(γ¹_i, γ²_i) less terms of
     /// the prior that do not depend on the order.
@@ -259,30 +251,30 @@ impl Stick {
         if order == self.order {
             return false;
         }
-        // One after the other, so that a stick of millions is there twice and not three times.
-        let fit = |order: Vec<ParamId>| -> (f64, Vec<ParamId>) {
-            let mut stick = Stick { order, gamma1: Vec::new(), gamma2: Vec::new(), ..*self };
-            stick.update(uses);
-            let n = stick.order.len().saturating_sub(1);
-            let ln_betas = |atoms: Range<usize>| {
-                let mut ln_betas = [0.0; BLOCK];
-                ln_betas[..atoms.len()].copy_from_slice(&stick.gamma1[atoms.clone()]);
-                ln_beta_each(&mut ln_betas[..atoms.len()], &stick.gamma2[atoms]);
-                ln_betas
-            };
-            let mut sum = 0.0;
-            blocks::each(n, ln_betas, |atoms, ln_betas| {
-                ln_betas[..atoms.len()].iter().for_each(|ln_beta| sum += ln_beta);
-            });
-            (sum, stick.order)
-        };
-        let (of_sorted, sorted) = fit(order);
-        let (of_unsorted, _) = fit(self.order.clone());
-        let better = of_sorted > of_unsorted;
-        if better {
-            self.order = sorted;
+        // One after the other, in place, so that a stick of millions is there once.
+        let of_unsorted = self.fitted(uses);
+        let unsorted = std::mem::replace(&mut self.order, order);
+        let better = self.fitted(uses) > of_unsorted;
+        if !better {
+            self.order = unsorted;
         }
         better
+    }
+
+    /// Sets γ from `uses`; Σ_{i<N} ln B(γ¹_i, γ²_i).
+    fn fitted(&mut self, uses: &dyn Fn(ParamId) -> f64) -> f64 {
+        self.update(uses);
+        let ln_betas = |atoms: Range<usize>| {
+            let mut ln_betas = [0.0; BLOCK];
+            ln_betas[..atoms.len()].copy_from_slice(&self.gamma1[atoms.clone()]);
+            ln_beta_each(&mut ln_betas[..atoms.len()], &self.gamma2[atoms]);
+            ln_betas
+        };
+        let mut sum = 0.0;
+        blocks::each(self.n_breaks(), ln_betas, |atoms, ln_betas| {
+            ln_betas[..atoms.len()].iter().for_each(|ln_beta| sum += ln_beta);
+        });
+        sum
     }
 
     /// Expected total uses, from γ.
@@ -301,32 +293,39 @@ impl Stick {
         (self.concentration + tables.max(0.0) * self.discount) / (self.concentration + self.uses().max(0.0))
     }
 
-    pub(crate) fn logs(&self) -> StickLogs {
-        let n = self.order.len().saturating_sub(1);
-        let mut logs = StickLogs { e_ln_v: Vec::with_capacity(n), e_ln_1mv: Vec::with_capacity(n) };
-        let make = |atoms: Range<usize>| {
-            let n = atoms.len();
-            let [mut broken, mut left, mut sums] = [[0.0; BLOCK]; 3];
-            broken[..n].copy_from_slice(&self.gamma1[atoms.clone()]);
-            left[..n].copy_from_slice(&self.gamma2[atoms]);
-            sums.iter_mut().zip(broken.iter().zip(&left)).for_each(|(sum, (one, two))| *sum = one + two);
-            digamma_each(&mut sums[..n]);
-            for psi in [&mut broken, &mut left] {
-                digamma_each(&mut psi[..n]);
-                psi.iter_mut().zip(&sums).for_each(|(psi, sum)| *psi -= sum);
-            }
-            (broken, left)
-        };
-        blocks::each(n, make, |atoms, (broken, left)| {
-            logs.e_ln_v.extend_from_slice(&broken[..atoms.len()]);
-            logs.e_ln_1mv.extend_from_slice(&left[..atoms.len()]);
-        });
-        logs
+    /// Number of breaks that are not 1: of all atoms but the last.
+    fn n_breaks(&self) -> usize {
+        self.order.len().saturating_sub(1)
+    }
+
+    /// Calls `found(E_q[ln v_i], E_q[ln(1 − v_i)])` for all breaks that are not 1, in order.
+    pub(crate) fn each_log(&self, mut found: impl FnMut(f64, f64)) {
+        blocks::each(
+            self.n_breaks(),
+            |atoms| self.logs(atoms),
+            |atoms, [of_break, of_rest]| {
+                of_break.iter().zip(&of_rest).take(atoms.len()).for_each(|(&one, &rest)| found(one, rest));
+            },
+        );
+    }
+
+    /// E_q[ln v_i] and E_q[ln(1 − v_i)] of a block of atoms.
+    fn logs(&self, atoms: Range<usize>) -> [[f64; BLOCK]; 2] {
+        let n = atoms.len();
+        let [mut of_break, mut of_rest, mut sums] = [[0.0; BLOCK]; 3];
+        of_break[..n].copy_from_slice(&self.gamma1[atoms.clone()]);
+        of_rest[..n].copy_from_slice(&self.gamma2[atoms]);
+        sums.iter_mut().zip(of_break.iter().zip(&of_rest)).for_each(|(sum, (one, two))| *sum = one + two);
+        digamma_each(&mut sums[..n]);
+        for psi in [&mut of_break, &mut of_rest] {
+            digamma_each(&mut psi[..n]);
+            psi.iter_mut().zip(&sums).for_each(|(psi, sum)| *psi -= sum);
+        }
+        [of_break, of_rest]
     }
 
     /// Σ_{i<N} KL(Beta(γ¹_i, γ²_i) ‖ Beta(1 − b, a + i·b)).
     fn divergence(&self) -> f64 {
-        let logs = self.logs();
         let prior1 = 1.0 - self.discount;
         let ln_gamma1 = ln_gamma(prior1);
         let prior2 = |i: usize| self.concentration + (i + 1) as f64 * self.discount;
@@ -339,19 +338,20 @@ impl Stick {
             }
             ln_gamma_each(&mut ln_gamma2[..n]);
             ln_gamma_each(&mut ln_gamma_sum[..n]);
-            ln_beta_each(&mut ln_betas[..n], &self.gamma2[atoms]);
-            [ln_gamma2, ln_gamma_sum, ln_betas]
+            ln_beta_each(&mut ln_betas[..n], &self.gamma2[atoms.clone()]);
+            ([ln_gamma2, ln_gamma_sum, ln_betas], self.logs(atoms))
         };
         let mut sum = 0.0;
-        blocks::each(logs.e_ln_1mv.len(), make, |atoms, [ln_gamma2, ln_gamma_sum, ln_betas]| {
+        blocks::each(self.n_breaks(), make, |atoms, (of_gammas, [e_ln_v, e_ln_1mv])| {
+            let [ln_gamma2, ln_gamma_sum, ln_betas] = of_gammas;
             for (at, i) in atoms.enumerate() {
                 let (gamma1, gamma2, prior2) = (self.gamma1[i], self.gamma2[i], prior2(i));
                 if (gamma1, gamma2) == (prior1, prior2) {
                     continue; // a string behind the last one that is used
                 }
                 sum += ln_gamma1 + ln_gamma2[at] - ln_gamma_sum[at] - ln_betas[at]
-                    + (gamma1 - prior1) * logs.e_ln_v[i]
-                    + (gamma2 - prior2) * logs.e_ln_1mv[i];
+                    + (gamma1 - prior1) * e_ln_v[at]
+                    + (gamma2 - prior2) * e_ln_1mv[at];
             }
         });
         sum
