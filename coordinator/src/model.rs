@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -116,10 +117,11 @@ impl SavedModel {
 
     /// Encodes `model.bin`.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let body =
-            bincode::serde::encode_to_vec((&self.cleaning, Body::from(self)), bincode::config::legacy())
+        let body = (&self.cleaning, Body::from(self));
+        SEAL.around(|bytes| {
+            bincode::serde::encode_into_std_write(body, bytes, bincode::config::legacy())
                 .expect("a model is plain data, which serialises");
-        SEAL.close(&body)
+        })
     }
 
     /// Loads a model from a model folder, an output folder, or a `model.bin`.
@@ -350,38 +352,40 @@ pub struct Entry {
     pub weight: f64,
 }
 
-/// The first `limit` strings of stick number `at`: of an adaptor grammar in stick order, of a PCFG the used strings.
-pub fn entries(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
-    let Trained::Grammar(Model { grammar, lexicon, params, .. }) = &saved.model else { return Vec::new() };
-    let strings = &lexicon.sticks[at].strings;
-    let first = lexicon.space(grammar).stick(StickId(at as u32)).start;
-    let spelled = |param: u32| spell(grammar, &strings[(param - first) as usize], saved.unit);
-    match params {
+/// A string of a stick with its numbers, as [`Entry`] has them.
+struct Ranked {
+    rank: usize,
+    param: u32,
+    uses: f64,
+    weight: f64,
+}
+
+/// The strings of stick number `at`: of an adaptor grammar in stick order, of a PCFG the used strings.
+fn ranked(model: &Model, at: usize) -> Box<dyn Iterator<Item = Ranked> + '_> {
+    match &model.params {
         Params::Adaptor(params) => {
             let stick = &params.sticks[at];
-            let ranked = mean_weights(stick).zip(&stick.order).take(limit).enumerate();
-            let entry = |(rank, (weight, param)): (usize, (f64, &shared::grammar::ParamId))| Entry {
-                rank: rank + 1,
-                string: spelled(param.0),
-                uses: (stick.gamma1[rank] - 1.0 + stick.discount).max(0.0),
+            let atoms = mean_weights(stick).zip(&stick.order).zip(&stick.gamma1).zip(1..);
+            Box::new(atoms.map(move |(((weight, param), gamma1), rank)| Ranked {
+                rank,
+                param: param.0,
+                uses: (gamma1 - 1.0 + stick.discount).max(0.0),
                 weight,
-            };
-            ranked.map(entry).collect()
+            }))
         }
         Params::Pcfg(pcfg::Params { estimate, .. }) => {
-            let range = lexicon.space(grammar).stick(StickId(at as u32));
+            let range = model.lexicon.space(&model.grammar).stick(StickId(at as u32));
             let posterior = |param: u32| estimate.alpha[param as usize] + estimate.counts[param as usize];
             let total: f64 = range.clone().map(posterior).sum();
-            let used = range.filter(|&param| estimate.counts[param as usize] > LEAST_USE).take(limit);
-            let entry = |(rank, param): (usize, u32)| Entry {
-                rank: rank + 1,
-                string: spelled(param),
+            let used = range.filter(|&param| estimate.counts[param as usize] > LEAST_USE);
+            Box::new(used.zip(1..).map(move |(param, rank)| Ranked {
+                rank,
+                param,
                 uses: estimate.counts[param as usize],
                 weight: posterior(param) / total,
-            };
-            used.enumerate().map(entry).collect()
+            }))
         }
-        Params::LogisticNormal(_) => Vec::new(),
+        Params::LogisticNormal(_) => Box::new(std::iter::empty()),
     }
 }
 
@@ -390,10 +394,21 @@ const LEAST_USE: f64 = 1e-3;
 
 /// The `limit` strings with the most expected uses, the most used first.
 pub fn top(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
-    let mut entries = entries(saved, at, usize::MAX);
-    entries.sort_by(|a, b| b.uses.total_cmp(&a.uses).then(a.rank.cmp(&b.rank)));
-    entries.truncate(limit);
-    entries
+    let Trained::Grammar(model) = &saved.model else { return Vec::new() };
+    let mut most: Vec<Ranked> = ranked(model, at).collect();
+    most.sort_by(|a, b| b.uses.total_cmp(&a.uses).then(a.rank.cmp(&b.rank)));
+    most.truncate(limit);
+    most.into_iter().map(spelled(model, at, saved.unit)).collect()
+}
+
+/// Puts the strings of stick number `at` to their numbers.
+fn spelled(model: &Model, at: usize, unit: Unit) -> impl Fn(Ranked) -> Entry + '_ {
+    let first = model.lexicon.space(&model.grammar).stick(StickId(at as u32)).start;
+    let strings = &model.lexicon.sticks[at].strings;
+    move |Ranked { rank, param, uses, weight }| {
+        let string = spell(&model.grammar, &strings[(param - first) as usize], unit);
+        Entry { rank, string, uses, weight }
+    }
 }
 
 /// E[π_i] = E[v_i] Π_{j<i} (1 − E[v_j]), the breaks being independent under q; the last break is 1.
@@ -415,18 +430,17 @@ pub fn spell(grammar: &Grammar, symbols: &[SymbolId], unit: Unit) -> String {
     names.join(unit.separators().0)
 }
 
-/// Formats `sticks.tsv`: every string in use, stick by stick.
-pub fn sticks_tsv(saved: &SavedModel) -> String {
-    let mut tsv = String::from("nonterminal\trank\tstring\tuses\tweight\n");
-    let Trained::Grammar(Model { grammar, lexicon, .. }) = &saved.model else { return tsv };
-    for (at, stick) in lexicon.sticks.iter().enumerate() {
-        let name = grammar.name(stick.symbol);
-        for Entry { rank, string, uses, weight } in entries(saved, at, usize::MAX) {
-            writeln!(tsv, "{name}\t{rank}\t{string}\t{uses:.4}\t{weight:.6e}")
-                .expect("a string takes all text");
+/// Writes `sticks.tsv`: every string in use, stick by stick.
+pub fn write_sticks(saved: &SavedModel, to: &mut dyn io::Write) -> io::Result<()> {
+    writeln!(to, "nonterminal\trank\tstring\tuses\tweight")?;
+    let Trained::Grammar(model) = &saved.model else { return Ok(()) };
+    for (at, stick) in model.lexicon.sticks.iter().enumerate() {
+        let name = model.grammar.name(stick.symbol);
+        for Entry { rank, string, uses, weight } in ranked(model, at).map(spelled(model, at, saved.unit)) {
+            writeln!(to, "{name}\t{rank}\t{string}\t{uses:.4}\t{weight:.6e}")?;
         }
     }
-    tsv
+    Ok(())
 }
 
 /// Formats `grammar.txt`: the grammar with its learned hyper-parameters, as a valid grammar file, and in comments the mean probability
@@ -743,10 +757,12 @@ pub(crate) mod tests {
 
     #[test]
     fn entries_show_uses_and_mean_weights() {
-        let entries = entries(&small(), 0, 10);
-        let rows: Vec<_> = entries.iter().map(|e| (e.string.as_str(), e.uses, e.weight)).collect();
+        let rows = top(&small(), 0, 10);
+        let rows: Vec<_> = rows.iter().map(|e| (e.string.as_str(), e.uses, e.weight)).collect();
         assert_eq!(rows, [("ab", 7.0, 0.5), ("a", 3.0, 0.25), ("bba", 1.0, 0.25)]);
-        assert!(sticks_tsv(&small()).contains("\nWord\t1\tab\t7.0000\t5.000000e-1\n"));
+        let mut sticks = Vec::new();
+        write_sticks(&small(), &mut sticks).unwrap();
+        assert!(String::from_utf8(sticks).unwrap().contains("\nWord\t1\tab\t7.0000\t5.000000e-1\n"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! is read and every sentence has a derivation; other files in the folder stay.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -155,7 +155,7 @@ impl Output {
         let [binary, grammar, sticks] = MODEL;
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
-        self.write(sticks, model::sticks_tsv(&saved).as_bytes())?;
+        self.write_with(sticks, &mut |file| model::write_sticks(&saved, file))?;
         let summary = outcome.summary(crew);
         let page = report::render(&Report { job, rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;
@@ -173,7 +173,10 @@ impl Output {
         let path = self.dir.join(name);
         let mut written = || -> io::Result<()> {
             let mut file = atomic_write::create(&path)?;
-            write(&mut file)?;
+            let mut buffered = BufWriter::new(&mut file);
+            write(&mut buffered)?;
+            buffered.flush()?;
+            drop(buffered);
             atomic_write::commit(file, &path)
         };
         written().with_context(|| self.refused(name))

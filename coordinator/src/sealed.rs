@@ -71,11 +71,19 @@ impl Defect {
 impl Seal {
     /// Wraps `body` in its envelope.
     pub fn close(&self, body: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER + body.len() + HASH);
+        self.around(|bytes| bytes.extend(body))
+    }
+
+    /// The envelope of the body that `write` puts behind what is there, so that a large body is in memory once.
+    pub fn around(&self, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut bytes = Vec::new();
         bytes.extend(self.magic);
         bytes.extend(self.version.to_le_bytes());
-        bytes.extend((body.len() as u64).to_le_bytes());
-        bytes.extend(body);
+        let length = bytes.len();
+        bytes.extend([0; 8]);
+        write(&mut bytes);
+        let body = (bytes.len() - HEADER) as u64;
+        bytes[length..HEADER].copy_from_slice(&body.to_le_bytes());
         bytes.extend(blake3::hash(&bytes).as_bytes());
         bytes
     }

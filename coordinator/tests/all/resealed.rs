@@ -10,7 +10,7 @@ use std::path::Path;
 use coordinator::events::All;
 use coordinator::fleet::Inline;
 use coordinator::job::Job;
-use coordinator::model::{self, SavedModel, grammar_text, parameters_sha256, sticks_tsv, top};
+use coordinator::model::{self, SavedModel, grammar_text, parameters_sha256, top, write_sticks};
 use coordinator::outcome::Outcome;
 use coordinator::train::checkpoint::{self, Checkpoints};
 use coordinator::train::group::Inputs;
@@ -139,7 +139,7 @@ fn empty() -> Learned {
 
 fn show(saved: &SavedModel) {
     parameters_sha256(&saved.model);
-    sticks_tsv(saved);
+    write_sticks(saved, &mut std::io::sink()).unwrap();
     let n_sticks = saved.model.of_grammar().map_or(0, |model| model.lexicon.sticks.len());
     (0..n_sticks).for_each(|at| drop(top(saved, at, 5)));
     grammar_text(&saved.model);
