@@ -1,7 +1,7 @@
 //! Result of a training run: the model, the decoded corpus, and metrics.
 
 use std::collections::BTreeMap;
-use std::io::{self, Seek as _, Write};
+use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ pub struct Decoding {
 /// Lines of text, in a file once there are many.
 #[derive(Debug)]
 pub struct Lines {
-    text: SpooledTempFile,
+    text: BufWriter<SpooledTempFile>,
     n: usize,
 }
 
@@ -161,14 +161,14 @@ const IN_MEMORY: usize = 1 << 20;
 
 impl Default for Lines {
     fn default() -> Lines {
-        Lines { text: SpooledTempFile::new(IN_MEMORY), n: 0 }
+        Lines { text: BufWriter::new(SpooledTempFile::new(IN_MEMORY)), n: 0 }
     }
 }
 
 impl Lines {
     /// None yet; the file that many of them need is made in `folder`.
     pub fn new_in(folder: &Path) -> Lines {
-        Lines { text: tempfile::spooled_tempfile_in(IN_MEMORY, folder), n: 0 }
+        Lines { text: BufWriter::new(tempfile::spooled_tempfile_in(IN_MEMORY, folder)), n: 0 }
     }
 
     /// Adds a line.
@@ -185,8 +185,8 @@ impl Lines {
 
     /// Writes all of them.
     pub fn copy_to(&mut self, to: &mut dyn Write) -> io::Result<()> {
-        self.text.rewind()?;
-        io::copy(&mut self.text, to)?;
+        self.text.rewind()?; // what is buffered is written first
+        io::copy(self.text.get_mut(), to)?;
         Ok(())
     }
 }

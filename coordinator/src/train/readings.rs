@@ -1,8 +1,12 @@
 //! The corpus as every decoder reads it, and, of samplers, as most samples do; block by block.
 
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use shared::data::corpus::Corpus;
 use shared::data::eval::segmentation::Scorer;
 use shared::grammar::tree::Tree;
@@ -15,6 +19,7 @@ use super::input::Input;
 use super::plan::Plan;
 use super::rounds::FinishedPoint;
 use super::segment_lengths::SegmentLengths;
+use super::text::Block;
 use crate::fleet::{Map, Stage};
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
@@ -98,21 +103,10 @@ impl Readings {
                 open: true,
             },
         )?;
-        text.blocks_with_held_out(|sentences, shards, block, held_out| {
-            let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
-            let held_out = held_out.filter(|_| kept).map(|held_out| -> Result<_> {
-                Ok((
-                    held_out.block.value()?,
-                    of_held_out.parse(fleet, Stage::Decode, held_out.shards.clone())?,
-                ))
-            });
-            let held_out = held_out.transpose()?;
+        let mut write = |Parsed { sentences, block, decoded, held_out }: Parsed| -> Result<()> {
             let held_out = held_out.iter().flat_map(|(block, decoded)| {
-                block
-                    .by_sentence_in_shards(decoded)
-                    .into_iter()
-                    .enumerate()
-                    .map(|(at, decoded)| (&block.corpus, at, decoded))
+                let decoded = block.by_sentence_in_shards(decoded).into_iter().enumerate();
+                decoded.map(|(at, decoded)| (&block.corpus, at, decoded))
             });
             let mut held_out = held_out.peekable();
             for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)) {
@@ -151,6 +145,23 @@ impl Readings {
                 }
             }
             held_out.try_for_each(|(corpus, at, decoded)| written.held_out(corpus, at, decoded, decoders))
+        };
+        // A block is written while the fleet parses the next one.
+        thread::scope(|scope| {
+            let (blocks, parsed) = mpsc::sync_channel(0);
+            let writer = scope.spawn(move || parsed.into_iter().try_for_each(&mut write));
+            let all = text.blocks_with_held_out(|sentences, shards, block, held_out| {
+                let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
+                let held_out = held_out.filter(|_| kept).map(|held_out| -> Result<_> {
+                    let decoded = of_held_out.parse(fleet, Stage::Decode, held_out.shards.clone())?;
+                    Ok((held_out.block.value()?, decoded))
+                });
+                let parsed = Parsed { sentences, block, decoded, held_out: held_out.transpose()? };
+                blocks.send(parsed).map_err(|_| anyhow!("writing has ended"))
+            });
+            drop(blocks);
+            // If writing has failed, that is why there are no more blocks.
+            writer.join().unwrap_or_else(|panic| resume_unwind(panic)).and(all)
         })?;
         let decodings = if kept { written.finish(text.n_lines)? } else { Vec::new() };
         let is_scored = text.has_gold && !input.segments.is_empty();
@@ -168,6 +179,17 @@ impl Readings {
         };
         Ok(Readings { decodings, samples: samples.chosen(), scores, notice })
     }
+}
+
+/// A block with what was found of it.
+struct Parsed {
+    /// Its sentences among all.
+    sentences: Range<usize>,
+    block: Arc<Block>,
+    /// By shard.
+    decoded: Vec<Vec<Decoded>>,
+    /// The held-out sentences of the same lines.
+    held_out: Option<(Arc<Block>, Vec<Vec<Decoded>>)>,
 }
 
 /// A sentence as one decoder reads it.

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -202,16 +203,16 @@ impl Text {
         &self,
         mut each: impl FnMut(Range<usize>, Range<usize>, &Block) -> Result<()>,
     ) -> Result<()> {
-        self.blocks_with_held_out(|sentences, shards, block, _| each(sentences, shards, block))
+        self.blocks_with_held_out(|sentences, shards, block, _| each(sentences, shards, &block))
     }
 
     /// Passes all blocks with the held-out sentences of the same lines, if there are any.
     pub fn blocks_with_held_out(
         &self,
-        mut each: impl FnMut(Range<usize>, Range<usize>, &Block, Option<&HeldOut>) -> Result<()>,
+        mut each: impl FnMut(Range<usize>, Range<usize>, Arc<Block>, Option<&HeldOut>) -> Result<()>,
     ) -> Result<()> {
         self.blocks.iter().try_for_each(|at| {
-            each(at.sentences.clone(), at.shards.clone(), &*at.block.value()?, at.held_out.as_ref())
+            each(at.sentences.clone(), at.shards.clone(), at.block.value()?, at.held_out.as_ref())
         })
     }
 
