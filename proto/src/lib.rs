@@ -58,5 +58,8 @@ pub const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_s
 /// Time without an answer to a keep-alive ping after which the connection is closed.
 pub const KEEP_ALIVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
+/// Largest HTTP/2 frame in bytes: each is a system call of both sides.
+pub const FRAME: u32 = 256 << 10;
+
 /// HTTP/2 flow-control window in bytes: a few pieces.
 pub const WINDOW: u32 = 8 << 20;

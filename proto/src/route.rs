@@ -104,6 +104,7 @@ impl Route {
             .http2_keep_alive_interval(crate::KEEP_ALIVE_INTERVAL)
             .keep_alive_timeout(crate::KEEP_ALIVE_TIMEOUT)
             .keep_alive_while_idle(true)
+            .max_frame_size(crate::FRAME)
             .initial_stream_window_size(crate::WINDOW)
             .initial_connection_window_size(crate::WINDOW);
         let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
@@ -185,6 +186,18 @@ impl AsyncRead for Observed {
 impl AsyncWrite for Observed {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

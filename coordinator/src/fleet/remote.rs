@@ -132,6 +132,7 @@ pub(super) async fn serve(
             .http2_keepalive_timeout(Some(proto::KEEP_ALIVE_TIMEOUT))
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
+            .max_frame_size(proto::FRAME)
             .max_concurrent_streams(STREAMS)
             .http2_max_header_list_size(HEADERS)
             .add_routes(others)
