@@ -31,8 +31,8 @@ use crate::{RunError, WorkerConfig};
 /// Timeout of the coordinator's welcome; many workers may join at once.
 const WELCOME_WITHIN: Duration = Duration::from_secs(30);
 
-/// Capacity of the channel to the network, in messages: a few pieces.
-const UNDER_WAY: usize = 4;
+/// Capacity of the channel to the network, in messages, which share their memory with the answers that are kept until they are sent.
+const UNDER_WAY: usize = 64;
 
 /// Events that the connection reports to the driver.
 pub(crate) enum ConnectionEvent {
@@ -44,8 +44,8 @@ pub(crate) enum ConnectionEvent {
 
 /// Messages from the driver to the coordinator.
 pub(crate) enum Message {
-    /// An answer or a failure.
-    Answer(Computed),
+    /// Answers and failures.
+    Answers(Vec<Computed>),
     /// A request for no more tasks.
     Drain,
 }
@@ -184,17 +184,13 @@ async fn send(
         let sent = match message {
             None => send_message(&outgoing, from_worker::Message::Heartbeat(v1::Heartbeat {})).await,
             Some(Message::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
-            Some(Message::Answer(computed)) => {
-                let lease = computed.lease;
-                // The coordinator may assign the next task as soon as it has the answer.
-                let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&lease.id);
-                // Reported in the order in which blobs are stored, so that both sides agree on the content of the cache.
-                let shard_state = computed.shard_state.filter(|_| is_here);
-                let keep =
-                    |shard_state| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(shard_state);
-                let kept = shard_state.and_then(keep);
-                let sent = send_answer(&outgoing, lease.id, computed.answer, computed.busy, kept).await;
-                sent && events.send(ConnectionEvent::Happened(Event::Sent { lease })).await.is_ok()
+            Some(Message::Answers(answers)) => {
+                let leases = answers.iter().map(|computed| computed.lease).collect();
+                let mut sent = true;
+                for computed in answers {
+                    sent = sent && send_answer(&outgoing, computed, &assigned, &blobs).await;
+                }
+                sent && events.send(ConnectionEvent::Happened(Event::Sent { leases })).await.is_ok()
             }
         };
         if !sent {
@@ -209,12 +205,17 @@ async fn send_message(outgoing: &mpsc::Sender<FromWorker>, message: from_worker:
 
 async fn send_answer(
     outgoing: &mpsc::Sender<FromWorker>,
-    lease: LeaseId,
-    answer: Result<Bytes, String>,
-    busy: Duration,
-    kept: Option<v1::Held>,
+    computed: Computed,
+    assigned: &Mutex<BTreeSet<LeaseId>>,
+    blobs: &Mutex<Blobs>,
 ) -> bool {
-    let id = Some(blob::lease_id_to_wire(lease));
+    let Computed { lease, answer, shard_state, busy } = computed;
+    // The coordinator may assign the next task as soon as it has the answer.
+    let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&lease.id);
+    // Reported in the order in which blobs are stored, so that both sides agree on the content of the cache.
+    let keep = |shard_state| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(shard_state);
+    let kept = shard_state.filter(|_| is_here).and_then(keep);
+    let id = Some(blob::lease_id_to_wire(lease.id));
     let payload = match answer {
         Ok(payload) => payload,
         Err(detail) => {

@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::blobs::Blobs;
 use crate::connection::{ConnectionEvent, Dialer, Message};
 use crate::membership::{Action, Event, Membership, Outcome, SessionLease};
-use crate::pool::{self, Computed, Job};
+use crate::pool::{Computed, Job, Pool};
 use crate::{RunError, WorkerConfig};
 
 /// Time limit for sending the last answers.
@@ -49,14 +49,14 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     }
     let dialer = Dialer::new(&config, instance())?;
     let started = clock();
-    // Room for one answer of every thread.
+    // Room for the answers of every thread.
     let (to_driver, mut computed) = mpsc::channel(config.threads as usize);
-    let jobs = pool::start(config.threads, config.compute.clone(), to_driver)?;
+    let pool = Pool::start(config.threads, config.compute.clone(), to_driver)?;
     // Small, so that a driver that falls behind slows down the coordinator.
     let (connection_events, mut events) = mpsc::channel(16);
     let mut membership = Membership::new(config.give_up_after, std::process::id());
     let blobs = Arc::new(Mutex::new(Blobs::new(config.cache_bytes)));
-    let mut desk = Desk { jobs, dialer, connection_events, messages: None, blobs, answers: BTreeMap::new() };
+    let mut desk = Desk { pool, dialer, connection_events, messages: None, blobs, answers: BTreeMap::new() };
     let mut session = None;
     let (mut terminated, mut warned) = (false, None);
     tokio::pin!(shutdown);
@@ -116,7 +116,7 @@ fn report(event: &Event, config: &WorkerConfig, warned: &mut Option<(String, Ins
 }
 
 struct Desk {
-    jobs: std::sync::mpsc::Sender<Job>,
+    pool: Pool,
     dialer: Dialer,
     connection_events: mpsc::Sender<ConnectionEvent>,
     /// Channel to the connection, if there is one.
@@ -127,10 +127,10 @@ struct Desk {
 }
 
 impl Desk {
-    fn keep(&mut self, computed: Computed) -> Event {
-        let lease = computed.lease;
-        self.answers.insert(lease, computed);
-        Event::Computed { lease }
+    fn keep(&mut self, computed: Vec<Computed>) -> Event {
+        let leases = computed.iter().map(|computed| computed.lease).collect();
+        self.answers.extend(computed.into_iter().map(|computed| (computed.lease, computed)));
+        Event::Computed { leases }
     }
 
     /// Converts an event of the connection to one of the membership, unless it is a task; `session` is that of the latest welcome.
@@ -140,16 +140,15 @@ impl Desk {
                 if let Event::Welcomed { session: welcomed } = &event {
                     *session = Some(*welcomed);
                 }
-                if let Event::Sent { lease } = &event {
-                    self.answers.remove(lease);
+                if let Event::Sent { leases } = &event {
+                    self.answers.retain(|lease, _| !leases.contains(lease));
                 }
                 Some(event)
             }
             ConnectionEvent::Assigned(id, task) => {
                 let lease = SessionLease { session: (*session)?, id };
                 debug!(lease = %id, "assigned");
-                // The threads live as long as this value.
-                let _ = self.jobs.send(Job { lease, task: *task });
+                self.pool.push(Job { lease, task: *task });
                 Some(Event::Assigned { lease })
             }
         }
@@ -158,7 +157,7 @@ impl Desk {
     fn perform(&mut self, action: Action) -> Option<Outcome> {
         match action {
             Action::Dial => {
-                // At most one answer at a time, and the drain.
+                // The answers of one action at a time, and the drain.
                 let (messages, received) = mpsc::channel(2);
                 self.messages = Some(messages);
                 tokio::spawn(self.dialer.clone().run(
@@ -167,10 +166,9 @@ impl Desk {
                     self.connection_events.clone(),
                 ));
             }
-            Action::Send(lease) => {
-                if let Some(computed) = self.answers.get(&lease) {
-                    self.post(Message::Answer(computed.clone()));
-                }
+            Action::Send(leases) => {
+                let answers = leases.iter().filter_map(|lease| self.answers.get(lease)).cloned();
+                self.post(Message::Answers(answers.collect()));
             }
             Action::Discard(lease) => {
                 self.answers.remove(&lease);

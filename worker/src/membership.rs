@@ -63,15 +63,15 @@ pub enum Event {
         /// The task.
         lease: SessionLease,
     },
-    /// A task was computed, or failed.
+    /// Tasks were computed, or failed.
     Computed {
-        /// The task.
-        lease: SessionLease,
+        /// The tasks.
+        leases: Vec<SessionLease>,
     },
-    /// An answer was passed to the network.
+    /// Answers were passed to the network.
     Sent {
-        /// The task that it answers.
-        lease: SessionLease,
+        /// The tasks that they answer.
+        leases: Vec<SessionLease>,
     },
     /// The process was asked to end.
     Terminated,
@@ -86,8 +86,8 @@ pub enum Event {
 pub enum Action {
     /// Connect and say hello.
     Dial,
-    /// Send the answer; the next one follows after [`Event::Sent`].
-    Send(SessionLease),
+    /// Send the answers; the next ones follow after [`Event::Sent`].
+    Send(Vec<SessionLease>),
     /// Drop the answer, which no session waits for.
     Discard(SessionLease),
     /// Tell the coordinator to assign nothing more.
@@ -142,8 +142,8 @@ pub struct Membership {
     running: BTreeSet<SessionLease>,
     /// Tasks of the current session that are computed and not sent.
     unsent: BTreeSet<SessionLease>,
-    /// The task of `unsent` that is being sent.
-    sending: Option<SessionLease>,
+    /// The tasks of `unsent` that are being sent.
+    sending: Vec<SessionLease>,
 }
 
 impl Membership {
@@ -157,7 +157,7 @@ impl Membership {
             present_at: Duration::ZERO,
             running: BTreeSet::new(),
             unsent: BTreeSet::new(),
-            sending: None,
+            sending: Vec::new(),
         }
     }
 
@@ -190,16 +190,18 @@ impl Membership {
             (_, Event::Assigned { lease }) => {
                 self.running.insert(lease);
             }
-            (_, Event::Computed { lease }) => {
-                if self.running.remove(&lease) {
-                    self.unsent.insert(lease);
-                } else {
-                    actions.push(Action::Discard(lease));
+            (_, Event::Computed { leases }) => {
+                for lease in leases {
+                    if self.running.remove(&lease) {
+                        self.unsent.insert(lease);
+                    } else {
+                        actions.push(Action::Discard(lease));
+                    }
                 }
             }
-            (_, Event::Sent { lease }) => {
-                self.sending = None;
-                self.unsent.remove(&lease);
+            (_, Event::Sent { leases }) => {
+                self.sending.clear();
+                self.unsent.retain(|lease| !leases.contains(lease));
             }
             (State::Joined { session }, Event::Terminated) => {
                 self.state = State::Draining { session };
@@ -234,7 +236,7 @@ impl Membership {
 
     /// Dials again after `delay`, unless no coordinator accepted this worker for too long.
     fn retreat(&mut self, now: Duration, detail: String, delay: Duration, actions: &mut Vec<Action>) {
-        self.sending = None;
+        self.sending.clear();
         let waited = now.saturating_sub(self.present_at);
         if waited >= self.give_up_after {
             self.stop(Outcome::GaveUp { waited, detail }, actions);
@@ -243,15 +245,13 @@ impl Membership {
         }
     }
 
-    /// Sends the next answer if none is being sent, and leaves after the last one.
+    /// Sends the answers if none is being sent, and leaves after the last one.
     fn send(&mut self, actions: &mut Vec<Action>) {
         let (State::Joined { session } | State::Draining { session }) = self.state else { return };
         debug_assert!(self.unsent.iter().all(|lease| lease.session == session));
-        if self.sending.is_none()
-            && let Some(&lease) = self.unsent.first()
-        {
-            self.sending = Some(lease);
-            actions.push(Action::Send(lease));
+        if self.sending.is_empty() && !self.unsent.is_empty() {
+            self.sending.extend(&self.unsent);
+            actions.push(Action::Send(self.sending.clone()));
         }
         let done = self.running.is_empty() && self.unsent.is_empty();
         if done && matches!(self.state, State::Draining { .. }) {
@@ -306,15 +306,17 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_sent_one_after_the_other() {
+    fn answers_that_come_while_others_are_sent_follow_together() {
         let mut worker = joined();
-        let (a, b) = (lease(FIRST, 0), lease(FIRST, 1));
+        let [a, b, c] = [0, 1, 2].map(|task| lease(FIRST, task));
         assert_eq!(worker.handle(at(1), Event::Assigned { lease: a }), []);
         assert_eq!(worker.handle(at(1), Event::Assigned { lease: b }), []);
-        assert_eq!(worker.handle(at(2), Event::Computed { lease: a }), [Action::Send(a)]);
-        assert_eq!(worker.handle(at(3), Event::Computed { lease: b }), []);
-        assert_eq!(worker.handle(at(4), Event::Sent { lease: a }), [Action::Send(b)]);
-        assert_eq!(worker.handle(at(5), Event::Sent { lease: b }), []);
+        assert_eq!(worker.handle(at(1), Event::Assigned { lease: c }), []);
+        assert_eq!(worker.handle(at(2), Event::Computed { leases: vec![a] }), [Action::Send(vec![a])]);
+        assert_eq!(worker.handle(at(3), Event::Computed { leases: vec![c] }), []);
+        assert_eq!(worker.handle(at(3), Event::Computed { leases: vec![b] }), []);
+        assert_eq!(worker.handle(at(4), Event::Sent { leases: vec![a] }), [Action::Send(vec![b, c])]);
+        assert_eq!(worker.handle(at(5), Event::Sent { leases: vec![b, c] }), []);
     }
 
     #[test]
@@ -322,10 +324,10 @@ mod tests {
         let mut worker = joined();
         let a = lease(FIRST, 0);
         worker.handle(at(1), Event::Assigned { lease: a });
-        worker.handle(at(2), Event::Computed { lease: a });
+        worker.handle(at(2), Event::Computed { leases: vec![a] });
         worker.handle(at(3), disconnected());
         assert_eq!(worker.handle(at(4), Event::Tick), [Action::Dial]);
-        assert_eq!(worker.handle(at(4), Event::Welcomed { session: FIRST }), [Action::Send(a)]);
+        assert_eq!(worker.handle(at(4), Event::Welcomed { session: FIRST }), [Action::Send(vec![a])]);
         worker.handle(at(5), disconnected());
         worker.handle(at(6), Event::Tick);
         assert_eq!(worker.handle(at(6), Event::Welcomed { session: SECOND }), [Action::Discard(a)]);
@@ -340,8 +342,8 @@ mod tests {
         worker.handle(at(3), Event::Welcomed { session: SECOND });
         worker.handle(at(4), Event::Assigned { lease: lease(SECOND, 0) });
         let (old, new) = (lease(FIRST, 0), lease(SECOND, 0));
-        assert_eq!(worker.handle(at(5), Event::Computed { lease: old }), [Action::Discard(old)]);
-        assert_eq!(worker.handle(at(6), Event::Computed { lease: new }), [Action::Send(new)]);
+        assert_eq!(worker.handle(at(5), Event::Computed { leases: vec![old] }), [Action::Discard(old)]);
+        assert_eq!(worker.handle(at(6), Event::Computed { leases: vec![new] }), [Action::Send(vec![new])]);
     }
 
     #[test]
@@ -351,8 +353,8 @@ mod tests {
         worker.handle(at(1), Event::Assigned { lease: a });
         assert_eq!(worker.handle(at(2), Event::Terminated), [Action::Drain]);
         assert_eq!(worker.handle(at(2), Event::Terminated), []);
-        assert_eq!(worker.handle(at(3), Event::Computed { lease: a }), [Action::Send(a)]);
-        assert_eq!(worker.handle(at(4), Event::Sent { lease: a }), [Action::Stop(Outcome::Left)]);
+        assert_eq!(worker.handle(at(3), Event::Computed { leases: vec![a] }), [Action::Send(vec![a])]);
+        assert_eq!(worker.handle(at(4), Event::Sent { leases: vec![a] }), [Action::Stop(Outcome::Left)]);
 
         let idle = joined().handle(at(1), Event::Terminated);
         assert_eq!(idle, [Action::Drain, Action::Stop(Outcome::Left)]);
