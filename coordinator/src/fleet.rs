@@ -407,7 +407,8 @@ impl Fleet {
         // Every member may have a few messages under way; a full channel slows down readers, never the driver.
         let (inputs, received) = mpsc::channel(1024);
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            // A second one only beside cores that compute: it would compete, and each message would wake it.
+            .worker_threads(std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).clamp(1, 2)))
             // They encode and decode; more of them than cores would only compete.
             .max_blocking_threads(std::thread::available_parallelism().map_or(2, |n| n.get().max(2)))
             .thread_name("fleet-io")
@@ -421,8 +422,9 @@ impl Fleet {
         std::thread::Builder::new()
             .name("fleet".into())
             .spawn(move || {
-                runtime
-                    .block_on(driver::run(config, listener, register, to_fleet, received).instrument(span));
+                let driver = driver::run(config, listener, register, to_fleet, received).instrument(span);
+                // A task beside those of the connections: a message to it or from it wakes no other thread.
+                let _ = runtime.block_on(runtime.spawn(driver));
                 runtime.shutdown_background();
             })
             .map_err(FleetError::Start)?;

@@ -8,6 +8,7 @@
 //! [`handshake`] accepts connections. Besides the workers' service there are the standard services for health and
 //! reflection, which tell every client whether the coordinator accepts workers and which protocol it speaks, and nothing else.
 
+use std::collections::VecDeque;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,7 +41,7 @@ use self::greeting::{Guest, Refused, greet};
 pub use self::handshake::Visitor;
 use super::Traffic;
 use super::blob_cache::BlobCache;
-use super::messages::{Desk, Input, Job, NotAdmitted, Order};
+use super::messages::{Desk, Input, Job, NotAdmitted, Order, clock};
 use super::tasks::Register;
 use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
@@ -61,8 +62,15 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// Timeout for the last messages of a worker that accepts no more messages.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Maximum number of messages that wait for a slow worker: a few pieces.
-const UNDER_WAY: usize = 4;
+/// Maximum number of messages that wait for a slow worker: leases of short tasks that travel together, or pieces, which share the memory of
+/// their payload.
+const UNDER_WAY: usize = 32;
+
+/// Maximum number of orders that are received at once.
+const AT_ONCE: usize = 64;
+
+/// Time for which tasks of a member are made before they are sent.
+const MAKING: Duration = Duration::from_millis(1);
 
 /// Flow-control window in bytes: two pieces. It bounds the bytes that wait while [`ROOM`] is full.
 const WINDOW: u32 = 2 * payload::PIECE as u32;
@@ -497,11 +505,15 @@ impl Admission {
         blob_cache: &Mutex<BlobCache>,
         line: &Line,
     ) -> Cause {
-        while let Some(order) = orders.recv().await {
-            let sent = match order {
-                Order::Leave => line.send(from_coordinator::Message::Finished(v1::Finished {})).await,
-                Order::Compute(job) => self.send_job(member, job, blob_cache, line).await,
-            };
+        let mut next = Vec::new();
+        while orders.recv_many(&mut next, AT_ONCE).await > 0 {
+            let leaves = next.iter().any(|order| matches!(order, Order::Leave));
+            let jobs = next.drain(..).filter_map(|order| match order {
+                Order::Compute(job) => Some(job),
+                Order::Leave => None,
+            });
+            let sent = self.send_jobs(member, jobs.collect(), blob_cache, line).await
+                && (!leaves || line.send(from_coordinator::Message::Finished(v1::Finished {})).await);
             if !sent {
                 return Cause::Disconnected("closed by the worker".into());
             }
@@ -509,16 +521,41 @@ impl Admission {
         Cause::Left
     }
 
+    /// Makes the tasks of `jobs` and sends them. Returns whether they could be sent.
+    async fn send_jobs(
+        &self,
+        member: MemberId,
+        jobs: Vec<Job>,
+        blob_cache: &Mutex<BlobCache>,
+        line: &Line,
+    ) -> bool {
+        let mut jobs = VecDeque::from(jobs);
+        while !jobs.is_empty() {
+            let make = move || (make_some(&mut jobs), jobs);
+            let Ok((made, left)) = tokio::task::spawn_blocking(make).await else { return false };
+            jobs = left;
+            for (lease, made) in made {
+                let sent = match made {
+                    Ok((lease, task)) => self.send_lease(lease, &task, blob_cache, line).await,
+                    Err(error) => self.cannot_make(member, lease, &error).await,
+                };
+                if !sent {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
     /// Sends the blobs that the member lacks, the hashes of blobs that it may drop, and the lease. Returns whether they could be sent.
-    async fn send_job(&self, member: MemberId, job: Job, blob_cache: &Mutex<BlobCache>, line: &Line) -> bool {
-        let lease = job.lease;
-        let make = move || job.task().map(|task| (lease::to_wire(lease, &task), task));
-        let ((head, bytes), task) = match tokio::task::spawn_blocking(make).await {
-            Ok(Ok(made)) => made,
-            Ok(Err(error)) => return self.cannot_make(member, lease, &error).await,
-            Err(_) => return false,
-        };
-        let blobs = Blob::of_task(&task);
+    async fn send_lease(
+        &self,
+        (head, bytes): (v1::LeaseHead, Bytes),
+        task: &Task,
+        blob_cache: &Mutex<BlobCache>,
+        line: &Line,
+    ) -> bool {
+        let blobs = Blob::of_task(task);
         let needed: Vec<ContentHash> = blobs.iter().map(Blob::hash).collect();
         for blob in blobs {
             let hash = blob.hash();
@@ -545,6 +582,21 @@ impl Admission {
         lock(blob_cache).assign();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await
     }
+}
+
+/// A lease as it is sent, and its task.
+type Made = anyhow::Result<((v1::LeaseHead, Bytes), Arc<Task>)>;
+
+/// Makes the tasks of the first jobs, for as long as [`MAKING`], and removes those jobs.
+fn make_some(jobs: &mut VecDeque<Job>) -> Vec<(LeaseId, Made)> {
+    let (begun, mut all) = (clock(), Vec::new());
+    while begun.elapsed() < MAKING
+        && let Some(job) = jobs.pop_front()
+    {
+        let made = job.task().map(|task| (lease::to_wire(job.lease, &task), task));
+        all.push((job.lease, made));
+    }
+    all
 }
 
 /// Locks the blob cache; both directions of a connection use it, for short times.
