@@ -15,7 +15,7 @@ use proto::route::{self, DIAL_WITHIN, Route, Verdict};
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE};
-use shared::work::lease::{InstanceId, LeaseId, SessionId};
+use shared::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
 use shared::work::task::Task;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
@@ -286,8 +286,7 @@ async fn receive(
             }
             (Some(from_coordinator::Message::Lease(head)), None) => {
                 let lease = wire(blob::lease_id_from_wire(head.id))?;
-                // One task per thread, and one that waits.
-                if !admit(assigned, lease, slots as usize + 1) {
+                if !admit(assigned, lease, max_leases(slots)) {
                     return Err(format!("the coordinator assigned too many tasks for {slots} threads").into());
                 }
                 let largest =

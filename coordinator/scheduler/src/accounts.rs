@@ -6,7 +6,7 @@
 //! was assigned. It differs from the paper in three ways, since the cost of a task is unknown before its answer, and jobs pause between
 //! rounds:
 //!
-//! - A lease is charged the mean duration of the account's leases so far, and its actual duration when it ends.
+//! - A lease is charged the mean duration of the account's recent leases, and its actual duration when it ends.
 //! - An account that had nothing to assign returns with its old virtual time, but behind the clock by at most `CREDIT` of all slots. So
 //!   a pause between rounds costs a job nothing, and after a long pause it has the fleet to itself for at most that long. A new account
 //!   begins at the clock.
@@ -25,6 +25,9 @@ const CREDIT: Duration = Duration::from_secs(2);
 
 /// Charge of a lease before any lease of its account has ended.
 const FIRST_CHARGE: Duration = Duration::from_millis(100);
+
+/// Number of leases that the mean duration of recent leases is about.
+const RECENT: u32 = 16;
 
 /// Id of an account, chosen by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -74,8 +77,8 @@ pub(super) struct Ledger {
     pub account: Account,
     /// Slot time of ended leases.
     pub used: Duration,
-    /// Number of ended leases.
-    n_ended: u64,
+    /// Mean slot time of the recent leases, the latest with a weight of 1 / [`RECENT`]; `None` before the first has ended.
+    mean: Option<Duration>,
     /// Virtual time, including estimates for leases that have not ended.
     time: Duration,
     /// Whether it had tasks to assign when tasks were assigned last.
@@ -103,9 +106,8 @@ impl Ledger {
     }
 
     /// Expected slot time of the next lease.
-    fn estimate(&self) -> Duration {
-        let mean = self.used.as_nanos().checked_div(self.n_ended.into());
-        mean.map_or(FIRST_CHARGE, |mean| Duration::from_nanos(mean as u64))
+    pub fn estimate(&self) -> Duration {
+        self.mean.unwrap_or(FIRST_CHARGE)
     }
 }
 
@@ -122,7 +124,7 @@ impl Accounts {
         let ledger = self.all.entry(account.id).or_insert(Ledger {
             account,
             used: Duration::ZERO,
-            n_ended: 0,
+            mean: None,
             time: self.clock,
             waits: false,
             holders: BTreeMap::new(),
@@ -183,7 +185,7 @@ impl Accounts {
         let Some(ledger) = self.all.get_mut(&id) else { return };
         ledger.time = ledger.time.saturating_sub(amount) + ledger.account.virtually(used);
         ledger.used += used;
-        ledger.n_ended += 1;
+        ledger.mean = Some(ledger.mean.map_or(used, |mean| mean - mean / RECENT + used / RECENT));
         if let Some(held) = ledger.holders.get_mut(&member) {
             *held -= 1;
             if *held == 0 {

@@ -5,6 +5,7 @@
 //! idle, or a member is to be reserved.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
 use shared::work::lease::{BatchId, TaskIndex};
@@ -13,12 +14,19 @@ use super::accounts::{AccountId, Ledger};
 use super::batch::{Assignee, Batch};
 use super::blame::Suit;
 use super::free::Offer;
-use super::members::{Member, Room};
+use super::members::{FREE, Member};
 use super::{Action, MemberId, POISON, Scheduler};
+
+/// Slot time of the tasks that may wait for a slot, besides the one that always may: some times the time of a message and its answer.
+const AHEAD: Duration = Duration::from_millis(4);
 
 /// Round-robin of an account's tasks over the members with room, until none takes any, offer after offer.
 struct Turns {
     account: AccountId,
+    /// Queues of the members that it is offered to.
+    queue: Range<usize>,
+    /// Number of free tasks, in all batches, that are left for slots.
+    left: usize,
     /// Its batches with tasks to assign.
     batches: Vec<BatchId>,
     /// The current offer, and the offers after it.
@@ -51,7 +59,7 @@ impl Scheduler {
         let mut left = None;
         for task in tasks {
             let batch = &self.batches[&id];
-            let taker = self.members.with(Room::Slot).find(|&member| self.may(member, batch, task));
+            let taker = self.members.with(FREE).find(|&member| self.may(member, batch, task));
             match taker {
                 Some(member) => self.assign_to(now, member, id, task, actions),
                 None => left = left.or(Some(task)),
@@ -88,14 +96,18 @@ impl Scheduler {
     fn assign_free(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let mut n_ready: usize = self.batches.values().map(Batch::n_ready).sum();
         let n_slots = self.members.n_slots();
-        for (room, enough) in [(Room::Slot, 0), (Room::Beyond, n_slots)] {
-            if n_ready <= enough || self.members.with(room).next().is_none() {
+        for to_slots in [true, false] {
+            let mut all = if n_ready > 0 { self.turns(to_slots, n_ready) } else { Vec::new() };
+            all.retain(|turns| {
+                n_ready > turns.left && self.members.with(turns.queue.clone()).next().is_some()
+            });
+            if all.is_empty() {
                 continue;
             }
-            let mut all = self.turns(room);
             self.accounts.queue(|id| all.iter().any(|turns| turns.account == id), n_slots);
             while let Some(at) = (0..all.len()).min_by_key(|&at| self.accounts.turn(all[at].account)) {
-                if self.assign_next(now, room, n_ready > enough, &mut all[at], actions) {
+                let more = n_ready > all[at].left;
+                if self.assign_next(now, more, &mut all[at], actions) {
                     n_ready -= 1;
                 } else {
                     all.remove(at);
@@ -104,18 +116,21 @@ impl Scheduler {
         }
     }
 
-    /// Turns of all accounts that have tasks for members with that room.
-    fn turns(&self, room: Room) -> Vec<Turns> {
+    /// Turns of all accounts that have tasks, for free slots or to wait, of `n_ready` free tasks.
+    fn turns(&self, to_slots: bool, n_ready: usize) -> Vec<Turns> {
         let mut all: Vec<Turns> = Vec::new();
         for batch in self.batches.values() {
             // The only task that may begin does not wait beyond the slots.
-            if batch.n_ready() == 0 || room == Room::Beyond && batch.only.is_some() {
+            if batch.n_ready() == 0 || !to_slots && batch.only.is_some() {
                 continue;
             }
+            let (queue, left) = if to_slots { (FREE, 0) } else { self.waiting(batch.account, n_ready) };
             match all.iter_mut().find(|turns| turns.account == batch.account) {
                 Some(turns) => turns.batches.push(batch.id),
                 None => all.push(Turns {
                     account: batch.account,
+                    queue,
+                    left,
                     batches: vec![batch.id],
                     offers: VecDeque::from([Offer::Own, Offer::Unowned, Offer::Others]),
                     members: None,
@@ -125,12 +140,22 @@ impl Scheduler {
         all
     }
 
-    /// Assigns the account's next task to a member with that room; returns whether there was one. Goes on to the next offer only if there
+    /// Queues in which tasks of the account may wait, and the number of free tasks that are left for slots. Of short tasks a slot is assigned
+    /// its share of half of the free ones at a time, and none is left: waiting for a short task takes no longer than a message.
+    fn waiting(&self, account: AccountId, n_ready: usize) -> (Range<usize>, usize) {
+        let n_slots = self.members.n_slots().max(1);
+        let mean = self.accounts.get(account).map_or(AHEAD, Ledger::estimate).as_nanos().max(1);
+        match (AHEAD.as_nanos() / mean) as usize {
+            0 | 1 => (1..2, n_slots),
+            n_short => (1..2 + n_short.min(n_ready / (2 * n_slots)), 0),
+        }
+    }
+
+    /// Assigns the account's next task to a member whose turn it is; returns whether there was one. Goes on to the next offer only if there
     /// are `more` tasks.
     fn assign_next(
         &mut self,
         now: Duration,
-        room: Room,
         more: bool,
         turns: &mut Turns,
         actions: &mut Vec<Action>,
@@ -140,10 +165,10 @@ impl Scheduler {
             if turns.members.is_none() && !more {
                 return false;
             }
-            let all = || self.with_room(turns.account, room).collect();
+            let all = || self.with_room(turns.account, turns.queue.clone()).collect();
             let mut members = turns.members.take().unwrap_or_else(all);
             while let Some(member) = members.pop_front() {
-                if let Some((batch, task)) = self.offered(member, room, offer, turns) {
+                if let Some((batch, task)) = self.offered(member, offer, turns) {
                     self.assign_to(now, member, batch, task, actions);
                     members.push_back(member);
                     turns.members = Some(members);
@@ -155,15 +180,9 @@ impl Scheduler {
         false
     }
 
-    /// The task that the member is offered on the account, if it has that room.
-    fn offered(
-        &self,
-        member: MemberId,
-        room: Room,
-        offer: Offer,
-        turns: &Turns,
-    ) -> Option<(BatchId, TaskIndex)> {
-        self.members.get(member).filter(|state| state.room() == room)?;
+    /// The task that the member is offered on the account, if it has such a queue.
+    fn offered(&self, member: MemberId, offer: Offer, turns: &Turns) -> Option<(BatchId, TaskIndex)> {
+        self.members.get(member).filter(|state| state.has(&turns.queue))?;
         self.accounts.get(turns.account).filter(|ledger| ledger.admits(member))?;
         let of = |&id: &BatchId| {
             let batch = self.batches.get(&id)?;
@@ -174,13 +193,13 @@ impl Scheduler {
 
     /// Assigns backups of late tasks to idle members.
     fn assign_backups(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        let idle: Vec<MemberId> = self.members.with(Room::Slot).collect();
+        let idle: Vec<MemberId> = self.members.with(FREE).collect();
         if idle.is_empty() {
             return;
         }
         let mut late = self.late(now);
         for member in idle {
-            while self.members.get(member).is_some_and(|state| state.room() == Room::Slot) {
+            while self.members.get(member).is_some_and(|state| state.has(&FREE)) {
                 let may =
                     |&(batch, task): &(BatchId, TaskIndex)| self.may(member, &self.batches[&batch], task);
                 let Some(at) = late.iter().position(may) else { break };
@@ -196,7 +215,7 @@ impl Scheduler {
         for lease in self.members.suspects().flat_map(|member| member.leases.keys()) {
             of_suspects.entry(lease.batch).or_default().push(lease.task);
         }
-        let has_idle = |batch: &&Batch| self.with_room(batch.account, Room::Slot).next().is_some();
+        let has_idle = |batch: &&Batch| self.with_room(batch.account, FREE).next().is_some();
         let mut batches: Vec<&Batch> = self.batches.values().filter(has_idle).collect();
         batches.sort_by_key(|batch| (self.accounts.turn(batch.account), batch.id));
         let mut all = Vec::new();
@@ -217,10 +236,10 @@ impl Scheduler {
 
     /// Time at which the first task becomes late that an idle member may have.
     pub(super) fn next_backup(&self) -> Option<Duration> {
-        self.members.with(Room::Slot).next()?;
+        self.members.with(FREE).next()?;
         let of = |batch: &Batch| {
             let wanted =
-                |task| self.with_room(batch.account, Room::Slot).any(|member| self.may(member, batch, task));
+                |task| self.with_room(batch.account, FREE).any(|member| self.may(member, batch, task));
             let (assigned_at, _) = batch.lone.iter().find(|(_, task)| wanted(*task))?;
             Some(*assigned_at + self.backup_timeout(batch))
         };
@@ -254,15 +273,14 @@ impl Scheduler {
         actions.push(Action::Assign { member, lease });
     }
 
-    /// Members with that room that may hold leases of the account, by id.
-    fn with_room(&self, account: AccountId, room: Room) -> Box<dyn Iterator<Item = MemberId> + '_> {
+    /// Members with room and such a queue that may hold leases of the account.
+    fn with_room(&self, account: AccountId, queue: Range<usize>) -> Box<dyn Iterator<Item = MemberId> + '_> {
         match self.accounts.get(account).filter(|ledger| ledger.is_full()) {
             Some(ledger) => {
-                let has =
-                    move |&id: &MemberId| self.members.get(id).is_some_and(|state| state.room() == room);
+                let has = move |&id: &MemberId| self.members.get(id).is_some_and(|state| state.has(&queue));
                 Box::new(ledger.holders().filter(has))
             }
-            None => Box::new(self.members.with(room)),
+            None => Box::new(self.members.with(queue)),
         }
     }
 
@@ -325,5 +343,98 @@ impl Scheduler {
             beside.any(|task| self.may(member, batch, task))
                 || batch.ready_alone().any(|task| self.may(member, batch, task))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::work::lease::LeaseId;
+    use shared::work::task::ContentHash;
+
+    use super::*;
+    use crate::{Account, Event, Identity, Needs, Origin, Process, Timeouts};
+
+    /// A scheduler with members of so many slots, and its time.
+    struct World {
+        scheduler: Scheduler,
+        now: Duration,
+        n_batches: u64,
+    }
+
+    impl World {
+        fn new(n_members: u64, slots: u32) -> World {
+            let mut world =
+                World { scheduler: Scheduler::new(Timeouts::default()), now: Duration::ZERO, n_batches: 0 };
+            for member in (0..n_members).map(MemberId) {
+                let (name, holds) = (format!("{member:?}"), Vec::new());
+                let identity = Identity { process: Process::Unnamed(member), origin: Origin("here".into()) };
+                world.happen(Event::MemberJoined { member, name, identity, slots, holds, watched: true });
+            }
+            world
+        }
+
+        fn happen(&mut self, event: Event) -> Vec<(MemberId, LeaseId)> {
+            let assigned = |action| match action {
+                Action::Assign { member, lease } => Some((member, lease)),
+                _ => None,
+            };
+            self.scheduler.handle(self.now, event).into_iter().filter_map(assigned).collect()
+        }
+
+        /// Submits a batch of new shards; returns the leases given at once.
+        fn submit(&mut self, n_tasks: u32) -> Vec<(MemberId, LeaseId)> {
+            let (batch, account) = (BatchId(self.n_batches), Account::default());
+            self.n_batches += 1;
+            let needs = |task: u32| {
+                let mut hash = [0; 32];
+                hash[..4].copy_from_slice(&task.to_le_bytes());
+                Needs { shard: ContentHash(hash), shard_state: None }
+            };
+            let needs = (0..n_tasks).map(needs).collect();
+            self.happen(Event::BatchSubmitted { batch, account, needs, replicas: Vec::new() })
+        }
+
+        /// Answers the leases, and those that follow, in the order in which they were given, each after `takes`. Returns their number.
+        fn answer_all(&mut self, given: Vec<(MemberId, LeaseId)>, takes: Duration) -> u32 {
+            let (mut open, mut n_answered) = (VecDeque::from(given), 0);
+            while let Some((member, lease)) = open.pop_front() {
+                self.now += takes;
+                n_answered += 1;
+                open.extend(self.happen(Event::Answered { member, lease }));
+            }
+            n_answered
+        }
+    }
+
+    /// Long tasks are assigned one beyond the slots; short ones, some milliseconds of them and at most half of them, in equal numbers.
+    #[test]
+    fn the_queue_of_a_slot_is_short_in_time_and_leaves_half_of_the_tasks() {
+        for (n_members, slots) in [(1, 1), (2, 1), (2, 3), (5, 2)] {
+            for micros in [50, 300, 1000, 1500, 3000, 10_000, 1_000_000] {
+                let (n_slots, takes) = (n_members as u32 * slots, Duration::from_micros(micros));
+                for n_tasks in [1, 2, 7, 30, 200] {
+                    let mut world = World::new(n_members, slots);
+                    // All members have answered, and the mean duration is known: all slots compute, and one answer follows another.
+                    let first = world.submit(300);
+                    assert_eq!(world.answer_all(first, takes / n_slots), 300);
+                    let given = world.submit(n_tasks);
+                    let held = (0..n_members).map(MemberId);
+                    let held = held.map(|id| given.iter().filter(|(member, _)| *member == id).count() as u32);
+                    let held: Vec<u32> = held.collect();
+                    let (least, most) = (held.iter().min().unwrap(), held.iter().max().unwrap());
+                    let case = format!("{n_tasks} tasks of {takes:?}, {slots} slots: {held:?}");
+                    assert!(given.len() as u32 >= n_tasks.min(n_slots), "a slot is idle; {case}");
+                    assert!(most - least <= slots.max(1), "{case}");
+                    let waiting = most.saturating_sub(slots + 1);
+                    assert!(waiting == 0 || takes * (waiting / slots) <= AHEAD, "{case}");
+                    let n_rest = n_tasks.saturating_sub(n_slots);
+                    assert!(given.len() as u32 <= n_slots + n_rest.min(n_rest / 2 + n_slots), "{case}");
+                    if takes > AHEAD / 2 {
+                        assert!(*most <= slots + 1, "{case}");
+                    }
+                    assert_eq!(world.answer_all(given, takes / n_slots), n_tasks, "{case}");
+                }
+            }
+        }
     }
 }

@@ -46,7 +46,7 @@
 //!
 //! Invariants ([`Scheduler::check`], after each event):
 //! - A task is free, assigned or done.
-//! - A member holds at most `slots + 1` leases.
+//! - A member holds at most [`max_leases`] leases.
 //! - No task is free while a healthy member that may have it has a free slot. Exceptions: tasks that may not begin while the caller has a
 //!   backlog of answers ([`Event::Backlog`]), and slots of members that are reserved or hold a task alone.
 //! - At most `max_members` members hold leases of an account.
@@ -57,17 +57,21 @@
 //! last, which has its forests and its state, or to a member that joined with its state; but no slot is left idle for that. Each member
 //! may hold one lease beyond its slots, so that the next task is there when one ends. Such a lease is given only while more tasks are
 //! free, in all batches, than there are slots: at the end, tasks would queue behind a busy member. Ties are broken by id.
+//!
+//! Short tasks are assigned several at a time, since each message costs as much as such a task: a queue of some milliseconds, and at first
+//! half of the tasks, so that the other half goes to the members that are ready first (guided self-scheduling, Polychronopoulos & Kuck
+//! 1987).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use shared::work::lease::{BatchId, LeaseId, TaskIndex};
+use shared::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::ContentHash;
 
 use self::accounts::Accounts;
 use self::batch::{Affinity, Assignee, Batch, Claim, Home};
 use self::blame::Blame;
-use self::members::{Lease, Member, Members, Room};
+use self::members::{FREE, Lease, Member, Members};
 use self::record::Records;
 
 pub use self::accounts::{Account, AccountId};
@@ -706,8 +710,8 @@ impl Scheduler {
         let ensure = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.into()) };
         self.members.check()?;
         for (id, member) in self.members.iter() {
-            let within = member.leases.len() <= member.slots as usize + 1;
-            ensure(within, &format!("{id:?} holds more than slots + 1 leases"))?;
+            let within = member.leases.len() <= max_leases(member.slots);
+            ensure(within, &format!("{id:?} holds more leases than its slots allow"))?;
             let is_alone = !member.is_alone() || member.leases.len() == 1;
             ensure(is_alone, &format!("{id:?} holds another lease beside a task that goes alone"))?;
             let on_probation = self.records.is_on_probation(&member.name);
@@ -740,7 +744,7 @@ impl Scheduler {
         let (reserved, mut reserved_by): (Vec<_>, Vec<_>) = (reserved.collect(), reserved_by.collect());
         reserved_by.sort_unstable();
         ensure(reserved == reserved_by, "members are reserved without need, or twice")?;
-        let idle = self.assembled && self.members.with(Room::Slot).any(|id| self.could_begin(id));
+        let idle = self.assembled && self.members.with(FREE).any(|id| self.could_begin(id));
         ensure(!idle, "a slot is idle while its member may have a free task")
     }
 }

@@ -1,13 +1,14 @@
 //! Present members with their leases, and indexes to find them.
 //!
-//! In: changes, one member at a time. Out: idle members, silent members and the oldest lease, without a walk over all
+//! In: changes, one member at a time. Out: members by queue, silent members and the oldest lease, without a walk over all
 //! members. Invariant ([`Members::check`]): the indexes agree with the members, since a member changes only within
 //! [`Members::change`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 
-use shared::work::lease::LeaseId;
+use shared::work::lease::{LeaseId, MAX_QUEUE};
 
 use super::accounts::Charge;
 use super::broken::Broken;
@@ -19,7 +20,7 @@ use super::{MemberId, Timeouts};
 pub(super) struct Lease {
     /// Time at which it was assigned.
     pub assigned_at: Duration,
-    /// Time at which computation began; `None` for the lease beyond the slots, which waits until another one ends.
+    /// Time at which computation began; `None` for a lease beyond the slots, which waits until another one ends.
     pub begun: Option<Duration>,
     /// Whether the task goes alone: its holder is assigned nothing else until it ends.
     pub alone: bool,
@@ -65,20 +66,12 @@ pub(super) struct Member {
     pub draining: bool,
     /// Whether it is reserved: assigned nothing until it holds nothing, for a task that goes alone.
     pub reserved: bool,
-    /// Unanswered leases, of open and earlier batches; at most one of them waits for a slot.
+    /// Unanswered leases, of open and earlier batches.
     pub leases: BTreeMap<LeaseId, Lease>,
 }
 
-/// Free capacity of a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Room {
-    /// A free slot: room for a task to compute now.
-    Slot,
-    /// Room for the one task beyond the slots, which waits until another one ends.
-    Beyond,
-    /// No task: the member has no room.
-    Nothing,
-}
+/// Queue of a member with a free slot, as a range for [`Members::with`].
+pub(super) const FREE: Range<usize> = 0..1;
 
 impl Member {
     /// Whether it may be assigned tasks.
@@ -101,14 +94,26 @@ impl Member {
         self.leases.values().next().is_some_and(|lease| lease.alone)
     }
 
-    /// Its free capacity.
-    pub fn room(&self) -> Room {
-        match self.leases.len() {
-            _ if !self.is_healthy() || self.reserved || self.is_alone() => Room::Nothing,
-            held if held < self.limit() => Room::Slot,
-            held if held == self.limit() && !self.on_probation => Room::Beyond,
-            _ => Room::Nothing,
-        }
+    /// Number of tasks that a slot computes before a further one: 0 if a slot is free, 1 if all slots are taken and no task waits. `None` if
+    /// the member has no room.
+    pub fn queue(&self) -> Option<usize> {
+        let longest = match () {
+            () if self.on_probation => 0,
+            // Threads of this process take the next task without a message.
+            () if self.is_proven && self.watched => MAX_QUEUE,
+            () => 1,
+        };
+        let queue = match self.leases.len().checked_sub(self.limit()) {
+            None => 0,
+            Some(n_waiting) => 1 + n_waiting.div_ceil(self.limit().max(1)),
+        };
+        let has_room = self.is_healthy() && !self.reserved && !self.is_alone();
+        Some(queue).filter(|&queue| has_room && queue <= longest)
+    }
+
+    /// Whether it has room and a queue of such a length.
+    pub fn has(&self, queue: &Range<usize>) -> bool {
+        self.queue().is_some_and(|own| queue.contains(&own))
     }
 }
 
@@ -118,10 +123,8 @@ pub(super) struct Members {
     suspect_after: Duration,
     dead_after: Duration,
     all: BTreeMap<MemberId, Member>,
-    /// Members with [`Room::Slot`].
-    idle: BTreeSet<MemberId>,
-    /// Members with [`Room::Beyond`].
-    busy: BTreeSet<MemberId>,
+    /// Members with room, by [`Member::queue`].
+    queues: BTreeSet<(usize, MemberId)>,
     /// Suspect members.
     suspects: BTreeSet<MemberId>,
     /// Watched members, by the time at which their next heartbeat timeout expires.
@@ -140,8 +143,7 @@ impl Members {
             suspect_after: timeouts.suspect_after,
             dead_after: timeouts.dead_after,
             all: BTreeMap::new(),
-            idle: BTreeSet::new(),
-            busy: BTreeSet::new(),
+            queues: BTreeSet::new(),
             suspects: BTreeSet::new(),
             timeouts_due: BTreeSet::new(),
             assigned: BTreeSet::new(),
@@ -248,14 +250,10 @@ impl Members {
         self.all.is_empty()
     }
 
-    /// Members with `room`, by id.
-    pub fn with(&self, room: Room) -> impl Iterator<Item = MemberId> {
-        let listed = match room {
-            Room::Slot => Some(&self.idle),
-            Room::Beyond => Some(&self.busy),
-            Room::Nothing => None,
-        };
-        listed.into_iter().flatten().copied()
+    /// Members with room whose [`Member::queue`] is in that range, the shortest first, then by id.
+    pub fn with(&self, queue: Range<usize>) -> impl Iterator<Item = MemberId> {
+        let first = |queue: usize| (queue, MemberId(0));
+        self.queues.range(first(queue.start)..first(queue.end)).map(|&(_, id)| id)
     }
 
     /// Suspect members, by id.
@@ -285,11 +283,7 @@ impl Members {
 
     fn list(&mut self, id: MemberId) {
         let Some(member) = self.all.get(&id) else { return };
-        match member.room() {
-            Room::Slot => self.idle.insert(id),
-            Room::Beyond => self.busy.insert(id),
-            Room::Nothing => false,
-        };
+        self.queues.extend(member.queue().map(|queue| (queue, id)));
         if member.is_healthy() {
             self.n_healthy += 1;
             self.n_slots += member.limit();
@@ -307,8 +301,9 @@ impl Members {
             self.n_healthy -= 1;
             self.n_slots -= member.limit();
         }
-        self.idle.remove(&id);
-        self.busy.remove(&id);
+        if let Some(queue) = member.queue() {
+            self.queues.remove(&(queue, id));
+        }
         self.suspects.remove(&id);
         if let Some(at) = timeout {
             self.timeouts_due.remove(&(at, id));
@@ -326,14 +321,14 @@ impl Members {
             self.all.iter().filter(|(_, member)| is(member)).map(|(&id, _)| id).collect()
         };
         let healthy = || self.all.values().filter(|member| member.is_healthy());
+        let queues = self.all.iter().filter_map(|(&id, member)| Some((member.queue()?, id)));
         let timeouts_due = self.all.iter().filter_map(|(&id, member)| Some((self.timeout_of(member)?, id)));
         let assigned = self.all.iter().flat_map(|(&id, member)| {
             member.leases.iter().map(move |(&id_of_lease, lease)| (lease.assigned_at, id, id_of_lease))
         });
         let orders = [
             ("sole member", self.all.values().all(|member| member.is_sole == (self.all.len() == 1))),
-            ("idle members", self.idle == those(&|member| member.room() == Room::Slot)),
-            ("busy members", self.busy == those(&|member| member.room() == Room::Beyond)),
+            ("queues", self.queues == queues.collect()),
             ("suspects", self.suspects == those(&|member| member.suspect)),
             ("healthy members", self.n_healthy == healthy().count()),
             ("slots", self.n_slots == healthy().map(Member::limit).sum::<usize>()),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use scheduler::{Account, Event, Failure, MemberId, Origin};
-use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex};
+use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::{mpsc, oneshot};
 
@@ -144,7 +144,7 @@ pub(super) enum Progress {
 
 /// The driver's channels to a member; dropping them dismisses the member.
 pub(super) struct Desk {
-    /// Channel with room for `slots + 1` leases and the farewell.
+    /// Channel with room for [`max_leases`] and the farewell.
     pub orders: mpsc::Sender<Order>,
     /// Channel without messages: dropping it dismisses a connection, even one that cannot send.
     #[expect(dead_code, reason = "its end is the message")]
@@ -156,7 +156,7 @@ pub(super) struct Desk {
 impl Desk {
     /// A desk for a member of `slots`, and the member's side of it.
     pub fn new(slots: u32, remote: bool) -> (Desk, mpsc::Receiver<Order>, oneshot::Receiver<()>) {
-        let (orders, received) = mpsc::channel(slots as usize + 2);
+        let (orders, received) = mpsc::channel(max_leases(slots) + 1);
         let (dismissal, dismissed) = oneshot::channel();
         (Desk { orders, dismissal, remote }, received, dismissed)
     }

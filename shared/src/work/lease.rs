@@ -23,6 +23,14 @@ impl TaskIndex {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Attempt(pub u32);
 
+/// Maximum number of tasks in a row that one slot of a member is assigned.
+pub const MAX_QUEUE: usize = 16;
+
+/// Maximum number of leases that a member of so many slots holds: [`MAX_QUEUE`] for each slot, and one that waits.
+pub fn max_leases(slots: u32) -> usize {
+    MAX_QUEUE * slots as usize + 1
+}
+
 /// A task assigned to a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct LeaseId {

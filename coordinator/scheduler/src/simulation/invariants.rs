@@ -4,7 +4,7 @@
 //!
 //! At every lease and answer:
 //! - An open task is accepted once, from the process that its lease was given to; no answer to a batch that has ended is accepted.
-//! - No member holds more than slots + 1 leases, and no account has more members than its maximum.
+//! - No member holds more leases than its slots allow, and no account has more members than its maximum.
 //! - While the backlog of answers is full, only the first open task begins.
 //! - No member is assigned the replica of a task that it holds or answered while another healthy member is present.
 //! - A failed task is assigned to a best candidate, and a task that is one failure short of poison goes alone.
@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use shared::work::lease::{BatchId, LeaseId, TaskIndex};
+use shared::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
 
 use crate::MemberState;
 use crate::{
@@ -432,7 +432,7 @@ impl Invariants {
             );
         }
         known.held.insert(lease, Held { since: now, account: account.id, alone });
-        if known.held.len() > known.slots as usize + 1 {
+        if known.held.len() > max_leases(known.slots) {
             return Err(
                 format!("{member:?} holds {} leases in {} slots", known.held.len(), known.slots).into()
             );
