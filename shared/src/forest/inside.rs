@@ -64,7 +64,10 @@ pub struct Weights<'a> {
     pub real: &'a [f64],
 }
 
-/// `weights` in real space. Zero below 2^−500: products with larger weights rarely become subnormal numbers, which are slow.
+/// Logarithm below which a weight is zero in real space, 2^−500: products with larger ones rarely become subnormal numbers, which are slow.
+pub const LEAST_LN: f64 = -500.0 * std::f64::consts::LN_2;
+
+/// `weights` in real space, zero below 2^−500.
 pub fn real(weights: &[Wide]) -> Vec<f64> {
     weights.iter().map(|weight| if weight.exponent < -500 { 0.0 } else { weight.to_f64() }).collect()
 }
@@ -140,16 +143,38 @@ pub fn edge_posteriors(
     forest: &Forest,
     weights: &Weights,
     scratch: &mut Scratch,
+    mut found: impl FnMut(usize, &Edge, f64),
+) -> Wide {
+    match real_posteriors(forest, weights.real, scratch, &mut found) {
+        Some(z) => Wide::from_f64(z),
+        None => wide_posteriors(forest, weights.wide, scratch, found),
+    }
+}
+
+/// [`edge_posteriors`] in real space. `None`, and no calls, if its result could not be trusted.
+pub fn real_posteriors(
+    forest: &Forest,
+    weights: &[f64],
+    scratch: &mut Scratch,
+    found: impl FnMut(usize, &Edge, f64),
+) -> Option<f64> {
+    let z = inside_values(forest, forest.root(), weights, 1..=forest.root(), &mut scratch.real.beta);
+    in_range(z).then(|| {
+        outside(forest, weights, 1.0 / z, &mut scratch.real, found);
+        z
+    })
+}
+
+/// [`edge_posteriors`] of [`Wide`] numbers.
+pub fn wide_posteriors(
+    forest: &Forest,
+    weights: &[Wide],
+    scratch: &mut Scratch,
     found: impl FnMut(usize, &Edge, f64),
 ) -> Wide {
-    let z = inside_values(forest, forest.root(), weights.real, 1..=forest.root(), &mut scratch.real.beta);
-    if in_range(z) {
-        outside(forest, weights.real, 1.0 / z, &mut scratch.real, found);
-        return Wide::from_f64(z);
-    }
-    let z = inside_values(forest, forest.root(), weights.wide, 1..=forest.root(), &mut scratch.wide.beta);
+    let z = inside_values(forest, forest.root(), weights, 1..=forest.root(), &mut scratch.wide.beta);
     if !z.is_zero() {
-        outside(forest, weights.wide, Wide::ONE / z, &mut scratch.wide, found);
+        outside(forest, weights, Wide::ONE / z, &mut scratch.wide, found);
     }
     z
 }

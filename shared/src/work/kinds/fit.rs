@@ -7,14 +7,15 @@
 //! all have the same priors; statistics are added by weight. A component without a tree of the sentence is the base there: the base
 //! has its weight, and assigns it its bound. So the bound is Σ λ_r F_r in every sentence, and linear in λ.
 
-use crate::forest::Forest;
 use crate::forest::chains::ActiveChains;
-use crate::forest::inside::{Scratch, Weights, edge_posteriors};
+use crate::forest::inside::{LEAST_LN, Scratch, real_posteriors, wide_posteriors};
+use crate::forest::{Edge, Forest};
 use crate::grammar::Grammar;
 use crate::models::dmv::constraint::Component;
 use crate::models::logistic_normal::{Multinomials, Part, PriorsError, SentenceFitter, Statistics};
 use crate::models::logistic_normal::{Prior, Until};
 use crate::num::Wide;
+use crate::num::special::{exp_each, ln};
 use crate::work::context::Context;
 use crate::work::context::built::BuiltShard;
 use crate::work::error::ComputeError;
@@ -106,7 +107,7 @@ fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, Comp
                 statistics.parts[part].n_empty += u64::from(times);
                 continue;
             };
-            reader.chains.load(forest);
+            reader.load_chains(forest);
             let parse = |ln_weights: &[f64], counts: &mut [f64]| reader.read(forest, ln_weights, counts);
             let fit = sentence.fit(&with.priors, &own, with.until, parse);
             if !fit.bound.is_finite() {
@@ -129,18 +130,20 @@ fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, Comp
 struct Reader<'a> {
     shard: &'a BuiltShard,
     multinomials: &'a Multinomials,
-    /// Multinomial and outcome of each parameter of the shard, if there is anything to learn of it.
+    /// Multinomial and outcome of each parameter of the shard, if there is anything to learn of it; the others weigh 1.
     outcomes: Vec<Option<(usize, usize)>>,
-    /// Chains of the sentence's forest.
+    /// By parameter of the shard, its place among the outcomes of the sentence; only those of the sentence are valid.
+    places: Vec<u32>,
+    /// Chains of the forest.
     chains: ActiveChains,
-    /// The sentence's parameters, as positions in the shard's index, and the place of each among its outcomes.
-    places: Vec<(u32, usize)>,
-    /// By parameter of the shard; those that are not learned weigh 1; of the others only those of the sentence are read.
-    weights: Vec<Wide>,
-    uses: Vec<f64>,
-    /// Weights by chain; only chains of the sentence are valid.
-    wide: Vec<Wide>,
+    /// The places of what each of them uses, end to end, and where those of each end.
+    used: Vec<u32>,
+    ends: Vec<usize>,
+    /// Log weights of the forest's chains, then weights.
+    own: Vec<f64>,
+    /// Weights by chain, in either form, and expected uses; only chains of the forest are valid.
     real: Vec<f64>,
+    wide: Vec<Wide>,
     chain_uses: Vec<f64>,
     scratch: Scratch,
 }
@@ -152,12 +155,13 @@ impl<'a> Reader<'a> {
             shard,
             multinomials,
             outcomes: shard.index.params.iter().map(|&param| multinomials.outcome(param)).collect(),
+            places: vec![0; n],
             chains: ActiveChains::new(&shard.chains),
-            places: Vec::new(),
-            weights: vec![Wide::ONE; n],
-            uses: vec![0.0; n],
-            wide: vec![Wide::ZERO; n_chains],
+            used: Vec::new(),
+            ends: Vec::new(),
+            own: Vec::new(),
             real: vec![0.0; n_chains],
+            wide: vec![Wide::ZERO; n_chains],
             chain_uses: vec![0.0; n_chains],
             scratch: Scratch::default(),
         }
@@ -167,10 +171,9 @@ impl<'a> Reader<'a> {
     fn load(&mut self, forest: &Forest) -> Vec<u32> {
         self.chains.load(forest);
         let params = self.chains.iter().flat_map(|chain| self.shard.chains.params(chain)).copied();
-        let mut params: Vec<u32> = params.filter(|&param| self.outcomes[param as usize].is_some()).collect();
+        let mut params: Vec<u32> = params.collect();
         params.sort_unstable();
         params.dedup();
-        self.places.clear();
         let (mut own, mut start, mut end): (Vec<u32>, usize, usize) = (Vec::new(), 0, 0);
         for param in params {
             let Some((multinomial, outcome)) = self.outcomes[param as usize] else { continue };
@@ -178,35 +181,58 @@ impl<'a> Reader<'a> {
                 own.push(multinomial as u32);
                 (start, end) = (end, end + self.multinomials.n_outcomes(multinomial));
             }
-            self.places.push((param, start + outcome));
+            self.places[param as usize] = (start + outcome) as u32;
         }
         own
     }
 
+    /// Selects a forest of the sentence: that which was loaded, or one with some of its edges.
+    fn load_chains(&mut self, forest: &Forest) {
+        self.chains.load(forest);
+        self.used.clear();
+        self.ends.clear();
+        for chain in self.chains.iter() {
+            let params = self.shard.chains.params(chain).iter();
+            let learned = params.filter(|&&param| self.outcomes[param as usize].is_some());
+            self.used.extend(learned.map(|&param| self.places[param as usize]));
+            self.ends.push(self.used.len());
+        }
+    }
+
+    /// The places of what each chain of the forest uses.
+    fn places(&self) -> impl Iterator<Item = &[u32]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.used[start..end])
+    }
+
     /// log Z of the sentence under log weights of its outcomes, and their expected uses.
     fn read(&mut self, forest: &Forest, ln_weights: &[f64], counts: &mut [f64]) -> f64 {
-        for &(param, place) in &self.places {
-            self.weights[param as usize] = Wide::from_ln(ln_weights[place]);
-            self.uses[param as usize] = 0.0;
-        }
-        let chains = &self.shard.chains;
-        for chain in self.chains.iter() {
-            let params = chains.params(chain).iter();
-            let weight = Wide::product(params.map(|&param| self.weights[param as usize]));
-            self.wide[chain as usize] = weight;
-            self.real[chain as usize] = if weight.exponent < -500 { 0.0 } else { weight.to_f64() };
+        let mut own = std::mem::take(&mut self.own);
+        let ln_weight = |places: &[u32]| places.iter().map(|&at| ln_weights[at as usize]).sum::<f64>();
+        own.clear();
+        own.extend(self.places().map(ln_weight).map(|ln| if ln < LEAST_LN { f64::NEG_INFINITY } else { ln }));
+        exp_each(&mut own);
+        for (chain, &weight) in self.chains.iter().zip(&own) {
+            self.real[chain as usize] = weight;
             self.chain_uses[chain as usize] = 0.0;
         }
-        let (weights, uses) = (Weights { wide: &self.wide, real: &self.real }, &mut self.chain_uses);
-        let z = edge_posteriors(forest, &weights, &mut self.scratch, |_, edge, posterior| {
-            uses[edge.param as usize] += posterior;
-        });
-        for chain in self.chains.iter() {
-            let used = self.chain_uses[chain as usize];
-            chains.params(chain).iter().for_each(|&param| self.uses[param as usize] += used);
-        }
+        let uses = &mut self.chain_uses;
+        let mut found = |_, edge: &Edge, posterior| uses[edge.param as usize] += posterior;
+        let ln_z = match real_posteriors(forest, &self.real, &mut self.scratch, &mut found) {
+            Some(z) => ln(z),
+            None => {
+                let starts = std::iter::once(0).chain(self.ends.iter().copied());
+                for ((chain, start), &end) in self.chains.iter().zip(starts).zip(&self.ends) {
+                    self.wide[chain as usize] = Wide::from_ln(ln_weight(&self.used[start..end]));
+                }
+                wide_posteriors(forest, &self.wide, &mut self.scratch, found).ln()
+            }
+        };
         counts.fill(0.0);
-        self.places.iter().for_each(|&(param, place)| counts[place] = self.uses[param as usize]);
-        z.ln()
+        for (chain, places) in self.chains.iter().zip(self.places()) {
+            places.iter().for_each(|&at| counts[at as usize] += self.chain_uses[chain as usize]);
+        }
+        self.own = own;
+        ln_z
     }
 }
