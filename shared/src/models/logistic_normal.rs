@@ -5,7 +5,7 @@
 //! and expected counts; in between stand, knowing no grammar:
 //!
 //! - [`prior`]: μ, Σ and what follows from them, on [`crate::num::cholesky`];
-//! - [`posterior`]: q(η) of multinomials in one sentence, given expected counts (the inner E-step);
+//! - [`posterior`]: q(η) of multinomials in one sentence, given expected counts (the inner E-step); [`pairs`]: those of two outcomes;
 //! - [`sentence`]: that and parsing in turn, until the sentence's bound stands still (the E-step);
 //! - [`statistics`]: what a shard answers, how answers are merged, and the M-step.
 //!
@@ -38,6 +38,8 @@
 pub mod prior;
 
 pub mod posterior;
+
+pub mod pairs;
 
 pub mod sentence;
 

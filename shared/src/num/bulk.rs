@@ -142,7 +142,7 @@ fn ln_gamma_series(x: f64) -> f64 {
 
 /// ln x for a normal x > 0: that of fdlibm (`e_log.c`), its exponent and mantissa taken apart without leaving vectors.
 #[inline(always)]
-fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     const SQRT_HALF: u64 = 0x3fe6_a09e;
     const ONE: u64 = 0x3ff0_0000;
     const TWO_52: u64 = 0x4330_0000_0000_0000;

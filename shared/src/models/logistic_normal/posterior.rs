@@ -8,7 +8,7 @@
 //! ```
 //!
 //! It is concave in λ, in each ν_j, and largest over ζ at Σ_j e^{λ_j + ν_j/2}, where Σ p = 1 and B = Σ f·λ − N ln ζ − KL, which is
-//! concave in λ and ν together: there is one optimum, wherever one starts. [`Posteriors::climb`] goes λ, ζ, ν, ζ, as Appendix A does:
+//! concave in λ and ν together: there is one optimum, wherever one starts. [`Posteriors`] goes λ, ζ, ν, ζ, as Appendix A does:
 //!
 //! - λ by conjugate gradients with Σ as the preconditioner. The Hessian then is −(I + N Σ^½ diag(p) Σ^½), the identity and
 //!   something small, since a sentence has few events of a multinomial. Few steps are enough; each costs one product with Σ, and none
@@ -16,6 +16,9 @@
 //! - ν_j by Newton's method. The left side of ν_j ((Σ⁻¹)_jj + N p_j(ν_j)) = 1 is convex and rising in ν_j, and at least 1 at the
 //!   prior's variance 1/(Σ⁻¹)_jj. So steps that stay below that converge, from above once they are there. Where p_j could grow by
 //!   orders of magnitude on the way, logarithms of the equation are taken first (`variance_from_afar`).
+//!
+//! Counts change from call to call, so a call need not end at the optimum: a step of λ that gained little is its last. Multinomials with
+//! two outcomes have a shorter way, to the optimum itself ([`super::pairs`]).
 //!
 //! **Lanes.** A sentence has dozens of multinomials with few outcomes each, most of them two: too few to fill a vector. So `L` multinomials
 //! of as many outcomes climb side by side, one in each lane, and the inner loops run over lanes. A lane that has arrived stands still
@@ -40,16 +43,43 @@ const ARMIJO: f64 = 1e-4;
 const FIRST_NU: f64 = 10.0;
 /// Variance of a prior from which ν is sought by logarithms first.
 const LARGE_VARIANCE: f64 = 16.0;
-/// A step of ν, as a share of it, after which it has arrived: what is left is about the square of the step.
-const LAST_STEP: f64 = 1e-7;
+/// A step of ν, as a share of it, after which it has arrived: what is left is about the square of it, and what B lacks the fourth
+/// power.
+const LAST_STEP: f64 = 1e-2;
 /// Bounds of loops that end long before.
 const MAX_STEPS: usize = 200;
 const MAX_HALVINGS: usize = 40;
 
 /// A number for each of `L` multinomials.
-type Lane<const L: usize> = [f64; L];
+pub type Lane<const L: usize> = [f64; L];
 
-/// q(η) of `L` multinomials of as many outcomes in one sentence.
+/// Posteriors of `L` multinomials of as many outcomes in one sentence. What one comes to does not depend on its neighbours.
+pub trait SideBySide<const L: usize>: Default {
+    /// Memory for [`Self::climb`], used again and again.
+    type Scratch: Default;
+
+    /// Posteriors without events. The priors are of as many outcomes.
+    fn reset(&mut self, priors: &[&Prior; L]);
+
+    /// Raises B towards its optimum, given expected counts of the outcomes, `[n]`, until steps gain less than `least_gain` nats an event.
+    ///
+    /// B never falls, so if one call follows another as counts change, the bound of the sentence rises steadily.
+    fn climb(&mut self, counts: &[Lane<L>], least_gain: f64, scratch: &mut Self::Scratch);
+
+    /// λ, the means of η. `[n]`
+    fn lambda(&self) -> &[Lane<L>];
+
+    /// ν, the variances of η. `[n]`
+    fn nu(&self) -> &[Lane<L>];
+
+    /// The log weights to parse with are λ less this: ln φ_j = λ_j − ln ζ (Eq. 7 at the best ζ).
+    fn ln_zeta(&self) -> Lane<L>;
+
+    /// KL(N(λ, diag ν) ‖ N(μ, Σ)).
+    fn divergence(&self) -> Lane<L>;
+}
+
+/// q(η) of `L` multinomials of any number of outcomes.
 #[derive(Clone, Debug)]
 pub struct Posteriors<const L: usize> {
     /// μ. `[n]`
@@ -89,6 +119,7 @@ pub struct Scratch<const L: usize> {
 struct Climb<'a, const L: usize> {
     posteriors: &'a mut Posteriors<L>,
     counts: &'a [Lane<L>],
+    least_gain: f64,
     scratch: &'a mut Scratch<L>,
 }
 
@@ -97,9 +128,9 @@ impl<const L: usize> NullaryFnOnce for Climb<'_, L> {
 
     #[inline(always)]
     fn call(self) {
-        let Climb { posteriors, counts, scratch } = self;
+        let Climb { posteriors, counts, least_gain, scratch } = self;
         let n_events = sum(counts);
-        posteriors.climb_lambda(counts, n_events, scratch);
+        posteriors.climb_lambda(counts, n_events, least_gain, scratch);
         posteriors.fit_zeta();
         posteriors.climb_nu(n_events, scratch);
         posteriors.fit_zeta();
@@ -137,10 +168,12 @@ impl<const L: usize> Default for Scratch<L> {
     }
 }
 
-impl<const L: usize> Posteriors<L> {
+impl<const L: usize> SideBySide<L> for Posteriors<L> {
+    type Scratch = Scratch<L>;
+
     /// Where [`Self::climb`] begins in a sentence: ν = 10, and ζ at its best for λ = 0, as in JDageem. λ itself, which is fitted first,
-    /// begins at μ. The priors are of as many outcomes.
-    pub fn reset(&mut self, priors: &[&Prior; L]) {
+    /// begins at μ.
+    fn reset(&mut self, priors: &[&Prior; L]) {
         let n = priors[0].n_outcomes();
         interleave(&mut self.mean, priors.map(Prior::mean));
         interleave(&mut self.covariance, priors.map(Prior::covariance));
@@ -154,23 +187,19 @@ impl<const L: usize> Posteriors<L> {
         write_shares(&self.lambda, &self.nu, self.ln_zeta, &mut self.shares);
     }
 
-    /// λ, the means of η. `[n]`
-    pub fn lambda(&self) -> &[Lane<L>] {
+    fn lambda(&self) -> &[Lane<L>] {
         &self.lambda
     }
 
-    /// ν, the variances of η. `[n]`
-    pub fn nu(&self) -> &[Lane<L>] {
+    fn nu(&self) -> &[Lane<L>] {
         &self.nu
     }
 
-    /// The log weights to parse with are λ less this: ln φ_j = λ_j − ln ζ (Eq. 7 at the best ζ).
-    pub fn ln_zeta(&self) -> Lane<L> {
+    fn ln_zeta(&self) -> Lane<L> {
         self.ln_zeta
     }
 
-    /// KL(N(λ, diag ν) ‖ N(μ, Σ)).
-    pub fn divergence(&self) -> Lane<L> {
+    fn divergence(&self) -> Lane<L> {
         let mut sum = self.ln_determinant;
         for j in 0..self.nu.len() {
             for (lane, sum) in sum.iter_mut().enumerate() {
@@ -185,14 +214,13 @@ impl<const L: usize> Posteriors<L> {
         })
     }
 
-    /// Raises B by fitting λ, ζ, ν and ζ, each given the others, to expected counts of the outcomes. `[n]`
-    ///
-    /// B never falls, so if one call follows another as counts change, the bound of the sentence rises steadily.
-    pub fn climb(&mut self, counts: &[Lane<L>], scratch: &mut Scratch<L>) {
+    fn climb(&mut self, counts: &[Lane<L>], least_gain: f64, scratch: &mut Scratch<L>) {
         scratch.resize(self.mean.len());
-        Arch::new().dispatch(Climb { posteriors: self, counts, scratch });
+        Arch::new().dispatch(Climb { posteriors: self, counts, least_gain, scratch });
     }
+}
 
+impl<const L: usize> Posteriors<L> {
     /// ζ given λ and ν: Σ_j e^{λ_j + ν_j/2}, with which shares sum to one. Found from the largest term, for all may be beyond an `f64`.
     #[inline(always)]
     fn fit_zeta(&mut self) {
@@ -210,7 +238,13 @@ impl<const L: usize> Posteriors<L> {
 
     /// λ given ν and ζ, by conjugate gradients (Polak & Ribière).
     #[inline(always)]
-    fn climb_lambda(&mut self, counts: &[Lane<L>], n_events: Lane<L>, scratch: &mut Scratch<L>) {
+    fn climb_lambda(
+        &mut self,
+        counts: &[Lane<L>],
+        n_events: Lane<L>,
+        least_gain: f64,
+        scratch: &mut Scratch<L>,
+    ) {
         let mut before = [0.0; L];
         let mut is_moving = [true; L];
         scratch.direction.fill([0.0; L]);
@@ -239,7 +273,7 @@ impl<const L: usize> Posteriors<L> {
                 restart(&scratch.ascent, turned, &mut scratch.direction);
                 restart(&scratch.gradient, turned, &mut scratch.precision_direction);
             }
-            self.step(slope, n_events, &mut is_moving, scratch);
+            self.step(slope, n_events, least_gain, &mut is_moving, scratch);
             if !is_moving.contains(&true) {
                 break;
             }
@@ -247,12 +281,13 @@ impl<const L: usize> Posteriors<L> {
     }
 
     /// Moves λ along the direction, in which B has this `slope`, to where it would be highest if it were a parabola, or half as far, and
-    /// so on, until B rises. Lanes stop moving where there is nothing to gain.
+    /// so on, until B rises. Lanes stop moving where there is little to gain.
     #[inline(always)]
     fn step(
         &mut self,
         slope: Lane<L>,
         n_events: Lane<L>,
+        least_gain: f64,
         is_moving: &mut [bool; L],
         scratch: &mut Scratch<L>,
     ) {
@@ -277,6 +312,7 @@ impl<const L: usize> Posteriors<L> {
         // f·d − Σ⁻¹(λ − μ)·d
         let linear: Lane<L> = from_fn(|lane| slope[lane] + n_events[lane] * share[lane]);
         let mut has_risen = is_moving.map(|is_moving| !is_moving);
+        let mut gain = [0.0; L];
         for _ in 0..MAX_HALVINGS {
             let moves = self.lambda.iter().zip(&scratch.direction);
             for (trial, (lambda, direction)) in scratch.trial.iter_mut().zip(moves) {
@@ -286,8 +322,8 @@ impl<const L: usize> Posteriors<L> {
             let sum_after = sum(&scratch.trial_shares);
             for lane in 0..L {
                 let rise = n_events[lane] * (sum_after[lane] - sum_before[lane]);
-                let gain = length[lane] * (linear[lane] - 0.5 * length[lane] * curvature[lane]) - rise;
-                has_risen[lane] |= gain >= ARMIJO * length[lane] * slope[lane];
+                gain[lane] = length[lane] * (linear[lane] - 0.5 * length[lane] * curvature[lane]) - rise;
+                has_risen[lane] |= gain[lane] >= ARMIJO * length[lane] * slope[lane];
             }
             if !has_risen.contains(&false) {
                 break;
@@ -305,6 +341,9 @@ impl<const L: usize> Posteriors<L> {
             *lambda = from_fn(|lane| chosen(lane, trial[lane], lambda[lane]));
             *share = from_fn(|lane| chosen(lane, trial_share[lane], share[lane]));
             *residual = from_fn(|lane| residual[lane] + scaled(length[lane], direction[lane]));
+        }
+        for lane in 0..L {
+            is_moving[lane] &= gain[lane] >= least_gain * (1.0 + n_events[lane]);
         }
     }
 
@@ -326,10 +365,15 @@ impl<const L: usize> Posteriors<L> {
         }
         let mut is_moving = [1.0; L];
         for _ in 0..MAX_STEPS {
-            for ((growth, nu), first) in growth.iter_mut().zip(&self.nu).zip(&*first) {
-                *growth = from_fn(|lane| exponent(nu[lane], first[lane]));
+            // in most sentences a step or two are taken, and the first needs no exponentials
+            if self.nu == *first {
+                growth.fill([1.0; L]);
+            } else {
+                for ((growth, nu), first) in growth.iter_mut().zip(&self.nu).zip(&*first) {
+                    *growth = from_fn(|lane| exponent(nu[lane], first[lane]));
+                }
+                exp_each(growth.as_flattened_mut());
             }
-            exp_each(growth.as_flattened_mut());
             let mut largest = [0.0_f64; L];
             let terms = self.precision.iter().zip(&*events).zip(&*growth).zip(&*most);
             for (nu, (((precision, events), growth), most)) in self.nu.iter_mut().zip(terms) {

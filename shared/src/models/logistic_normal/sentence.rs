@@ -4,8 +4,8 @@
 //! [`Posterior`] of each of those multinomials.
 //!
 //! A round lets every posterior climb once, given the expected counts of the last parse, then parses with the weights that they
-//! give, as Appendix A does. (Counts and posteriors depend on one another: to take posteriors to their optimum between two parses
-//! would save few rounds.) With q(trees) at its best for weights φ, Σ f·ln φ + H(q(trees)) = log Z(φ) (Cohen, Gimpel & Smith 2008,
+//! give, as Appendix A does. Counts and posteriors depend on one another: to take posteriors to their optimum between two parses
+//! would save few rounds, so they come near it only as the rounds end. With q(trees) at its best for weights φ, Σ f·ln φ + H(q(trees)) = log Z(φ) (Cohen, Gimpel & Smith 2008,
 //! Lemma 1), so the bound (Eq. 8) is
 //!
 //! ```text
@@ -17,7 +17,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Prior;
-use super::posterior::{Posteriors, Scratch};
+use super::pairs::Pairs;
+use super::posterior::{Posteriors, SideBySide};
 
 /// End of the rounds of a sentence.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -45,8 +46,13 @@ pub struct Fit {
     pub n_rounds: u32,
 }
 
+/// The tolerance, times this, is what a step of a posterior must gain, in nats an event, for another one before the next parse. An event
+/// comes to about a nat of the bound, and a sentence to dozens.
+const LEAST_GAIN: f64 = 100.0;
 /// Multinomials that climb side by side: as many numbers as a vector has in most machines.
 const LANES: usize = 4;
+/// The same of those of two outcomes, which need little memory.
+const PAIR_LANES: usize = 8;
 /// Outcomes beyond which a multinomial fills vectors by itself, and would not fit the caches beside others.
 const MOST_OUTCOMES_BESIDE: usize = 64;
 
@@ -57,8 +63,9 @@ pub struct SentenceFitter {
     multinomials: Vec<u32>,
     /// Start of each multinomial's outcomes among all outcomes.
     starts: Vec<usize>,
-    small: Groups<LANES>,
-    large: Groups<1>,
+    pairs: Groups<PAIR_LANES, Pairs<PAIR_LANES>>,
+    small: Groups<LANES, Posteriors<LANES>>,
+    large: Groups<1, Posteriors<1>>,
     /// Log weights of the outcomes of those multinomials, one multinomial after the other, and their expected counts.
     weights: Vec<f64>,
     counts: Vec<f64>,
@@ -91,7 +98,7 @@ impl SentenceFitter {
         self.begin(priors, multinomials);
         let mut fit = Fit { bound: parse(&self.weights, &mut self.counts), n_rounds: 0 };
         while fit.bound.is_finite() && fit.n_rounds < until.max_rounds {
-            let divergence = self.climb();
+            let divergence = self.climb(LEAST_GAIN * until.tolerance);
             let bound = parse(&self.weights, &mut self.counts) - divergence;
             fit.n_rounds += 1;
             // what the first parse came to is no bound
@@ -101,6 +108,7 @@ impl SentenceFitter {
                 break;
             }
         }
+        self.pairs.write(&mut self.lambda, &mut self.nu);
         self.small.write(&mut self.lambda, &mut self.nu);
         self.large.write(&mut self.lambda, &mut self.nu);
         fit
@@ -133,39 +141,44 @@ impl SentenceFitter {
         }
         let mut all: Vec<(&Prior, usize)> =
             multinomials.iter().map(|&at| &priors[at as usize]).zip(self.starts.iter().copied()).collect();
-        // stable: those of as many outcomes keep their order
-        all.sort_by_key(|(prior, _)| prior.n_outcomes());
-        let n_small = all.partition_point(|(prior, _)| prior.n_outcomes() <= MOST_OUTCOMES_BESIDE);
-        let (small, large) = all.split_at(n_small);
+        // pairs first; stable: those of as many outcomes keep their order
+        all.sort_by_key(|(prior, _)| (prior.n_outcomes() != 2, prior.n_outcomes()));
+        let (pairs, others) = all.split_at(all.partition_point(|(prior, _)| prior.n_outcomes() == 2));
+        let is_small = |(prior, _): &(&Prior, usize)| prior.n_outcomes() <= MOST_OUTCOMES_BESIDE;
+        let (small, large) = others.split_at(others.partition_point(is_small));
+        self.pairs.begin(pairs);
         self.small.begin(small);
         self.large.begin(large);
     }
 
     /// Moves every posterior towards the counts and writes its weights; returns the sum of divergences.
-    fn climb(&mut self) -> f64 {
-        self.small.climb(&self.counts, &mut self.weights) + self.large.climb(&self.counts, &mut self.weights)
+    fn climb(&mut self, least_gain: f64) -> f64 {
+        let (counts, weights) = (&self.counts, &mut self.weights);
+        self.pairs.climb(counts, least_gain, weights)
+            + self.small.climb(counts, least_gain, weights)
+            + self.large.climb(counts, least_gain, weights)
     }
 }
 
 /// The posteriors of a sentence, `L` side by side.
 #[derive(Clone, Debug, Default)]
-struct Groups<const L: usize> {
+struct Groups<const L: usize, P: SideBySide<L>> {
     /// Groups of the sentence, and others behind them for reuse.
-    groups: Vec<Group<L>>,
+    groups: Vec<Group<P>>,
     n_groups: usize,
     counts: Vec<[f64; L]>,
-    scratch: Scratch<L>,
+    scratch: P::Scratch,
 }
 
 /// Multinomials of as many outcomes, at most `L`.
 #[derive(Clone, Debug, Default)]
-struct Group<const L: usize> {
-    posteriors: Posteriors<L>,
+struct Group<P> {
+    posteriors: P,
     /// Start of each multinomial's outcomes among those of the sentence.
     starts: Vec<usize>,
 }
 
-impl<const L: usize> Groups<L> {
+impl<const L: usize, P: SideBySide<L>> Groups<L, P> {
     /// Posteriors without events, of multinomials by number of outcomes, each with the place of its outcomes.
     fn begin(&mut self, all: &[(&Prior, usize)]) {
         self.n_groups = 0;
@@ -186,14 +199,14 @@ impl<const L: usize> Groups<L> {
     }
 
     /// Moves all of them towards the counts and writes their weights; returns the sum of divergences.
-    fn climb(&mut self, counts: &[f64], weights: &mut [f64]) -> f64 {
+    fn climb(&mut self, counts: &[f64], least_gain: f64, weights: &mut [f64]) -> f64 {
         let mut divergence = 0.0;
         for Group { posteriors, starts } in &mut self.groups[..self.n_groups] {
             let places: [usize; L] = std::array::from_fn(|lane| *starts.get(lane).unwrap_or(&starts[0]));
             let of_outcome = |j: usize| places.map(|start| counts[start + j]);
             self.counts.clear();
             self.counts.extend((0..posteriors.lambda().len()).map(of_outcome));
-            posteriors.climb(&self.counts, &mut self.scratch);
+            posteriors.climb(&self.counts, least_gain, &mut self.scratch);
             let (ln_zeta, of_lane) = (posteriors.ln_zeta(), posteriors.divergence());
             for (lane, &start) in starts.iter().enumerate() {
                 let weights = weights[start..].iter_mut().zip(posteriors.lambda());
