@@ -42,8 +42,8 @@ pub struct Args {
     /// Unit of a symbol: char, with spaces between morphemes, or token, with | between morphemes
     #[arg(long, value_enum, default_value = "char")]
     unit: UnitName,
-    /// Grammar: morph15, or another that `grammaton grammars` lists
-    #[arg(long, value_name = "NAME", default_value = "morph15")]
+    /// Grammar: morph1, or another that `grammaton grammars` lists
+    #[arg(long, value_name = "NAME", default_value = "morph1")]
     grammar: String,
     /// Chains and results
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     if let Some(n) = args.cascade {
         ensure!(
             grammar.has_affixes(),
-            "--cascade: {grammar} has no affixes; choose a grammar of morphemes, such as morph15"
+            "--cascade: {grammar} has no affixes; choose a grammar of morphemes, such as morph1"
         );
         return cascade(args, &text, n as usize, &model, log);
     }
