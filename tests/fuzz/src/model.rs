@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use coordinator::model::{SEAL, SavedModel, grammar_text, parameters_sha256, sticks_tsv, top};
+use coordinator::model::{SEAL, SavedModel, grammar_text, parameters_sha256, top, write_sticks};
 use shared::data::Sentence;
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{SymbolId, syntax};
@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(saved.to_bytes(), file);
     }
     parameters_sha256(&saved.model);
-    sticks_tsv(&saved);
+    write_sticks(&saved, &mut std::io::sink()).expect("a sink takes all");
     let text = grammar_text(&saved.model);
     let Some(model) = saved.model.of_grammar() else { return };
     (0..model.lexicon.sticks.len()).for_each(|at| drop(top(&saved, at, 5)));

@@ -229,7 +229,7 @@ fn totals(task: &Task, found: Expectation) -> Totals {
     let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() }) else {
         panic!("a shard that can be counted can be indexed")
     };
-    let mut totals = Totals::new(language(task).n_params());
+    let mut totals = Totals::new(language(task).n_params(), true);
     let params = index.params.into_iter();
     match &task.work {
         Work::Expect { weights, .. } => {
