@@ -216,19 +216,25 @@ const BOUNDS: [f64; 5] = [-127.828000, -121.468770, -116.079198, -111.550100, -1
 /// Where sentences end depends on the schedule and their tolerance, so bounds of different programs agree to about 10⁻⁴.
 const SHARE: f64 = 1e-4;
 
-/// With a tolerance of 10⁻⁵ within sentences, as JDageem.
-#[test]
-fn bounds_and_means_are_those_of_jdageem() {
-    let Some(folder) = data() else { return };
+/// The model of JDageem's example, its sentences, and the priors that it begins with.
+fn begin(folder: &Path) -> (Dmv, Vec<Toy>, Vec<Prior>) {
     let text = fs::read_to_string(folder.join("ln8.tags")).unwrap();
     let sentences: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
     let mut tags = sentences.concat();
     tags.sort_unstable();
     tags.dedup();
     let dmv = Dmv::new(&tags);
-    let sentences: Vec<Toy> = sentences.iter().map(|tags| Toy::new(&dmv, tags)).collect();
+    let sentences = sentences.iter().map(|tags| Toy::new(&dmv, tags)).collect();
     let start = dmv.read(&folder.join("ln8.harmonic.gra"));
-    let mut priors: Vec<Prior> = start.into_iter().map(|mean| Prior::independent(mean).unwrap()).collect();
+    let priors = start.into_iter().map(|mean| Prior::independent(mean).unwrap()).collect();
+    (dmv, sentences, priors)
+}
+
+/// With a tolerance of 10⁻⁵ within sentences, as JDageem.
+#[test]
+fn bounds_and_means_are_those_of_jdageem() {
+    let Some(folder) = data() else { return };
+    let (dmv, sentences, mut priors) = begin(&folder);
     let mut sentence = SentenceFitter::default();
     for (iteration, expected) in (1..).zip(BOUNDS) {
         let mut statistics = Statistics::new(priors.len());
@@ -257,16 +263,8 @@ fn bounds_and_means_are_those_of_jdageem() {
 #[test]
 fn the_reference_is_jdageem() {
     let Some(folder) = data() else { return };
-    let text = fs::read_to_string(folder.join("ln8.tags")).unwrap();
-    let sentences: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
-    let mut tags = sentences.concat();
-    tags.sort_unstable();
-    tags.dedup();
-    let dmv = Dmv::new(&tags);
-    let start = dmv.read(&folder.join("ln8.harmonic.gra"));
-    let priors: Vec<Prior> = start.into_iter().map(|mean| Prior::independent(mean).unwrap()).collect();
-    let of_sentence = |tags: &Vec<&str>| {
-        let toy = Toy::new(&dmv, tags);
+    let (_, sentences, priors) = begin(&folder);
+    let of_sentence = |toy: &Toy| {
         let own: Vec<&Prior> = toy.multinomials.iter().map(|&at| &priors[at as usize]).collect();
         reference_fit::bound(&own, Until::default(), |weights, counts| toy.parse(weights, counts))
     };
