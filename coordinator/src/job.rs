@@ -57,6 +57,18 @@ pub struct Job {
     /// Notices for the user about its keys.
     #[serde(skip)]
     pub notices: Vec<String>,
+    /// Affixes that the first run of a cascade found; none before it.
+    #[serde(skip)]
+    pub found: FoundAffixes,
+}
+
+/// Affixes that a run found, the most used first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FoundAffixes {
+    /// Prefixes, as the corpus is written.
+    pub prefixes: Vec<String>,
+    /// Suffixes, likewise.
+    pub suffixes: Vec<String>,
 }
 
 /// A point of the grid: one setting of inference, with one or more runs. The points of its voters follow it.
@@ -325,6 +337,16 @@ impl Job {
         };
         let unused = job.unused(set.iter().filter(|key| !is_default(key)));
         job.notices.extend(unused);
+        if let (cascade @ 1.., 2..) = (job.model.cascade, job.points.len()) {
+            let expected =
+                "0 with model.voters or a [[sweep]], whose runs need affixes of their own".to_owned();
+            let problem = Problem::Mismatch { found: cascade.to_string(), expected };
+            return Err(Fault::new(root.find("model.cascade").unwrap_or(&root), problem));
+        }
+        if job.model.cascade > 0 {
+            let notice = "model.cascade: a first run of as many rounds finds affixes; rounds and times are those of the second run";
+            job.notices.push(notice.to_owned());
+        }
         let rounds = job
             .points
             .iter()

@@ -62,6 +62,8 @@ pub mod train;
 
 pub mod choice;
 
+pub mod cascade;
+
 pub mod progress;
 
 pub mod report;

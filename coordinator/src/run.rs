@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use tempfile::TempDir;
 
+use crate::cascade::First;
 use crate::choice;
 use crate::events::{All, Observer, RunEvent};
 use crate::fleet::{Fleet, FleetConfig, FleetError, Map, engine_with};
@@ -25,6 +26,8 @@ pub struct Run<'a> {
     job_file: &'a Path,
     output: Output,
     checkpoints: Checkpoints,
+    /// The first run of a cascade, before it has ended.
+    first: Option<First>,
     rounds: Vec<RoundMetrics>,
 }
 
@@ -43,19 +46,21 @@ impl<'a> Run<'a> {
     /// Takes the output folder of `job`, which was read from `job_file`.
     pub fn open(job: &Job, job_file: &'a Path, earlier: Earlier) -> Result<Run<'a>> {
         let output = Output::open(&job.output.dir)?;
-        let checkpoints = Checkpoints::open(&job.output, earlier == Earlier::Resume)?;
-        if earlier == Earlier::Refuse {
-            if output.is_finished() {
-                bail!("{}: {FINISHED}; {REPLACE}", output.dir().display());
-            }
-            if let Some(newest) = checkpoints.newest() {
-                bail!(
+        if earlier == Earlier::Refuse && output.is_finished() {
+            bail!("{}: {FINISHED}; {REPLACE}", output.dir().display());
+        }
+        let open = |job: &Job| -> Result<Checkpoints> {
+            let checkpoints = Checkpoints::open(&job.output, earlier == Earlier::Resume)?;
+            match checkpoints.newest() {
+                Some(newest) if earlier == Earlier::Refuse => bail!(
                     "{newest}: a checkpoint of a run that is not finished; go on from it with --resume, start over with --overwrite, \
                      or choose another folder with --out DIR"
-                );
+                ),
+                _ => Ok(checkpoints),
             }
-        }
-        Ok(Run { job: job.clone(), job_file, output, checkpoints, rounds: Vec::new() })
+        };
+        let (checkpoints, first) = (open(job)?, First::of(job, open)?);
+        Ok(Run { job: job.clone(), job_file, output, checkpoints, first, rounds: Vec::new() })
     }
 
     /// Whether the result of this very job is in the folder. Refuses the result of another job from which nothing can be gone on.
@@ -87,7 +92,9 @@ impl<'a> Run<'a> {
 
     /// The newest checkpoint, if the job goes on from one.
     pub fn checkpoint(&self) -> Option<String> {
-        self.checkpoints.newest().filter(|_| self.checkpoints.are_resumed())
+        let of_first = self.first.as_ref().map(First::checkpoints);
+        let newest = self.checkpoints.newest().or_else(|| of_first?.newest());
+        newest.filter(|_| self.checkpoints.are_resumed())
     }
 
     /// The output folder.
@@ -95,16 +102,26 @@ impl<'a> Run<'a> {
         self.output.dir()
     }
 
-    /// Chooses the grammars of a job that leaves the choice open; `fleet` computes the trials. `inputs` are those before the choice;
-    /// returns those of the job that is trained.
-    pub fn choose(&mut self, inputs: Inputs, fleet: &dyn Map, told: &mut dyn Observer) -> Result<Inputs> {
-        let Some(chosen) = choice::chosen(&self.job, fleet, told)? else { return Ok(inputs) };
+    /// Finds out what the job leaves open, its grammars or known affixes; `fleet` computes the trials or the first run. `inputs` are those
+    /// before; returns those of the job that is trained.
+    pub fn complete_job(
+        &mut self,
+        inputs: Inputs,
+        fleet: &dyn Map,
+        told: &mut dyn Observer,
+    ) -> Result<Inputs> {
+        if let Some(chosen) = choice::chosen(&self.job, fleet, told)? {
+            self.job = chosen;
+        } else if let Some(mut first) = self.first.take() {
+            self.job.found = first.run(self.job.model.cascade, fleet, told)?;
+        } else {
+            return Ok(inputs);
+        }
         drop(inputs);
-        self.job = chosen;
         Inputs::load(&self.job)
     }
 
-    /// The job; once its grammars are chosen, with them.
+    /// The job; once its grammars are chosen and affixes are found, with them.
     pub fn job(&self) -> &Job {
         &self.job
     }
@@ -115,7 +132,7 @@ impl<'a> Run<'a> {
         told: &mut dyn Observer,
         train: impl FnOnce(&Job, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
     ) -> Result<Outcome> {
-        let Run { job, job_file, output, checkpoints, rounds } = self;
+        let Run { job, job_file, output, checkpoints, rounds, .. } = self;
         let mut recorder = Recorder { job, job_file, output, rounds };
         let trained = train(job, checkpoints, &mut All(vec![&mut recorder, told]));
         if let Err(error) = &trained
@@ -152,7 +169,7 @@ impl<'a> Run<'a> {
     /// [`Stopped`](crate::train::stopped::Stopped).
     pub fn complete(mut self, inputs: Inputs, own: OwnFleet, told: &mut dyn Observer) -> Result<Summary> {
         let OwnFleet { fleet, local_workers, _forests } = own;
-        let inputs = self.choose(inputs, &fleet, told)?;
+        let inputs = self.complete_job(inputs, &fleet, told)?;
         let outcome =
             self.train(told, |job, checkpoints, told| train(job, &inputs, &fleet, checkpoints, told))?;
         let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());

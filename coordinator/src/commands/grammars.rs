@@ -12,7 +12,7 @@ use super::Answer;
 use super::eval::UnitName;
 use crate::job::STRESS_MARKS;
 use crate::nearest::nearest;
-use crate::train::made::{Known, made};
+use crate::train::made::{Affixes, Known, made};
 use crate::train::text::Source;
 use crate::{human, streams};
 
@@ -65,8 +65,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     let known = Known {
         vowels: args.vowels.clone(),
         stress: args.stress.clone(),
-        prefixes: args.prefixes.clone().unwrap_or_default(),
-        suffixes: args.suffixes.clone().unwrap_or_default(),
+        prefixes: args.prefixes.as_deref().map(Affixes::read).transpose()?.flatten(),
+        suffixes: args.suffixes.as_deref().map(Affixes::read).transpose()?.flatten(),
     };
     let mut notices = Vec::new();
     let made = made(kind, &source, &known, &mut notices).context(corpus.display().to_string())?;

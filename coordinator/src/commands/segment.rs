@@ -64,7 +64,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     if !args.stress.trim().is_empty() {
         model.keys.push(("stress", args.stress.trim().to_owned()));
     }
-    args.sampling.segment_in(&folder, &text, &model, log)
+    args.sampling.segment(&folder, &text, &model, log)
 }
 
 /// The model of a text with these grammars and vowels; if vowels are not given, training finds them. The time of trials is in
@@ -103,7 +103,7 @@ pub fn model(
     {
         bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
     }
-    Ok(ModelFile { grammar, voters, effort, reason, spent, keys, files: Vec::new() })
+    Ok(ModelFile { grammar, voters, effort, cascade: 0, reason, spent, keys, files: Vec::new() })
 }
 
 /// The choice of grammars for a text, by trials on a fleet of their own.

@@ -5,13 +5,14 @@
 
 use std::fmt;
 
+use shared::grammar::auto::Auto;
 use shared::models::decode::Decoder;
 use shared::train::mixture::{MAX_COMPONENTS, MixtureError};
 
 use super::key::Key;
 use super::located::{Fault, Node, Problem};
 use super::method::{Estimator, Model};
-use super::{FamiliesSource, GrammarSource, Job, Method, ModelKind, RulePrior, Start};
+use super::{FamiliesSource, GrammarSource, Job, Method, ModelKind, ModelTable, RulePrior, Start};
 
 impl Job {
     /// Refuses numbers outside their range.
@@ -113,6 +114,23 @@ impl Job {
             let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);
             let found = format!("\"{}\"", inference.start.name());
             holds("inference.start", is_free, &found, "\"uniform\" or \"incremental\" with model.voters")?;
+        }
+        let ModelTable { cascade, prefixes, suffixes, .. } = &self.model;
+        if *cascade > 0 {
+            let has_affixes = source.is_made(Auto::has_affixes);
+            holds(
+                "model.grammar",
+                has_affixes,
+                source,
+                "a grammar of morphemes for model.cascade, such as \"auto:morph1\"",
+            )?;
+            for (key, path) in [("model.prefixes", prefixes), ("model.suffixes", suffixes)] {
+                let expected = "left out: model.cascade finds them";
+                holds(key, path.as_os_str().is_empty(), &path.display(), expected)?;
+            }
+            let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);
+            let found = format!("\"{}\"", inference.start.name());
+            holds("inference.start", is_free, &found, "\"uniform\" or \"incremental\" with model.cascade")?;
         }
         let adapted = !self.model.adapted.is_empty();
         let suits = kind == ModelKind::Dmv || !adapted;

@@ -42,6 +42,19 @@ impl Job {
         self.with_grammars(grammar, vec![voter])
     }
 
+    /// The first run of a cascade: the job with another grammar of morphemes, and its own place for checkpoints. `None` if it is no cascade.
+    pub fn first_of_cascade(&self) -> Option<Job> {
+        let mut job = self.clone();
+        if std::mem::take(&mut job.model.cascade) == 0 {
+            return None;
+        }
+        job.model.grammar = GrammarSource::Auto(Auto::MORPH15);
+        job.output.checkpoints = format!("{}/first", self.output.checkpoints());
+        job.output.segments.clear(); // they are nonterminals of the other grammar
+        job.notices.clear(); // the second run tells them
+        Some(job)
+    }
+
     /// Groups the points that agree on everything before the rounds. Returns each group as a job with the indexes of its points, in the
     /// order of their first points.
     pub fn preparations(&self) -> Vec<(Vec<usize>, Job)> {

@@ -161,6 +161,10 @@ table! {
     /// File of known suffixes, likewise.
     suffixes: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);
 
+    /// Number of prefixes and of suffixes, the most used ones of a first run with `auto:morph15`, that the run knows (a *cascade*; Eskander, Rambow
+    /// & Yang 2016); 0: no first run. The first run has the same settings.
+    cascade: usize = 0, Rules::read_by(TABLES).from_to(0.0, 100_000.0);
+
     /// Tags, or the classes `noun`, `proper`, `verb`, whose constituents are adapted.
     adapted: Vec<String> = Vec::new(), Rules::read_by(ADAPTABLE);
 }

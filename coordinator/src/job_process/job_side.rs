@@ -60,7 +60,7 @@ fn execute(assignment: &Assignment, fleet: &ServiceFleet) -> Result<String> {
     let mut run = Run::open(&job, &job_file, Earlier::Resume)?;
     let inputs = Inputs::load(&job)?;
     let told = &mut Teller(fleet.service());
-    let inputs = run.choose(inputs, fleet, told)?;
+    let inputs = run.complete_job(inputs, fleet, told)?;
     let outcome = run.train(told, |job, checkpoints, told| train(job, &inputs, fleet, checkpoints, told))?;
     let crew = fleet.crew()?;
     Ok(run.finish(outcome, &crew, told)?.parameters_sha256)

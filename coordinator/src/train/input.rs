@@ -388,7 +388,7 @@ fn grammar(
             if *source_of == GrammarSource::Choose {
                 notices.push(format!("model.grammar: chosen when training begins; checked with auto:{kind}"));
             }
-            let made = made(kind, source, &Known::from(&job.model), notices)?;
+            let made = made(kind, source, &Known::of(job)?, notices)?;
             (made.grammar, made.segments)
         }
         GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),

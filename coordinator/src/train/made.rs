@@ -3,7 +3,7 @@
 //! In: a member of the family (`shared/src/grammar/auto.rs`), the corpus, and what is known of the language, if anything. Out: the grammar
 //! with its segments, and notices of the vowels that were found and of affixes that were left out.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use shared::data::corpus::clean;
@@ -12,7 +12,7 @@ use shared::grammar::auto::{Alphabet, Auto, AutoGrammar, auto};
 
 use super::text::Source;
 use crate::input;
-use crate::job::ModelTable;
+use crate::job::{Job, ModelTable};
 
 /// Knowledge of a language besides the corpus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,16 +21,48 @@ pub struct Known {
     pub vowels: String,
     /// Symbols that mark stress, with spaces between them.
     pub stress: String,
-    /// File of prefixes, one per line; none if empty.
-    pub prefixes: PathBuf,
-    /// File of suffixes, one per line; none if empty.
-    pub suffixes: PathBuf,
+    /// Prefixes; `None`: none are known.
+    pub prefixes: Option<Affixes>,
+    /// Suffixes, likewise.
+    pub suffixes: Option<Affixes>,
 }
 
-impl From<&ModelTable> for Known {
-    fn from(model: &ModelTable) -> Known {
-        let ModelTable { vowels, stress, prefixes, suffixes, .. } = model.clone();
-        Known { vowels, stress, prefixes, suffixes }
+/// Known affixes of one kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Affixes {
+    /// Their source, for messages.
+    source: String,
+    /// Each as the corpus is written.
+    affixes: Vec<String>,
+}
+
+impl Known {
+    /// What a job knows; affixes are read from its files, or were found by its first run.
+    pub fn of(job: &Job) -> Result<Known> {
+        let ModelTable { vowels, stress, prefixes, suffixes, .. } = &job.model;
+        let known = |path: &Path, found: &[String]| match found {
+            [] => Affixes::read(path),
+            _ => Ok(Some(Affixes { source: "the first run".to_owned(), affixes: found.to_vec() })),
+        };
+        Ok(Known {
+            vowels: vowels.clone(),
+            stress: stress.clone(),
+            prefixes: known(prefixes, &job.found.prefixes)?,
+            suffixes: known(suffixes, &job.found.suffixes)?,
+        })
+    }
+}
+
+impl Affixes {
+    /// Those of the file at `path`, one per line; `None` if the path is empty.
+    pub fn read(path: &Path) -> Result<Option<Affixes>> {
+        if path.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let source = path.display().to_string();
+        let text = input::text(path, &source, "affixes")?;
+        let affixes = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+        Ok(Some(Affixes { source, affixes }))
     }
 }
 
@@ -117,14 +149,9 @@ fn notice(symbols: &[String], found: &[bool]) -> String {
 /// Vowels that a notice names.
 const NAMED: usize = 60;
 
-/// The affixes of the file at `path`, as indices of symbols, written in the unit of the corpus. Affixes with other symbols occur nowhere, and
-/// are left out.
-fn affixes(path: &Path, source: &Source, notices: &mut Vec<String>) -> Result<Vec<Vec<usize>>> {
-    if path.as_os_str().is_empty() {
-        return Ok(Vec::new());
-    }
-    let name = path.display().to_string();
-    let text = input::text(path, &name, "affixes")?;
+/// Affixes as indices of symbols. Those with other symbols occur nowhere, and are left out.
+fn affixes(known: &Option<Affixes>, source: &Source, notices: &mut Vec<String>) -> Result<Vec<Vec<usize>>> {
+    let Some(Affixes { source: name, affixes: lines }) = known else { return Ok(Vec::new()) };
     let position = |symbol: &str| source.end.symbols.iter().position(|known| known == symbol);
     let options = source.options();
     let (unit, digraphs) = (options.effective_unit(), options.cleaning.digraphs());
@@ -140,7 +167,6 @@ fn affixes(path: &Path, source: &Source, notices: &mut Vec<String>) -> Result<Ve
         }
         found
     };
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let affixes: Vec<Vec<usize>> = lines.iter().filter_map(|line| symbols(line)).collect();
     ensure!(
         !affixes.is_empty(),

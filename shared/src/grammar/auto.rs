@@ -119,6 +119,11 @@ impl Auto {
     pub const COLLOC3_SYLLABLE: Auto = syllables(3);
     /// The same with function words at their left edges.
     pub const COLLOC3_SYLLABLE_FUNCTION_WORDS: Auto = function_words(3, Edge::Left);
+    /// Words of prefixes and an adapted stem with its suffixes.
+    pub const MORPH15: Auto = Auto::Morphemes(Morphemes::PrStSu2aSm);
+
+    /// The adapted nonterminals of the prefixes and suffixes of [`Auto::MORPH15`].
+    pub const AFFIXES: [&str; 2] = ["PrefixMorph", "SuffixMorph"];
 
     /// Whether known prefixes and suffixes can enter as rules.
     pub fn has_affixes(self) -> bool {
@@ -217,7 +222,7 @@ pub const FAMILY: [(&str, Auto); 35] = [
     ("morph3", Auto::Morphemes(Morphemes::Simple)),
     ("morph4", Auto::Morphemes(Morphemes::SimpleSm)),
     ("morph13", Auto::Morphemes(Morphemes::MorphSm)),
-    ("morph15", Auto::Morphemes(Morphemes::PrStSu2aSm)),
+    ("morph15", Auto::MORPH15),
     ("morph18", Auto::Morphemes(Morphemes::PrStSu2bSm)),
     ("morph19", Auto::Morphemes(Morphemes::PrStSu2bCoSm)),
 ];

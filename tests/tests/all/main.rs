@@ -1,6 +1,7 @@
 //! System tests. All files are modules of one binary; `docs/ARCHITECTURE.md` lists the question of each.
 
 mod book;
+mod cascade;
 mod dependencies;
 mod dmv;
 mod methods;

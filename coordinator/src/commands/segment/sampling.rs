@@ -55,6 +55,8 @@ pub struct ModelFile {
     pub voters: Vec<Auto>,
     /// Number and length of its chains unless the command line says.
     pub effort: Effort,
+    /// Number of prefixes and of suffixes that a first run finds; 0 without one.
+    pub cascade: u32,
     /// Why these grammars; for the job file.
     pub reason: Option<String>,
     /// Time that the choice of the model took, which is left out of the time for its sweeps.
@@ -116,13 +118,9 @@ impl Sampling {
         Style::choose(self.quiet || log == Form::Json, false)
     }
 
-    /// Segments `text` with `model`: writes a corpus and a job, trains the job, and prints the vote of its chains.
-    pub fn segment(&self, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
-        self.segment_in(&self.folder()?, text, model, log)
-    }
-
-    /// The same in a folder that [`Sampling::folder`] gave.
-    pub fn segment_in(&self, folder: &Folder, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
+    /// Segments `text` with `model` in a folder that [`Sampling::folder`] gave: writes a corpus and a job, trains the job, and prints the vote
+    /// of its chains.
+    pub fn segment(&self, folder: &Folder, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
         let dir = folder.path();
         if let End::Stopped(signal) = self.train(dir, text, model, log)? {
             if self.out.is_some() {
@@ -159,7 +157,7 @@ impl Sampling {
     }
 
     /// Writes the corpus and the job of `text` to `dir`, and trains the job.
-    pub fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
+    fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
         let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
         let file = self.write_job(text, model, dir)?;
         let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
@@ -175,7 +173,9 @@ impl Sampling {
         let sweeps = match self.seconds {
             Some(seconds) => {
                 let probe = Job::parse(&self.job(text, model, budget::PROBE_SWEEPS), JOB, dir, &[])?;
-                budget::sweeps(&probe, seconds.saturating_sub(model.spent), self.workers)?
+                // Of a cascade the second run is measured; the first one has as many sweeps.
+                let n_runs = if model.cascade > 0 { 2 } else { 1 };
+                budget::sweeps(&probe, seconds.saturating_sub(model.spent) / n_runs, self.workers)?
             }
             None => self.sweeps.unwrap_or(model.effort.sweeps) as usize,
         };
@@ -197,11 +197,15 @@ impl Sampling {
         };
         let voter_chains = effort.voter_chains.filter(|_| self.chains.is_none() && !voters.is_empty());
         let voter_chains = voter_chains.map(|n| format!("voter_chains = {n}\n")).unwrap_or_default();
+        let cascade = match model.cascade {
+            0 => String::new(),
+            n => format!("cascade = {n}\n"),
+        };
         let (chains, seed) = (self.chains.unwrap_or(effort.chains), self.seed);
         let hyperparameters = hyperparameters(*grammar);
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
-             [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{keys}\n\
+             [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{cascade}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\nunit = \"{unit}\"\n\n\
              [inference]\nmethod = \"hastings\"\n{hyperparameters}\
              max_rounds = {sweeps}\nkeep_every = 2\nrestarts = {chains}\nseed = {seed}\n\n\
