@@ -41,7 +41,7 @@ pub struct Args {
     /// Number of compute threads in each task [default: SLURM_CPUS_PER_TASK, or all cores without Slurm]
     #[arg(help_heading = "Workers", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Mebibytes of memory for forests in each task [default: 4096]
+    /// Mebibytes of memory in each task: for forests in task 0, elsewhere for shards (a quarter) and forests [default: 3072 and 4096]
     #[arg(help_heading = "Workers", long, value_name = "MIB")]
     pub memory: Option<u32>,
     /// Number of tasks besides task 0 that must have joined before training begins [default: 0]

@@ -87,7 +87,7 @@ pub struct FleetOptions {
     #[arg(help_heading = "Workers", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
     /// Mebibytes of memory for forests in this process; other forests go to files in the output folder. Answers that wait to be added take
-    /// as much again, at most 512 [default: 4096]
+    /// as much again, at most 512 [default: 3072]
     #[arg(help_heading = "Workers", long, value_name = "MIB")]
     pub memory: Option<u32>,
     /// Address to which workers connect, as in 127.0.0.1:7600 or 0.0.0.0:7600

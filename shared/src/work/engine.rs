@@ -30,7 +30,7 @@ pub fn engine_with(memory: usize, spill: Option<&Path>) -> Compute {
 }
 
 /// Bytes of forests to keep by default.
-pub const MEMORY: usize = 4 << 30;
+pub const MEMORY: usize = 3 << 30;
 
 impl Default for Engine {
     /// An engine with room for [`MEMORY`] bytes of forests.
