@@ -59,6 +59,7 @@ fn example_jobs_train_on_a_part_of_their_corpus() {
         ("segmentation", "function-words.toml", "corpus.txt"),
         ("morphemes", "standard.toml", "words.txt"),
         ("morphemes", "seeded.toml", "words.txt"),
+        ("morphemes", "cascade.toml", "words.txt"),
     ] {
         let read = |name: &str| fs::read_to_string(examples().join(folder).join(name));
         let part: String = read(corpus).unwrap().split_inclusive('\n').step_by(40).collect();
