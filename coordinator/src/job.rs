@@ -343,10 +343,6 @@ impl Job {
             let problem = Problem::Mismatch { found: cascade.to_string(), expected };
             return Err(Fault::new(root.find("model.cascade").unwrap_or(&root), problem));
         }
-        if job.model.cascade > 0 {
-            let notice = "model.cascade: a first run of as many rounds finds affixes; rounds and times are those of the second run";
-            job.notices.push(notice.to_owned());
-        }
         let rounds = job
             .points
             .iter()

@@ -51,7 +51,7 @@ impl Job {
         job.model.grammar = GrammarSource::Auto(Auto::MORPH15);
         job.output.checkpoints = format!("{}/first", self.output.checkpoints());
         job.output.segments.clear(); // they are nonterminals of the other grammar
-        job.notices.clear(); // the second run tells them
+        job.notices.clear(); // the run that follows tells them
         Some(job)
     }
 

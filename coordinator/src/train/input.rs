@@ -25,7 +25,7 @@ use super::test::Test;
 use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
 use super::trees::Trees;
 use crate::input;
-use crate::job::{GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
+use crate::job::{FoundAffixes, GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
 use crate::model::SavedModel;
 use crate::nearest::nearest;
 
@@ -387,6 +387,11 @@ fn grammar(
             let kind = source_of.made().context("internal error: no such grammar; please report it")?;
             if *source_of == GrammarSource::Choose {
                 notices.push(format!("model.grammar: chosen when training begins; checked with auto:{kind}"));
+            }
+            if job.model.cascade > 0 && job.found == FoundAffixes::default() {
+                notices.push(
+                    "model.cascade: a first run of as many rounds finds affixes; checked without".to_owned(),
+                );
             }
             let made = made(kind, source, &Known::of(job)?, notices)?;
             (made.grammar, made.segments)

@@ -324,6 +324,7 @@ fn a_key_is_refused_where_it_is_not_read() {
                 ("adapted" | "segments" | "voters", _) => "[]",
                 ("decoders", _) => "[\"viterbi\"]",
                 ("patience", _) => "1",
+                ("cascade", _) => "0",
                 ("noise", _) => "0.5",
                 ("keep_punctuation", _) => "true",
                 ("tags", _) => "\"xpos\"",
