@@ -1,6 +1,6 @@
 //! The cascade: a first run with another grammar of morphemes finds the affixes that the run knows (Eskander, Rambow & Yang 2016).
 //!
-//! In: a job with `model.cascade`. Out: the job with the affixes that its first run uses most. The first run is computed by the fleet of the
+//! In: a job with `model.cascade`. Out: the affixes that its first run uses most. The first run is computed by the fleet of the
 //! run, has checkpoints of its own, and writes no results.
 //!
 //! Law: the result is that of the job without `cascade` whose files of affixes have the same lines.

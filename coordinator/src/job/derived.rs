@@ -1,4 +1,5 @@
-//! Jobs made from a job: of a few rounds, with the grammars that were chosen for it, and of the points that share their preparation.
+//! Jobs made from a job: of a few rounds, with the grammars that were chosen for it, the first run of a cascade, and of the points that share
+//! their preparation.
 
 use shared::grammar::auto::Auto;
 
