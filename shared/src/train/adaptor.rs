@@ -194,7 +194,7 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
-        let (weights, totals) = (Arc::default(), Totals::new(0, false));
+        let (weights, totals) = (Arc::default(), Totals::default());
         Trainer { grammar, lexicon, table, settings, noise, state, before_round: None, weights, totals }
     }
 
@@ -354,7 +354,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let totals = std::mem::replace(&mut self.totals, Totals::new(0, false));
+        let totals = std::mem::take(&mut self.totals);
         self.weights = Arc::default();
         Ok(self.absorb(totals)?)
     }

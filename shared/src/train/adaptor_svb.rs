@@ -134,7 +134,7 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
-        let (weights, sample, strings) = (Arc::default(), Totals::new(0, false), Totals::new(0, false));
+        let (weights, sample, strings) = (Arc::default(), Totals::default(), Totals::default());
         let before_round = None;
         Trainer {
             grammar,
@@ -308,8 +308,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let [sample, strings] = [&mut self.sample, &mut self.strings]
-            .map(|totals| std::mem::replace(totals, Totals::new(0, false)));
+        let [sample, strings] = [&mut self.sample, &mut self.strings].map(std::mem::take);
         Ok(self.absorb(sample, strings))
     }
 

@@ -82,15 +82,7 @@ impl Trainer {
     pub fn resume(groups: Groups, method: Method, start: Start, schedule: Schedule, state: State) -> Trainer {
         let first = if matches!(start, Start::Counts(_)) { 0 } else { schedule.first };
         let schedule = Schedule { first, ..schedule };
-        Trainer {
-            groups,
-            method,
-            start,
-            schedule,
-            state,
-            weights: Arc::default(),
-            sample: Totals::new(0, false),
-        }
+        Trainer { groups, method, start, schedule, state, weights: Arc::default(), sample: Totals::default() }
     }
 
     /// Returns the state between two rounds.
@@ -183,7 +175,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let sample = std::mem::replace(&mut self.sample, Totals::new(0, false));
+        let sample = std::mem::take(&mut self.sample);
         Ok(self.absorb(sample))
     }
 

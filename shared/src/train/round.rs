@@ -53,7 +53,7 @@ impl Ask {
 }
 
 /// Sums over all shards of a round.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Totals {
     /// Expected uses by parameter, `[n_params]`.
     pub counts: Vec<f64>,
