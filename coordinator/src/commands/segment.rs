@@ -162,16 +162,17 @@ mod tests {
     }
 
     #[test]
-    fn time_spent_leaves_less_time_for_sweeps() {
+    fn time_spent_leaves_less_time_for_the_chains() {
         let seconds = Duration::from_secs(1_000_000);
         let sampling = Sampling { seconds: Some(seconds), workers: Some(1), ..Sampling::default() };
-        let sweeps = |spent: Duration| {
+        let effort = |spent: Duration| {
             let dir = tempfile::tempdir().unwrap();
             let model = ModelFile { spent, ..model_of("unigram", &sampling) };
             let job = Job::load(&sampling.write_job(&text(), &model, dir.path()).unwrap(), &[]).unwrap();
-            job.points[0].inference.max_rounds
+            let inference = &job.points[0].inference;
+            (inference.restarts, inference.max_rounds)
         };
-        // The largest number of sweeps for a text of three lines, and the smallest one.
-        assert_eq!([Duration::ZERO, seconds, 2 * seconds].map(sweeps), [10_000, 2, 2]);
+        // The largest effort for a text of three lines, and the smallest one.
+        assert_eq!([Duration::ZERO, seconds, 2 * seconds].map(effort), [(16, 1_250), (2, 2), (2, 2)]);
     }
 }

@@ -1,9 +1,10 @@
-//! The number of sweeps that fit in a time, measured on the first sweeps of a job, whose rounds are one sweep each.
+//! Chains and sweeps that fit in a time, measured on the first sweeps of a job, whose rounds are one sweep each.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
+use super::sampling::Effort;
 use crate::clock;
 use crate::commands::train::FleetOptions;
 use crate::events::{Observer, RunEvent};
@@ -14,10 +15,10 @@ use crate::train::group::Inputs;
 use crate::train::train;
 
 /// Sweeps that are run for the measurement. The first ones after the start are the slowest, so the last one counts.
-pub const PROBE_SWEEPS: usize = 4;
+pub const PROBE_SWEEPS: u32 = 4;
 
 /// How many sweeps of `job` this machine computes in `time`, less that of the measurement; at least two. Nothing is written.
-pub fn sweeps(job: &Job, time: Duration, workers: Option<u16>) -> Result<usize> {
+pub fn sweeps(job: &Job, time: Duration, workers: Option<u16>) -> Result<u32> {
     let begun = clock::now();
     let inputs = Inputs::load(job)?;
     let options = FleetOptions { workers, ..FleetOptions::default() };
@@ -31,11 +32,31 @@ pub fn sweeps(job: &Job, time: Duration, workers: Option<u16>) -> Result<usize> 
     }
     let left = time.saturating_sub(clock::now().saturating_sub(begun));
     let sweeps = left.as_secs_f64() / probe.of_last_round.max(f64::MIN_POSITIVE);
-    Ok((sweeps as usize).clamp(2, MAX_SWEEPS))
+    Ok((sweeps as u32).clamp(2, MAX_SWEEPS))
 }
 
 /// Largest number of sweeps, for tiny texts whose sweeps take no time that could be measured.
-const MAX_SWEEPS: usize = 10_000;
+const MAX_SWEEPS: u32 = 10_000;
+
+/// Spends the time of so many `sweeps` of the `n_chains` chains of `effort`: threads without a chain get one, and time for more than
+/// [`ENOUGH_SWEEPS`] is for further chains, each grammar's in the same proportion.
+pub fn spread(effort: Effort, sweeps: u32, n_chains: usize, n_threads: usize) -> Effort {
+    // Sweeps that are computed one after the other in a round.
+    let in_turn = |times: u16| (usize::from(times) * n_chains).div_ceil(n_threads.max(1)) as u32;
+    let times_as_many = |times: u16| Effort {
+        chains: effort.chains * times,
+        voter_chains: effort.voter_chains.map(|n| n * times),
+        sweeps: sweeps * in_turn(1) / in_turn(times),
+    };
+    let is_enough = |effort: &Effort| effort.sweeps >= sweeps.min(ENOUGH_SWEEPS);
+    (2..=MOST_TIMES).rev().map(times_as_many).find(is_enough).unwrap_or(Effort { sweeps, ..effort })
+}
+
+/// Sweeps of a chain beyond which further chains are worth more than longer ones (docs/results/segment.md).
+const ENOUGH_SWEEPS: u32 = 400;
+
+/// Largest factor of the number of chains.
+const MOST_TIMES: u16 = 8;
 
 /// Measures the last round of the probe, and ends it.
 #[derive(Default)]
@@ -55,7 +76,7 @@ struct Measured;
 impl Observer for Probe {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
         if let RunEvent::RoundFinished(round) = event
-            && round.round == PROBE_SWEEPS
+            && round.round == PROBE_SWEEPS as usize
         {
             self.of_last_round += round.seconds;
             self.n_over += 1;
@@ -64,5 +85,49 @@ impl Observer for Probe {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_spread_over_the_time_and_the_threads() {
+        let effort = Effort { chains: 2, voter_chains: Some(1), sweeps: 0 };
+        for (n_threads, sweeps, expected) in [
+            (1, 399, (2, 1, 399)),
+            (1, 799, (2, 1, 799)),
+            (1, 800, (4, 2, 400)),
+            (2, 800, (4, 2, 533)),
+            (2, 2_000, (12, 6, 444)),
+            (1, 10_000, (16, 8, 1_250)),
+            (8, 200, (4, 2, 200)),
+            (8, 1_000, (10, 5, 500)),
+            (64, 2, (16, 8, 2)),
+        ] {
+            let spread = spread(effort, sweeps, 3, n_threads);
+            assert_eq!(
+                (spread.chains, spread.voter_chains.unwrap(), spread.sweeps),
+                expected,
+                "{n_threads} {sweeps}"
+            );
+        }
+    }
+
+    #[test]
+    fn more_chains_take_no_more_time() {
+        let effort = Effort { chains: 2, voter_chains: None, sweeps: 0 };
+        for n_threads in 1..40 {
+            for sweeps in (2..MAX_SWEEPS).step_by(37) {
+                let spread = spread(effort, sweeps, 2, n_threads);
+                let in_turn = |chains: u16| usize::from(chains).div_ceil(n_threads) as u32;
+                assert!(
+                    spread.sweeps * in_turn(spread.chains) <= sweeps * in_turn(2),
+                    "{n_threads} {sweeps}"
+                );
+                assert!(spread.sweeps >= sweeps.min(ENOUGH_SWEEPS), "{n_threads} {sweeps}");
+            }
+        }
     }
 }

@@ -24,13 +24,13 @@ pub struct Sampling {
     /// Folder for the results: segmented.txt, report.html, job.toml, … [default: print the segmentation only]
     #[arg(help_heading = "Output", long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Number of chains of every grammar, whose models vote [default: chosen with the grammar]
+    /// Number of chains of every grammar, whose models vote [default: chosen with the grammar; more with --seconds]
     #[arg(help_heading = "Sampling", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub chains: Option<u16>,
     /// Number of sweeps of each chain [default: chosen with the grammar]
     #[arg(help_heading = "Sampling", long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub sweeps: Option<u32>,
-    /// Time for the choice of a grammar and for the sweeps in seconds, from which the number of sweeps is estimated; job.toml has the number
+    /// Time for the choice of a grammar and for the sweeps in seconds, from which the numbers of sweeps and chains are estimated; job.toml has them
     #[arg(help_heading = "Sampling", long, value_name = "N", conflicts_with = "sweeps", value_parser = seconds)]
     pub seconds: Option<Duration>,
     /// Seed of all random choices
@@ -170,22 +170,37 @@ impl Sampling {
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &text.corpus_file()?)?;
         model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;
-        let sweeps = match self.seconds {
-            Some(seconds) => {
-                let probe = Job::parse(&self.job(text, model, budget::PROBE_SWEEPS), JOB, dir, &[])?;
-                // Of a cascade the second run is measured; the first one has as many sweeps.
-                let n_runs = if model.cascade > 0 { 2 } else { 1 };
-                budget::sweeps(&probe, seconds.saturating_sub(model.spent) / n_runs, self.workers)?
+        let mut effort = self.effort(model);
+        if let Some(seconds) = self.seconds {
+            let probe = Effort { sweeps: budget::PROBE_SWEEPS, ..effort };
+            let probe = Job::parse(&self.job(text, model, probe), JOB, dir, &[])?;
+            // Of a cascade the second run is measured; the first one has as many sweeps.
+            let n_runs = if model.cascade > 0 { 2 } else { 1 };
+            let time = seconds.saturating_sub(model.spent) / n_runs;
+            effort.sweeps = budget::sweeps(&probe, time, self.workers)?;
+            if self.chains.is_none() {
+                let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
+                let n_threads = options.config()?.local_workers;
+                effort = budget::spread(effort, effort.sweeps, probe.n_runs(), n_threads);
             }
-            None => self.sweeps.unwrap_or(model.effort.sweeps) as usize,
-        };
-        write(dir, JOB, &self.job(text, model, sweeps))?;
+        }
+        write(dir, JOB, &self.job(text, model, effort))?;
         Ok(dir.join(JOB))
     }
 
-    /// The job file of a run of so many sweeps, each a round.
-    fn job(&self, text: &Text, model: &ModelFile, sweeps: usize) -> String {
-        let ModelFile { grammar, voters, keys, effort, reason, .. } = model;
+    /// The effort of `model`, with what the command line says.
+    fn effort(&self, model: &ModelFile) -> Effort {
+        let sweeps = self.sweeps.unwrap_or(model.effort.sweeps);
+        match self.chains {
+            Some(chains) => Effort { chains, voter_chains: None, sweeps },
+            None => Effort { sweeps, ..model.effort },
+        }
+    }
+
+    /// The job file of a run with this effort; each sweep is a round.
+    fn job(&self, text: &Text, model: &ModelFile, effort: Effort) -> String {
+        let ModelFile { grammar, voters, keys, reason, .. } = model;
+        let Effort { chains, voter_chains, sweeps } = effort;
         let reason = reason.as_ref().map(|reason| format!("# {reason}\n")).unwrap_or_default();
         let keys: String =
             keys.iter().map(|(key, value)| format!("{key} = {}\n", toml::Value::from(&value[..]))).collect();
@@ -195,14 +210,13 @@ impl Sampling {
             true => String::new(),
             false => format!("voters = [{}]\n", voters.join(", ")),
         };
-        let voter_chains = effort.voter_chains.filter(|_| self.chains.is_none() && !voters.is_empty());
+        let voter_chains = voter_chains.filter(|_| !voters.is_empty());
         let voter_chains = voter_chains.map(|n| format!("voter_chains = {n}\n")).unwrap_or_default();
         let cascade = match model.cascade {
             0 => String::new(),
             n => format!("cascade = {n}\n"),
         };
-        let (chains, seed) = (self.chains.unwrap_or(effort.chains), self.seed);
-        let hyperparameters = hyperparameters(*grammar);
+        let (seed, hyperparameters) = (self.seed, hyperparameters(*grammar));
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
              [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{cascade}{keys}\n\
