@@ -78,6 +78,21 @@ pub struct Effort {
     pub sweeps: u32,
 }
 
+impl Effort {
+    /// Sweeps from one kept sample to the next, with so many further grammars: two, and more if all chains together would keep more than
+    /// [`SAMPLES`], since the trees of kept samples are in memory (2 MB a sample of 10,000 utterances).
+    fn keep_every(self, n_voters: usize) -> u32 {
+        let of_voters = n_voters * usize::from(self.voter_chains.unwrap_or(self.chains));
+        let n_chains = usize::from(self.chains) + of_voters;
+        // The second half of a chain is kept.
+        let n_kept = u64::from(self.sweeps) * n_chains as u64 / 2;
+        n_kept.div_ceil(SAMPLES).clamp(2, u64::from(self.sweeps)) as u32
+    }
+}
+
+/// Number of samples that all chains keep together, at most, but for the last one of each.
+const SAMPLES: u64 = 400;
+
 /// The grammar of that name, with or without `auto:`.
 pub fn grammar(name: &str) -> Result<Auto> {
     let name = name.strip_prefix("auto:").unwrap_or(name);
@@ -216,13 +231,14 @@ impl Sampling {
             0 => String::new(),
             n => format!("cascade = {n}\n"),
         };
+        let keep_every = effort.keep_every(model.voters.len());
         let (seed, hyperparameters) = (self.seed, hyperparameters(*grammar));
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
              [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{cascade}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\nunit = \"{unit}\"\n\n\
              [inference]\nmethod = \"hastings\"\n{hyperparameters}\
-             max_rounds = {sweeps}\nkeep_every = 2\nrestarts = {chains}\nseed = {seed}\n\n\
+             max_rounds = {sweeps}\nkeep_every = {keep_every}\nrestarts = {chains}\nseed = {seed}\n\n\
              [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
         )
     }
@@ -255,4 +271,33 @@ fn check_own(dir: &Path) -> Result<()> {
 fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
     let path = dir.join(name);
     fs::write(&path, text).with_context(|| format!("{}: cannot write the file", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_few_however_many_chains_and_sweeps() {
+        for (chains, voter_chains, n_voters, sweeps, expected) in [
+            (2, Some(1), 1, 200, 2),
+            (4, None, 0, 50, 2),
+            (4, Some(2), 1, 600, 5),
+            (16, Some(8), 1, 1_250, 38),
+            (2, None, 1, 10_000, 50),
+        ] {
+            let effort = Effort { chains, voter_chains, sweeps };
+            assert_eq!(effort.keep_every(n_voters), expected);
+        }
+        for chains in (1..1_000).step_by(37) {
+            for sweeps in (2..1_000_000).step_by(9_973) {
+                let every = Effort { chains, voter_chains: None, sweeps }.keep_every(1);
+                // The last sample of a chain is kept in any case.
+                let n_chains = 2 * u64::from(chains);
+                let kept = u64::from((sweeps - sweeps / 2).div_ceil(every)) * n_chains;
+                assert!((2..=sweeps).contains(&every), "{chains} {sweeps} {every}");
+                assert!(kept <= SAMPLES + 2 * n_chains, "{chains} {sweeps} {every}: {kept}");
+            }
+        }
+    }
 }
