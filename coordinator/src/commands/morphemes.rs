@@ -10,7 +10,8 @@ use proto::log::Form;
 
 use super::Answer;
 use super::eval::UnitName;
-use super::segment::sampling::{self, Effort, ModelFile, Sampling};
+use super::segment::effort::Effort;
+use super::segment::sampling::{self, ModelFile, Sampling};
 use super::segment::text::Text;
 use crate::input;
 

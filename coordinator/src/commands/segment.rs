@@ -3,7 +3,7 @@
 //! In: unsegmented utterances. Out: the same lines with spaces between words. The command writes a corpus file and a job file, trains the
 //! job as `grammaton train` does, and prints one of its segmentations; so `grammaton train` on the job file gives the same result.
 
-mod budget;
+pub mod effort;
 pub mod sampling;
 pub mod text;
 
@@ -22,7 +22,8 @@ use crate::events::{Observer as _, RunEvent};
 use crate::fleet::Fleet;
 use crate::job::{CorpusTable, ModelTable};
 use crate::progress::Progress;
-use sampling::{Effort, ModelFile, Sampling};
+use effort::Effort;
+use sampling::{ModelFile, Sampling};
 use text::Text;
 
 /// Arguments of `segment`.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use proto::log::Form;
 use shared::grammar::auto::{Auto, NAMES};
 
-use super::budget;
+use super::effort::{self, Effort};
 use super::text::Text;
 use crate::commands::Answer;
 use crate::commands::train::{End, FleetOptions, seconds, train_job};
@@ -66,32 +66,6 @@ pub struct ModelFile {
     /// Further files of the job, each with its name in the folder.
     pub files: Vec<(&'static str, String)>,
 }
-
-/// Number and length of chains.
-#[derive(Clone, Copy)]
-pub struct Effort {
-    /// Chains of the first grammar.
-    pub chains: u16,
-    /// Chains of each further grammar; `None` for as many.
-    pub voter_chains: Option<u16>,
-    /// Sweeps of each chain.
-    pub sweeps: u32,
-}
-
-impl Effort {
-    /// Sweeps from one kept sample to the next, with so many further grammars: two, and more if all chains together would keep more than
-    /// [`SAMPLES`], since the trees of kept samples are in memory (2 MB a sample of 10,000 utterances).
-    fn keep_every(self, n_voters: usize) -> u32 {
-        let of_voters = n_voters * usize::from(self.voter_chains.unwrap_or(self.chains));
-        let n_chains = usize::from(self.chains) + of_voters;
-        // The second half of a chain is kept.
-        let n_kept = u64::from(self.sweeps) * n_chains as u64 / 2;
-        n_kept.div_ceil(SAMPLES).clamp(2, u64::from(self.sweeps)) as u32
-    }
-}
-
-/// Number of samples that all chains keep together, at most, but for the last one of each.
-const SAMPLES: u64 = 400;
 
 /// The grammar of that name, with or without `auto:`.
 pub fn grammar(name: &str) -> Result<Auto> {
@@ -187,16 +161,16 @@ impl Sampling {
         model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;
         let mut effort = self.effort(model);
         if let Some(seconds) = self.seconds {
-            let probe = Effort { sweeps: budget::PROBE_SWEEPS, ..effort };
+            let probe = Effort { sweeps: effort::PROBE_SWEEPS, ..effort };
             let probe = Job::parse(&self.job(text, model, probe), JOB, dir, &[])?;
             // Of a cascade the second run is measured; the first one has as many sweeps.
             let n_runs = if model.cascade > 0 { 2 } else { 1 };
             let time = seconds.saturating_sub(model.spent) / n_runs;
-            effort.sweeps = budget::sweeps(&probe, time, self.workers)?;
+            effort.sweeps = effort::sweeps(&probe, time, self.workers)?;
             if self.chains.is_none() {
                 let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
                 let n_threads = options.config()?.local_workers;
-                effort = budget::spread(effort, effort.sweeps, probe.n_runs(), n_threads);
+                effort = effort::spread(effort, effort.sweeps, probe.n_runs(), n_threads);
             }
         }
         write(dir, JOB, &self.job(text, model, effort))?;
@@ -271,33 +245,4 @@ fn check_own(dir: &Path) -> Result<()> {
 fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
     let path = dir.join(name);
     fs::write(&path, text).with_context(|| format!("{}: cannot write the file", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_are_few_however_many_chains_and_sweeps() {
-        for (chains, voter_chains, n_voters, sweeps, expected) in [
-            (2, Some(1), 1, 200, 2),
-            (4, None, 0, 50, 2),
-            (4, Some(2), 1, 600, 5),
-            (16, Some(8), 1, 1_250, 38),
-            (2, None, 1, 10_000, 50),
-        ] {
-            let effort = Effort { chains, voter_chains, sweeps };
-            assert_eq!(effort.keep_every(n_voters), expected);
-        }
-        for chains in (1..1_000).step_by(37) {
-            for sweeps in (2..1_000_000).step_by(9_973) {
-                let every = Effort { chains, voter_chains: None, sweeps }.keep_every(1);
-                // The last sample of a chain is kept in any case.
-                let n_chains = 2 * u64::from(chains);
-                let kept = u64::from((sweeps - sweeps / 2).div_ceil(every)) * n_chains;
-                assert!((2..=sweeps).contains(&every), "{chains} {sweeps} {every}");
-                assert!(kept <= SAMPLES + 2 * n_chains, "{chains} {sweeps} {every}: {kept}");
-            }
-        }
-    }
 }

@@ -1,10 +1,10 @@
-//! Chains and sweeps that fit in a time, measured on the first sweeps of a job, whose rounds are one sweep each.
+//! The effort of a run: chains, sweeps and kept samples, and those that fit in a time, measured on the first sweeps of its job, whose rounds are one
+//! sweep each.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::sampling::Effort;
 use crate::clock;
 use crate::commands::train::FleetOptions;
 use crate::events::{Observer, RunEvent};
@@ -13,6 +13,32 @@ use crate::job::Job;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
 use crate::train::train;
+
+/// Number and length of chains.
+#[derive(Clone, Copy)]
+pub struct Effort {
+    /// Chains of the first grammar.
+    pub chains: u16,
+    /// Chains of each further grammar; `None` for as many.
+    pub voter_chains: Option<u16>,
+    /// Sweeps of each chain.
+    pub sweeps: u32,
+}
+
+impl Effort {
+    /// Sweeps from one kept sample to the next, with so many further grammars: two, and more if all chains together would keep more than
+    /// [`SAMPLES`], since the trees of kept samples are in memory (2 MB a sample of 10,000 utterances).
+    pub fn keep_every(self, n_voters: usize) -> u32 {
+        let of_voters = n_voters * usize::from(self.voter_chains.unwrap_or(self.chains));
+        let n_chains = usize::from(self.chains) + of_voters;
+        // The second half of a chain is kept.
+        let n_kept = u64::from(self.sweeps) * n_chains as u64 / 2;
+        n_kept.div_ceil(SAMPLES).clamp(2, u64::from(self.sweeps)) as u32
+    }
+}
+
+/// Number of samples that all chains keep together, at most, but for the last one of each.
+const SAMPLES: u64 = 400;
 
 /// Sweeps that are run for the measurement. The first ones after the start are the slowest, so the last one counts.
 pub const PROBE_SWEEPS: u32 = 4;
@@ -127,6 +153,30 @@ mod tests {
                     "{n_threads} {sweeps}"
                 );
                 assert!(spread.sweeps >= sweeps.min(ENOUGH_SWEEPS), "{n_threads} {sweeps}");
+            }
+        }
+    }
+
+    #[test]
+    fn samples_are_few_however_many_chains_and_sweeps() {
+        for (chains, voter_chains, n_voters, sweeps, expected) in [
+            (2, Some(1), 1, 200, 2),
+            (4, None, 0, 50, 2),
+            (4, Some(2), 1, 600, 5),
+            (16, Some(8), 1, 1_250, 38),
+            (2, None, 1, 10_000, 50),
+        ] {
+            let effort = Effort { chains, voter_chains, sweeps };
+            assert_eq!(effort.keep_every(n_voters), expected);
+        }
+        for chains in (1..1_000).step_by(37) {
+            for sweeps in (2..1_000_000).step_by(9_973) {
+                let every = Effort { chains, voter_chains: None, sweeps }.keep_every(1);
+                // The last sample of a chain is kept in any case.
+                let n_chains = 2 * u64::from(chains);
+                let kept = u64::from((sweeps - sweeps / 2).div_ceil(every)) * n_chains;
+                assert!((2..=sweeps).contains(&every), "{chains} {sweeps} {every}");
+                assert!(kept <= SAMPLES + 2 * n_chains, "{chains} {sweeps} {every}: {kept}");
             }
         }
     }
