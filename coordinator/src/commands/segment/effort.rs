@@ -27,7 +27,7 @@ pub struct Effort {
 
 impl Effort {
     /// Sweeps from one kept sample to the next, with so many further grammars: two, and more if all chains together would keep more than
-    /// [`SAMPLES`], since the trees of kept samples are in memory (2 MB a sample of 10,000 utterances).
+    /// some 400, since the trees of kept samples are in memory (2 MB a sample of 10,000 utterances).
     pub fn keep_every(self, n_voters: usize) -> u32 {
         let of_voters = n_voters * usize::from(self.voter_chains.unwrap_or(self.chains));
         let n_chains = usize::from(self.chains) + of_voters;
@@ -65,7 +65,7 @@ pub fn sweeps(job: &Job, time: Duration, workers: Option<u16>) -> Result<u32> {
 const MAX_SWEEPS: u32 = 10_000;
 
 /// Spends the time of so many `sweeps` of the `n_chains` chains of `effort`: threads without a chain get one, and time for more than
-/// [`ENOUGH_SWEEPS`] is for further chains, each grammar's in the same proportion.
+/// 400 sweeps is for up to eight times as many chains, each grammar's in the same proportion.
 pub fn spread(effort: Effort, sweeps: u32, n_chains: usize, n_threads: usize) -> Effort {
     // Sweeps that are computed one after the other in a round.
     let in_turn = |times: u16| (usize::from(times) * n_chains).div_ceil(n_threads.max(1)) as u32;
