@@ -15,7 +15,6 @@ use shared::grammar::auto::Auto;
 
 use super::Answer;
 use super::eval::UnitName;
-use super::train::FleetOptions;
 use crate::choice::{self, Choice};
 use crate::clock;
 use crate::events::{Observer as _, RunEvent};
@@ -112,8 +111,7 @@ fn choose(text: &Text, vowels: &str, sampling: &Sampling, log: Form) -> Result<C
     let table = CorpusTable { unit: text.corpus().unit, ..CorpusTable::default() };
     let model = ModelTable { vowels: vowels.to_owned(), ..ModelTable::default() };
     let mut progress = Progress::new(sampling.style(log));
-    let fleet =
-        Fleet::start(FleetOptions { workers: sampling.workers, ..FleetOptions::default() }.config()?)?;
+    let fleet = Fleet::start(sampling.fleet().config()?)?;
     let choice = choice::choose(text.corpus(), &table, &model, &fleet, &mut progress);
     fleet.shutdown();
     let choice = choice?;

@@ -6,9 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::clock;
-use crate::commands::train::FleetOptions;
 use crate::events::{Observer, RunEvent};
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, FleetConfig};
 use crate::job::Job;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
@@ -43,12 +42,11 @@ const SAMPLES: u64 = 400;
 /// Sweeps that are run for the measurement. The first ones after the start are the slowest, so the last one counts.
 pub const PROBE_SWEEPS: u32 = 4;
 
-/// How many sweeps of `job` this machine computes in `time`, less that of the measurement; at least two. Nothing is written.
-pub fn sweeps(job: &Job, time: Duration, workers: Option<u16>) -> Result<u32> {
+/// How many sweeps of `job` such a fleet computes in `time`, less that of the measurement; at least two. Nothing is written.
+pub fn sweeps(job: &Job, time: Duration, fleet: FleetConfig) -> Result<u32> {
     let begun = clock::now();
     let inputs = Inputs::load(job)?;
-    let options = FleetOptions { workers, ..FleetOptions::default() };
-    let fleet = Fleet::start(options.config()?)?;
+    let fleet = Fleet::start(fleet)?;
     let mut probe = Probe { n_runs: job.n_runs(), ..Probe::default() };
     let probed = train(job, &inputs, &fleet, &mut Checkpoints::none(), &mut probe);
     fleet.shutdown();

@@ -107,6 +107,11 @@ impl Sampling {
         Style::choose(self.quiet || log == Form::Json, false)
     }
 
+    /// The compute threads of this process.
+    pub fn fleet(&self) -> FleetOptions {
+        FleetOptions { workers: self.workers, ..FleetOptions::default() }
+    }
+
     /// Segments `text` with `model` in a folder that [`Sampling::folder`] gave: writes a corpus and a job, trains the job, and prints the vote
     /// of its chains.
     pub fn segment(&self, folder: &Folder, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
@@ -149,8 +154,7 @@ impl Sampling {
     fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
         let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
         let file = self.write_job(text, model, dir)?;
-        let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
-        train_job(&Job::load(&file, &[])?, &file, earlier, self.style(log), &options)
+        train_job(&Job::load(&file, &[])?, &file, earlier, self.style(log), &self.fleet())
     }
 
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
@@ -166,10 +170,10 @@ impl Sampling {
             // Of a cascade the second run is measured; the first one has as many sweeps.
             let n_runs = if model.cascade > 0 { 2 } else { 1 };
             let time = seconds.saturating_sub(model.spent) / n_runs;
-            effort.sweeps = effort::sweeps(&probe, time, self.workers)?;
+            let config = self.fleet().config()?;
+            let n_threads = config.local_workers;
+            effort.sweeps = effort::sweeps(&probe, time, config)?;
             if self.chains.is_none() {
-                let options = FleetOptions { workers: self.workers, ..FleetOptions::default() };
-                let n_threads = options.config()?.local_workers;
                 effort = effort::spread(effort, effort.sweeps, probe.n_runs(), n_threads);
             }
         }
