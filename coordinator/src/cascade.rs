@@ -3,7 +3,8 @@
 //! In: a job with `model.cascade`. Out: the affixes that its first run uses most. The first run is computed by the fleet of the
 //! run, has checkpoints of its own, and writes no results.
 //!
-//! Law: the result is that of the job without `cascade` whose files of affixes have the same lines.
+//! Law: the result is that of the job without `cascade` whose grammar is a file with these affixes as rules. Categories with affixes that
+//! were found stay adapted, as in MorphAGram; those with affixes from files do not.
 
 use anyhow::Result;
 use shared::grammar::auto::Auto;

@@ -67,6 +67,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         stress: args.stress.clone(),
         prefixes: args.prefixes.as_deref().map(Affixes::read).transpose()?.flatten(),
         suffixes: args.suffixes.as_deref().map(Affixes::read).transpose()?.flatten(),
+        are_found: false,
     };
     let mut notices = Vec::new();
     let made = made(kind, &source, &known, &mut notices).context(corpus.display().to_string())?;

@@ -155,7 +155,7 @@ table! {
     /// `bˈ` is no stressed syllable, `beˈt` is.
     stress: String = STRESS_MARKS.to_owned(), Rules::read_by(SENTENCES).with(STRESS);
 
-    /// File of known prefixes, one per line, which a grammar of morphemes gets as rules.
+    /// File of known prefixes, one per line, which a grammar of morphemes gets as rules; its prefixes are not adapted then.
     prefixes: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);
 
     /// File of known suffixes, likewise.

@@ -25,6 +25,8 @@ pub struct Known {
     pub prefixes: Option<Affixes>,
     /// Suffixes, likewise.
     pub suffixes: Option<Affixes>,
+    /// Whether a first run found these affixes.
+    pub are_found: bool,
 }
 
 /// Known affixes of one kind.
@@ -49,6 +51,7 @@ impl Known {
             stress: stress.clone(),
             prefixes: known(prefixes, &job.found.prefixes)?,
             suffixes: known(suffixes, &job.found.suffixes)?,
+            are_found: job.model.cascade > 0,
         })
     }
 }
@@ -99,6 +102,7 @@ pub fn made(kind: Auto, source: &Source, known: &Known, notices: &mut Vec<String
         stress_marks: &stress_marks,
         prefixes: &prefixes,
         suffixes: &suffixes,
+        adapt_affixes: known.are_found,
     };
     auto(kind, &of).context("cannot make a grammar for the corpus")
 }

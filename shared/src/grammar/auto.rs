@@ -278,6 +278,8 @@ pub struct Alphabet<'a> {
     pub prefixes: &'a [Vec<usize>],
     /// Known suffixes, likewise.
     pub suffixes: &'a [Vec<usize>],
+    /// Whether categories with known affixes are adapted, as if none were known; of those that a first run found, which are less certain.
+    pub adapt_affixes: bool,
 }
 
 /// A grammar made from a corpus.
@@ -447,9 +449,21 @@ mod tests {
         let (prefixes, suffixes) = ([vec![0, 1], vec![0, 1]], [vec![2]]);
         let of =
             Alphabet { symbols: &symbols, prefixes: &prefixes, suffixes: &suffixes, ..Alphabet::default() };
-        let text = syntax::print(&auto("morph1".parse().unwrap(), &of).unwrap().grammar);
+        let morph1 = |of| syntax::print(&auto("morph1".parse().unwrap(), &of).unwrap().grammar);
+        let text = morph1(of);
+        assert!(text.contains("1 1 PrefixMorph --> SubMorphs\n1 1 PrefixMorph --> u n\n1 Stem"), "{text}");
+        assert!(
+            text.contains("1 1 SuffixMorph --> SubMorphs\n1 1 SuffixMorph --> s\n1 1 SubMorphs"),
+            "{text}"
+        );
+        let text = morph1(Alphabet { adapt_affixes: true, ..of });
         assert!(text.contains("1 PrefixMorph --> SubMorphs\n1 PrefixMorph --> u n\n1 Stem"), "{text}");
         assert!(text.contains("1 SuffixMorph --> SubMorphs\n1 SuffixMorph --> s\n1 1 SubMorphs"), "{text}");
+        let text = morph1(Alphabet { suffixes: &[], ..of });
+        assert!(
+            text.contains("\n1 SuffixMorph --> SubMorphs\n"),
+            "only the category with known affixes: {text}"
+        );
         let printed = |name: &str| syntax::print(&auto(name.parse().unwrap(), &of).unwrap().grammar);
         assert!(
             printed("morph13").contains("1 Morph --> s\n1 Morph --> u n\n")

@@ -1,6 +1,7 @@
-//! A cascade in one job (`model.cascade`). Laws: the result is that of a job whose files have the affixes of the first run; it has the same
-//! bits on every fleet, and after a kill in either run.
+//! A cascade in one job (`model.cascade`). Laws: the result is that of a job whose grammar is a file with the affixes of the first run as rules; it
+//! has the same bits on every fleet, and after a kill in either run.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use grammaton_tests::cluster::{Coordinator, check_two_workers, worker_command};
@@ -43,19 +44,40 @@ fn most_used(folder: &Folder, nonterminal: &str) -> String {
     found.iter().take(5).map(|(_, string)| format!("{string}\n")).collect()
 }
 
+/// The rules of a grammar, without the discounts and concentrations of its adapted nonterminals.
+fn with_adaptors_of_the_job(grammar: &str) -> String {
+    let rule = |line: &str| {
+        let (head, children) = line.split_once(" --> ")?;
+        Some(match head.split(' ').collect::<Vec<_>>()[..] {
+            [alpha, _discount, _concentration, parent] => format!("{alpha} {parent} --> {children}\n"),
+            _ => format!("{line}\n"),
+        })
+    };
+    grammar.lines().filter(|line| !line.starts_with('#')).filter_map(rule).collect()
+}
+
 #[test]
 fn second_run_is_the_job_with_the_affixes_of_the_first_one() {
     let cascaded = cascade();
     let first = folder(&[("job.toml", &job("auto:morph15", ""))]);
     first.train("first", &[]);
     let [prefixes, suffixes] = ["PrefixMorph", "SuffixMorph"].map(|name| most_used(&first, name));
-    let keys = "prefixes = \"prefixes.txt\"\nsuffixes = \"suffixes.txt\"\n";
+    let trained = cascaded.train("out", &[]);
+    let grammar = with_adaptors_of_the_job(&cascaded.read("out/model/grammar.txt"));
+    for (morph, found) in [("PrefixMorph", prefixes), ("SuffixMorph", suffixes)] {
+        // One number: adapted.
+        let start = format!("1 {morph} --> ");
+        let rules = grammar.lines().filter_map(|line| line.strip_prefix(&start[..]));
+        let affixes = rules.filter(|symbols| *symbols != "SubMorphs").map(|symbols| symbols.replace(' ', ""));
+        let lines: BTreeSet<String> = found.lines().map(str::to_owned).collect();
+        assert_eq!(affixes.collect::<BTreeSet<_>>(), lines);
+    }
+    let segments = "segments = [\"PrefixMorph\", \"Stem\", \"SuffixMorph\"]\n";
     let second = folder(&[
-        ("job.toml", &job("auto:morph1", keys)),
-        ("prefixes.txt", &prefixes),
-        ("suffixes.txt", &suffixes),
+        ("job.toml", &(job("found.gr", "kind = \"adaptor\"\n") + segments)),
+        ("found.gr", &grammar),
     ]);
-    assert_eq!(second.train("out", &[]).digest(), cascaded.train("out", &[]).digest());
+    assert_eq!(second.train("out", &[]).digest(), trained.digest());
     let vote = "out/segmentation.mbr-vote.txt";
     assert_eq!(second.read(vote), cascaded.read(vote));
 }

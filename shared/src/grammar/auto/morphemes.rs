@@ -14,8 +14,8 @@
 //! all but 0 and 3:   PrefixMorph*, Stem*, SuffixMorph*, Morph* -> SubMorph+     SubMorph* -> Char+
 //! ```
 //!
-//! Known affixes are rules of PrefixMorph and SuffixMorph, of Prefix and Suffix, or of Morph, of pseudo-count 1 each (the *scholar-seeded*
-//! setting; those that a first run found make the *cascaded* one).
+//! Known affixes are rules of PrefixMorph and SuffixMorph, of Prefix and Suffix, or of Morph, of pseudo-count 1 each. In the *scholar-seeded*
+//! setting PrefixMorph and SuffixMorph with known affixes are not adapted, in the *cascaded* one, where a first run found them, they are.
 //!
 //! In a corpus without the marks `^^^` and `$$$` a string cannot be empty, so that in grammars 0, 1, 3 and 4 `Word -> (Prefix) Stem (Suffix)`.
 
@@ -76,7 +76,10 @@ pub(super) fn draft(draft: &mut Draft<'_>, kind: Morphemes, of: &Alphabet<'_>) {
             }
             for (morph, known) in [("PrefixMorph", of.prefixes), ("Stem", &[]), ("SuffixMorph", of.suffixes)]
             {
-                draft.adapted(morph, &[list]);
+                match known.is_empty() || of.adapt_affixes {
+                    true => draft.adapted(morph, &[list]),
+                    false => draft.rules(morph, &[list]),
+                }
                 draft.strings(morph, known);
                 draft.segment(morph);
             }
