@@ -436,7 +436,9 @@ mod tests {
     #[test]
     fn morph_grammars_use_marks_if_the_corpus_has_them() {
         assert!(printed("morph1", "^^^ a $$$").contains("1 Prefix --> ^^^\n1 Prefix --> ^^^ PrefixMorphs\n"));
-        assert!(printed("morph1", "a").contains("1 1 Word --> Prefix Stem Suffix\n"));
+        assert!(printed("morph1", "a").starts_with(
+            "1 1 Word --> StemSuffix\n1 1 Word --> Prefix StemSuffix\n1 1 StemSuffix --> Stem\n1 1 StemSuffix --> Stem Suffix\n"
+        ));
         assert!(printed("morph15", "^^^ a $$$").contains("1 1 Word --> ^^^ StemSuffixMorphs $$$\n"));
         assert!(printed("morph15", "a").starts_with("1 1 Word --> StemSuffixMorphs\n"));
         assert!(!printed("morph15", "^^^ a $$$").contains("Char --> ^^^"));

@@ -17,7 +17,8 @@
 //! Known affixes are rules of PrefixMorph and SuffixMorph, of Prefix and Suffix, or of Morph, of pseudo-count 1 each. In the *scholar-seeded*
 //! setting PrefixMorph and SuffixMorph with known affixes are not adapted, in the *cascaded* one, where a first run found them, they are.
 //!
-//! In a corpus without the marks `^^^` and `$$$` a string cannot be empty, so that in grammars 0, 1, 3 and 4 `Word -> (Prefix) Stem (Suffix)`.
+//! In a corpus without the marks `^^^` and `$$$` a string cannot be empty, so that in grammars 0, 1, 3 and 4 `Word -> (Prefix) StemSuffix` and
+//! `StemSuffix -> Stem (Suffix)`.
 
 use super::draft::Draft;
 use super::{Alphabet, Morphemes};
@@ -101,7 +102,9 @@ fn around_stem(draft: &mut Draft<'_>, prefixes: &str, suffixes: &str) {
         draft.adapted("Prefix", &["^^^", &format!("^^^ {prefixes}")]);
         draft.adapted("Suffix", &["$$$", &format!("{suffixes} $$$")]);
     } else {
-        draft.rules("Word", &["Stem", "Prefix Stem", "Stem Suffix", "Prefix Stem Suffix"]);
+        // Not four rules of Word: whether there is a prefix does not depend on whether there is a suffix, as with marks.
+        draft.rules("Word", &["StemSuffix", "Prefix StemSuffix"]);
+        draft.rules("StemSuffix", &["Stem", "Stem Suffix"]);
         draft.adapted("Prefix", &[prefixes]);
         draft.adapted("Suffix", &[suffixes]);
     }
