@@ -62,18 +62,18 @@ pub fn sweeps(job: &Job, time: Duration, fleet: FleetConfig) -> Result<u32> {
 /// Largest number of sweeps, for tiny texts whose sweeps take no time that could be measured.
 const MAX_SWEEPS: u32 = 10_000;
 
-/// Spends the time of so many `sweeps` of the `n_chains` chains of `effort`: threads without a chain get one, and time for more than
+/// Spends the time of `effort`, which has `n_chains` chains of all grammars, on more of them: threads without a chain get one, and time for more than
 /// 400 sweeps is for up to eight times as many chains, each grammar's in the same proportion.
-pub fn spread(effort: Effort, sweeps: u32, n_chains: usize, n_threads: usize) -> Effort {
+pub fn spread(effort: Effort, n_chains: usize, n_threads: usize) -> Effort {
     // Sweeps that are computed one after the other in a round.
     let in_turn = |times: u16| (usize::from(times) * n_chains).div_ceil(n_threads.max(1)) as u32;
     let times_as_many = |times: u16| Effort {
         chains: effort.chains * times,
         voter_chains: effort.voter_chains.map(|n| n * times),
-        sweeps: sweeps * in_turn(1) / in_turn(times),
+        sweeps: effort.sweeps * in_turn(1) / in_turn(times),
     };
-    let is_enough = |effort: &Effort| effort.sweeps >= sweeps.min(ENOUGH_SWEEPS);
-    (2..=MOST_TIMES).rev().map(times_as_many).find(is_enough).unwrap_or(Effort { sweeps, ..effort })
+    let is_enough = |spread: &Effort| spread.sweeps >= effort.sweeps.min(ENOUGH_SWEEPS);
+    (2..=MOST_TIMES).rev().map(times_as_many).find(is_enough).unwrap_or(effort)
 }
 
 /// Sweeps of a chain beyond which further chains are worth more than longer ones (docs/results/segment.md).
@@ -130,7 +130,7 @@ mod tests {
             (8, 1_000, (10, 5, 500)),
             (64, 2, (16, 8, 2)),
         ] {
-            let spread = spread(effort, sweeps, 3, n_threads);
+            let spread = spread(Effort { sweeps, ..effort }, 3, n_threads);
             assert_eq!(
                 (spread.chains, spread.voter_chains.unwrap(), spread.sweeps),
                 expected,
@@ -144,7 +144,7 @@ mod tests {
         let effort = Effort { chains: 2, voter_chains: None, sweeps: 0 };
         for n_threads in 1..40 {
             for sweeps in (2..MAX_SWEEPS).step_by(37) {
-                let spread = spread(effort, sweeps, 2, n_threads);
+                let spread = spread(Effort { sweeps, ..effort }, 2, n_threads);
                 let in_turn = |chains: u16| usize::from(chains).div_ceil(n_threads) as u32;
                 assert!(
                     spread.sweeps * in_turn(spread.chains) <= sweeps * in_turn(2),

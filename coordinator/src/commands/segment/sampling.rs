@@ -174,7 +174,7 @@ impl Sampling {
             let n_threads = config.local_workers;
             effort.sweeps = effort::sweeps(&probe, time, config)?;
             if self.chains.is_none() {
-                effort = effort::spread(effort, effort.sweeps, probe.n_runs(), n_threads);
+                effort = effort::spread(effort, probe.n_runs(), n_threads);
             }
         }
         write(dir, JOB, &self.job(text, model, effort))?;
