@@ -55,7 +55,7 @@ pub use fleet_events::{FleetEvent, Waiting};
 pub use handle::Handle;
 pub use inline::Inline;
 pub use remote::{QUESTION, Visitor};
-pub use scheduler::{Account, AccountId, MemberState, Shards};
+pub use scheduler::{Account, AccountId, MemberState, Shards, UserId};
 pub use shared::work::engine::{Compute, MEMORY, engine, engine_with};
 pub use status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 pub use tasks::Tasks;

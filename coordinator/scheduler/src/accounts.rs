@@ -33,11 +33,17 @@ const RECENT: u32 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct AccountId(pub u64);
 
+/// Id of a user, chosen by the caller. Users share the slots equally, however many accounts each of them has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct UserId(pub u64);
+
 /// An account: one job, on whose behalf batches are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
     /// Its id.
     pub id: AccountId,
+    /// The user whose job it is.
+    pub user: UserId,
     /// Weight among the accounts that have tasks to assign; at least 1.
     pub share: u32,
     /// Maximum number of members that may hold its leases at the same time, at least 1; `None`: unlimited.
@@ -46,7 +52,7 @@ pub struct Account {
 
 impl Default for Account {
     fn default() -> Account {
-        Account { id: AccountId::default(), share: 1, max_members: None }
+        Account { id: AccountId::default(), user: UserId::default(), share: 1, max_members: None }
     }
 }
 
@@ -245,7 +251,7 @@ mod tests {
     fn of(shares: &[u32]) -> Accounts {
         let mut accounts = Accounts::default();
         for (id, &share) in (0..).zip(shares) {
-            accounts.open(Account { id: AccountId(id), share, max_members: None });
+            accounts.open(Account { id: AccountId(id), share, ..Account::default() });
         }
         accounts
     }

@@ -352,7 +352,7 @@ mod tests {
     use shared::work::task::ContentHash;
 
     use super::*;
-    use crate::{Account, Event, Identity, Needs, Origin, Process, Timeouts};
+    use crate::{Account, Event, Identity, Machine, Needs, Process, Timeouts};
 
     /// A scheduler with members of so many slots, and its time.
     struct World {
@@ -367,8 +367,17 @@ mod tests {
                 World { scheduler: Scheduler::new(Timeouts::default()), now: Duration::ZERO, n_batches: 0 };
             for member in (0..n_members).map(MemberId) {
                 let (name, holds) = (format!("{member:?}"), Vec::new());
-                let identity = Identity { process: Process::Unnamed(member), origin: Origin("here".into()) };
-                world.happen(Event::MemberJoined { member, name, identity, slots, holds, watched: true });
+                let identity =
+                    Identity { process: Process::Unnamed(member), machine: Machine("here".into()) };
+                world.happen(Event::MemberJoined {
+                    member,
+                    name,
+                    identity,
+                    slots,
+                    holds,
+                    running: Vec::new(),
+                    watched: true,
+                });
             }
             world
         }
@@ -400,7 +409,7 @@ mod tests {
             while let Some((member, lease)) = open.pop_front() {
                 self.now += takes;
                 n_answered += 1;
-                open.extend(self.happen(Event::Answered { member, lease }));
+                open.extend(self.happen(Event::Answered { member, lease, claims: false }));
             }
             n_answered
         }

@@ -2,13 +2,13 @@
 //!
 //! In: losses of holders and failures that they report. Out: the preference of a member for the task ([`Suit`]), and whether enough
 //! different workers have failed it ([`Blame::is_proof`]). An attacker that reconnects under new names counts as one worker: members
-//! without an accepted answer are distinguished by their [`Origin`] alone.
+//! without an accepted answer are distinguished by their [`Machine`] alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::POISON;
-use super::identity::{Identity, Origin, Process};
+use super::identity::{Identity, Machine, Process};
 use super::members::Member;
 
 /// Preference of a member for a task that has failed before; the least is the best.
@@ -18,8 +18,8 @@ pub(super) enum Suit {
     Fresh,
     /// The member is not involved in the failures, but holds or answered the task's replica, so an audit would be void.
     ComputedReplica,
-    /// The member joined after a failure from the same origin, and has no accepted answer.
-    SameOrigin,
+    /// The member joined after a failure from the same machine, and has no accepted answer.
+    SameMachine,
     /// The member failed the task itself.
     Failed,
 }
@@ -43,7 +43,7 @@ struct Entry {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Worker<'a> {
     Proven(Process),
-    Stranger(&'a Origin),
+    Stranger(&'a Machine),
 }
 
 impl Blame {
@@ -83,11 +83,13 @@ impl Blame {
     pub fn suit(&self, member: &Member, computed_replica: bool) -> Suit {
         let is_same = |entry: &Entry| entry.identity.process == member.identity.process;
         let followed = |entry: &Entry| {
-            entry.identity.origin == member.identity.origin && entry.at <= member.joined && !member.is_proven
+            entry.identity.machine == member.identity.machine
+                && entry.at <= member.joined
+                && !member.is_proven
         };
         match () {
             () if self.0.iter().any(is_same) => Suit::Failed,
-            () if self.0.iter().any(followed) => Suit::SameOrigin,
+            () if self.0.iter().any(followed) => Suit::SameMachine,
             () if computed_replica => Suit::ComputedReplica,
             () => Suit::Fresh,
         }
@@ -98,7 +100,7 @@ impl Entry {
     fn worker(&self) -> Worker<'_> {
         match self.is_proven {
             true => Worker::Proven(self.identity.process),
-            false => Worker::Stranger(&self.identity.origin),
+            false => Worker::Stranger(&self.identity.machine),
         }
     }
 }

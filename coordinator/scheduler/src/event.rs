@@ -36,6 +36,14 @@ pub enum Cause {
         /// Age of the lease.
         age: Duration,
     },
+    /// The member did not confirm a withdrawn lease.
+    #[error("does not stop computing task {} after {age:?}", task.0)]
+    Stuck {
+        /// The task that it was assigned.
+        task: TaskIndex,
+        /// Age of the lease.
+        age: Duration,
+    },
     /// Its answer was wrong, so that it may not come back.
     #[error("expelled: {0}")]
     Expelled(String),
@@ -52,6 +60,7 @@ impl Cause {
             Cause::Disconnected(_) => "disconnected",
             Cause::Protocol(_) | Cause::NotHolder { .. } => "protocol",
             Cause::Overdue { .. } => "overdue",
+            Cause::Stuck { .. } => "stuck",
             Cause::Expelled(_) => "expelled",
             Cause::Left => "left",
         }
@@ -125,6 +134,8 @@ pub enum Event {
         slots: u32,
         /// Shards and states that it has cached since an earlier connection.
         holds: Vec<ContentHash>,
+        /// Leases of an earlier connection that its process still computes, or has answers to.
+        running: Vec<LeaseId>,
         /// Whether the heartbeat timeout applies; false for threads of this process.
         watched: bool,
     },
@@ -150,6 +161,15 @@ pub enum Event {
         /// The sender, which may be gone by now.
         member: MemberId,
         /// The lease; its batch may have ended.
+        lease: LeaseId,
+        /// Whether the answer claims something that would end, repeat or restart the job.
+        claims: bool,
+    },
+    /// A member no longer computes a withdrawn lease.
+    Withdrawn {
+        /// The member.
+        member: MemberId,
+        /// The lease.
         lease: LeaseId,
     },
     /// A member reported that a task cannot be computed.
@@ -206,12 +226,30 @@ pub enum Action {
         /// The lease.
         lease: LeaseId,
     },
+    /// Tell the member to stop computing the lease; its answer is not needed. The lease occupies its slot until the member confirms.
+    Withdraw {
+        /// The member.
+        member: MemberId,
+        /// The lease.
+        lease: LeaseId,
+    },
+    /// A replica of the task was appended to its open batch, since an answer claims something. The claiming answer is accepted next.
+    Confirm {
+        /// The batch.
+        batch: BatchId,
+        /// The task.
+        task: TaskIndex,
+        /// Its replica: the number of tasks of the batch before.
+        replica: TaskIndex,
+    },
     /// Accept this answer.
     Accept {
         /// The member that sent it.
         member: MemberId,
         /// The lease.
         lease: LeaseId,
+        /// Whether the answer claims something that no other member can confirm: the caller computes the task itself.
+        unconfirmed: bool,
     },
     /// Discard this answer: its task has one already, or its batch has ended.
     Discard {

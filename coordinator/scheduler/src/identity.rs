@@ -11,8 +11,8 @@ use super::MemberId;
 pub struct Identity {
     /// The worker's process. A member with the same process is the same worker, and may answer the leases of the earlier member.
     pub process: Process,
-    /// Origin of the connection.
-    pub origin: Origin,
+    /// The machine that it runs on.
+    pub machine: Machine,
 }
 
 /// A worker's process.
@@ -24,7 +24,7 @@ pub enum Process {
     Unnamed(MemberId),
 }
 
-/// Origin of a worker: the names in its certificate, or without one its address. An attacker has few of them, however often it
+/// A worker's machine: the names in its certificate, or without one its token and address. An attacker has few of them, however often it
 /// connects; honest workers may share one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Origin(pub Arc<str>);
+pub struct Machine(pub Arc<str>);

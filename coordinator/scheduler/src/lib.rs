@@ -74,10 +74,10 @@ use self::blame::Blame;
 use self::members::{FREE, Lease, Member, Members};
 use self::record::Records;
 
-pub use self::accounts::{Account, AccountId};
+pub use self::accounts::{Account, AccountId, UserId};
 pub use self::broken::Broken;
 pub use self::event::{Action, Cause, Event, Failure, Needs};
-pub use self::identity::{Identity, Origin, Process};
+pub use self::identity::{Identity, Machine, Process};
 
 pub mod accounts;
 
@@ -149,6 +149,8 @@ pub struct Timeouts {
     pub dead_after: Duration,
     /// Age of a lease at which its holder counts as stuck, despite its heartbeats.
     pub lease_deadline: Duration,
+    /// Time within which a member must confirm that a withdrawn lease is no longer computed, before it is removed.
+    pub stop_grace: Duration,
     /// Interval between reports of waiting for members.
     pub report_waiting: Duration,
     /// Minimum age of a lease before an idle member may compute its task as a backup; [`Timeouts::backup_factor`] must
@@ -166,6 +168,7 @@ impl Default for Timeouts {
             suspect_after: Duration::from_secs(5),
             dead_after: Duration::from_secs(15),
             lease_deadline: Duration::from_secs(30 * 60),
+            stop_grace: Duration::from_secs(10),
             report_waiting: Duration::from_secs(10),
             backup_after: Duration::from_secs(2),
             backup_factor: 3,
@@ -262,7 +265,7 @@ impl Scheduler {
     fn decide(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         match event {
-            Event::MemberJoined { member, name, identity, slots, holds, watched } => {
+            Event::MemberJoined { member, name, identity, slots, holds, running: _, watched } => {
                 let joins = Member {
                     on_probation: self.records.is_on_probation(&name),
                     is_proven: !watched || self.records.is_proven(identity.process),
@@ -286,7 +289,11 @@ impl Scheduler {
             }
             Event::MemberLost { member, cause } => self.lose(now, member, &cause, &mut actions),
             Event::Heard { member } => self.hear(now, member),
-            Event::Answered { member, lease } => self.answer(now, member, lease, &mut actions),
+            Event::Answered { member, lease, claims: _ } => self.answer(now, member, lease, &mut actions),
+            Event::Withdrawn { member, lease } => {
+                self.hear(now, member);
+                self.give_back(now, member, lease);
+            }
             Event::Failed { member, lease, detail, is_certain } => {
                 self.report(now, member, lease, detail, is_certain, &mut actions)
             }
@@ -511,7 +518,7 @@ impl Scheduler {
             self.review(&name);
         }
         let Some(batch) = self.batches.get(&lease.batch) else { return };
-        actions.push(Action::Accept { member: id, lease });
+        actions.push(Action::Accept { member: id, lease, unconfirmed: false });
         if batch.n_done == batch.tasks.len() {
             actions.push(Action::BatchDone { batch: lease.batch });
             self.close(lease.batch);

@@ -1,7 +1,7 @@
 //! Scenarios: events in, actions out.
 //!
 //! A line is `time  event  | actions`, in chronological order. Time is in seconds. Members and shards are letters; `b=bob` is a member
-//! whose name and process differ from its letter; `b@x` is a member from origin x instead of an origin of its own. A lease is
+//! whose name and process differ from its letter; `b@x` is a member from machine x instead of an machine of its own. A lease is
 //! `batch.task.attempt`; `0+2` is an audited task and its replica; `0=x` is a task whose shard has state x; `2@1*3/4` is batch 2 on
 //! account 1 of share 3 with at most 4 members. `-` means no action.
 
@@ -25,8 +25,8 @@ fn name(word: &str) -> &str {
 fn identity(word: &str) -> Identity {
     let mut process = [0; 16];
     process[..name(word).len()].copy_from_slice(name(word).as_bytes());
-    let origin = word.split_once('@').map_or(name(word), |(_, origin)| origin);
-    Identity { process: Process::Named(InstanceId(process)), origin: Origin(origin.into()) }
+    let machine = word.split_once('@').map_or(name(word), |(_, machine)| machine);
+    Identity { process: Process::Named(InstanceId(process)), machine: Machine(machine.into()) }
 }
 
 fn shards(word: &str) -> Vec<ContentHash> {
@@ -50,7 +50,7 @@ fn batch(word: &str) -> (BatchId, Account) {
     let (rest, share) = rest.split_once('*').unwrap_or((rest, "1"));
     let (batch, account) = rest.split_once('@').unwrap_or((rest, "0"));
     let (id, share) = (AccountId(account.parse().unwrap()), share.parse().unwrap());
-    (BatchId(batch.parse().unwrap()), Account { id, share, max_members: members })
+    (BatchId(batch.parse().unwrap()), Account { id, user: UserId(id.0), share, max_members: members })
 }
 
 fn event(words: &[&str]) -> Event {
@@ -61,6 +61,7 @@ fn event(words: &[&str]) -> Event {
             identity: identity(who),
             slots: slots.parse().unwrap(),
             holds: holds.iter().flat_map(|held| shards(held)).collect(),
+            running: vec![],
             watched: true,
         },
         ["thread", who, slots] => Event::MemberJoined {
@@ -69,13 +70,14 @@ fn event(words: &[&str]) -> Event {
             identity: identity(who),
             slots: slots.parse().unwrap(),
             holds: vec![],
+            running: vec![],
             watched: false,
         },
         ["drain", who] => Event::MemberDraining { member: member(who) },
         ["left", who] => Event::MemberLost { member: member(who), cause: Cause::Left },
         ["lost", who] => Event::MemberLost { member: member(who), cause: Cause::Disconnected("cut".into()) },
         ["heard", who] => Event::Heard { member: member(who) },
-        ["answer", who, what] => Event::Answered { member: member(who), lease: lease(what) },
+        ["answer", who, what] => Event::Answered { member: member(who), lease: lease(what), claims: false },
         ["failed", who, what] => {
             let (member, lease, detail) = (member(who), lease(what), "no".into());
             Event::Failed { member, lease, detail, is_certain: false }
@@ -106,7 +108,13 @@ fn print(action: &Action) -> String {
     let letter = |member: &MemberId| char::from(b'a' + member.0 as u8);
     match action {
         Action::Assign { member, lease } => format!("assign {} {lease}", letter(member)),
-        Action::Accept { member, lease } => format!("accept {} {lease}", letter(member)),
+        Action::Withdraw { member, lease } => format!("withdraw {} {lease}", letter(member)),
+        Action::Confirm { batch, task, replica } => {
+            format!("confirm {}.{} by {}", batch.0, task.0, replica.0)
+        }
+        Action::Accept { member, lease, unconfirmed } => {
+            format!("accept {} {lease}{}", letter(member), if *unconfirmed { ", unconfirmed" } else { "" })
+        }
         Action::Discard { member, lease } => format!("discard {} {lease}", letter(member)),
         Action::Forget { member, cause } => format!("forget {}: {cause}", letter(member)),
         Action::ReportWaiting { members, wanted, just_begun } => {

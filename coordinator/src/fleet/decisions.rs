@@ -72,7 +72,10 @@ fn event_text<N: Display>(event: &Event, name: &impl Fn(scheduler::MemberId) -> 
         }
         Event::MemberDraining { member } => format!("{} takes no more tasks", name(*member)),
         Event::MemberLost { member, cause } => format!("{} lost: {cause}", name(*member)),
-        Event::Answered { member, lease } => format!("{} answered lease {lease}", name(*member)),
+        Event::Answered { member, lease, claims } => {
+            format!("{} answered lease {lease}{}", name(*member), if *claims { " with a claim" } else { "" })
+        }
+        Event::Withdrawn { member, lease } => format!("{} stopped lease {lease}", name(*member)),
         Event::Failed { member, lease, detail, .. } => {
             format!("{} failed lease {lease}: {detail}", name(*member))
         }
@@ -87,7 +90,11 @@ fn event_text<N: Display>(event: &Event, name: &impl Fn(scheduler::MemberId) -> 
 fn action_text<N: Display>(action: &Action, name: &impl Fn(scheduler::MemberId) -> N) -> String {
     match action {
         Action::Assign { member, lease } => format!("assign lease {lease} to {}", name(*member)),
-        Action::Accept { member, lease } => format!("accept lease {lease} of {}", name(*member)),
+        Action::Withdraw { member, lease } => format!("withdraw lease {lease} of {}", name(*member)),
+        Action::Confirm { batch, task, replica } => {
+            format!("confirm the answer to task {} of batch {} by task {}", task.0, batch.0, replica.0)
+        }
+        Action::Accept { member, lease, .. } => format!("accept lease {lease} of {}", name(*member)),
         Action::Discard { member, lease } => format!("discard lease {lease} of {}", name(*member)),
         Action::Forget { member, cause } => format!("dismiss {}: {cause}", name(*member)),
         Action::ReportWaiting { members, wanted, .. } => {

@@ -27,7 +27,7 @@ use super::tasks::{Open, Register};
 use super::watcher::Watcher;
 use super::{FleetConfig, LOSSES, Loss, MapReport, Stage, Traffic, local, remote};
 use scheduler::{
-    Account, AccountId, Action, Cause, Event, Failure, Identity, MemberId, MemberState, Origin, Process,
+    Account, AccountId, Action, Cause, Event, Failure, Identity, Machine, MemberId, MemberState, Process,
     Scheduler, Shards, Shortage, Standing, Timeouts,
 };
 
@@ -121,7 +121,7 @@ pub(super) async fn run(
     if config.local_workers > 0 {
         let slots = config.local_workers as u32;
         let (desk, orders, _) = Desk::new(slots, false);
-        let here = Origin("this process".into());
+        let here = Machine("this process".into());
         if let Some(member) = driver.join("local".into(), None, here, slots, Vec::new(), desk) {
             local::start(member, config.local_workers, orders, config.compute, to_fleet.clone());
         }
@@ -222,11 +222,11 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Joined { name, instance, origin, has_certificate, slots, holds, desk, reply } => {
-                let keys = expulsion::keys(instance, &origin, has_certificate);
+            Input::Joined { name, instance, machine, has_certificate, slots, holds, desk, reply } => {
+                let keys = expulsion::keys(instance, &machine, has_certificate);
                 let admitted = match self.expelled.reason(&keys) {
                     Some(reason) => Err(NotAdmitted::Expelled(reason.to_owned())),
-                    None => self.join(name, instance, origin, slots, holds, desk).ok_or(NotAdmitted::Full),
+                    None => self.join(name, instance, machine, slots, holds, desk).ok_or(NotAdmitted::Full),
                 };
                 if let Ok(member) = admitted {
                     self.members.entry(member).and_modify(|member| member.keys = keys);
@@ -238,7 +238,7 @@ impl Driver {
             }
             Input::Happened(event) => self.decide(event, None),
             Input::Answered { member, lease, answer, busy } => {
-                self.decide(Event::Answered { member, lease }, Some((answer, busy)))
+                self.decide(Event::Answered { member, lease, claims: false }, Some((answer, busy)))
             }
             Input::Submitted(submission) => self.submit(submission),
             Input::RoomFreed { batch } => {
@@ -280,7 +280,7 @@ impl Driver {
         &mut self,
         name: String,
         instance: Option<InstanceId>,
-        origin: Origin,
+        machine: Machine,
         slots: u32,
         holds: Vec<ContentHash>,
         desk: Desk,
@@ -308,9 +308,17 @@ impl Driver {
         let name = told.clone();
         self.tell(&FleetEvent::WorkerJoined { name, slots, workers: self.n_present() });
         let process = instance.map_or(Process::Unnamed(member), Process::Named);
-        let identity = Identity { process, origin };
+        let identity = Identity { process, machine };
         self.decide(
-            Event::MemberJoined { member, name: told, identity, slots, holds, watched: remote },
+            Event::MemberJoined {
+                member,
+                name: told,
+                identity,
+                slots,
+                holds,
+                running: Vec::new(),
+                watched: remote,
+            },
             None,
         );
         Some(member)
@@ -393,7 +401,8 @@ impl Driver {
                             events.push(Event::MemberLost { member, cause });
                         }
                     }
-                    Action::Accept { member, lease } => {
+                    Action::Withdraw { .. } | Action::Confirm { .. } => {}
+                    Action::Accept { member, lease, .. } => {
                         if let Some((answer, busy)) = answer.take() {
                             let batch = lease.batch;
                             let only = self.accept(member, lease, answer, busy);
@@ -656,7 +665,7 @@ mod tests {
         let (open, _opened) = watch::channel(true);
         let mut driver = Driver::new(&FleetConfig::default(), register.clone(), Arc::default(), open);
         let (desk, orders, _dismissed) = Desk::new(1, true);
-        let member = driver.join("alice".into(), None, Origin("here".into()), 1, Vec::new(), desk).unwrap();
+        let member = driver.join("alice".into(), None, Machine("here".into()), 1, Vec::new(), desk).unwrap();
         drop(orders);
         let (progress, _received) = mpsc::channel(4);
         driver.handle(Input::Submitted(Submission {

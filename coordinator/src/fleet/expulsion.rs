@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::Origin;
+use scheduler::Machine;
 use shared::work::lease::InstanceId;
 
 /// Maximum number of expulsions; beyond it an old one is dropped for each new one.
@@ -17,13 +17,13 @@ pub(super) enum Key {
     /// The id of its process.
     Process([u8; 16]),
     /// The names in its certificate.
-    Certificate(Origin),
+    Certificate(Machine),
 }
 
 /// The keys of a worker.
-pub(super) fn keys(instance: Option<InstanceId>, origin: &Origin, has_certificate: bool) -> Vec<Key> {
+pub(super) fn keys(instance: Option<InstanceId>, machine: &Machine, has_certificate: bool) -> Vec<Key> {
     let process = instance.map(|InstanceId(id)| Key::Process(id));
-    let certificate = has_certificate.then(|| Key::Certificate(origin.clone()));
+    let certificate = has_certificate.then(|| Key::Certificate(machine.clone()));
     process.into_iter().chain(certificate).collect()
 }
 
@@ -54,14 +54,14 @@ mod tests {
 
     #[test]
     fn an_expelled_worker_is_known_by_its_process_and_its_certificate() {
-        let (origin, other) = (Origin("certificate w1".into()), Origin("certificate w2".into()));
+        let (machine, other) = (Machine("certificate w1".into()), Machine("certificate w2".into()));
         let (first, second) = (InstanceId([1; 16]), InstanceId([2; 16]));
         let mut expelled = Expelled::default();
-        expelled.add(&keys(Some(first), &origin, true), "wrong");
-        assert_eq!(expelled.reason(&keys(Some(second), &origin, true)), Some("wrong"), "another process");
+        expelled.add(&keys(Some(first), &machine, true), "wrong");
+        assert_eq!(expelled.reason(&keys(Some(second), &machine, true)), Some("wrong"), "another process");
         assert_eq!(expelled.reason(&keys(Some(first), &other, true)), Some("wrong"), "another certificate");
         assert_eq!(expelled.reason(&keys(Some(second), &other, true)), None);
-        assert_eq!(expelled.reason(&keys(None, &origin, false)), None, "an address proves nothing");
+        assert_eq!(expelled.reason(&keys(None, &machine, false)), None, "an address proves nothing");
         for id in 0..2 * MOST as u128 {
             expelled.add(&keys(Some(InstanceId(id.to_le_bytes())), &other, false), "wrong");
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use scheduler::{Account, Event, Failure, MemberId, Origin};
+use scheduler::{Account, Event, Failure, Machine, MemberId};
 use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::{mpsc, oneshot};
@@ -31,9 +31,9 @@ pub(super) enum Input {
         name: String,
         /// Id of its process, if it has one.
         instance: Option<InstanceId>,
-        /// Its origin.
-        origin: Origin,
-        /// Whether the origin is from a certificate.
+        /// Its machine.
+        machine: Machine,
+        /// Whether the machine is from a certificate.
         has_certificate: bool,
         /// Number of tasks that it computes at the same time.
         slots: u32,

@@ -268,7 +268,7 @@ impl Admission {
         let joining = Input::Joined {
             name,
             instance,
-            origin: visitor.origin(),
+            machine: visitor.machine(),
             has_certificate: visitor.certificate.is_some(),
             slots,
             holds,
@@ -480,7 +480,9 @@ impl Admission {
                 *arriving = Some(answer);
                 return Ok(Input::Happened(Event::Heard { member }));
             }
-            Step::Whole(None) => return Ok(Input::Happened(Event::Answered { member, lease })),
+            Step::Whole(None) => {
+                return Ok(Input::Happened(Event::Answered { member, lease, claims: false }));
+            }
             Step::Whole(Some(whole)) => whole,
         };
         let is_small = bytes.len() <= payload::SMALL;

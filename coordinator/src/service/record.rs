@@ -9,7 +9,7 @@ use proto::v1;
 use serde::{Deserialize, Serialize};
 
 use super::DAY;
-use crate::fleet::{Account, AccountId, FleetStatus};
+use crate::fleet::{Account, AccountId, FleetStatus, UserId};
 use crate::status::JobStatus;
 
 /// Names a job, by the order of submission, from 1.
@@ -197,10 +197,18 @@ impl Record {
         Record { state, ended: Some(now), ..self }
     }
 
+    /// Id of its owner on the fleet: a hash of the name.
+    fn user(&self) -> UserId {
+        let hash = blake3::hash(self.owner.as_bytes());
+        let mut id = [0; 8];
+        id.copy_from_slice(&hash.as_bytes()[..8]);
+        UserId(u64::from_le_bytes(id))
+    }
+
     /// The account on which the fleet computes for it.
     pub fn account(&self) -> Account {
         let max_members = self.max_workers.map(|workers| workers as usize);
-        Account { id: AccountId(self.id.0), share: self.priority, max_members }
+        Account { id: AccountId(self.id.0), user: self.user(), share: self.priority, max_members }
     }
 }
 

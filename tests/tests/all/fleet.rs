@@ -238,7 +238,7 @@ fn a_job_is_cancelled_at_once_and_another_one_continues() {
         echo(task)
     });
     let fleet = Fleet::start(FleetConfig { local_workers: 2, compute, ..FleetConfig::default() }).unwrap();
-    let bounded = Account { id: AccountId(1), share: 1, max_members: Some(1) };
+    let bounded = Account { id: AccountId(1), max_members: Some(1), ..Account::default() };
     let (cancelled, stays) = (fleet.account(bounded), account(&fleet, 2));
     std::thread::scope(|scope| {
         let job = scope.spawn(|| answers(&cancelled, vec![echo_task(0, Duration::ZERO, 6)]));

@@ -11,7 +11,8 @@ use shared::work::lease::{BatchId, LeaseId};
 use shared::work::task::ContentHash;
 
 use crate::{
-    Account, AccountId, Action, Event, Identity, MemberId, Needs, Origin, Process, Scheduler, Timeouts,
+    Account, AccountId, Action, Event, Identity, Machine, MemberId, Needs, Process, Scheduler, Timeouts,
+    UserId,
 };
 
 const MEMBERS: u64 = 25;
@@ -71,8 +72,16 @@ impl World {
             world.members.insert(member, (VecDeque::new(), 0));
             let (name, holds) = (format!("w{id}"), Vec::new());
             let identity =
-                Identity { process: Process::Unnamed(member), origin: Origin(name.as_str().into()) };
-            world.happen(Event::MemberJoined { member, name, identity, slots: SLOTS, holds, watched: true });
+                Identity { process: Process::Unnamed(member), machine: Machine(name.as_str().into()) };
+            world.happen(Event::MemberJoined {
+                member,
+                name,
+                identity,
+                slots: SLOTS,
+                holds,
+                running: vec![],
+                watched: true,
+            });
         }
         for (at, job) in jobs.iter().enumerate() {
             world.plan(job.pauses[0], Coming::Submission(at));
@@ -106,7 +115,7 @@ impl World {
                     let state = self.members.get_mut(&member).expect("members stay");
                     state.1 -= 1;
                     self.compute(member);
-                    self.happen(Event::Answered { member, lease });
+                    self.happen(Event::Answered { member, lease, claims: false });
                 }
             }
         }
@@ -120,7 +129,7 @@ impl World {
         let batch = BatchId(self.batches.len() as u64);
         self.batches.push(at);
         self.n_batches[at] += 1;
-        let account = Account { id: AccountId(at as u64), share, max_members };
+        let account = Account { id: AccountId(at as u64), user: UserId(at as u64), share, max_members };
         let shard = |task: usize| ContentHash([at as u8 + 1; 32].map(|byte| byte ^ task as u8));
         let needs = (0..n_tasks).map(|task| Needs { shard: shard(task), shard_state: None }).collect();
         self.happen(Event::BatchSubmitted { batch, account, needs, replicas: Vec::new() });

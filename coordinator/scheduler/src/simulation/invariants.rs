@@ -99,9 +99,9 @@ impl Page {
 
     /// Rank of the member for a task that has failed before; the least is the best.
     fn rank(&self, id: MemberId, known: &Known, is_proven: bool, task: TaskIndex) -> u32 {
-        let Identity { process, origin } = &known.identity;
+        let Identity { process, machine } = &known.identity;
         let blame = self.blame_of(task);
-        let followed = |blamed: &Blamed| blamed.identity.origin == *origin && blamed.at <= known.joined;
+        let followed = |blamed: &Blamed| blamed.identity.machine == *machine && blamed.at <= known.joined;
         match () {
             () if blame.iter().any(|blamed| blamed.identity.process == *process) => 3,
             () if !is_proven && blame.iter().any(followed) => 2,
@@ -276,7 +276,9 @@ impl Invariants {
                 self.lose(now, *member, cause);
                 return Some(*member);
             }
-            Event::Answered { member, lease } | Event::Failed { member, lease, .. } => {
+            Event::Answered { member, lease, .. }
+            | Event::Failed { member, lease, .. }
+            | Event::Withdrawn { member, lease } => {
                 let held = self.release(*member, *lease);
                 if matches!(event, Event::Failed { .. }) && held {
                     self.blame(now, *member, *lease);
@@ -619,7 +621,8 @@ impl Invariants {
     fn is_hopeless(&self, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
         let blame = page.blame_of(task);
         let proven = blame.iter().filter(|blamed| blamed.is_proven).map(|blamed| blamed.identity.process);
-        let strangers = blame.iter().filter(|blamed| !blamed.is_proven).map(|blamed| &blamed.identity.origin);
+        let strangers =
+            blame.iter().filter(|blamed| !blamed.is_proven).map(|blamed| &blamed.identity.machine);
         let n_workers = proven.collect::<BTreeSet<_>>().len() + strangers.collect::<BTreeSet<_>>().len();
         let could_try = |(_, rank)| rank < 2;
         n_workers >= POISON || blame.len() >= POISON && !self.ranks(page, task, scheduler).any(could_try)

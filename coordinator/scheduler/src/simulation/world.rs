@@ -16,8 +16,8 @@ use shared::work::task::ContentHash;
 
 use super::invariants::{Accepted, Invariants, Made};
 use crate::{
-    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MemberId, Needs, Origin, Process,
-    Scheduler, Timeouts,
+    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, Machine, MemberId, Needs, Process,
+    Scheduler, Timeouts, UserId,
 };
 
 /// Size of a world.
@@ -280,7 +280,8 @@ impl World {
             let most = self.rng.random_range(1..4);
             let is_bounded = self.size.is_small() && self.rng.random_bool(0.3);
             let max_members = Some(most).filter(|_| is_bounded);
-            let account = Account { id: AccountId(id), share: self.rng.random_range(1..4), max_members };
+            let (user, share) = (UserId(id), self.rng.random_range(1..4));
+            let account = Account { id: AccountId(id), user, share, max_members };
             let left = self.size.batches;
             self.jobs.push(Job { account, n_batches: 0, left, made: Made::default(), open: None });
             self.prepare(id as usize);
@@ -535,9 +536,17 @@ impl World {
         let (slots, holds) = (worker.slots, worker.kept.iter().copied().collect());
         self.tally.rejoins += u64::from(self.worker_of.values().any(|&known| known == id));
         self.worker_of.insert(member, id);
-        let (name, origin) = (format!("w{id}"), Origin(format!("host{}", id % self.n_hosts).into()));
-        let identity = Identity { process: process(id), origin };
-        self.happen(Event::MemberJoined { member, name, identity, slots, holds, watched: true })
+        let (name, machine) = (format!("w{id}"), Machine(format!("host{}", id % self.n_hosts).into()));
+        let identity = Identity { process: process(id), machine };
+        self.happen(Event::MemberJoined {
+            member,
+            name,
+            identity,
+            slots,
+            holds,
+            running: vec![],
+            watched: true,
+        })
     }
 
     /// Adds the threads of the coordinator's own process.
@@ -545,9 +554,10 @@ impl World {
         let member = MemberId(self.next_member);
         self.next_member += 1;
         let slots = self.rng.random_range(1..4);
-        let identity = Identity { process: Process::Unnamed(member), origin: Origin("here".into()) };
+        let identity = Identity { process: Process::Unnamed(member), machine: Machine("here".into()) };
         let (name, holds) = ("local".into(), vec![]);
-        let joined = Event::MemberJoined { member, name, identity, slots, holds, watched: false };
+        let joined =
+            Event::MemberJoined { member, name, identity, slots, holds, running: vec![], watched: false };
         self.happen(joined)
     }
 
@@ -637,7 +647,7 @@ impl World {
                     self.workers.remove(id);
                 }
             }
-            Event::Answered { member, lease } => {
+            Event::Answered { member, lease, .. } => {
                 let worker = self.worker_of.get(member).and_then(|id| self.workers.get_mut(id));
                 let job = self.jobs.iter().find(|job| job.open == Some(lease.batch));
                 if let (Some(worker), Some(job)) = (worker, job) {
@@ -672,7 +682,7 @@ impl World {
                 self.invariants.assign(self.now, *member, *lease, &self.scheduler)?;
                 self.work(*member, *lease);
             }
-            Action::Accept { member, lease } => {
+            Action::Accept { member, lease, .. } => {
                 let before = self.invariants.first_open(lease.batch);
                 match self.invariants.accept(*member, *lease)? {
                     Accepted::Task => {}
@@ -694,6 +704,7 @@ impl World {
             // A report of waiting leads to one more worker.
             Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Planned::Arrival),
             Action::Forget { .. } | Action::ReportWaiting { .. } => {}
+            Action::Withdraw { .. } | Action::Confirm { .. } => {}
             Action::BatchDone { batch } => {
                 self.tally.done += 1;
                 return Ok(Some(*batch));
@@ -746,7 +757,7 @@ impl World {
         let answer = if is_impossible || lies && self.rng.random_bool(0.1) {
             Event::Failed { member, lease, detail: "impossible".into(), is_certain: worker.is_none() }
         } else {
-            Event::Answered { member, lease }
+            Event::Answered { member, lease, claims: false }
         };
         self.plan_event(busy + 1..busy + slow, answer);
     }
@@ -758,7 +769,7 @@ impl World {
         let others = self.invariants.held_by_others(process(worker), start);
         let lease = others.filter(|_| self.rng.random_bool(0.8)).unwrap_or(never);
         let lie = match self.rng.random_bool(0.5) {
-            true => Event::Answered { member, lease },
+            true => Event::Answered { member, lease, claims: false },
             false => Event::Failed { member, lease, detail: "a lie".into(), is_certain: false },
         };
         self.plan(0..2000, Planned::Event(lie));

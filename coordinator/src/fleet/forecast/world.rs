@@ -23,7 +23,7 @@ use shared::work::task::ContentHash;
 use super::servers::Servers;
 use super::{Cluster, Load, Message, Round, TaskLoad};
 use crate::fleet::blob_cache::BlobCache;
-use scheduler::{Account, Action, Event, Identity, MemberId, Needs, Origin, Process, Scheduler, Timeouts};
+use scheduler::{Account, Action, Event, Identity, Machine, MemberId, Needs, Process, Scheduler, Timeouts};
 
 /// Longer than any forecast.
 const FOREVER: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
@@ -150,8 +150,16 @@ impl<'a> World<'a> {
             let member = MemberId(id);
             let (name, slots, holds, watched) = (format!("{id}"), cluster.threads, Vec::new(), true);
             let identity =
-                Identity { process: Process::Unnamed(member), origin: Origin(name.as_str().into()) };
-            world.decide(Event::MemberJoined { member, name, identity, slots, holds, watched });
+                Identity { process: Process::Unnamed(member), machine: Machine(name.as_str().into()) };
+            world.decide(Event::MemberJoined {
+                member,
+                name,
+                identity,
+                slots,
+                holds,
+                running: Vec::new(),
+                watched,
+            });
             let since = proto::HEARTBEAT_INTERVAL.mul_f64(world.chance(id));
             world.plan(since, Planned::Heartbeat(member));
         }
@@ -253,7 +261,7 @@ impl<'a> World<'a> {
             Planned::Answered(member, lease) => {
                 self.unheard -= 1;
                 self.keep_carried(member, lease);
-                self.decide(Event::Answered { member, lease });
+                self.decide(Event::Answered { member, lease, claims: false });
             }
             Planned::Heard(member) => {
                 self.unheard -= 1;
@@ -271,8 +279,9 @@ impl<'a> World<'a> {
                 Action::Accept { lease, .. } => self.accept(lease),
                 Action::Discard { lease, .. } => drop(self.begun.remove(&lease)),
                 Action::BatchDone { .. } => self.open = false,
-                Action::ReportWaiting { .. } => {}
-                Action::Forget { .. } | Action::Fail { .. } => {
+                // Members finish what they compute.
+                Action::ReportWaiting { .. } | Action::Withdraw { .. } => {}
+                Action::Forget { .. } | Action::Fail { .. } | Action::Confirm { .. } => {
                     unreachable!("members are there from the beginning and for ever, and tasks have answers")
                 }
             }

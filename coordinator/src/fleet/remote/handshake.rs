@@ -30,7 +30,7 @@ use tonic::transport::server::Connected;
 use tracing::{Instrument as _, info, warn};
 
 use crate::connection_limits::{ConnectionLimits, Place};
-use scheduler::Origin;
+use scheduler::Machine;
 
 /// Timeout of a connection that belongs to no member; probes take less.
 const STAY: Duration = Duration::from_secs(60);
@@ -196,11 +196,11 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// Origin of the peer: the names in its certificate, or else its address.
-    pub fn origin(&self) -> Origin {
+    /// Machine of the peer: the names in its certificate, or else its address.
+    pub fn machine(&self) -> Machine {
         match &self.certificate {
-            Some(names) => Origin(format!("certificate {names}").into()),
-            None => Origin(self.peer.ip().to_string().into()),
+            Some(names) => Machine(format!("certificate {names}").into()),
+            None => Machine(self.peer.ip().to_string().into()),
         }
     }
 
