@@ -43,6 +43,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::grammar::ParamId;
 use crate::limits::{MAX_EDGES, MAX_SPANS};
+use crate::stop::Meter;
 
 /// The packed derivations of one item.
 ///
@@ -126,13 +127,14 @@ impl Forest {
 
     /// Returns the forest with the edges that `kept` accepts, as [`Forest::pruned`] does.
     pub fn filtered(&self, kept: impl Fn(usize, &Edge) -> bool) -> Option<Forest> {
-        let n = self.n_nodes();
+        let (n, mut meter) = (self.n_nodes(), Meter::default());
         let mut productive = vec![false; n];
         productive[0] = true;
         let live = |node: usize, edge: &Edge, productive: &[bool]| {
             kept(node, edge) && edge.tails.iter().all(|&tail| productive[tail as usize])
         };
         for node in 1..n {
+            meter.add(1 + self.edges_of(node).len());
             productive[node] = self.edges_of(node).iter().any(|edge| live(node, edge, &productive));
         }
         if !productive[self.root()] {
@@ -142,6 +144,7 @@ impl Forest {
         reached[self.root()] = true;
         for node in (1..n).rev().filter(|&node| productive[node]) {
             if reached[node] {
+                meter.add(1 + self.edges_of(node).len());
                 for edge in self.edges_of(node).iter().filter(|edge| live(node, edge, &productive)) {
                     edge.tails.iter().for_each(|&tail| reached[tail as usize] = true);
                 }
@@ -152,6 +155,7 @@ impl Forest {
         forest.labels.extend(self.labels.first());
         let mut renamed = vec![0u32; n];
         for node in (1..n).filter(|&node| reached[node] && productive[node]) {
+            meter.add(1 + self.edges_of(node).len());
             renamed[node] = forest.n_nodes() as u32;
             for edge in self.edges_of(node).iter().filter(|edge| live(node, edge, &productive)) {
                 let tails = edge.tails.map(|tail| renamed[tail as usize]);

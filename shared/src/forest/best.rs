@@ -5,6 +5,7 @@
 
 use super::{Edge, Forest};
 use crate::num::Wide;
+use crate::stop::Meter;
 
 /// A derivation: for every node, the edge that derives it (an index into [`Forest::edges`]); only those reachable
 /// from the root are part of it.
@@ -79,7 +80,9 @@ fn best<T: Copy + PartialOrd>(
     let mut values = Vec::with_capacity(n);
     let mut choices = vec![0; n];
     values.push(empty);
+    let mut meter = Meter::default();
     for (node, choice) in choices.iter_mut().enumerate().skip(1) {
+        meter.add(1 + forest.edges_of(node).len());
         let first = forest.first_edge[node];
         let mut chosen: Option<T> = None;
         for (edge, at) in forest.edges_of(node).iter().zip(first..) {

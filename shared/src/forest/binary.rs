@@ -20,6 +20,7 @@ use crate::grammar::ParamId;
 use crate::grammar::cycle::{components, is_cyclic};
 use crate::grammar::{Grammar, RuleId, StickId, SymbolId};
 use crate::limits::MAX_EDGES;
+use crate::stop::{self, checked};
 
 /// How adapted nonterminals expand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +132,7 @@ impl BinaryGrammar {
             kinds[grammar.rule(rule).parent.index()] = Kind::Substrings(StickId(number as u32));
         }
         let mut parts: FxHashMap<&[SymbolId], u32> = FxHashMap::default();
-        for (number, rule) in (0..).map(RuleId).zip(&grammar.rules) {
+        for (number, rule) in checked((0..).map(RuleId).zip(&grammar.rules)) {
             if of_substrings.binary_search(&number).is_ok() {
                 continue;
             }
@@ -362,6 +363,7 @@ impl TerminalSets {
         let mut set = vec![0; self.n_words()];
         // Symbols of a component have the same ends.
         for component in components(&edges) {
+            stop::check();
             if !grammar.is_nonterminal(SymbolId(component[0])) {
                 continue;
             }

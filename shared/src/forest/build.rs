@@ -12,6 +12,7 @@ use super::strings::StringIndex;
 use super::{Edge, Forest, Label, TooAmbiguous};
 use crate::grammar::{ParamId, StickId, SymbolId};
 use crate::limits::{MAX_EDGES, MAX_SPANS};
+use crate::stop::{self, Meter, checked};
 
 /// Builds forests, reusing its scratch memory from item to item.
 pub struct Builder<'a> {
@@ -40,6 +41,7 @@ pub struct Builder<'a> {
     /// `[n_goals]`: the node of a goal; see [`UNPRODUCTIVE`], [`UNREACHED`] and [`REACHED`] before it has one.
     nodes: Vec<u32>,
     forest: Forest,
+    meter: Meter,
 }
 
 /// A stick string that occurs in the item.
@@ -147,6 +149,7 @@ impl<'a> Builder<'a> {
             places: Vec::new(),
             nodes: Vec::new(),
             forest: Forest::default(),
+            meter: Meter::default(),
         }
     }
 
@@ -175,6 +178,7 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// [`Builder::build`] that returns a reference to the builder's own forest.
     pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<&Forest>, TooAmbiguous> {
+        stop::check();
         self.find_strings(root, tokens);
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
@@ -215,7 +219,7 @@ impl<'a> Builder<'a> {
         self.first_found.push(0);
         let finds = (self.adapted != Adapted::Rules || self.binary.base.is_empty())
             && self.binary.meets_strings[root as usize];
-        for start in 0..tokens.len() {
+        for start in checked(0..tokens.len()) {
             if finds {
                 let found = &mut self.found;
                 self.strings.matches(tokens, start, |stick, end, param| {
@@ -293,6 +297,7 @@ impl<'a> Builder<'a> {
         }
         let binary = self.binary;
         for production in &binary.productions[label.symbol as usize] {
+            self.meter.add(1);
             // A production has an edge for each place between two symbols, so that few are found beyond the limits.
             let [most_edges, most_spans] = self.most;
             if self.candidates.len() > most_edges || self.goals.len() > most_spans {
@@ -348,6 +353,7 @@ impl<'a> Builder<'a> {
         j: usize,
         tokens: &[SymbolId],
     ) {
+        self.meter.add(1);
         let admits = |symbol: u32, span: &[SymbolId]| {
             self.only_strings(symbol).is_some() || self.binary.admits(symbol, span)
         };
@@ -370,6 +376,7 @@ impl<'a> Builder<'a> {
         by_rank.clear();
         by_rank.resize(goals.len(), GoalId::EMPTY);
         count_sort((0..goals.len() as u32).map(GoalId), by_rank, binary.n_ranks(), places, rank);
+        stop::check();
         order.clear();
         order.resize(goals.len(), GoalId::EMPTY);
         count_sort(by_rank.iter().copied(), order, n_tokens + 1, places, length);
@@ -378,7 +385,7 @@ impl<'a> Builder<'a> {
     /// Makes a forest of the goals that derive their span and that the root (goal 0) reaches; whether there is one.
     fn close(&mut self, n_tokens: usize) -> bool {
         self.sort(n_tokens);
-        let Builder { goals, candidates, order, nodes, forest, .. } = self;
+        let Builder { goals, candidates, order, nodes, forest, meter, .. } = self;
         let edges = |goal: GoalId| {
             let (first, end) = goals[goal.index()].edges;
             &candidates[first as usize..end as usize]
@@ -389,6 +396,7 @@ impl<'a> Builder<'a> {
         nodes.clear();
         nodes.resize(goals.len(), UNPRODUCTIVE);
         for &goal in order.iter() {
+            meter.add(1 + edges(goal).len());
             if edges(goal).iter().any(|edge| derives(edge, nodes)) {
                 nodes[goal.index()] = UNREACHED;
             }
@@ -399,6 +407,7 @@ impl<'a> Builder<'a> {
         nodes[0] = REACHED;
         for &goal in order.iter().rev() {
             if nodes[goal.index()] == REACHED {
+                meter.add(1 + edges(goal).len());
                 for edge in edges(goal) {
                     if derives(edge, nodes) {
                         for &tail in edge.tails.iter().filter(|&&tail| tail != GoalId::EMPTY.0) {
@@ -412,6 +421,7 @@ impl<'a> Builder<'a> {
         forest.labels.push(Label::NONE);
         for &goal in order.iter() {
             if nodes[goal.index()] == REACHED {
+                meter.add(1 + edges(goal).len());
                 for edge in edges(goal).iter().filter(|edge| derives(edge, nodes)) {
                     let tails =
                         edge.tails.map(|tail| if tail == GoalId::EMPTY.0 { 0 } else { nodes[tail as usize] });

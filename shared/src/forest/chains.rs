@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Edge, Forest};
 use crate::num::Wide;
+use crate::stop::{Meter, checked};
 
 /// Chains of parameters, by number.
 #[derive(Default)]
@@ -96,12 +97,12 @@ impl Chains {
     /// The weight of every chain, from weights by parameter.
     pub fn weights(&self, weights: &[Wide]) -> Vec<Wide> {
         let product = |chain| Wide::product(self.params(chain).iter().map(|&param| weights[param as usize]));
-        (0..self.len() as u32).map(product).collect()
+        checked(0..self.len() as u32).map(product).collect()
     }
 
     /// Adds what was gathered by chain to what is gathered by parameter.
     pub fn distribute(&self, by_chain: &[f64], by_param: &mut [f64]) {
-        for (chain, &amount) in by_chain.iter().enumerate() {
+        for (chain, &amount) in checked(by_chain).enumerate() {
             if amount != 0.0 {
                 for &param in self.params(chain as u32) {
                     by_param[param as usize] += amount;
@@ -117,7 +118,7 @@ impl Chains {
 
     /// Calls parameters what `number` calls them, once all forests are folded.
     pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
-        self.params.iter_mut().for_each(|param| *param = number(*param));
+        checked(&mut self.params).for_each(|param| *param = number(*param));
     }
 
     /// Forgets how chains were found, once all forests are folded.
@@ -157,7 +158,7 @@ impl Chains {
 
     /// `forest` with chains for parameters and without labels, where parameter 0 is the constant one and strings begin at `first_string`.
     pub fn fold(&mut self, forest: &Forest, first_string: u32) -> Forest {
-        let n = forest.n_nodes();
+        let (n, mut meter) = (forest.n_nodes(), Meter::default());
         let Scratch { mut uses, mut placements, mut folded, mut chain, mut result } =
             std::mem::take(&mut self.scratch);
         uses.clear();
@@ -169,6 +170,7 @@ impl Chains {
         result.clear();
         for (node, &uses) in uses.iter().enumerate().skip(1) {
             let edges = forest.edges_of(node);
+            meter.add(1 + edges.len());
             let may_fold = edges.len() == 1 && node != forest.root();
             let mut placement = Placement::Kept(result.n_nodes() as u32);
             for edge in edges {

@@ -34,6 +34,7 @@ use crate::data::Sentence;
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::num::Wide;
+use crate::stop;
 
 /// Minimum number of binary rules; with fewer, forests are small.
 const MIN_RULES: usize = 250;
@@ -217,6 +218,7 @@ impl Dense {
         let mut totals = Totals { blocks, params: vec![0.0; self.params.len()] };
         let mut failed = Vec::new();
         for batch in self.batches(sentences, L) {
+            stop::check();
             let item = |&sentence: &usize| {
                 let Words { words, multiplicity } = &self.sentences[sentence];
                 Item { words, multiplicity: *multiplicity }
@@ -282,6 +284,7 @@ impl<T: Lane, const L: usize> NullaryFnOnce for Passes<'_, '_, T, L> {
 impl Rules {
     /// The rules of `binary` and of `words`, where `position` says where in the index a parameter is.
     fn new(binary: &BinaryGrammar, position: impl Fn(ParamId) -> Option<u32>, words: &[SymbolId]) -> Rules {
+        stop::check();
         let mut number = vec![u32::MAX; binary.n_symbols()];
         let plain: Vec<usize> =
             (0..binary.n_symbols()).filter(|&symbol| binary.kinds[symbol] == Kind::Plain).collect();

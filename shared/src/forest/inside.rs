@@ -21,6 +21,7 @@ use std::ops::{Add, Mul};
 
 use super::{Edge, Forest};
 use crate::num::{Wide, special};
+use crate::stop::Meter;
 
 /// Operations on a number that the passes need.
 pub trait Number: Copy + Add<Output = Self> + Mul<Output = Self> {
@@ -209,7 +210,9 @@ pub(crate) fn inside_values<N: Number>(
     }
     let beta = &mut beta[..=root];
     beta[0] = N::ONE;
+    let mut meter = Meter::default();
     for node in nodes {
+        meter.add(1 + forest.edges_of(node).len());
         let mut sum = N::ZERO;
         for edge in forest.edges_of(node) {
             let [left, right] = edge.tails.map(|tail| beta[tail as usize]);
@@ -233,7 +236,9 @@ fn outside<N: Number>(
     alpha.clear();
     alpha.resize(forest.n_nodes(), N::ZERO);
     alpha[forest.root()] = inverse_z;
+    let mut meter = Meter::default();
     for node in (1..forest.n_nodes()).rev() {
+        meter.add(1 + forest.edges_of(node).len());
         let outside = alpha[node];
         for edge in forest.edges_of(node) {
             let [left, right] = edge.tails.map(|tail| tail as usize);

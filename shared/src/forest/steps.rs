@@ -10,6 +10,7 @@ use super::binary::BinaryGrammar;
 use super::{Edge, Forest};
 use crate::grammar::tree::{Node, Tree, push_label};
 use crate::grammar::{Grammar, SymbolId};
+use crate::stop::Meter;
 
 /// A step through a tree, left to right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +48,9 @@ pub fn steps<E>(
         Close,
     }
     let (mut steps, mut open) = (Vec::new(), vec![Todo::Node(forest.root())]);
+    let mut meter = Meter::default();
     while let Some(todo) = open.pop() {
+        meter.add(1);
         let node = match todo {
             Todo::Close => {
                 steps.push(Step::Close);
@@ -66,6 +69,7 @@ pub fn steps<E>(
         }
         let edge = derivation.edge(forest, node);
         if let Some(inner) = below(edge, &tokens[label.start as usize..label.end as usize])? {
+            meter.add(inner.len());
             steps.extend(inner.iter().copied());
             continue;
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, ParamSpace, StickId, SymbolId};
+use crate::stop::{self, Meter};
 
 /// A trie over the strings of all sticks.
 pub struct StringIndex {
@@ -57,10 +58,12 @@ impl StringIndex {
         let mut level_ends = vec![level.len()];
         let (mut node, mut depth) = (ROOT as usize, 0);
         let mut by_symbol: Vec<(SymbolId, ParamId)> = Vec::new();
+        let mut meter = Meter::default();
         while !level_ends.is_empty() {
             let (mut next, mut next_ends) = (Vec::new(), Vec::new());
             let mut start = 0;
             for end in level_ends {
+                meter.add(1 + end - start);
                 index.nodes[node].first_child = index.nodes.len() as u32;
                 index.nodes[node].first_param = index.params.len() as u32;
                 by_symbol.clear();
@@ -75,7 +78,7 @@ impl StringIndex {
                         }
                     }
                 }
-                by_symbol.sort_unstable();
+                stop::sort(&mut by_symbol);
                 for strings in by_symbol.chunk_by(|(a, _), (b, _)| a == b) {
                     index.nodes.push(Node::below(strings[0].0));
                     next.extend(strings.iter().map(|&(_, param)| param));

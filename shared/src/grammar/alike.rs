@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{Grammar, SymbolId};
+use crate::stop::checked;
 
 /// By symbol, the first terminal that is like it; nonterminals are like themselves alone.
 pub fn representatives(grammar: &Grammar) -> Vec<SymbolId> {
@@ -16,7 +17,7 @@ pub fn representatives(grammar: &Grammar) -> Vec<SymbolId> {
     let mut rules: Vec<Vec<(SymbolId, usize)>> = vec![Vec::new(); n as usize];
     let mut differs = vec![all_differ; n as usize];
     let (mut parent, mut n_others) = (Grammar::START, 0);
-    for rule in &grammar.rules {
+    for rule in checked(&grammar.rules) {
         if rule.parent != parent {
             (parent, n_others) = (rule.parent, 0);
         }
@@ -35,7 +36,7 @@ pub fn representatives(grammar: &Grammar) -> Vec<SymbolId> {
         }
         *first.entry(&rules[symbol.index()]).or_insert(symbol)
     };
-    (0..n).map(SymbolId).map(representative).collect()
+    checked(0..n).map(SymbolId).map(representative).collect()
 }
 
 #[cfg(test)]

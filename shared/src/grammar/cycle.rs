@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::stop::{Meter, checked};
+
 /// The strongly connected components, each after those that its edges lead to.
 ///
 /// Tarjan (1972), with an explicit stack.
@@ -15,14 +17,15 @@ pub fn components(edges: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let (mut number, mut low) = (vec![UNSEEN; n], vec![0; n]);
     let (mut component, mut in_component) = (Vec::new(), vec![false; n]);
     let mut found = Vec::new();
-    let mut next_number = 0;
-    for root in 0..n {
+    let (mut next_number, mut meter) = (0, Meter::default());
+    for root in checked(0..n) {
         if number[root] != UNSEEN {
             continue;
         }
         // (node, how many of its edges have been followed)
         let mut path = vec![(root, 0)];
         while let Some(&mut (node, ref mut followed)) = path.last_mut() {
+            meter.add(1);
             if *followed == 0 {
                 number[node] = next_number;
                 low[node] = next_number;

@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::treebank::{Derivation, ROOT, Rules};
 use crate::grammar::{Grammar, Rule, SymbolId};
+use crate::stop::checked;
 
 pub mod layout;
 
@@ -115,7 +116,7 @@ impl Expectation {
 pub fn expect(layout: &Layout, weights: &Weights, shard: &Shard) -> Expectation {
     let mut expectation = Expectation::zero(layout);
     let mut passes = Passes::default();
-    for tree in &shard.trees {
+    for tree in checked(&shard.trees) {
         let start = |node: usize| layout.blocks[tree[node].index()].start;
         let z = passes.run(layout, tree, start, &weights.values, &mut expectation.counts);
         expectation.ln_z += weights.unscaled(tree, z).ln();

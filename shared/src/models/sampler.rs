@@ -82,6 +82,7 @@ use crate::grammar::SymbolId;
 use crate::grammar::tree::Tree;
 use crate::num::Wide;
 use crate::num::random::{permutation, uniform};
+use crate::stop::{self, checked};
 use proposal::{Proposer, Target};
 use seating::Seating;
 use state::{Choice, TableId};
@@ -206,7 +207,9 @@ impl<'a> Chain<'a> {
         let Chain { seating, proposer, .. } = self;
         let mut moves = Moves::default();
         let mut tables = Vec::new();
-        for string in (1..=seating.items.last_joined()).filter(|&string| seating.items.has_choice(string)) {
+        for string in
+            checked(1..=seating.items.last_joined()).filter(|&string| seating.items.has_choice(string))
+        {
             tables.clear();
             tables.extend(seating.tables(string).filter(|&table| seating.customers(table) > 1));
             for &table in &tables {
@@ -232,7 +235,7 @@ impl<'a> Chain<'a> {
     /// The strings in use.
     pub fn strings(&self) -> Vec<Uses> {
         let items = self.seating.items;
-        let uses = (1..items.strings().len() as u32).filter_map(|string| {
+        let uses = checked(1..items.strings().len() as u32).filter_map(|string| {
             let (customers, tables) = self.seating.uses_of(string);
             let symbol = items.adapted()[self.seating.adapted(string)];
             let uses = || Uses { symbol, string: items.tokens(string).to_vec(), customers, tables };
@@ -258,6 +261,7 @@ fn propose(
     moves: &mut Moves,
     random: &mut Pcg64Mcg,
 ) {
+    stop::check();
     let mut gone: Vec<TableId> = Vec::new();
     let before = seating.unseat(choices, &mut gone);
     let drawn_before = proposer.probability(seating, choices);

@@ -5,6 +5,7 @@
 
 pub mod built;
 mod cache;
+mod once;
 pub mod patterns;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use built::BuiltShard;
 use built::spill::Spill;
 use cache::Models;
+use once::Once;
 use patterns::Patterns;
 
 use super::content::{ContentHash, Named};
@@ -33,7 +35,7 @@ pub struct Cache {
     /// Files for built shards that do not fit in memory.
     spill: Option<Spill>,
     /// Patterns of the latest grammar and length.
-    patterns: Mutex<Option<(ContentHash, u32, Arc<Patterns>)>>,
+    patterns: Mutex<Option<(ContentHash, u32, Arc<Once<Arc<Patterns>>>)>>,
 }
 
 impl Cache {
@@ -84,15 +86,20 @@ impl<'a> Context<'a> {
     /// Constituents of at most `max_length` symbols by pattern.
     pub fn patterns(&self, max_length: u32) -> Arc<Patterns> {
         let grammar = &self.language.grammar;
-        let mut last = lock(&self.cache.patterns);
-        if let Some((hash, length, patterns)) = &*last
-            && (*hash, *length) == (grammar.hash, max_length)
-        {
-            return patterns.clone();
-        }
-        let patterns = Arc::new(Patterns::new(&grammar.value, max_length));
-        *last = Some((grammar.hash, max_length, patterns.clone()));
-        patterns
+        let patterns = {
+            let mut last = lock(&self.cache.patterns);
+            match &*last {
+                Some((hash, length, patterns)) if (*hash, *length) == (grammar.hash, max_length) => {
+                    patterns.clone()
+                }
+                _ => {
+                    let patterns = Arc::default();
+                    *last = Some((grammar.hash, max_length, Arc::clone(&patterns)));
+                    patterns
+                }
+            }
+        };
+        patterns.get_or_build(|| Arc::new(Patterns::new(&grammar.value, max_length))).clone()
     }
 
     /// The shard of sentences or strings with its forests, and whether it stays in memory.

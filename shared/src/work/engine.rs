@@ -7,6 +7,7 @@ use super::context::{Cache, Context};
 pub use super::error::ComputeError;
 use super::kinds::{annotate, candidates, collapse, cover, decode, expect, fit, index, sample, sweep};
 use super::task::{Answer, Task, Work};
+use crate::stop;
 
 /// Answers tasks. One per process, shared by its threads.
 pub struct Engine(Cache);
@@ -53,6 +54,7 @@ impl Engine {
 
     /// The answer to `task`.
     pub fn run(&self, task: &Task) -> Result<Answer, ComputeError> {
+        stop::check();
         let context = || match &task.language {
             Some(language) => Ok(Context::new(&self.0, language, &task.shard)),
             None => Err(ComputeError::NoGrammar),

@@ -20,6 +20,7 @@ mod dense;
 mod determinism;
 mod forest_sample;
 mod laws;
+mod stop;
 
 mod bound;
 mod paper;

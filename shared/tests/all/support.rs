@@ -2,6 +2,7 @@
 //! coordinator small enough to read.
 
 pub mod dependencies;
+pub mod every_kind;
 pub mod reference_fit;
 pub mod world;
 

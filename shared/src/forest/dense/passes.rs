@@ -21,6 +21,7 @@ use std::ops::Div;
 use super::{Block, Rules};
 use crate::forest::inside::Number;
 use crate::num::Wide;
+use crate::stop::Meter;
 
 /// Numbers in lanes.
 pub trait Lane: Number + Div<Output = Self> {
@@ -289,7 +290,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
         let n = self.rules.n_symbols;
         for (block, weights) in self.rules.blocks.iter().zip(&self.weights.blocks) {
             let n_right = block.right.len();
-            let mut x = vec![Row::ZERO; n_right];
+            let (mut x, mut meter) = (vec![Row::ZERO; n_right], Meter::default());
             for (&left, weights) in
                 block.left.iter().zip(weights.chunks_exact(self.rules.parents.len() * n_right))
             {
@@ -297,6 +298,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
                     if block.splits(span.start, span.end).is_empty() {
                         continue;
                     }
+                    meter.add(weights.len() + span.end - span.start);
                     self.gather(block, left, span, &mut x);
                     let cell = &mut self.beta[span.cell() * n..][..n];
                     let tiles =
@@ -329,7 +331,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
         let n = self.rules.n_symbols;
         for (block, weights) in self.rules.blocks.iter().zip(&self.weights.blocks) {
             let n_right = block.right.len();
-            let mut y = vec![Row::ZERO; n_right];
+            let (mut y, mut meter) = (vec![Row::ZERO; n_right], Meter::default());
             for (&left, weights) in
                 block.left.iter().zip(weights.chunks_exact(self.rules.parents.len() * n_right))
             {
@@ -338,6 +340,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
                     if splits.is_empty() {
                         continue;
                     }
+                    meter.add(weights.len() + span.end - span.start);
                     let cell = &self.alpha[span.cell() * n..][..n];
                     for (tile, y) in y.chunks_exact_mut(TILE).enumerate() {
                         let mut sums = [Row::<T, L>::ZERO; TILE];
@@ -371,7 +374,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
         let (n, n_parents, n_right) = (self.rules.n_symbols, self.rules.parents.len(), block.right.len());
         let spans = self.spans.iter().flatten().filter(|span| !block.splits(span.start, span.end).is_empty());
         let spans: Vec<Span> = spans.copied().collect();
-        let mut gathered = vec![Row::ZERO; n_right];
+        let (mut gathered, mut meter) = (vec![Row::ZERO; n_right], Meter::default());
         for spans in spans.chunks(SPANS) {
             // Parents and right children tile by tile, spans within.
             let mut alpha = vec![Row::<T, L>::ZERO; n_parents * spans.len()];
@@ -387,6 +390,7 @@ impl<'a, T: Lane, const L: usize> Chart<'a, T, L> {
             let mut x = vec![Row::<T, L>::ZERO; n_right * spans.len()];
             let mut sums = vec![Row::<T, L>::ZERO; n_parents * n_right];
             for (&left, counts) in block.left.iter().zip(counts.chunks_exact_mut(n_parents * n_right)) {
+                meter.add(counts.len() * spans.len());
                 for (number, span) in spans.iter().enumerate() {
                     self.gather(block, left, span, &mut gathered);
                     for (tile, rows) in

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::treebank::RuleId;
 use crate::limits::is_count;
 use crate::num::Wide;
+use crate::stop::{Meter, checked};
 
 use super::passes::Passes;
 use super::{Expectation, Layout, Shard, Weights};
@@ -48,11 +49,13 @@ pub fn begin(layout: &Layout, weights: &Weights, shard: &Shard) -> (Expectation,
     let mut reader = Reader::default();
     let mut own = Own::default();
     let mut ln_z = 0.0;
-    for tree in &shard.trees {
+    for tree in checked(&shard.trees) {
         let starts = starts(layout, tree);
         reader.weights.clear();
+        let mut meter = Meter::default();
         for rule in tree {
             let block = layout.blocks[rule.index()];
+            meter.add(1 + block.n_entries());
             reader.weights.extend(&weights.values[block.start..][..block.n_entries()]);
         }
         let z = reader.read(layout, tree, &starts);
@@ -93,10 +96,11 @@ fn starts(layout: &Layout, tree: &[RuleId]) -> Vec<usize> {
 
 /// The sums of own counts, which are the shard's counts.
 fn answer(layout: &Layout, shard: &Shard, own: &Own, ln_z: f64) -> Expectation {
-    let mut counts = vec![0.0; layout.n_params()];
+    let (mut counts, mut meter) = (vec![0.0; layout.n_params()], Meter::default());
     for (tree, own) in shard.trees.iter().zip(&own.trees) {
         for (rule, start) in tree.iter().zip(starts(layout, tree)) {
             let block = layout.blocks[rule.index()];
+            meter.add(1 + block.n_entries());
             let sums = &mut counts[block.start..][..block.n_entries()];
             sums.iter_mut().zip(&own[start..]).for_each(|(sum, &count)| *sum += f64::from(count));
         }
@@ -135,8 +139,10 @@ struct Totals<'a> {
 impl Totals<'_> {
     /// Adds a tree's own counts, times `sign`.
     fn add(&mut self, tree: &[RuleId], starts: &[usize], own: &[f32], sign: f64) {
+        let mut meter = Meter::default();
         for (rule, &start) in tree.iter().zip(starts) {
             let block = self.layout.blocks[rule.index()];
+            meter.add(1 + block.n_entries());
             let own = own[start..][..block.n_entries()].chunks_exact(block.row());
             for (parent, own) in own.enumerate() {
                 let counts = &mut self.counts[block.start + parent * block.row()..][..block.row()];
@@ -153,8 +159,10 @@ impl Totals<'_> {
     /// (f + α) / Σ (f + α) of the blocks of a tree's nodes, in preorder.
     fn mean(&self, tree: &[RuleId], alpha: f64, weights: &mut Vec<f64>) {
         weights.clear();
+        let mut meter = Meter::default();
         for rule in tree {
             let block = self.layout.blocks[rule.index()];
+            meter.add(1 + block.n_entries());
             let counts = self.counts[block.start..][..block.n_entries()].chunks_exact(block.row());
             for (parent, counts) in counts.enumerate() {
                 let group = block.group + parent;

@@ -15,6 +15,7 @@ use crate::num::Wide;
 use super::Layout;
 use super::kernel::{pair, to_left, to_right};
 use crate::num::rows::{add, dot};
+use crate::stop::Meter;
 
 /// Inside weights this small relative to the largest of their node count as zero, so that the outside cannot overflow.
 const NEGLIGIBLE: f64 = 1e-290;
@@ -34,6 +35,7 @@ pub struct Passes {
     /// For one node, by pair of subtypes: products of the children's inside weights, and outside weights of both together.
     pairs: Vec<f64>,
     above: Vec<f64>,
+    meter: Meter,
 }
 
 impl Passes {
@@ -69,6 +71,7 @@ impl Passes {
         let mut exponent = 0;
         for (node, rule) in tree.iter().enumerate().rev() {
             let block = layout.blocks[rule.index()];
+            self.meter.add(1 + block.n_entries());
             let mut child = |nth| if nth < block.n_children { self.waiting.pop() } else { None }.unwrap_or(n);
             let [left, right] = [child(0), child(1)];
             self.children[node] = [left, right];
@@ -113,6 +116,7 @@ impl Passes {
         self.outside[..n_root].fill(1.0 / total);
         for (node, rule) in tree.iter().enumerate() {
             let block = layout.blocks[rule.index()];
+            self.meter.add(1 + block.n_entries());
             let [left, right] = self.children[node];
             let entries = &weights[start(node)..][..block.n_entries()];
             let counts = &mut counts[start(node)..][..block.n_entries()];

@@ -32,6 +32,7 @@ use pulp::{Arch, NullaryFnOnce};
 
 use crate::num::Wide;
 use crate::num::special::{exp, exp_each, ln};
+use crate::stop;
 
 use super::Prior;
 
@@ -256,6 +257,7 @@ impl<const L: usize> Posteriors<L> {
                 *gradient = from_fn(|lane| count[lane] - n_events[lane] * share[lane] - residual[lane]);
             }
             let conjugate = dot(&scratch.gradient, &scratch.ascent);
+            stop::check();
             product(&self.covariance, &scratch.gradient, &mut scratch.ascent);
             let square = dot(&scratch.gradient, &scratch.ascent);
             let mut beta_pr = [0.0; L];

@@ -16,6 +16,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stop;
+
 use super::Prior;
 use super::pairs::Pairs;
 use super::posterior::{Posteriors, SideBySide};
@@ -202,6 +204,7 @@ impl<const L: usize, P: SideBySide<L>> Groups<L, P> {
     fn climb(&mut self, counts: &[f64], least_gain: f64, weights: &mut [f64]) -> f64 {
         let mut divergence = 0.0;
         for Group { posteriors, starts } in &mut self.groups[..self.n_groups] {
+            stop::check();
             let places: [usize; L] = std::array::from_fn(|lane| *starts.get(lane).unwrap_or(&starts[0]));
             let of_outcome = |j: usize| places.map(|start| counts[start + j]);
             self.counts.clear();

@@ -11,6 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stop::Meter;
+
 use super::prior::{Prior, PriorError};
 use super::sentence::{Fit, SentenceFitter};
 
@@ -58,13 +60,14 @@ impl Moments {
         self.first.resize(n, 0.0);
         self.second.resize(n * (n + 1) / 2, 0.0);
         self.variance.resize(n, 0.0);
-        let mut row = 0;
+        let (mut row, mut meter) = (0, Meter::default());
         for i in 0..n {
             let delta = times * (lambda[i] - prior.mean()[i]);
             self.first[i] += delta;
             self.variance[i] += times * nu[i];
             let others = lambda.iter().zip(prior.mean());
             let sums = &mut self.second[row..=row + i];
+            meter.add(1 + i);
             sums.iter_mut().zip(others).for_each(|(sum, (lambda, mean))| *sum += delta * (lambda - mean));
             row += i + 1;
         }

@@ -17,6 +17,7 @@ use crate::grammar::ParamId;
 use crate::num::Wide;
 use crate::num::random::uniform;
 use crate::num::wide::heat;
+use crate::stop::{Meter, checked};
 
 /// A number that can be heated.
 pub(super) trait Weight: Number + PartialOrd {
@@ -226,6 +227,12 @@ impl<P: Place> Chart<P> {
         edges.iter().flat_map(|edge| edge.tails).map(Place::at)
     }
 
+    /// Number of the edges of a value.
+    fn n_edges(&self, value: usize) -> usize {
+        let node = value.checked_sub(1 + self.leaves.len());
+        node.map_or(0, |node| self.edges(node).len())
+    }
+
     /// The adapted nonterminal of a value.
     fn seat(&self, value: usize) -> Seat {
         match (value - 1).checked_sub(self.leaves.len()) {
@@ -245,8 +252,10 @@ impl<P: Place> Chart<P> {
     pub fn below(&self, value: usize) -> Box<[u32]> {
         let mut is_below = vec![false; value + 1];
         self.tails(value).for_each(|tail| is_below[tail] = true);
+        let mut meter = Meter::default();
         for at in (1..value).rev() {
             if is_below[at] {
+                meter.add(1 + self.n_edges(at));
                 self.tails(at).for_each(|tail| is_below[tail] = true);
             }
         }
@@ -266,18 +275,21 @@ impl<P: Place> Chart<P> {
         }
         let beta = &mut beta[..self.len()];
         beta[0] = N::ONE;
+        let mut meter = Meter::default();
         if let Some(below) = below {
             for at in below.iter().map(|&at| at as usize) {
+                meter.add(1 + self.n_edges(at));
                 beta[at] = weights.seated(self.seat(at), self.base(at, weights, beta));
             }
             return self.base(root, weights, beta);
         }
-        for (leaf, beta) in self.leaves.iter().zip(&mut beta[1..]) {
+        for (leaf, beta) in checked(self.leaves.iter().zip(&mut beta[1..])) {
             *beta = weights.seated(leaf.seat, weights.fixed[leaf.fixed as usize]);
         }
         let mut start = 0;
         for (at, node) in (1 + self.leaves.len()..).zip(&*self.nodes) {
             let end = node.end as usize;
+            meter.add(1 + end - start);
             let base = sum(&self.edges[start..end], weights.rules, beta);
             beta[at] = weights.seated(node.seat, base);
             start = end;

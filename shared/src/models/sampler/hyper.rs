@@ -10,6 +10,7 @@ use super::seating::Seating;
 use crate::num::pitman_yor::Restaurant;
 use crate::num::random::uniform;
 use crate::num::special::{exp, ln};
+use crate::stop;
 
 /// Number of draws of each hyper-parameter in turn.
 const PASSES: usize = 10;
@@ -40,6 +41,7 @@ fn draw_hyper(
     random: &mut Pcg64Mcg,
 ) {
     for _ in 0..PASSES {
+        stop::check();
         let mut drawn = *restaurant;
         let of_concentration = |x| {
             drawn.hyper.concentration = exp(x);

@@ -19,6 +19,7 @@ use crate::forest::build::Builder;
 use crate::grammar::ParamId;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, ParamSpace, StickId, SymbolId};
+use crate::stop::{self, checked};
 
 /// Charts and strings of a shard. Built once, read by every sweep of every chain.
 pub struct Items {
@@ -126,7 +127,7 @@ impl Items {
         item.root = layout.root();
         item.chart = Some(layout.chart());
         let number = self.items.len() as u32;
-        for (value, seat) in layout.seats() {
+        for (value, seat) in checked(layout.seats()) {
             let known = self.strings[seat.string as usize];
             let shortest = self.items.get(known.item as usize).map(|item| item.tokens.len());
             if known.item == u32::MAX || shortest.is_some_and(|shortest| item.tokens.len() < shortest) {
@@ -146,16 +147,16 @@ impl Items {
     /// The string of every node, 0 for those that are not of an adapted nonterminal. `[n_nodes]`
     fn find_strings(&mut self, tokens: &[SymbolId], forest: &Forest) -> Vec<u32> {
         let mut spans = Vec::new();
-        for node in 1..forest.n_nodes() {
+        for node in checked(1..forest.n_nodes()) {
             let label = forest.labels[node];
             if let Kind::Adapted(adapted) = self.prepared.binary.kinds[label.symbol as usize] {
                 spans.push((label.start, label.end, adapted, node));
             }
         }
-        spans.sort_unstable();
+        stop::sort(&mut spans);
         let mut found = vec![0; forest.n_nodes()];
         let (mut begun, mut read, mut yielded) = (u32::MAX, 0, 0);
-        for (start, end, adapted, node) in spans {
+        for (start, end, adapted, node) in checked(spans) {
             if start != begun {
                 (begun, read, yielded) = (start, start, 0);
             }
@@ -183,9 +184,11 @@ impl Items {
         for (name, &string) in (0..).zip(&order) {
             names[string] = name;
         }
-        self.strings = order.into_iter().map(|string| self.strings[string]).collect();
-        self.index.strings.values_mut().for_each(|string| *string = names[*string as usize]);
-        self.items.iter_mut().filter_map(|item| item.chart.as_mut()).for_each(|chart| chart.rename(&names));
+        self.strings = checked(order).map(|string| self.strings[string]).collect();
+        checked(self.index.strings.values_mut()).for_each(|string| *string = names[*string as usize]);
+        checked(&mut self.items)
+            .filter_map(|item| item.chart.as_mut())
+            .for_each(|chart| chart.rename(&names));
     }
 
     /// Positions of the sentences that the grammar cannot derive: they have no trees.

@@ -4,6 +4,7 @@ use super::chart::{self, AnyChart, Chart, Leaf, Node, Place, Seat};
 use super::fixed::Fixed;
 use crate::forest::binary::{BinaryGrammar, Kind};
 use crate::forest::{Edge, Forest, Label};
+use crate::stop::Meter;
 
 /// A chart in the making, reused from sentence to sentence.
 #[derive(Default)]
@@ -42,7 +43,9 @@ impl Layout {
         self.clear();
         let Layout { placed, leaves, nodes, edges, of_leaves, of_nodes, fixed: fixed_edges } = self;
         placed.push(Placed::Fixed(0));
+        let mut meter = Meter::default();
         for node in 1..forest.n_nodes() {
+            meter.add(1 + forest.edges_of(node).len());
             let symbol = forest.labels[node].symbol;
             placed.push(match binary.kinds[symbol as usize] {
                 Kind::Adapted(number) => match placed[base(forest, node)] {
@@ -95,6 +98,7 @@ impl Layout {
             }
         };
         for &node in &*of_nodes {
+            meter.add(1 + forest.edges_of(node as usize).len());
             for tail in edges_of(forest, node as usize, binary).iter().flat_map(|edge| edge.tails) {
                 if tail != 0 {
                     leaf(&mut placed[tail as usize], tail as usize);
@@ -109,6 +113,7 @@ impl Layout {
             Placed::Fixed(_) | Placed::Base => 0,
         };
         for (&head, node) in of_nodes.iter().zip(nodes) {
+            meter.add(1 + forest.edges_of(head as usize).len());
             let edge = |edge: &Edge| chart::Edge { param: edge.param, tails: edge.tails.map(value) };
             edges.extend(edges_of(forest, head as usize, binary).iter().map(edge));
             node.end = edges.len() as u32;

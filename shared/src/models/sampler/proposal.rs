@@ -23,6 +23,7 @@ use crate::forest::inside::{in_range, inside_values, real};
 use crate::num::Wide;
 use crate::num::random::{below, uniform};
 use crate::num::wide::heat;
+use crate::stop;
 
 /// Draws derivations, reusing its memory.
 pub(super) struct Proposer {
@@ -167,6 +168,7 @@ impl Proposer {
     }
 
     fn sketch(&mut self, seating: &Seating, target: Target, random: &mut Pcg64Mcg) {
+        stop::check();
         let number = match target {
             Target::Tree(item) => item,
             Target::Label(string) => seating.items.strings()[string as usize].item,

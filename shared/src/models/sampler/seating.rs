@@ -18,6 +18,7 @@ use crate::grammar::{ParamId, StickId};
 use crate::num::Wide;
 use crate::num::pitman_yor::{Hyper, Restaurant};
 use crate::num::random::{dirichlet, uniform};
+use crate::stop::{Meter, checked};
 
 /// The live form of a [`State`].
 pub(super) struct Seating<'a> {
@@ -111,10 +112,10 @@ impl<'a> Seating<'a> {
     /// Seats everyone as in `state`, if it is one of `items`.
     pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Seating<'a>, StateError> {
         let mut seating = Seating::new(items, prior, &state.hyper);
-        for (table, string) in state.tables.iter().zip(state.strings(items)?) {
+        for (table, string) in checked(state.tables.iter().zip(state.strings(items)?)) {
             seating.tables.push(Serving::new(items, string, table.label.clone()));
         }
-        for tree in &state.trees {
+        for tree in checked(&state.trees) {
             seating.seat(tree);
         }
         seating.sort();
@@ -143,14 +144,17 @@ impl<'a> Seating<'a> {
         let mut order: Vec<u32> = Vec::new();
         // Labels that are being read, and how far.
         let mut reading: Vec<(TableId, usize)> = Vec::new();
+        let mut meter = Meter::default();
         for tree in trees.iter() {
             for choice in tree {
+                meter.add(1);
                 let &Choice::Table(table) = choice else { continue };
                 if names[table.index()] != UNNAMED {
                     continue;
                 }
                 reading.push((table, 0));
                 while let Some((table, at)) = reading.last_mut() {
+                    meter.add(1);
                     match self.tables[table.index()].label.get(*at) {
                         Some(&Choice::Table(inner)) if names[inner.index()] == UNNAMED => {
                             reading.push((inner, 0))
@@ -219,7 +223,9 @@ impl<'a> Seating<'a> {
     /// The probabilities of rules, by parameter, drawn from their posterior given the uses.
     pub fn draw_rules(&self, random: &mut Pcg64Mcg) -> Vec<Wide> {
         let mut rules = vec![Wide::ONE; self.uses.len()];
+        let mut meter = Meter::default();
         for group in self.prior.groups.iter().filter(|group| group.len() > 1) {
+            meter.add(group.len());
             let posterior = |at| self.prior.pseudo[at] + f64::from(self.uses[at]);
             let alpha: Vec<f64> = group.clone().map(posterior).collect();
             rules[group].copy_from_slice(&dirichlet(&alpha, random));

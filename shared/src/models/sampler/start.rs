@@ -14,6 +14,7 @@ use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, StickId, SymbolId};
 use crate::num::pitman_yor::Hyper;
 use crate::num::random::permutation;
+use crate::stop;
 
 /// Sources of the first trees.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +116,7 @@ impl<'a> Chain<'a> {
                 }
                 let mut reader = Reader::new(items);
                 for (number, tree) in trees.iter_mut().enumerate() {
+                    stop::check();
                     let item = &items.items()[items.occurrences()[number] as usize];
                     if item.chart.is_some() {
                         *tree =
@@ -124,7 +126,7 @@ impl<'a> Chain<'a> {
             }
         }
         if !matches!(start, Start::Incremental) {
-            for tree in &trees {
+            for tree in stop::checked(&trees) {
                 seating.seat(tree);
             }
         }

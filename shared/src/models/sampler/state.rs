@@ -15,6 +15,7 @@ use crate::grammar::tree::{Node, Tree};
 use crate::grammar::{Grammar, SymbolId};
 use crate::limits::is_parameter;
 use crate::num::pitman_yor::Hyper;
+use crate::stop::checked;
 
 /// A choice of a leftmost derivation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -120,13 +121,13 @@ impl State {
         let mut yields: Vec<Vec<SymbolId>> = Vec::with_capacity(self.tables.len());
         let mut strings = Vec::with_capacity(self.tables.len());
         let mut seated = vec![false; self.tables.len()];
-        for table in &self.tables {
+        for table in checked(&self.tables) {
             let number = items.number(table.symbol).ok_or(StateError::NotAdapted)?;
             let tokens = self.tokens(items, table.symbol, &table.label, &yields, max_tokens, &mut seated)?;
             strings.push(items.string(number, &tokens).ok_or(StateError::ForeignString)?);
             yields.push(tokens);
         }
-        for (tree, &item) in self.trees.iter().zip(items.occurrences()) {
+        for (tree, &item) in checked(self.trees.iter().zip(items.occurrences())) {
             let item = &items.items()[item as usize];
             if item.chart.is_none() {
                 holds(tree.is_empty(), StateError::Underivable)?;

@@ -22,6 +22,7 @@ use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::dmv::constraint::Constraints;
 use crate::num::Wide;
+use crate::stop::{self, Meter, checked};
 use crate::work::counts::{Expectation, Index};
 use crate::work::error::ComputeError;
 use crate::work::shard::Shard;
@@ -117,7 +118,7 @@ impl BuiltShard {
                 }
             }
             Shard::Strings(params) => {
-                for param in params.clone() {
+                for param in checked(params.clone()) {
                     let (symbol, string) = prepared
                         .lexicon
                         .string(&prepared.grammar, ParamId(param))
@@ -138,7 +139,7 @@ impl BuiltShard {
         let own = items.iter().filter_map(|item| item.own).map(ParamId);
         let mut touched: Vec<ParamId> = chains.all_params().map(ParamId).chain(own).collect();
         touched.extend(params.iter().copied().chain([ParamId::ONE]));
-        touched.sort_unstable();
+        stop::sort(&mut touched);
         touched.dedup();
         let params = touched;
         let position = |param| params.binary_search(&ParamId(param)).expect("it was collected above") as u32;
@@ -221,6 +222,7 @@ impl BuiltShard {
         let mut scratch = Scratch::default();
         let mut answer = Expectation::default();
         let mut missing = BTreeSet::new();
+        let mut meter = Meter::default();
         for (at, item) in self.items.iter().enumerate() {
             let mut log_z = 0.0;
             if item.own.is_none_or(|own| !weights[own as usize].is_zero()) {
@@ -228,6 +230,7 @@ impl BuiltShard {
                     Some(compact) => compact.forests[at].as_ref(),
                     None => item.forest.as_ref(),
                 };
+                meter.add(1 + forest.map_or(0, |forest| forest.edges.len()));
                 let mut counts = Counts { uses: &mut uses, losses: &mut losses };
                 let z = forest.map_or(Wide::ZERO, |forest| {
                     expect(forest, &chain_weights, item.multiplicity, &mut counts, &mut scratch)
@@ -283,22 +286,23 @@ impl BuiltShard {
     /// is left out has weight zero.
     fn compact(&self, weights: &[Wide]) -> Option<Arc<Compact>> {
         let n_alive = weights.iter().filter(|weight| !weight.is_zero()).count();
-        let mut kept = lock(&self.compact);
-        let fits = |compact: &Compact| {
+        let fits = |compact: &Arc<Compact>| {
             weights.iter().zip(&compact.alive).all(|(weight, &alive)| alive || weight.is_zero())
         };
-        if kept.as_ref().is_some_and(|compact| !fits(compact)) {
-            *kept = None;
-        }
+        let mut kept = lock(&self.compact).take().filter(fits);
         let before = kept.as_ref().map_or(weights.len(), |compact| compact.n_alive);
         if n_alive * 4 < before * 3 {
             let alive: Vec<bool> = weights.iter().map(|weight| !weight.is_zero()).collect();
-            let pruned = |forest: &Forest| forest.pruned(|chain| alive[chain as usize]);
+            let pruned = |forest: &Forest| {
+                stop::check();
+                forest.pruned(|chain| alive[chain as usize])
+            };
             let forests = self.items.iter().map(|item| item.forest.as_ref().and_then(pruned));
             let forests = forests.collect();
-            *kept = Some(Arc::new(Compact { alive, n_alive, forests }));
+            kept = Some(Arc::new(Compact { alive, n_alive, forests }));
         }
-        kept.clone()
+        lock(&self.compact).clone_from(&kept);
+        kept
     }
 }
 

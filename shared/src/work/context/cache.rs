@@ -6,13 +6,14 @@
 //! all shards, the one in use not counted, which is there in any case.
 //!
 //! Nothing is built while the table is locked. Tasks that need the same prepared form wait for it, and no others do; a shard that two
-//! threads need at a time is built twice.
+//! threads need at a time is built twice. A task that is stopped while it builds leaves nothing behind.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
 use super::built::BuiltShard;
+use super::once::Once;
 use super::{ModelKey, lock};
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
@@ -36,7 +37,7 @@ struct Table {
 #[derive(Default)]
 struct Model {
     last_use: u64,
-    prepared: Arc<OnceLock<Arc<Prepared>>>,
+    prepared: Arc<Once<Arc<Prepared>>>,
     shards: Shards,
 }
 
@@ -83,7 +84,7 @@ impl Models {
         let prepared = self.table().use_model(key).prepared.clone();
         let prepare =
             || Arc::new(Prepared::new(language.grammar.value.clone(), language.lexicon.value.clone()));
-        let prepared = prepared.get_or_init(prepare).clone();
+        let prepared = prepared.get_or_build(prepare).clone();
         self.table().keep_prepared(key, self.memory / 2);
         prepared
     }

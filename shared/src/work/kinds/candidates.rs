@@ -18,6 +18,7 @@ use crate::forest::binary::Adapted;
 use crate::forest::build::Builder;
 use crate::grammar::lexicon::Strings;
 use crate::grammar::{StickId, SymbolId};
+use crate::stop::{self, checked};
 use crate::work::context::Context;
 use crate::work::context::patterns::Constituent;
 use crate::work::error::ComputeError;
@@ -104,6 +105,7 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
     let mut substrings = Substrings::new(adapted.len());
     let mut found = Candidates::default();
     for (sentence, item) in sentences.iter().zip(0..) {
+        stop::check();
         let tokens = sentence.tokens.as_slice();
         if !begin.find(tokens) {
             continue;
@@ -118,13 +120,13 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
         let add = |amounts: &mut [Option<f64>], place: usize, posterior: f64| {
             *amounts[place].get_or_insert(0.0) += multiplicity * posterior;
         };
-        for &Constituent { stick, start, length, posterior } in &of_pattern.counted {
+        for &Constituent { stick, start, length, posterior } in checked(&of_pattern.counted) {
             if begin.on(stick, start) {
                 let place = substrings.place(stick, start, length);
                 add(&mut substrings.counted, place, posterior);
             }
         }
-        for &Constituent { stick, start, length, posterior } in &of_pattern.longer {
+        for &Constituent { stick, start, length, posterior } in checked(&of_pattern.longer) {
             if begin.on(stick, start) && length > 0 {
                 let place = substrings.place(stick, start, length);
                 add(&mut substrings.longer, place, posterior);
@@ -161,7 +163,7 @@ impl Begin<'_> {
         on.clear();
         on.resize(tokens.len() * *n_sticks, false);
         let mut any = false;
-        for start in 0..tokens.len() {
+        for start in checked(0..tokens.len()) {
             prepared.strings.matches(tokens, start, |stick, _, _| {
                 on[start * *n_sticks + stick.index()] = true;
                 any = true;

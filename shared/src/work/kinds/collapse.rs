@@ -12,6 +12,7 @@ use crate::forest::inside::{Scratch, Weights, edge_posteriors};
 use crate::grammar::groups::Groups;
 use crate::num::Wide;
 use crate::num::wide::heat;
+use crate::stop::{self, checked};
 use crate::work::content::Named;
 use crate::work::context::Context;
 use crate::work::context::built::BuiltShard;
@@ -95,7 +96,7 @@ fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapse
             old = own;
             let source = Source::Others { pseudo, sums, temperature: *temperature };
             let mut pass = Pass::new(shard, groups, source);
-            for &(param, count) in old.iter().flatten() {
+            for &(param, count) in checked(old.iter().flatten()) {
                 pass.add(param, count);
             }
             pass
@@ -108,6 +109,7 @@ fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapse
             pass.chains.load(forest);
         }
         for _ in 0..item.multiplicity as usize {
+            stop::check();
             let own = old.get(new.len()).map_or(&[][..], |own| own);
             own.iter().for_each(|&(param, count)| pass.add(param, -count));
             let (log_z, own) = pass.read(at);
@@ -180,7 +182,7 @@ impl<'a> Pass<'a> {
     /// Reads the item whose chains were found; its log Z and its expected counts.
     fn read(&mut self, item: usize) -> (f64, Vec<(u32, f64)>) {
         let Some(forest) = &self.shard.items[item].forest else { return (0.0, Vec::new()) };
-        for chain in self.chains.iter() {
+        for chain in checked(self.chains.iter()) {
             let params = self.shard.chains.params(chain);
             let mut weight = [Wide::product(params.iter().map(|&param| self.weight(param)))];
             if let Source::Others { temperature, .. } = self.source {

@@ -7,6 +7,7 @@ use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
 use crate::forest::{Forest, Prepared, best};
 use crate::grammar::SymbolId;
+use crate::stop::checked;
 use crate::work::context::Context;
 use crate::work::error::ComputeError;
 use crate::work::heap::{flat, rows};
@@ -45,7 +46,7 @@ fn cheapest_missing(prepared: &Prepared, forest: &Forest, tokens: &[SymbolId]) -
         Kind::Adapted(stick) => Some(stick),
         _ => None,
     };
-    let known: Vec<bool> = (0..forest.n_nodes())
+    let known: Vec<bool> = checked(0..forest.n_nodes())
         .map(|node| {
             node > 0
                 && stick_of(node).is_some_and(|stick| prepared.strings.param(stick, yield_of(node)).is_some())

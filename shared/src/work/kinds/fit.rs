@@ -16,6 +16,7 @@ use crate::models::logistic_normal::{Multinomials, Part, PriorsError, SentenceFi
 use crate::models::logistic_normal::{Prior, Until};
 use crate::num::Wide;
 use crate::num::special::{exp_each, ln};
+use crate::stop::{self, checked};
 use crate::work::context::Context;
 use crate::work::context::built::BuiltShard;
 use crate::work::error::ComputeError;
@@ -93,6 +94,7 @@ fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, Comp
     let mut sentence = SentenceFitter::default();
     let mut reader = Reader::new(shard, &multinomials);
     for (at, item) in shard.items.iter().enumerate() {
+        stop::check();
         let Some(forest) = &item.forest else { continue };
         let own = reader.load(forest);
         let times = item.multiplicity as u32;
@@ -191,7 +193,7 @@ impl<'a> Reader<'a> {
         self.chains.load(forest);
         self.used.clear();
         self.ends.clear();
-        for chain in self.chains.iter() {
+        for chain in checked(self.chains.iter()) {
             let params = self.shard.chains.params(chain).iter();
             let learned = params.filter(|&&param| self.outcomes[param as usize].is_some());
             self.used.extend(learned.map(|&param| self.places[param as usize]));

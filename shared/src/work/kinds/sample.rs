@@ -21,6 +21,7 @@ use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::tally::Analysis;
 use crate::num::Wide;
+use crate::stop;
 use crate::work::context::Context;
 use crate::work::context::built::BuiltShard;
 use crate::work::error::ComputeError;
@@ -85,6 +86,7 @@ fn draw(
             for item in &shard.items {
                 let Some(forest) = &item.forest else { continue };
                 for _ in 0..item.multiplicity as usize {
+                    stop::check();
                     let drawn = |_: usize, edge: &Edge| uses[edge.param as usize] += 1.0;
                     let z = sample::sample(forest, &weights, &mut random, &mut scratch, drawn);
                     if z.is_zero() {
@@ -106,6 +108,7 @@ fn draw(
             for (sentence, item) in sentences.iter().zip(&shard.items) {
                 let Some(forest) = builder.build(0, &sentence.tokens)? else { continue };
                 for _ in 0..sentence.multiplicity {
+                    stop::check();
                     let mut edges = Vec::new();
                     let drawn = |node: usize, edge: &Edge| edges.push((node, *edge));
                     let z = sample::sample(&forest, &weights, &mut random, &mut scratch, drawn);

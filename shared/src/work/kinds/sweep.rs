@@ -10,6 +10,7 @@ use crate::grammar::tree::Tree;
 use crate::models::sampler;
 use crate::models::sampler::{Chain, Items, Moves, Prior, Start, start};
 use crate::models::tally::Analysis;
+use crate::stop::{self, checked};
 use crate::work::content::Named;
 use crate::work::context::Context;
 use crate::work::error::ComputeError;
@@ -123,6 +124,7 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps) -> Result<Chained, C
     let (mut trees, mut labels) = (Moves::default(), Moves::default());
     let mut log_seating = 0.0;
     for _ in 0..work.n {
+        stop::check();
         let sweep = chain.sweep(&work.settings, &mut random);
         trees += sweep.trees;
         labels += sweep.labels;
@@ -135,7 +137,7 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps) -> Result<Chained, C
         let is_segment = |label: &str| segments.iter().any(|&symbol| prepared.grammar.name(symbol) == label);
         let occurrences = 0..items.occurrences().len();
         analyses.extend(
-            occurrences
+            checked(occurrences)
                 .filter_map(|occurrence| chain.tree(occurrence))
                 .map(|tree| Analysis { ends: tree.segment_ends(is_segment), tree: tree.to_string() }),
         );

@@ -10,6 +10,7 @@
 
 use crate::data::treebank::{LabelId, Rhs, RuleId, Rules, WordId};
 use crate::num::Wide;
+use crate::stop::{self, Meter};
 
 /// Rules by what a chart knows when it needs them.
 pub struct Grammar {
@@ -155,7 +156,9 @@ impl Chart {
         let mut present: Vec<Vec<LabelId>> = vec![Vec::new(); self.exponents.len()];
         let mut low = vec![0.0; n_labels];
         let mut high = vec![0.0; n_labels];
+        let mut meter = Meter::default();
         for (i, j) in spans(n) {
+            stop::check();
             low.fill(0.0);
             let mut exponent = 0;
             if j == i + 1 {
@@ -179,6 +182,7 @@ impl Chart {
                     let rights = &self.high.inside[self.at(k, j)..][..n_labels];
                     for left in &present[of(i, k)] {
                         let scaled = scale * lefts[left.index()];
+                        meter.add(grammar.binary[left.index()].len());
                         for rule in &grammar.binary[left.index()] {
                             let right = rights[rule.right.index()];
                             low[rule.parent.index()] += scaled * rule.weight * right;
@@ -209,7 +213,9 @@ impl Chart {
     fn outside(&mut self, grammar: &Grammar, present: &[Vec<LabelId>]) {
         let (n, n_labels) = (self.n_words(), self.n_labels);
         let mut lows = vec![0.0; n_labels];
+        let mut meter = Meter::default();
         for (i, j) in spans(n).collect::<Vec<_>>().into_iter().rev() {
+            stop::check();
             let at = self.at(i, j);
             let highs = &self.high.outside[at..][..n_labels];
             for (child, low) in lows.iter_mut().enumerate() {
@@ -227,6 +233,7 @@ impl Chart {
                 for left in &present[self.span(i, k)] {
                     let left_inside = self.high.inside[left_at + left.index()];
                     let mut sum = 0.0;
+                    meter.add(grammar.binary[left.index()].len());
                     for rule in &grammar.binary[left.index()] {
                         let above = scale * rule.weight * lows[rule.parent.index()];
                         let right = right_at + rule.right.index();

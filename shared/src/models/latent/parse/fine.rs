@@ -8,6 +8,7 @@
 use crate::models::latent::Layout;
 use crate::models::latent::kernel::{pair, to_left, to_right};
 use crate::num::rows::{add, dot};
+use crate::stop::Meter;
 
 use super::packed::{By, Edge, Packed};
 
@@ -37,6 +38,7 @@ struct Fine<'a> {
     /// For one edge, by pair of subtypes of the children: products of inside weights, and outside weights.
     pairs: Vec<f64>,
     above: Vec<f64>,
+    meter: Meter,
 }
 
 impl<'a> Fine<'a> {
@@ -45,7 +47,8 @@ impl<'a> Fine<'a> {
         let size = packed.n_nodes() * h;
         let mut inside = vec![0.0; size];
         inside.resize(size + h, 1.0);
-        Fine { layout, weights, inside, outside: vec![0.0; size + h], pairs: Vec::new(), above: Vec::new() }
+        let (outside, meter) = (vec![0.0; size + h], Meter::default());
+        Fine { layout, weights, inside, outside, pairs: Vec::new(), above: Vec::new(), meter }
     }
 
     /// Adds what an edge gives the inside of its parent.
@@ -59,6 +62,7 @@ impl<'a> Fine<'a> {
             return;
         };
         let block = self.layout.blocks[rule.index()];
+        self.meter.add(1 + block.n_entries());
         let entries = &self.weights[block.start..][..block.n_entries()];
         pair(&self.inside[left..][..block.n_left], &self.inside[right..][..block.n_right], &mut self.pairs);
         let own = &mut self.inside[parent..][..block.n_parent];
@@ -81,6 +85,7 @@ impl<'a> Fine<'a> {
             return posterior;
         };
         let block = self.layout.blocks[rule.index()];
+        self.meter.add(1 + block.n_entries());
         let entries = &self.weights[block.start..][..block.n_entries()];
         let inside_left = &self.inside[left..][..block.n_left];
         let inside_right = &self.inside[right..][..block.n_right];

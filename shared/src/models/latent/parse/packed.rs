@@ -4,6 +4,7 @@
 //! make a node of others, children first. Nothing in it knows of subtypes, so passes with any number of them can go over it.
 
 use crate::data::treebank::{LabelId, RuleId};
+use crate::stop;
 
 use super::coarse::{Chart, Grammar, spans};
 
@@ -62,6 +63,7 @@ impl Packed {
                     low[at + label.index()] = packed.node(label);
                 }
             }
+            stop::check();
             let first = packed.edges.len();
             packed.join(grammar, chart, (i, j), &low, &high, &kept);
             packed.edges[first..].sort_by_key(|edge| edge.parent);

@@ -4,9 +4,11 @@
 //! disk that is full or damaged costs time, and nothing else. The files are of use to this process alone.
 
 use std::collections::VecDeque;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::{AnyBitPattern, NoUninit};
 use rustc_hash::FxHashSet;
@@ -14,6 +16,7 @@ use rustc_hash::FxHashSet;
 use super::{BuiltShard, Item};
 use crate::forest::Forest;
 use crate::forest::chains::Chains;
+use crate::stop::{self, checked};
 use crate::work::content::ContentHash;
 use crate::work::context::{ModelKey, lock};
 use crate::work::counts::Index;
@@ -39,7 +42,7 @@ impl Spill {
         if !self.with_shards(model, |shards| shards.contains(&shard)) {
             return None;
         }
-        let read = fs::read(self.path(model, shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
+        let read = read(&self.path(model, shard)).ok().and_then(|bytes| BuiltShard::from_bytes(&bytes));
         if read.is_none() {
             self.with_shards(model, |shards| shards.remove(&shard));
         }
@@ -52,13 +55,10 @@ impl Spill {
             return;
         }
         let path = self.path(model, shard);
-        let temporary = path.with_extension("aside");
-        let written = fs::write(&temporary, built.to_bytes()).and_then(|()| fs::rename(&temporary, &path));
+        let temporary = Temporary::beside(&path);
+        let written = temporary.write(&built.to_bytes()).and_then(|()| fs::rename(&temporary.0, &path));
         if written.is_ok() {
             self.with_shards(model, |shards| shards.insert(shard));
-        } else {
-            // A file that cannot be removed does no harm.
-            let _ = fs::remove_file(temporary);
         }
     }
 
@@ -87,6 +87,48 @@ impl Spill {
     }
 }
 
+/// A file that is being written; what is left of it goes, also if the task is stopped.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    /// A file beside `path`, for this task alone.
+    fn beside(path: &Path) -> Temporary {
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
+        Temporary(path.with_extension(WRITTEN.fetch_add(1, Ordering::Relaxed).to_string()))
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = File::create(&self.0)?;
+        for chunk in bytes.chunks(CHUNK) {
+            stop::check();
+            file.write_all(chunk)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It is not there once it has its name; one that cannot be removed does no harm.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The bytes of a file.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::with_capacity(file.metadata()?.len() as usize);
+    loop {
+        stop::check();
+        if Read::by_ref(&mut file).take(CHUNK as u64).read_to_end(&mut bytes)? == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Bytes that are read or written between two checks.
+const CHUNK: usize = 4 << 20;
+
 /// Stands for an item that is no string.
 const NO_STRING: u32 = u32::MAX;
 
@@ -103,7 +145,7 @@ impl BuiltShard {
         put(&mut bytes, &self.items.iter().map(|item| item.multiplicity).collect::<Vec<_>>());
         put(&mut bytes, &self.items.iter().map(|item| item.own.unwrap_or(NO_STRING)).collect::<Vec<_>>());
         let none = Forest::default();
-        for Item { forest, .. } in &self.items {
+        for Item { forest, .. } in checked(&self.items) {
             let Forest { first_edge, edges, .. } = forest.as_ref().unwrap_or(&none);
             put(&mut bytes, first_edge);
             put(&mut bytes, edges);
@@ -118,7 +160,7 @@ impl BuiltShard {
         let chains = Chains::from_parts(take(bytes)?, take(bytes)?);
         let (multiplicities, own): (Vec<f64>, Vec<u32>) = (take(bytes)?, take(bytes)?);
         let mut items = Vec::with_capacity(own.len());
-        for (multiplicity, own) in multiplicities.into_iter().zip(own) {
+        for (multiplicity, own) in checked(multiplicities.into_iter().zip(own)) {
             let forest = Forest { first_edge: take(bytes)?, edges: take(bytes)?, labels: Vec::new() };
             let forest = Some(forest).filter(|forest| !forest.first_edge.is_empty());
             let own = Some(own).filter(|&own| own != NO_STRING);

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::Lengths;
 use crate::forest::{Prepared, TooAmbiguous};
 use crate::grammar::{StickId, SymbolId};
+use crate::stop::checked;
 use crate::work::context::patterns::{Constituent, Finder, Patterns};
 
 /// Finds the constituents of sentences.
@@ -71,7 +72,7 @@ impl<'a> Constituents<'a> {
         let n_tokens = self.pattern.len();
         let mut found = Found { reach: vec![0; n_tokens], ..Found::default() };
         let mut longer: Vec<Option<f64>> = vec![None; n_tokens * self.n_sticks];
-        for &constituent in all {
+        for &constituent in checked(all) {
             let Constituent { stick, start, length, posterior } = constituent;
             found.longest = found.longest.max(length);
             if length > up_to {

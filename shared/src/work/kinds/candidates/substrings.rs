@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Begin, StringCounts};
 use crate::grammar::{StickId, SymbolId};
+use crate::stop::{Meter, checked};
 
 /// Substrings of sentences, with amounts by stick.
 pub struct Substrings {
@@ -46,11 +47,13 @@ impl Substrings {
     pub fn walk(&mut self, tokens: &[SymbolId], reach: &[u32], begin: &Begin<'_>) {
         self.nodes.clear();
         self.first.clear();
+        let mut meter = Meter::default();
         for (start, &reach) in reach.iter().enumerate() {
             self.first.push(self.nodes.len());
             if !begin.any(start) {
                 continue;
             }
+            meter.add(reach as usize);
             let mut node = ROOT;
             for &token in &tokens[start..start + reach as usize] {
                 let fresh = self.from.len() as u32 + 1;
@@ -76,7 +79,7 @@ impl Substrings {
     pub fn strings(&self, adapted: &[SymbolId], amounts: &[Option<f64>]) -> StringCounts {
         let mut counts = StringCounts::default();
         let mut string = Vec::new();
-        for (node, amounts) in (0..).zip(amounts.chunks(self.n_sticks.max(1))) {
+        for (node, amounts) in checked((0..).zip(amounts.chunks(self.n_sticks.max(1)))) {
             if amounts.iter().all(Option::is_none) {
                 continue;
             }
