@@ -83,7 +83,7 @@ impl Processes {
         Processes { memory: u64::MAX, log: Form::Text, start: start_thread, blobs: Arc::default() }
     }
 
-    /// Checks the job in `folder`, which may read URLs with the prefixes `urls`, until `is_wanted` says no more.
+    /// Checks the job in `folder`, which may read URLs below `urls`, until `is_wanted` says no more.
     pub fn check(
         &self,
         folder: &Path,

@@ -9,8 +9,8 @@
 //!                                                     readers
 //! ```
 //!
-//! A job is trained by the code that `train` runs, in a process of its own ([`crate::job_process`]), and so has the same result. [`queue`] decides which jobs run, and the
-//! fleet shares itself among these ([`crate::fleet::Account`]). `controller` is the one thread that changes jobs; `submission` and `deletion`
+//! A job is trained by the code that `train` runs, in a process of its own ([`crate::job_process`]), and so has the same result. [`queue`] decides which jobs run, by
+//! the [`shares`] of their users, and the fleet shares itself among these ([`crate::fleet::Account`]). `controller` is the one thread that changes jobs; `submission` and `deletion`
 //! are what comes before and after. `reading` is what readers ask, [`rpc`] how commands reach all this.
 //! [`record`] is what is stored of a job, [`records`] and [`job_store`] where, and [`remote`] the copy in an object store, for which one process at a time has
 //! the [`leader_lease`], which `upkeep` renews. [`acceptance`] gives ids. [`job_log`] and [`view`] tell what happened to a job.
@@ -36,6 +36,7 @@ pub mod record;
 pub mod records;
 pub mod remote;
 pub mod rpc;
+pub mod shares;
 mod submission;
 mod upkeep;
 pub mod view;
@@ -72,6 +73,7 @@ use self::queue::{Event, Most, Queue, Refusal};
 use self::quota::{Charge, OverQuota, Uploads};
 use self::record::{JobId, Millis, Record, View};
 use self::records::Found;
+use self::shares::Room;
 use self::upkeep::Upkeep;
 use self::view::SharedView;
 
@@ -81,8 +83,8 @@ pub use self::submission::Submission;
 /// Limits of a service.
 #[derive(Clone)]
 pub struct Limits {
-    /// Jobs in work at a time.
-    pub room: usize,
+    /// Places for running jobs.
+    pub room: Room,
     /// Jobs that wait or are in work.
     pub jobs: usize,
     /// Jobs of a user that wait or are in work.
@@ -91,7 +93,7 @@ pub struct Limits {
     pub upload: u64,
     /// Bytes that a user uploads within a day.
     pub daily_upload: u64,
-    /// Beginnings of URLs that jobs may read.
+    /// Folders in object stores that jobs may read.
     pub urls: Vec<String>,
     /// Time that a job is kept after its end; `None`: without limit.
     pub keep: Option<Duration>,
@@ -103,7 +105,7 @@ impl Limits {
     /// The default limits, with jobs in these processes.
     pub fn with(processes: Processes) -> Limits {
         Limits {
-            room: 16,
+            room: Room { n: 16, priority_bound: 2 },
             jobs: 10_000,
             user_jobs: 10_000,
             upload: 64 << 30,
@@ -227,12 +229,12 @@ impl Service {
         acceptance.void_last(&job_store, &accepted).context("an id cannot be voided")?;
         let (commands, received_commands) = mpsc::channel();
         let (orders, received_orders) = mpsc::channel();
-        let room = limits.room.max(1);
+        let room = limits.room.n.max(1);
         let service = Service(Arc::new(Inner {
             job_store,
             queue: RwLock::new(Queue::new(
                 records,
-                room,
+                limits.room,
                 Most { jobs: limits.jobs, of_user: limits.user_jobs },
             )),
             commands,

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::future::Future;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -26,10 +26,12 @@ use tokio_stream::StreamExt as _;
 use crate::faults;
 
 pub use self::download::Download;
+pub use self::url::is_below;
 
 mod download;
 #[cfg(test)]
 pub mod memory;
+mod url;
 
 /// Time that a call waits for an answer of the store.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
@@ -69,7 +71,6 @@ pub struct Store {
     location: String,
     objects: Arc<dyn ObjectStore>,
     prefix: object_store::path::Path,
-    patient: Patient,
 }
 
 impl Store {
@@ -79,7 +80,7 @@ impl Store {
             false => (folder(Path::new(location))?, object_store::path::Path::default()),
             true => reach(location)?,
         };
-        Ok(Store { location: location.to_owned(), objects, prefix, patient: Patient::new()? })
+        Ok(Store { location: location.to_owned(), objects, prefix })
     }
 
     /// The object's place: its URL, or its path.
@@ -89,7 +90,7 @@ impl Store {
 
     /// Names of all objects directly in the store, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
-        let listed = self.patient.ask(0, self.objects.list_with_delimiter(Some(&self.prefix)));
+        let listed = ask(0, self.objects.list_with_delimiter(Some(&self.prefix)));
         let listed = listed.with_context(|| format!("{}: cannot be listed", self.location))?;
         let names = listed.objects.iter().filter_map(|object| object.location.filename().map(str::to_owned));
         let mut names: Vec<String> = names.collect();
@@ -109,17 +110,15 @@ impl Store {
             }
             Ok(names)
         };
-        let mut names = self
-            .patient
-            .ask(0, listing)
-            .with_context(|| format!("{}: cannot be listed", self.describe(folder)))?;
+        let listed = ask(0, listing);
+        let mut names = listed.with_context(|| format!("{}: cannot be listed", self.describe(folder)))?;
         names.sort_unstable();
         Ok(names)
     }
 
     /// Names of all folders directly in `folder`, sorted.
     pub fn folders(&self, folder: &str) -> Result<Vec<String>> {
-        let listed = self.patient.ask(0, self.objects.list_with_delimiter(Some(&self.place(folder))));
+        let listed = ask(0, self.objects.list_with_delimiter(Some(&self.place(folder))));
         let listed = listed.with_context(|| format!("{}: cannot be listed", self.describe(folder)))?;
         let names = listed.common_prefixes.iter().filter_map(|place| place.filename().map(str::to_owned));
         let mut names: Vec<String> = names.collect();
@@ -142,19 +141,19 @@ impl Store {
     /// Reads an object, if it exists.
     pub fn find(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let place = self.place(name);
-        let size = self.patient.ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
+        let size = ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
         let get = async {
             match self.objects.get(&place).await {
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
                 found => Ok(Some(found?.bytes().await?.to_vec())),
             }
         };
-        self.patient.ask(size, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
+        ask(size, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
 
     /// Writes an object.
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
-        let put = self.patient.ask(bytes.len(), self.objects.put(&self.place(name), bytes.into()));
+        let put = ask(bytes.len(), self.objects.put(&self.place(name), bytes.into()));
         put.map(drop).with_context(|| format!("{}: cannot be written", self.describe(name)))
     }
 
@@ -180,7 +179,7 @@ impl Store {
                 put => Ok(Some(Version(put?.into()))),
             }
         };
-        let put = self.patient.ask(bytes.len(), put);
+        let put = ask(bytes.len(), put);
         if let Some(version) = put.with_context(|| format!("{}: cannot be written", self.describe(name)))? {
             return Ok(Some(version));
         }
@@ -203,7 +202,7 @@ impl Store {
                 }
             }
         };
-        self.patient.ask(0, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
+        ask(0, get).with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
 
     /// Refuses a store that ignores conditions on versions, after a trial with an object of a new name.
@@ -241,7 +240,7 @@ impl Store {
     }
 
     fn put_parts(&self, name: &str, mut file: File, part: usize) -> Result<()> {
-        let upload = self.patient.ask(0, self.objects.put_multipart(&self.place(name)))?;
+        let upload = ask(0, self.objects.put_multipart(&self.place(name)))?;
         let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
         let mut send = || -> Result<bool> {
             let mut bytes = Vec::with_capacity(part);
@@ -252,7 +251,7 @@ impl Store {
                 upload.put(bytes.into());
                 Ok(())
             };
-            self.patient.ask(part * PARTS_UNDER_WAY, write)?;
+            ask(part * PARTS_UNDER_WAY, write)?;
             Ok(goes_on)
         };
         let sent = loop {
@@ -264,10 +263,10 @@ impl Store {
         };
         if let Err(error) = sent {
             // What came so far is of no use; a store that cannot be told so forgets it some day.
-            let _ = self.patient.ask(0, upload.abort());
+            let _ = ask(0, upload.abort());
             return Err(error);
         }
-        self.patient.ask(part * PARTS_UNDER_WAY, upload.finish()).map(drop)
+        ask(part * PARTS_UNDER_WAY, upload.finish()).map(drop)
     }
 
     /// Removes an object, if it exists.
@@ -279,7 +278,7 @@ impl Store {
                 removed => removed,
             }
         };
-        self.patient.ask(0, remove).with_context(|| format!("{}: cannot be removed", self.describe(name)))
+        ask(0, remove).with_context(|| format!("{}: cannot be removed", self.describe(name)))
     }
 
     fn place(&self, name: &str) -> object_store::path::Path {
@@ -287,37 +286,26 @@ impl Store {
     }
 }
 
-/// Runtime on which calls wait for answers.
-struct Patient {
-    /// `Some` until it is dropped.
-    runtime: Option<Runtime>,
+/// The runtime of all stores. Its thread serves connections also while nothing waits for them: a pool lends a connection to any call.
+fn runtime() -> Result<&'static Runtime> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(1).thread_name("store").enable_all().build();
+    let runtime = runtime.context("cannot start a runtime for the store")?;
+    Ok(RUNTIME.get_or_init(|| runtime))
 }
 
-impl Patient {
-    fn new() -> Result<Patient> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Patient { runtime: Some(runtime.context("cannot start a runtime for the store")?) })
-    }
-
-    /// Waits for the answer to a call that transfers so many `bytes`, up to the timeout.
-    fn ask<T>(&self, bytes: usize, answer: impl Future<Output = object_store::Result<T>>) -> Result<T> {
-        let runtime = self.runtime.as_ref().context("the store is closed")?;
-        let timeout = TIMEOUT + Duration::from_secs(bytes as u64 / SLOWEST);
-        faults::step()?;
-        let answer = runtime.block_on(async { tokio::time::timeout(timeout, answer).await });
-        let answer = answer.with_context(|| format!("no answer for {timeout:?}"))??;
-        faults::step()?;
-        Ok(answer)
-    }
-}
-
-impl Drop for Patient {
-    /// Does not wait for a disk that hangs.
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
+/// Waits for the answer to a call that transfers so many `bytes`, up to the timeout.
+fn ask<T>(bytes: usize, answer: impl Future<Output = object_store::Result<T>>) -> Result<T> {
+    let timeout = TIMEOUT + Duration::from_secs(bytes as u64 / SLOWEST);
+    faults::step()?;
+    let answer = runtime()?.block_on(async { tokio::time::timeout(timeout, answer).await });
+    let answer = answer.with_context(|| format!("no answer for {timeout:?}"))??;
+    faults::step()?;
+    Ok(answer)
 }
 
 /// The object store of `url`, and the path in it.

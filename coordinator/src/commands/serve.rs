@@ -19,6 +19,7 @@ use crate::progress::{Progress, Style};
 use crate::service::job_store::JobStore;
 use crate::service::leader_lease::Timeouts;
 use crate::service::rpc::JobsService;
+use crate::service::shares::Room;
 use crate::service::{DAY, Limits, Service};
 use crate::signals::Signals;
 use crate::status::{self, RunStatus};
@@ -50,6 +51,9 @@ pub struct Args {
     /// Maximum number of running jobs; others are queued
     #[arg(help_heading = "Limits", long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub running: u16,
+    /// Largest factor by which the priority of jobs weighs between users; 1: not at all
+    #[arg(help_heading = "Limits", long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub priority_bound: u32,
     /// Maximum number of queued and running jobs; others are refused
     #[arg(help_heading = "Limits", long, value_name = "N", default_value_t = 10_000)]
     pub max_jobs: usize,
@@ -68,7 +72,7 @@ pub struct Args {
     /// Memory that each job may take beside its workers, in mebibytes [default: half of the machine's]
     #[arg(help_heading = "Limits", long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..))]
     pub job_memory: Option<u32>,
-    /// Prefix of URLs that jobs may read, as in s3://corpora/; repeatable
+    /// Folder in an object store, or object, that jobs may read, as in s3://corpora/public; repeatable
     #[arg(help_heading = "Security", long, value_name = "URL")]
     pub allow_url: Vec<String>,
     /// The workers
@@ -119,7 +123,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let address = fleet.address().context("a fleet that listens has an address")?;
     let memory = args.job_memory.map_or_else(half_of_memory, |mebibytes| u64::from(mebibytes) << 20);
     let limits = Limits {
-        room: args.running.into(),
+        room: Room { n: args.running.into(), priority_bound: args.priority_bound },
         jobs: args.max_jobs,
         user_jobs: args.max_user_jobs.unwrap_or(if args.tokens.is_some() {
             args.max_jobs.div_ceil(2)

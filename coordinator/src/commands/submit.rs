@@ -45,7 +45,7 @@ pub struct Args {
     /// Name of the job [default: the name of the job file or its folder]
     #[arg(long)]
     pub name: Option<String>,
-    /// Share of the workers relative to other jobs, 1 to 100; the queued job with the highest priority begins first [default: 10]
+    /// Share of the workers relative to your other jobs, 1 to 100; of your queued jobs the one with the highest priority begins first [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub priority: Option<u32>,
     /// Maximum number of workers that compute for the job at the same time

@@ -21,8 +21,8 @@ pub fn inputs_in(folder: &Path) -> PathBuf {
     folder.join("inputs")
 }
 
-/// Reads the job of a folder. An error if it reads files outside of the folder, or URLs without one of the prefixes in `urls`. Its results go
-/// into the folder.
+/// Reads the job of a folder. An error if it reads files outside of the folder, or URLs that are below none of `urls`. Its results go into the
+/// folder.
 pub fn load(folder: &Path, urls: &[String]) -> Result<Job> {
     let inputs = inputs_in(folder);
     let text = std::fs::read_to_string(folder.join(JOB)).context("the job file is gone")?;
@@ -30,7 +30,7 @@ pub fn load(folder: &Path, urls: &[String]) -> Result<Job> {
     let mut foreign = None;
     job.visit_files(&mut |key, path| {
         let allowed = match store::url(path) {
-            Some(url) => urls.iter().any(|start| url.starts_with(start)),
+            Some(url) => urls.iter().any(|place| store::is_below(url, place)),
             None => path.strip_prefix(&inputs).is_ok_and(|path| path.to_str().is_some_and(is_safe)),
         };
         if !allowed {

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::acceptance::Acceptance;
 use super::job_runner::Order;
 use super::job_store;
-use super::queue::{Done, Event, Step, Then};
+use super::queue::{Done, Event, MAX_LOSSES, Step, Then};
 use super::record::{JobId, Record, State, View};
 use super::submission::Submission;
 use super::view::SharedView;
@@ -52,14 +52,7 @@ impl Controller {
         let mut controller = Controller { service, acceptance, orders, unsaved, is_behind: false };
         let steps = controller.service.queue().plan(now(), Event::Started)?;
         for step in steps {
-            let record = &step.record;
-            controller.service.0.job_store.records().save(record)?;
-            if let State::Failed { error } = &record.state {
-                // A log that cannot be downloaded takes no line.
-                let _ = controller.service.0.job_store.recall(record.id);
-                controller.service.job_log(record.id).tell(now(), &format!("failed: {error}"));
-                controller.service.tell(record.id);
-            }
+            controller.service.0.job_store.records().save(&step.record)?;
             controller.commit(step);
         }
         Ok(controller)
@@ -141,12 +134,15 @@ impl Controller {
         if self.orders.is_some() || how.is_ok() {
             let ended = self.change(Event::Ended(id, how.clone()), |service| {
                 let queue = service.queue();
-                let is_cancelled = queue.find(id).is_ok_and(|record| record.state == State::Stopping);
+                let state = queue.find(id).map(|record| record.state.clone());
                 drop(queue);
-                let text = match &how {
-                    Ok(done) => format!("done: parameters {}", done.parameters_sha256),
-                    Err(_) if is_cancelled => "cancelled".to_owned(),
-                    Err(error) => format!("failed: {error}"),
+                let text = match (&how, state) {
+                    (Ok(done), _) => format!("done: parameters {}", done.parameters_sha256),
+                    (Err(_), Ok(State::Stopping)) => "cancelled".to_owned(),
+                    (Err(_), Ok(State::Pausing)) => {
+                        "paused, as the job of another user has a claim to its place".to_owned()
+                    }
+                    (Err(error), _) => format!("failed: {error}"),
                 };
                 service.job_log(id).tell(now(), &text);
             });
@@ -192,9 +188,20 @@ impl Controller {
             self.end(id, how);
         }
         if std::mem::take(&mut self.is_behind) {
-            let steps = self.service.queue().plan(now(), Event::Retried).unwrap_or_default();
-            self.store_all(steps.into_iter());
+            self.take_turns();
         }
+    }
+
+    /// Has jobs begin or pause whose time has come.
+    pub fn take_turns(&mut self) {
+        let steps = self.service.queue().plan(now(), Event::Retried).unwrap_or_default();
+        self.store_all(steps.into_iter());
+    }
+
+    /// Counts the loss of a job's process. Returns whether there were too many in a row.
+    pub fn lose(&mut self, id: JobId) -> Result<bool, Problem> {
+        self.change(Event::Lost(id), |_| {})?;
+        Ok(self.service.queue().find(id)?.deaths >= MAX_LOSSES)
     }
 
     /// Stores and commits steps that follow from another one; without storage they wait.

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tracing::info_span;
@@ -21,8 +22,8 @@ use crate::progress::Progress;
 use crate::status::RunStatus;
 use crate::status::posting::Posting;
 
-/// Losses of a job's process in a row, without a checkpoint in between, after which the job fails.
-const MAX_LOSSES: usize = 3;
+/// Time after which the loss of a job's process counts against the job: what ends the service as well, as the end of a machine, has done so.
+const COUNTED_AFTER: Duration = Duration::from_secs(1);
 
 /// A job to begin with.
 pub(super) struct Order {
@@ -100,17 +101,26 @@ fn work(
     let mut posting = Posting::new(name, run_status);
     let crew = || Crew::of(service.0.local_workers, &service.0.fleet.status(), handle.effort());
     let Limits { urls, processes, .. } = &service.0.limits;
-    let mut losses = 0;
     loop {
-        let mut advancing = Advancing { service, id, has_advanced: false };
+        let mut advancing = Advancing { service, id };
         let observers = &mut All(vec![&mut posting, &mut advancing, &mut view, &mut lines]);
         let trained = processes.train(&folder, urls, job_store.checkpoints(id), handle, &crew, observers);
-        losses = if advancing.has_advanced { 1 } else { losses + 1 };
-        match trained {
-            Err(Unfinished::Lost(reason)) if losses < MAX_LOSSES && !handle.is_cancelled() => {
-                service.job_log(id).tell(now(), &format!("{reason}; starting again"));
-            }
-            trained => return trained.map_err(Unfinished::into_reason),
+        let Err(Unfinished::Lost(reason)) = trained else { return trained.map_err(Unfinished::into_reason) };
+        std::thread::sleep(COUNTED_AFTER);
+        if handle.is_cancelled() || is_lost_too_often(service, id) {
+            return Err(reason);
+        }
+        service.job_log(id).tell(now(), &format!("{reason}; starting again"));
+    }
+}
+
+/// Counts the loss of a job's process; whether there were too many in a row.
+fn is_lost_too_often(service: &Service, id: JobId) -> bool {
+    match service.control(move |controller| controller.lose(id)) {
+        Ok(Ok(is_too_often)) => is_too_often,
+        Ok(Err(problem)) | Err(problem) => {
+            tracing::warn!(job = id.0, "the loss of the job's process cannot be stored: {problem}");
+            false
         }
     }
 }
@@ -119,15 +129,12 @@ fn work(
 struct Advancing<'a> {
     service: &'a Service,
     id: JobId,
-    /// Whether there was one.
-    has_advanced: bool,
 }
 
 impl Observer for Advancing<'_> {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
         if let RunEvent::Checkpointed(_) = event {
             let id = self.id;
-            self.has_advanced = true;
             // Training need not wait. If it cannot be stored, a later checkpoint counts.
             drop(self.service.ask(move |controller| controller.change(Event::Checkpointed(id), |_| {})));
         }

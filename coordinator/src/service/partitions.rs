@@ -24,6 +24,7 @@ use super::leader_lease::{LeaderLease, Term, Timeouts};
 use super::queue::{Done, Event, Most, Queue, Refusal};
 use super::record::{JobId, Millis, Record, State};
 use super::remote::COPY_INTERVAL;
+use super::shares::Room;
 use super::submission::Submission;
 use super::tests::histories;
 use crate::clock::simulated::{run, sleep, true_time};
@@ -136,7 +137,7 @@ impl World {
             State::Stopping | State::Cancelled => {
                 assert!(known.may_be_cancelled, "seed {seed}: {id} is {state:?}");
             }
-            State::Queued | State::Running | State::Failed { .. } => {}
+            State::Queued | State::Running | State::Pausing | State::Failed { .. } => {}
         }
         if matches!(state, State::Done { .. }) || state.is_over() && !known.may_be_resumed {
             known.last = Some(state.clone());
@@ -225,7 +226,7 @@ impl Leader<'_> {
         let (deleted, kept): (Vec<Record>, Vec<Record>) =
             found.records.into_iter().partition(|record| record.is_deleted);
         job_store.remove_all_deleted(&deleted, Millis(0));
-        let queue = Queue::new(kept, 2, most);
+        let queue = Queue::new(kept, Room { n: 2, priority_bound: 2 }, most);
         let mut leader = Leader { world, job_store, lease, acceptance, queue, random };
         leader.change(Event::Started)?;
         Ok(leader)

@@ -38,10 +38,10 @@ pub struct Millis(pub u64);
 ///
 /// ```text
 /// queued ──> running ──> done
-///   │  ^        │ └────> failed ──resumed──> queued      (killed for the third time in a row: failed)
-///   │  │ killed │cancelled
-///   │  └────────┤        v
-///   │           └─> stopping ──> cancelled ──resumed──> queued
+///   │  ^        │ └────> failed ──resumed──> queued      (its process lost for the third time in a row: failed)
+///   │  │ service│ended, or paused for another user (pausing)
+///   │  └────────┤
+///   │           └─cancelled─> stopping ──> cancelled ──resumed──> queued
 ///   └──────cancelled─────────────────^
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub enum State {
     Queued,
     /// The job runs.
     Running,
+    /// The job runs, and is to leave its place to a job of another user, and to wait.
+    Pausing,
     /// The job runs, and is to stop.
     Stopping,
     /// Its result is complete.
@@ -73,6 +75,7 @@ impl State {
         match self {
             State::Queued => "queued",
             State::Running => "running",
+            State::Pausing => "pausing",
             State::Stopping => "stopping",
             State::Done { .. } => "done",
             State::Failed { .. } => "failed",
@@ -80,9 +83,9 @@ impl State {
         }
     }
 
-    /// Whether the job runs or stops.
+    /// Whether the job runs, pauses or stops.
     pub fn is_working(&self) -> bool {
-        matches!(self, State::Running | State::Stopping)
+        matches!(self, State::Running | State::Pausing | State::Stopping)
     }
 
     /// Whether nothing more happens to it by itself.
@@ -126,7 +129,7 @@ pub struct Record {
     pub name: String,
     /// The name of the token that submitted it.
     pub owner: String,
-    /// Its share of the fleet against others; of those that wait, the highest begins first.
+    /// Its share of the fleet against other jobs of its owner, of which the highest begins first; between users it weighs within a bound.
     pub priority: u32,
     /// Workers that compute for it at a time, at most.
     pub max_workers: Option<u32>,
@@ -142,7 +145,7 @@ pub struct Record {
     /// Number of times that work on it began.
     #[serde(default)]
     pub starts: u32,
-    /// Number of times in a row that the service's process died while the job ran, without a checkpoint in between.
+    /// Number of times in a row that the job's own process was lost, without a checkpoint in between.
     #[serde(default)]
     pub deaths: u32,
     /// The files of its results, once it is done: paths below their folder, sorted, and bytes. (A job that was done before this was

@@ -239,7 +239,7 @@ impl World {
                 );
                 known.is_stopped |= matches!(state, State::Stopping | State::Cancelled);
                 match state {
-                    State::Queued | State::Running => {
+                    State::Queued | State::Running | State::Pausing => {
                         assert!(!known.is_stopped, "{id} was stopped, and is {state:?}: {history}");
                     }
                     State::Cancelled => {

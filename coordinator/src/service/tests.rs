@@ -42,7 +42,7 @@ impl Place {
     }
 
     pub fn serve(&self) -> Service {
-        self.serve_with(Limits { room: 1, ..limits() })
+        self.serve_with(Limits { room: ONE, ..limits() })
     }
 
     fn serve_with(&self, limits: Limits) -> Service {
@@ -85,6 +85,8 @@ fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+const ONE: Room = Room { n: 1, priority_bound: 2 };
 
 pub fn ann() -> Identity {
     Identity::anyone("ann")
@@ -377,7 +379,7 @@ fn jobs_are_kept_as_many_days_as_asked_for() {
         job_store.records().save(&Record { ended, ..record::tests::record(id, state) }).unwrap();
     }
     drop(job_store);
-    let service = place.serve_with(Limits { room: 1, keep: Some(DAY * 3), ..limits() });
+    let service = place.serve_with(Limits { room: ONE, keep: Some(DAY * 3), ..limits() });
     service.expire(Millis(present));
     assert_eq!(ids(&service), [JobId(2)].into());
     service.expire(Millis(present + day + 1));
@@ -410,7 +412,7 @@ fn results_are_downloaded_when_they_are_fetched() {
 fn serve_without_workers(place: &Place) -> Service {
     let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
     let fleet = Fleet::start(FleetConfig { local_workers: 0, listen, ..Default::default() }).unwrap();
-    Service::start(place.job_store(), fleet, 0, Limits { room: 1, ..limits() }).unwrap()
+    Service::start(place.job_store(), fleet, 0, Limits { room: ONE, ..limits() }).unwrap()
 }
 
 #[test]

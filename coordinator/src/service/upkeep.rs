@@ -1,4 +1,4 @@
-//! The thread that renews the leader lease, copies logs to the object store, and deletes old jobs.
+//! The thread that renews the leader lease, copies logs to the object store, gives turns to waiting users, and deletes old jobs.
 
 use std::sync::Weak;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::controller::Controller;
 use super::deletion::SteadyClock;
 use super::leader_lease::{LeaderLease, taken_over};
 use super::record::JobId;
@@ -63,6 +64,8 @@ fn keep_up(service: &Service, lease: Option<&mut LeaderLease>, steady_clock: &mu
             Err(error) => tracing::warn!("the object store cannot follow: {error:#}; trying again"),
         }
     }
+    // Its result is shown by the queue.
+    drop(service.ask(Controller::take_turns));
     if steady_clock.check(now(), clock::now()) {
         service.expire(now());
     }

@@ -8,11 +8,10 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::{Patient, reach};
+use super::{ask, reach};
 
 /// Reads the bytes of an object in order. After a broken connection it continues at the same byte, unless the object has changed.
 pub struct Download {
-    patient: Patient,
     pieces: Pin<Box<dyn Stream<Item = object_store::Result<Vec<u8>>> + Send>>,
     piece: Cursor<Vec<u8>>,
 }
@@ -26,10 +25,9 @@ impl Download {
 
     /// Opens the object at `place`.
     pub(super) fn begin(objects: &dyn ObjectStore, place: &Path) -> Result<Download> {
-        let patient = Patient::new()?;
-        let found = patient.ask(0, async { objects.get(place).await })?;
+        let found = ask(0, async { objects.get(place).await })?;
         let pieces = Box::pin(found.into_stream().map(|piece| piece.map(|piece| piece.to_vec())));
-        Ok(Download { patient, pieces, piece: Cursor::default() })
+        Ok(Download { pieces, piece: Cursor::default() })
     }
 }
 
@@ -41,7 +39,7 @@ impl Read for Download {
                 return Ok(n);
             }
             let next = async { self.pieces.next().await.transpose() };
-            match self.patient.ask(0, next).map_err(|error| io::Error::other(format!("{error:#}")))? {
+            match ask(0, next).map_err(|error| io::Error::other(format!("{error:#}")))? {
                 Some(piece) => self.piece = Cursor::new(piece),
                 None => return Ok(0),
             }

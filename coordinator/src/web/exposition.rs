@@ -114,7 +114,7 @@ impl Page {
 
     fn of_jobs(&self, by_state: &BTreeMap<&'static str, usize>, in_work: &[View], fleet: &FleetStatus) {
         let n_in = |state: &str| by_state.get(state).copied().unwrap_or(0) as f64;
-        let states = ["queued", "running", "stopping", "done", "failed", "cancelled"]
+        let states = ["queued", "running", "pausing", "stopping", "done", "failed", "cancelled"]
             .map(|state| (state, n_in(state)));
         self.gauges("jobs", "Jobs by state.", "state", states);
         let in_work: Vec<(&View, &JobStatus)> =

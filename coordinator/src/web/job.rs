@@ -40,7 +40,7 @@ fn drawn(
     job_file: Option<&str>,
     fleet: &FleetStatus,
 ) -> Vec<Part> {
-    let in_work = matches!(view.record.state, State::Running | State::Stopping);
+    let in_work = view.record.state.is_working();
     let fleet = in_work.then_some(fleet);
     let is_own = |status: &&AccountStatus| status.account.id == view.record.account().id;
     let own = fleet.and_then(|fleet| fleet.accounts.iter().find(is_own));
@@ -89,7 +89,7 @@ fn head(record: &Record) -> Markup {
         @match state {
             State::Failed { error } => { p.bad { (visible(error)) } }
             State::Done { parameters_sha256 } => { p.quiet { "Parameters " code { (parameters_sha256) } } }
-            State::Queued | State::Running | State::Stopping | State::Cancelled => {}
+            State::Queued | State::Running | State::Pausing | State::Stopping | State::Cancelled => {}
         }
     }
 }
@@ -104,7 +104,7 @@ fn actions(record: &Record) -> Markup {
     };
     html! {
         @match record.state {
-            State::Queued | State::Running => (form("cancel", "Cancel the job", "act stop")),
+            State::Queued | State::Running | State::Pausing => (form("cancel", "Cancel the job", "act stop")),
             State::Failed { .. } | State::Cancelled => (form("resume", "Resume the job", "act")),
             State::Stopping | State::Done { .. } => {}
         }
@@ -152,7 +152,7 @@ fn encoded(part: &str) -> String {
 
 fn progress_of(view: &View, seen: &JobView, best: usize) -> Markup {
     let status = view.progress.as_ref();
-    let in_work = status.filter(|_| matches!(view.record.state, State::Running | State::Stopping));
+    let in_work = status.filter(|_| view.record.state.is_working());
     let mut figures: Vec<(String, String)> = Vec::new();
     let mut tell = |name: &str, value: String| figures.push((name.to_owned(), value));
     if view.record.state == State::Queued {

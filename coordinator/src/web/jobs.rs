@@ -34,7 +34,7 @@ fn numbers(by_state: &BTreeMap<&str, usize>, fleet: &FleetStatus) -> Markup {
     let present = fleet.members.iter().filter(|member| !matches!(member.state, MemberState::Gone(_)));
     html! {
         dl.figures {
-            @for state in ["running", "stopping", "queued", "done", "failed", "cancelled"] {
+            @for state in ["running", "pausing", "stopping", "queued", "done", "failed", "cancelled"] {
                 @if let Some(n) = by_state.get(state) { div { dt { (state) } dd { (n) } } }
             }
             div { dt { a href="/workers" { "workers" } } dd { (present.count()) } }
@@ -83,7 +83,7 @@ fn progress_of(record: &Record, ahead: usize, progress: Option<&JobStatus>) -> M
     match (&record.state, progress) {
         (State::Queued, _) => html! { span.quiet { (ahead) " before it" } },
         (State::Failed { error }, _) => html! { span.bad { (visible(error)) } },
-        (State::Running | State::Stopping, Some(progress)) => {
+        (State::Running | State::Pausing | State::Stopping, Some(progress)) => {
             html! {
                 (bar(progress)) " " (phase(progress))
                 @if let Some(left) = progress.seconds_left { " " span.quiet { "≤ " (duration(left)) " left" } }
@@ -92,7 +92,7 @@ fn progress_of(record: &Record, ahead: usize, progress: Option<&JobStatus>) -> M
         (State::Done { .. }, _) => html! {
             @if let Some((name, value)) = &record.score { (visible(name)) " " b { (visible(value)) } }
         },
-        (State::Cancelled | State::Running | State::Stopping, _) => html! {},
+        (State::Cancelled | State::Running | State::Pausing | State::Stopping, _) => html! {},
     }
 }
 
