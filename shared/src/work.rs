@@ -10,6 +10,7 @@ mod heap;
 mod kinds;
 mod language;
 pub mod lease;
+pub mod queue;
 pub mod shard;
 mod state;
 pub mod task;

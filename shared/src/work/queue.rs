@@ -1,0 +1,156 @@
+//! Tasks of compute threads: tasks that wait for a thread, and tasks that threads compute.
+//!
+//! In: tasks in the order of their assignment, and withdrawals. Out: each task once, to a thread or to the caller that withdraws it
+//! before. Its owner has the lock and wakes the threads.
+//!
+//! ```text
+//!     push ──> waiting ──begin──> running ──end──> gone
+//!                 └──withdraw──> gone  └withdraw: its Stop is requested
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::stop::Stop;
+
+/// A queue of tasks `T`, by their key `K`.
+#[derive(Debug)]
+pub struct Queue<K, T> {
+    waiting: VecDeque<(K, T)>,
+    /// Tasks that threads compute, with the requests that end them.
+    running: BTreeMap<K, Stop>,
+}
+
+/// Effect of a withdrawal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Withdrawal {
+    /// The task waited, and is removed.
+    Removed,
+    /// A thread computes the task, and was asked to stop; [`Queue::end`] follows.
+    Requested,
+    /// The queue does not have the task.
+    Unknown,
+}
+
+impl<K, T> Default for Queue<K, T> {
+    fn default() -> Queue<K, T> {
+        Queue { waiting: VecDeque::new(), running: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Copy, T> Queue<K, T> {
+    /// Adds a task.
+    pub fn push(&mut self, key: K, task: T) {
+        self.waiting.push_back((key, task));
+    }
+
+    /// Takes the next task, with the request that ends its computation.
+    pub fn begin(&mut self) -> Option<(K, T, Stop)> {
+        let (key, task) = self.waiting.pop_front()?;
+        let stop = Stop::default();
+        self.running.insert(key, stop.clone());
+        Some((key, task, stop))
+    }
+
+    /// Records that a thread no longer computes the task. Returns whether it was asked to stop.
+    pub fn end(&mut self, key: K) -> bool {
+        self.running.remove(&key).is_some_and(|stop| stop.is_requested())
+    }
+
+    /// Removes a task that waits, or asks the thread that computes it to stop.
+    pub fn withdraw(&mut self, key: K) -> Withdrawal {
+        if let Some(stop) = self.running.get(&key) {
+            stop.request();
+            return Withdrawal::Requested;
+        }
+        match self.waiting.iter().position(|(waiting, _)| *waiting == key) {
+            Some(at) => {
+                self.waiting.remove(at);
+                Withdrawal::Removed
+            }
+            None => Withdrawal::Unknown,
+        }
+    }
+
+    /// Removes all tasks that wait, and asks all threads to stop.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+        self.running.values().for_each(Stop::request);
+    }
+
+    /// Number of tasks that wait.
+    pub fn n_waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Push,
+        Next,
+        End,
+        Withdraw(u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => Just(Step::Push),
+            2 => Just(Step::Next),
+            2 => Just(Step::End),
+            2 => (0..20u32).prop_map(Step::Withdraw),
+        ]
+    }
+
+    proptest! {
+        /// Law: tasks begin in the order of their assignment; a withdrawn task either never begins, or its thread is asked to stop; no
+        /// other thread is.
+        #[test]
+        fn a_withdrawn_task_never_begins_or_is_asked_to_stop(steps in prop::collection::vec(step(), 0..80)) {
+            let mut queue = Queue::default();
+            let (mut n_pushed, mut waiting, mut running) = (0, BTreeSet::new(), Vec::new());
+            let mut withdrawn = BTreeSet::new();
+            for step in steps {
+                match step {
+                    Step::Push => {
+                        queue.push(n_pushed, ());
+                        waiting.insert(n_pushed);
+                        n_pushed += 1;
+                    }
+                    Step::Next => {
+                        let next = queue.begin();
+                        prop_assert_eq!(next.as_ref().map(|(key, ..)| *key), waiting.pop_first());
+                        running.extend(next.map(|(key, (), stop)| (key, stop)));
+                    }
+                    Step::End if running.is_empty() => {}
+                    Step::End => {
+                        let (key, _) = running.remove(0);
+                        prop_assert_eq!(queue.end(key), withdrawn.contains(&key));
+                    }
+                    Step::Withdraw(key) => {
+                        let expected = match () {
+                            () if waiting.remove(&key) => Withdrawal::Removed,
+                            () if running.iter().any(|(running, _)| *running == key) => Withdrawal::Requested,
+                            () => Withdrawal::Unknown,
+                        };
+                        prop_assert_eq!(queue.withdraw(key), expected);
+                        withdrawn.extend((expected == Withdrawal::Requested).then_some(key));
+                    }
+                }
+                for (key, stop) in &running {
+                    prop_assert!(!stop.is_requested() || withdrawn.contains(key));
+                    prop_assert!(stop.is_requested() || queue.running.contains_key(key));
+                }
+                prop_assert_eq!((queue.n_waiting(), queue.running.len()), (waiting.len(), running.len()));
+            }
+            queue.clear();
+            prop_assert!(queue.begin().is_none() && running.iter().all(|(_, stop)| stop.is_requested()));
+        }
+    }
+}
